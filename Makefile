@@ -1,0 +1,42 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Everything else builds on the same .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test check format bench mutate coverage clean
+.DEFAULT_GOAL := help
+
+help:            ## show what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)   ## the missing authentication requirement, told as it happens
+	$(BIN)/python -m backedge.demo
+
+test: $(STAMP)   ## every test
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+check: $(STAMP)  ## format, lint, types, import rule
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP) ## mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+coverage: $(STAMP) ## branch coverage of the core, 100 % or it fails
+	$(BIN)/python -m coverage run -m pytest tests/core
+	$(BIN)/python -m coverage report --fail-under=100
+
+bench: $(STAMP)  ## us, the peers and the bare journal, as ratios
+	$(BIN)/python -m bench
+
+clean:           ## what can be made again
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage coverage.json mutants

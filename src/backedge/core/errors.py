@@ -1,0 +1,63 @@
+"""What can go wrong, split by who has to act. Every message says what was got, what was expected and what to do."""
+
+from __future__ import annotations
+
+
+class BackedgeError(Exception):
+    """Base of every error that backedge raises on purpose."""
+
+
+class WorkflowError(BackedgeError):
+    """The workflow is wrong: its author has to change it. `problems` lists all of them, not the first only."""
+
+    def __init__(self, problems: tuple[str, ...] | str) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else problems
+        super().__init__("; ".join(self.problems))
+
+
+class IllegalCommand(BackedgeError):
+    """The command does not answer anything that is pending in this run: nothing was recorded."""
+
+
+class NotFound(IllegalCommand):
+    """The command names a loop, finding, escalation, step or run that does not exist."""
+
+
+class AlreadyClosed(IllegalCommand):
+    """The loop or escalation was closed before; the message names what closed it."""
+
+
+class FeedbackRefused(BackedgeError):
+    """The feedback cannot be delivered. One event with the reason was recorded, and nothing else happened."""
+
+
+class AgentError(BackedgeError):
+    """The agent broke (not the work it judged): never a pass, never a round."""
+
+
+class JournalError(BackedgeError):
+    """The journal cannot be used as asked. What was recorded before stays recorded."""
+
+
+class JournalConflict(JournalError):
+    """Somebody else appended first: reload and decide again."""
+
+
+class JournalUnavailable(JournalError):
+    """The journal cannot be opened or written: a read-only folder, a full disk, a lock that stays."""
+
+
+class JournalDamaged(JournalError):
+    """The file is not a journal, or its contents do not add up."""
+
+
+class JournalTooNew(JournalError):
+    """The journal was written by a newer version of backedge than this one."""
+
+
+class RunHeld(BackedgeError):
+    """Another process executes this run; `holder` says which."""
+
+    def __init__(self, run: str, holder: str) -> None:
+        self.run, self.holder = run, holder
+        super().__init__(f"run {run!r} is being executed by {holder}: wait for it, or stop that process first")

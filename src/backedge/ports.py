@@ -1,0 +1,96 @@
+"""What the engine needs from the world: narrow Protocols, satisfied by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The events of one decision, to be stored after event number `after` of the run, all or none."""
+
+    run: str
+    after: int
+    bodies: tuple[bytes, ...]
+    """Each event as JSON text in UTF-8."""
+    workflow: str = ""
+    """The name of the workflow, for listings."""
+    outcome: str = "running"
+    """Where the run stands after these events, for listings: a view, not part of the chain."""
+    payloads: Mapping[str, bytes] = field(default_factory=dict)
+    """Large values by the hex sha256 of their bytes; stored in the same transaction, each once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored event."""
+
+    seq: int
+    body: bytes
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """One run as listings show it."""
+
+    run: str
+    workflow: str
+    outcome: str
+    seq: int
+    link: str
+
+
+Listener = Callable[[str, int], None]
+"""Called with a run and its newest sequence number, on the event loop, after every commit by anyone."""
+
+
+class Journal(Protocol):
+    """The append-only event log; the only truth."""
+
+    async def append(self, entry: Append) -> None:
+        """Store all events of the entry, or none; durable on return.
+
+        Raises JournalConflict if the run does not have exactly `entry.after` events.
+        """
+        ...
+
+    async def read(self, run: str, after: int = 0) -> Sequence[Record]:
+        """The events of a run after number `after`, in order; empty for a run that does not exist."""
+        ...
+
+    async def runs(self) -> Sequence[RunHead]:
+        """Every run, newest first."""
+        ...
+
+    async def payload(self, digest: str) -> bytes:
+        """A large value by its digest. Raises JournalDamaged if it is missing or does not match its digest."""
+        ...
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tell the listener of every commit, other processes' within 50 ms; returns what ends the subscription."""
+        ...
+
+
+class Claims(Protocol):
+    """Who executes a run: one process at a time, by a lock that dies with its process."""
+
+    def claim(self, run: str) -> None:
+        """Take the run. Raises RunHeld, naming the holder, if somebody else has it, in this process or another."""
+        ...
+
+    def release(self, run: str) -> None:
+        """Give the run back; nothing happens if it was not held here."""
+        ...
+
+
+class Clock(Protocol):
+    """Time as the engine sees it."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
