@@ -1,0 +1,134 @@
+"""The journal as a file: its tables, its marks, and how it is opened.
+
+runs      one small row per run, updated with each append: its name, its listing, and how far its chain has come.
+events    append-only; `body` is JSON text, so that any SQLite shell reads it; `link` is 32 bytes.
+payloads  large values by the hex sha256 of their bytes, each once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from backedge.adapters.journals.sqlite_errors import BUSY_TIMEOUT, StorageError, translated
+from backedge.core.errors import JournalDamaged, JournalTooNew, JournalUnavailable
+
+Durability = Literal["full", "normal"]
+
+APPLICATION_ID = 0x62616B65
+"""Marks the file as a journal of backedge: "bake" in ASCII."""
+VERSION = 1
+
+SCHEMA = f"""
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  run TEXT NOT NULL UNIQUE,
+  workflow TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  link BLOB NOT NULL
+) STRICT;
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY,
+  run INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  link BLOB NOT NULL,
+  UNIQUE (run, seq)
+) STRICT;
+CREATE TABLE payloads (
+  digest TEXT NOT NULL PRIMARY KEY,
+  body BLOB NOT NULL
+) STRICT;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+"""
+
+
+def open_journal(path: Path, durability: Durability) -> apsw.Connection:
+    """A connection to the journal, which is created if there is none; a file that is something else is left as it is.
+
+    Raises JournalTooNew, JournalDamaged or JournalUnavailable.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalUnavailable(
+            f"cannot make the folder {path.parent}: {error.strerror}; expected a folder that can be written: "
+            "check path and rights, or choose another folder"
+        ) from error
+    connection: apsw.Connection | None = None
+    try:
+        # An absolute path is never taken for one of SQLite's special names, such as ":memory:".
+        connection = apsw.Connection(os.path.abspath(path))
+        connection.set_busy_timeout(int(BUSY_TIMEOUT * 1000))
+        exists = _is_journal(connection, path)
+        if connection.readonly("main"):
+            raise JournalUnavailable(f"{path} is read-only: expected a journal that can be written; change its rights")
+        _use_wal(connection, path)
+        if not exists:
+            _create(connection, path)
+        connection.execute(f"PRAGMA synchronous = {durability}")
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, StorageError):
+            raise translated(error, str(path)) from error
+        raise
+    return connection
+
+
+def _is_journal(connection: apsw.Connection, path: Path) -> bool:
+    """True for a journal this version can use, False for an empty file."""
+    application = connection.execute("PRAGMA application_id").get
+    version = connection.execute("PRAGMA user_version").get
+    if application == APPLICATION_ID:
+        if version > VERSION:
+            raise JournalTooNew(
+                f"{path} has journal format {version}, this backedge knows formats up to {VERSION}: "
+                "install a newer backedge, or choose another file"
+            )
+        return True
+    tables = connection.execute("SELECT group_concat(name, ', ') FROM sqlite_schema WHERE type = 'table'").get
+    if application or version or tables:
+        raise JournalDamaged(
+            f"{path} is a database of something else: got application id {application}, version {version} and tables "
+            f"{tables or 'none'}, expected a journal of backedge: choose another file"
+        )
+    return False
+
+
+def _create(connection: apsw.Connection, path: Path) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not _is_journal(connection, path):  # else another process was quicker
+            connection.execute(SCHEMA)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _use_wal(connection: apsw.Connection, path: Path) -> None:
+    """Turn WAL on where it is not on already: for a new file, and for a copy that was made without it."""
+    # SQLite does not wait when two processes do this in the same moment, so the waiting is done here.
+    give_up = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").get
+        except apsw.BusyError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.005)
+            continue
+        if mode == "wal":
+            return
+        raise JournalUnavailable(
+            f"{path} got journal mode {mode!r}, expected 'wal': its file system has no shared memory; "
+            "keep the journal on a local disk"
+        )

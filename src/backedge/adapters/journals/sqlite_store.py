@@ -1,0 +1,170 @@
+"""The statements of the journal, on one connection: plain calls, each one transaction at most."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import apsw
+
+from backedge.adapters.journals.group_commit import Outcome
+from backedge.adapters.journals.sqlite_errors import StorageError, translated
+from backedge.adapters.journals.sqlite_format import Durability, open_journal
+from backedge.core.chain import genesis, links
+from backedge.core.errors import JournalConflict, JournalDamaged, JournalError
+from backedge.ports import Append, Record, RunHead
+
+_HEAD = "SELECT id, seq, link FROM runs WHERE run = ?"
+_NEW_RUN = "INSERT INTO runs (run, workflow, outcome, seq, link) VALUES (?, ?, ?, 0, x'')"
+_MOVE_RUN = "UPDATE runs SET outcome = ?, seq = ?, link = ? WHERE id = ?"
+# The casts keep the bytes as they are, while the file holds text that a shell can show.
+_EVENT = "INSERT INTO events (run, seq, body, link) VALUES (?, ?, CAST(? AS TEXT), ?)"
+_PAYLOAD = "INSERT OR IGNORE INTO payloads (digest, body) VALUES (?, ?)"
+_READ = """SELECT seq, CAST(body AS BLOB), lower(hex(link)) FROM events
+           WHERE run = (SELECT id FROM runs WHERE run = ?) AND seq > ? ORDER BY seq"""
+_RUNS = "SELECT run, workflow, outcome, seq, lower(hex(link)) FROM runs ORDER BY id DESC"
+# The plus keeps SQLite from grouping by the index, which would walk through the whole history.
+_CHANGED = """SELECT runs.run, max(events.seq), max(events.id) FROM events JOIN runs ON runs.id = events.run
+              WHERE events.id > ? GROUP BY +events.run"""
+
+
+class SqliteStore:
+    """One open connection. Every error of SQLite comes out as a JournalError."""
+
+    def __init__(self, path: Path, durability: Durability) -> None:
+        self._path = str(path)
+        self._connection = open_journal(path, durability)
+
+    def commit(self, entries: Sequence[Append]) -> tuple[list[Outcome], float]:
+        """Store the entries in one transaction, except those that do not follow on; if it fails, none is stored.
+
+        Returns what became of each entry, and the seconds spent waiting for the lock and the disk.
+        """
+        connection = self._connection
+        outcomes: list[Outcome] = []
+        heads: dict[str, tuple[int, int, str]] = {}
+        moves: dict[int, tuple[str, int, bytes, int]] = {}
+        events: list[tuple[int, int, bytes, bytes]] = []
+        payloads: list[tuple[str, bytes]] = []
+        try:
+            # Taking the write lock first means that nobody can append between the check and the insert.
+            started = perf_counter()
+            connection.execute("BEGIN IMMEDIATE")
+            locked = perf_counter()
+            for entry in entries:
+                head = heads.get(entry.run) or self._head(entry.run)
+                count = head[1] if head else 0
+                if count != entry.after:
+                    outcomes.append(
+                        JournalConflict(
+                            f"{entry.run!r} has {count} events, expected {entry.after}: reload and decide again"
+                        )
+                    )
+                    continue
+                outcomes.append(None)
+                if entry.payloads:
+                    payloads.extend(entry.payloads.items())
+                if not entry.bodies:
+                    continue
+                key, seq, previous = head or self._new_run(entry)
+                chained = links(previous, entry.bodies)
+                for body, link in zip(entry.bodies, chained, strict=True):
+                    seq += 1
+                    events.append((key, seq, body, bytes.fromhex(link)))
+                heads[entry.run] = key, seq, chained[-1]
+                moves[key] = entry.outcome, seq, events[-1][3], key
+            connection.executemany(_EVENT, events)
+            connection.executemany(_MOVE_RUN, moves.values())
+            if payloads:
+                connection.executemany(_PAYLOAD, payloads)
+            worked = perf_counter()
+            connection.execute("COMMIT")
+        except (apsw.ConstraintError, apsw.TooBigError) as error:
+            self._roll_back()
+            if len(entries) > 1:  # the fault of one entry, or of one damaged run: the others must not suffer for it
+                return [self._commit_alone(entry) for entry in entries], 0.0
+            raise translated(error, self._path) from error
+        except StorageError as error:
+            self._roll_back()
+            raise translated(error, self._path) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        return outcomes, locked - started + perf_counter() - worked
+
+    def read(self, run: str, after: int) -> list[Record]:
+        try:
+            return [Record(*row) for row in self._connection.execute(_READ, (run, after))]
+        except StorageError as error:
+            raise translated(error, self._path) from error
+
+    def runs(self) -> list[RunHead]:
+        try:
+            return [RunHead(*row) for row in self._connection.execute(_RUNS)]
+        except StorageError as error:
+            raise translated(error, self._path) from error
+
+    def payload(self, digest: str) -> bytes:
+        try:
+            body = self._connection.execute("SELECT body FROM payloads WHERE digest = ?", (digest,)).get
+        except StorageError as error:
+            raise translated(error, self._path) from error
+        if body is None:
+            raise JournalDamaged(
+                f"payload {digest} is not in {self._path}: it was never stored, or it was pruned; restore a backup"
+            )
+        if sha256(body).hexdigest() != digest:
+            raise JournalDamaged(
+                f"payload {digest} in {self._path} has other contents than its digest says: restore a backup"
+            )
+        return bytes(body)
+
+    def version(self) -> int:
+        """A number that changes when, and only when, another connection commits."""
+        try:
+            return int(self._connection.execute("PRAGMA data_version").get)
+        except StorageError as error:
+            raise translated(error, self._path) from error
+
+    def newest(self) -> int:
+        """The number of the newest event of all runs; a later commit has larger ones."""
+        try:
+            return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM events").get)
+        except StorageError as error:
+            raise translated(error, self._path) from error
+
+    def changed(self, since: int) -> tuple[list[tuple[str, int]], int]:
+        """The runs with events numbered above `since`, each with its newest sequence number, and the newest event."""
+        try:
+            rows: list[Any] = self._connection.execute(_CHANGED, (since,)).fetchall()
+        except StorageError as error:
+            raise translated(error, self._path) from error
+        return [(run, seq) for run, seq, _ in rows], max((newest for _, _, newest in rows), default=since)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _commit_alone(self, entry: Append) -> Outcome:
+        try:
+            [outcome], _ = self.commit([entry])
+        except JournalError as error:
+            return error
+        return outcome
+
+    def _head(self, run: str) -> tuple[int, int, str] | None:
+        row = self._connection.execute(_HEAD, (run,)).get
+        return (row[0], row[1], row[2].hex()) if row else None
+
+    def _new_run(self, entry: Append) -> tuple[int, int, str]:
+        self._connection.execute(_NEW_RUN, (entry.run, entry.workflow, entry.outcome))
+        return self._connection.last_insert_rowid(), 0, genesis(entry.run)
+
+    def _roll_back(self) -> None:
+        # After some failures, such as a full disk, SQLite has rolled back already; after close() there is nothing to do.
+        with contextlib.suppress(apsw.ConnectionClosedError):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")

@@ -1,0 +1,136 @@
+"""What can be asked of a run. A command is legal only if it answers something that is pending, and quotes it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from backedge.core.model import Feedback, Finding, Outcome, Usage
+from backedge.core.value import Json, Value
+from backedge.core.workflow import Workflow
+
+Choice = Literal["resolve", "continue", "revise", "reassign", "reclassify", "accept", "skip", "cancel"]
+
+DEFAULT_ROUNDS = 3
+"""How many more rounds a decision grants when it does not say."""
+
+
+class StartRun(Value, frozen=True):
+    run: str
+    workflow: Workflow
+    input: Json = None
+    input_payload: str | None = None
+
+
+class Proceed(Value, frozen=True):
+    """Start what can start; time may have passed."""
+
+
+class FinishAttempt(Value, frozen=True):
+    step: str
+    attempt: int
+    outcome: Outcome
+    seconds: float = 0.0
+
+
+class FailAttempt(Value, frozen=True):
+    """The agent broke."""
+
+    step: str
+    attempt: int
+    error: str
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+class DropAttempt(Value, frozen=True):
+    """The attempt was interrupted, or was found after a crash without an outcome."""
+
+    step: str
+    attempt: int
+    reason: Literal["interrupted", "in doubt"]
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+class CheckedInputs(Value, frozen=True):
+    """The inputs of a step were held against what it accepts: the problems, by producer; none if they fit."""
+
+    step: str
+    problems: tuple[tuple[str, Finding], ...] = ()
+
+
+class RaiseFeedback(Value, frozen=True):
+    """Feedback by an agent in mid-work, which quotes its attempt, or by a person or outsider, which does not."""
+
+    source: str
+    feedback: Feedback
+    attempt: int = 0
+
+
+class Await(Value, frozen=True):
+    """An attempt waits in mid-work for a loop that it raised."""
+
+    loop: str
+    step: str
+    attempt: int
+
+
+class Acknowledge(Value, frozen=True):
+    loop: str
+    target: str
+    message: str = ""
+    action: str = ""
+    eta: str = ""
+
+
+class Decide(Value, frozen=True):
+    """A person's answer to an escalation."""
+
+    escalation: str
+    choice: str
+    by: str = ""
+    note: str = ""
+    rounds: int = DEFAULT_ROUNDS
+    amount: float | None = None
+    option: str | None = None
+    target: str | None = None
+    phase: str | None = None
+
+
+class Reclassify(Value, frozen=True):
+    """A person says which phase injected a finding."""
+
+    finding: str
+    phase: str
+    by: str = ""
+
+
+class Pause(Value, frozen=True):
+    by: str = ""
+
+
+class Resume(Value, frozen=True):
+    by: str = ""
+
+
+class Cancel(Value, frozen=True):
+    by: str = ""
+    reason: str = ""
+
+
+Command: TypeAlias = (
+    StartRun
+    | Proceed
+    | FinishAttempt
+    | FailAttempt
+    | DropAttempt
+    | CheckedInputs
+    | RaiseFeedback
+    | Await
+    | Acknowledge
+    | Decide
+    | Reclassify
+    | Pause
+    | Resume
+    | Cancel
+)

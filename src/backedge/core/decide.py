@@ -1,0 +1,227 @@
+"""The rules, as one function: what happens when a command meets a state."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.decisions import decide_escalation, reclassify
+from backedge.core.draft import Draft, end_run, escalate_step
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
+from backedge.core.judging import check_inputs, judge
+from backedge.core.limits import errors_breach
+from backedge.core.loops import LoopState
+from backedge.core.model import HUMAN, Outcome, Usage
+from backedge.core.pending import Start, checked_first, ready
+from backedge.core.raising import raise_feedback, verify_by_doing
+from backedge.core.settle import settle, start_attempt
+from backedge.core.state import Running, RunState, evolve
+from backedge.core.verdicts import contradiction, verdict_of, with_stated_findings
+from backedge.core.workflow import graph_of
+
+FIRST_RETRY = 0.5
+LONGEST_RETRY = 30.0
+
+
+def decide(state: RunState | None, command: c.Command, now: float, room: int = 0) -> tuple[e.Event, ...]:
+    """The events that follow from a command: all of them, or none.
+
+    `room` is how many attempts may start; a process that does not execute the run says 0. Raises IllegalCommand, with
+    the reason, for a command that answers nothing that is pending.
+    """
+    return transact(state, command, now, room)[0]
+
+
+def transact(
+    state: RunState | None, command: c.Command, now: float, room: int = 0
+) -> tuple[tuple[e.Event, ...], RunState]:
+    """What `decide` says, with the state that it leads to."""
+    if state is None:
+        if not isinstance(command, c.StartRun):
+            raise NotFound(f"the run does not exist: it has to be started before {type(command).__name__}")
+        graph_of(command.workflow)
+        started = e.RunStarted(now, command.run, command.workflow, command.input, command.input_payload)
+        draft = Draft(evolve(None, started), now, room)
+        draft.events.append(started)
+    else:
+        draft = Draft(state, now, room)
+        _apply(draft, command)
+    settle(draft)
+    return tuple(draft.events), draft.state
+
+
+def _apply(draft: Draft, command: c.Command) -> None:
+    state = draft.state
+    match command:
+        case c.StartRun():
+            raise IllegalCommand(f"run {command.run!r} was started before: resume it, or choose another id")
+        case c.Proceed():
+            return
+        case c.FinishAttempt():
+            _finish(draft, command)
+        case c.FailAttempt():
+            running = _running(state, command.step, command.attempt)
+            _fail(draft, command.step, running, command.error, command.usage, command.seconds)
+        case c.DropAttempt():
+            _drop(draft, command)
+        case c.CheckedInputs():
+            _check(draft, command)
+        case c.RaiseFeedback():
+            _raise(draft, command)
+        case c.Await():
+            _await(draft, command)
+        case c.Acknowledge():
+            _acknowledge(draft, command)
+        case c.Decide():
+            decide_escalation(draft, command)
+        case c.Reclassify():
+            reclassify(draft, command)
+        case c.Pause():
+            _refuse_ended(state)
+            if state.paused_by is None:
+                draft.add(e.RunPaused(draft.now, command.by))
+        case c.Resume():
+            if state.paused_by is not None:
+                draft.add(e.RunResumed(draft.now, command.by))
+        case c.Cancel():
+            _refuse_ended(state)
+            who = f" by {command.by}" if command.by else ""
+            end_run(draft, "cancelled", command.reason or f"cancelled{who}")
+        case _:
+            assert_never(command)
+
+
+def _refuse_ended(state: RunState) -> None:
+    if state.ended is not None:
+        raise AlreadyClosed(f"run {state.run!r} has ended: {state.ended.outcome}")
+
+
+def _running(state: RunState, step: str, attempt: int) -> Running:
+    if step not in state.steps:
+        raise NotFound(f"step {step!r} is not in run {state.run!r}: use one of {', '.join(state.steps)}")
+    running = state.steps[step].running
+    if running is None or running.attempt != attempt:
+        now = f"attempt {running.attempt} is" if running else "no attempt is"
+        raise IllegalCommand(f"attempt {attempt} of step {step!r} is not running: {now}")
+    return running
+
+
+def _finish(draft: Draft, command: c.FinishAttempt) -> None:
+    state, name, outcome = draft.state, command.step, command.outcome
+    running = _running(state, name, command.attempt)
+    if state.ended is not None:
+        draft.add(e.AttemptDropped(draft.now, name, command.attempt, "interrupted", outcome.usage, command.seconds))
+        return
+    error = _nonsense(state, name, running, outcome)
+    if error is not None:
+        _fail(draft, name, running, error, outcome.usage, command.seconds)
+        return
+    word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode != "answer" else None
+    outcome = with_stated_findings(outcome)
+    draft.add(
+        e.AttemptSucceeded(
+            draft.now,
+            name,
+            command.attempt,
+            outcome.made,
+            outcome.summary,
+            outcome.claims,
+            outcome.usage,
+            command.seconds,
+        )
+    )
+    if running.mode == "answer":
+        for loop in running.loops:
+            draft.add(e.AnswerGiven(draft.now, loop, name, outcome.answer))
+    else:
+        verify_by_doing(draft, name, running, outcome.feedback)
+    if word is not None:
+        judge(draft, name, command.attempt, outcome, word)
+    for item in outcome.feedback:
+        raise_feedback(draft, name, item, running)
+
+
+def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) -> str | None:
+    """Why an outcome cannot be one of this step; None if it can."""
+    if running.mode == "answer":
+        return "no answer: the step was asked a question" if outcome.answer is None else None
+    if state.graph.is_judge(name):
+        return contradiction(state, name, outcome)
+    if outcome.verdict is not None or outcome.findings:
+        return f"step {name!r} judges nothing, but gave a verdict or findings: raise feedback instead"
+    given = {f"F-{id}" for loop in running.loops for id in state.loops[loop].shares[name].findings}
+    for claim in outcome.claims:
+        if claim.finding not in given:
+            return f"resolutions name {claim.finding!r}, which was not given to {name!r} ({', '.join(sorted(given))})"
+        if claim.status not in ("fixed", "contested"):
+            return f"resolutions say {claim.status!r} of {claim.finding}: who reworks says fixed or contested"
+    return None
+
+
+def _fail(draft: Draft, name: str, running: Running, error: str, usage: Usage, seconds: float) -> None:
+    streak = draft.state.steps[name].errors
+    wait = min(FIRST_RETRY * 2 ** min(streak, 10), LONGEST_RETRY)
+    draft.add(e.AttemptFailed(draft.now, name, running.attempt, error, draft.now + wait, usage, seconds))
+    if draft.state.ended is None:
+        breach = errors_breach(draft.state, name)
+        if breach is not None:
+            escalate_step(draft, name, breach, f"agent of {name!r} keeps breaking: {error}")
+
+
+def _drop(draft: Draft, command: c.DropAttempt) -> None:
+    _running(draft.state, command.step, command.attempt)
+    draft.add(
+        e.AttemptDropped(draft.now, command.step, command.attempt, command.reason, command.usage, command.seconds)
+    )
+    asks = draft.state.graph.steps[command.step].on_doubt == "ask"
+    if command.reason == "in doubt" and asks and draft.state.ended is None:
+        escalate_step(
+            draft,
+            command.step,
+            None,
+            f"attempt {command.attempt} of {command.step!r} is in doubt: the process that ran it ended before its "
+            "outcome was recorded; continue runs it again",
+        )
+
+
+def _check(draft: Draft, command: c.CheckedInputs) -> None:
+    start = next((s for s in ready(draft.state, draft.now) if s.step == command.step), None)
+    if start is None or not checked_first(draft.state, start):
+        raise IllegalCommand(f"step {command.step!r} is not waiting for a check of its inputs")
+    for producer, _ in command.problems:
+        if producer not in draft.state.graph.needs[command.step]:
+            raise IllegalCommand(f"step {command.step!r} does not need {producer!r}: it cannot have rejected it")
+    if check_inputs(draft, command.step, command.problems):
+        start_attempt(draft, Start(start.step, start.mode, start.loops))
+
+
+def _raise(draft: Draft, command: c.RaiseFeedback) -> None:
+    state, source = draft.state, command.source
+    if state.ended is not None and state.ended.outcome in ("failed", "cancelled"):
+        _refuse_ended(state)
+    if source != HUMAN and source not in state.steps:
+        raise NotFound(f"source {source!r} is unknown: use one of {', '.join(state.steps)}, or {HUMAN}")
+    running = _running(state, source, command.attempt) if command.attempt else None
+    raise_feedback(draft, source, command.feedback, running)
+
+
+def _await(draft: Draft, command: c.Await) -> None:
+    running = _running(draft.state, command.step, command.attempt)
+    loop = draft.state.loop(command.loop)
+    if loop is None or loop.source != command.step:
+        raise NotFound(f"step {command.step!r} did not raise {command.loop!r}: it can wait only for what it raised")
+    if loop.open and loop.state is not LoopState.ESCALATING and not loop.told and running.awaits is None:
+        draft.add(e.WaitBegan(draft.now, loop.id, command.step, command.attempt))
+
+
+def _acknowledge(draft: Draft, command: c.Acknowledge) -> None:
+    loop = draft.state.loop(command.loop)
+    if loop is None:
+        raise NotFound(f"loop {command.loop!r} is unknown: open are {', '.join(draft.state.loops) or 'none'}")
+    if not loop.open:
+        raise AlreadyClosed(f"loop {loop.id} is {loop.state}: there is nothing left to acknowledge")
+    if command.target not in loop.targets:
+        targets = ", ".join(loop.targets)
+        raise IllegalCommand(f"{command.target!r} is not a target of {loop.id}: only {targets} can acknowledge it")
+    draft.add(e.FeedbackAcknowledged(draft.now, loop.id, command.target, command.message, command.action, command.eta))

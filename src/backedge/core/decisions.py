@@ -1,0 +1,147 @@
+"""What a person's answer to an escalation does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from backedge.core import events as e
+from backedge.core.commands import Choice, Decide, Reclassify
+from backedge.core.draft import Draft, end_run, escalate_loop, settle_findings, skip
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
+from backedge.core.judging import send_round
+from backedge.core.limits import BUDGETS
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import HUMAN, Resolution, Status
+from backedge.core.state import ASKED, number
+from backedge.core.workflow import nearest
+
+if TYPE_CHECKING:
+    from backedge.core.state import Escalation, RunState
+
+
+def decide_escalation(draft: Draft, command: Decide) -> None:
+    """Record a decision and do what it says."""
+    packet = _open_packet(draft.state, command)
+    choice = cast("Choice", command.choice)
+    loop = draft.state.loops[packet.loop] if packet.loop else None
+    _require_arguments(draft.state, packet, loop, command)
+    grants = choice in ("continue", "revise", "reassign", "reclassify")
+    budget = packet.breach is not None and packet.breach.limit in BUDGETS
+    bound = getattr(draft.state.workflow.limits, packet.breach.limit) if budget and packet.breach else 0
+    draft.add(
+        e.EscalationDecided(
+            draft.now,
+            packet.id,
+            choice,
+            command.by,
+            command.note,
+            rounds=command.rounds if grants and not budget and (loop or packet.breach) else 0,
+            amount=(bound if command.amount is None else command.amount) if grants and budget else 0.0,
+            option=command.option,
+            target=command.target,
+            phase=command.phase,
+        )
+    )
+    who = command.by or "a person"
+    match choice:
+        case "cancel":
+            end_run(draft, "cancelled", command.note or f"cancelled by {who}")
+        case "skip":
+            skip(draft, packet.loop, packet.step, f"skipped by {who}")
+        case "continue" | "revise":
+            if loop is not None:
+                _repeat_round(draft, loop)
+        case "reassign":
+            assert loop is not None and command.target is not None
+            _reassign(draft, loop, command.target)
+        case "reclassify":
+            assert loop is not None and command.phase is not None
+            _reclassify_all(draft, loop, command.phase, command.by)
+        case "accept":
+            assert loop is not None
+            settle_findings(draft, loop, Status.ACCEPTED)
+            resolution = Resolution("accepted", by=who, text=command.note)
+            draft.add(e.LoopClosed(draft.now, loop.id, LoopState.ACCEPTED, resolution))
+        case "resolve":
+            assert loop is not None
+            resolution = Resolution("resolved", who, command.note, command.option, loop.answers)
+            draft.add(e.LoopClosed(draft.now, loop.id, LoopState.RESOLVED, resolution))
+
+
+def _open_packet(state: RunState, command: Decide) -> Escalation:
+    packet = state.escalation(command.escalation)
+    if packet is None:
+        opened = ", ".join(state.escalations) or "none"
+        raise NotFound(f"escalation {command.escalation!r} is unknown in run {state.run!r}: open are {opened}")
+    if packet.decided is not None:
+        first = packet.decided
+        who = f" by {first.by}" if first.by else ""
+        raise AlreadyClosed(f"{packet.id} was decided before: {first.choice}{who}; the first decision stands")
+    if command.choice not in packet.options:
+        raise IllegalCommand(
+            f"{command.choice!r} is no choice for {packet.id}: {nearest(command.choice, packet.options)}"
+        )
+    return packet
+
+
+def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, command: Decide) -> None:
+    if command.rounds < 1:
+        raise IllegalCommand(f"rounds is {command.rounds}: expected 1 or more")
+    if command.amount is not None and not 0 < command.amount < float("inf"):
+        raise IllegalCommand(f"amount is {command.amount}: expected more than 0")
+    match command.choice:
+        case "revise" if not command.note.strip():
+            raise IllegalCommand("revise needs a note: say the new approach in words")
+        case "resolve" if not (command.note.strip() or (command.option or "").strip()) and packet.reason == ASKED:
+            raise IllegalCommand("resolve needs an answer: give an option or a note")
+        case "reassign":
+            _require_target(state, loop, command.target)
+        case "reclassify" if command.phase not in state.graph.phases:
+            raise IllegalCommand(
+                f"phase {command.phase!r} is unknown: {nearest(command.phase or '', state.graph.phases)}"
+            )
+
+
+def _require_target(state: RunState, loop: Loop | None, target: str | None) -> None:
+    legal = [name for name in state.steps if not state.graph.is_judge(name) and not (loop and loop.source == name)]
+    if target not in (*legal, HUMAN):
+        raise IllegalCommand(f"reassign needs a target, got {target!r}: {nearest(target or '', [*legal, HUMAN])}")
+
+
+def _given(loop: Loop) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(id for share in loop.shares.values() for id in share.findings))
+
+
+def _repeat_round(draft: Draft, loop: Loop) -> None:
+    """Go on where the loop stopped: what was routed and not delivered is delivered; a finished round is asked again."""
+    if all(share.done for share in loop.shares.values()):
+        shares = {target: share.findings for target, share in loop.shares.items()}
+        draft.add(e.FeedbackRouted(draft.now, loop.id, shares))
+
+
+def _reassign(draft: Draft, loop: Loop, target: str) -> None:
+    ids = _given(loop)
+    draft.add(e.FeedbackRouted(draft.now, loop.id, {target: ids}, {"decision": ids}))
+    if target == HUMAN:
+        escalate_loop(draft, draft.state.loops[loop.id], None, "reassigned to a person")
+
+
+def _reclassify_all(draft: Draft, loop: Loop, phase: str, by: str) -> None:
+    ids = _given(loop)
+    for id in ids:
+        draft.add(e.FindingReclassified(draft.now, id, phase, by))
+    send_round(draft, draft.state.loops[loop.id], ids)
+
+
+def reclassify(draft: Draft, command: Reclassify) -> None:
+    """Record the phase that injected a finding; what is not delivered yet goes there."""
+    tracked = draft.state.findings.get(number(command.finding))
+    if tracked is None:
+        raise NotFound(f"finding {command.finding!r} is unknown in run {draft.state.run!r}")
+    if command.phase not in draft.state.graph.phases:
+        raise IllegalCommand(f"phase {command.phase!r} is unknown: {nearest(command.phase, draft.state.graph.phases)}")
+    draft.add(e.FindingReclassified(draft.now, tracked.id, command.phase, command.by))
+    loop = draft.state.loops.get(tracked.loop or "")
+    waiting = loop is not None and loop.by_verdict and not loop.delivered and loop.state is not LoopState.ESCALATING
+    if loop is not None and waiting and tracked.id in _given(loop):
+        send_round(draft, loop, _given(loop))

@@ -1,0 +1,146 @@
+"""The events of one decision as they are collected, with the state that they lead to."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import HUMAN, Breach, Resolution, Status
+from backedge.core.state import ASKED, RunState, evolve
+
+
+class Draft:
+    """Collects events; lives only as long as one decision. All of them are appended at once, or none: between two
+    events of one decision the state is not a legal one."""
+
+    def __init__(self, state: RunState, now: float, room: int) -> None:
+        # A clock that jumps back must not make events older than those before them.
+        self.now = max(now, state.last_at)
+        self.state = state
+        self.room = room
+        self.events: list[e.Event] = []
+
+    def add(self, event: e.Event) -> None:
+        self.events.append(event)
+        self.state = evolve(self.state, event)
+
+    def next_loop(self) -> str:
+        return f"L-{self.state.opened_loops + 1}"
+
+    def next_escalation(self) -> str:
+        return f"E-{self.state.opened_escalations + 1}"
+
+
+LOOP_OPTIONS = ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
+ASKED_OPTIONS = ("resolve", "accept", "skip", "cancel")
+VERIFY_OPTIONS = ("resolve", "continue", "revise", "reassign", "accept", "cancel")
+STEP_OPTIONS = ("continue", "skip", "cancel")
+RUN_OPTIONS = ("continue", "cancel")
+
+
+def escalate_loop(draft: Draft, loop: Loop, breach: Breach | None, reason: str = "") -> None:
+    """Hand a loop to a person, or do with it what the workflow says of breaches."""
+    options: tuple[str, ...] = LOOP_OPTIONS
+    if not any(share.findings for share in loop.shares.values()):
+        options = tuple(option for option in options if option != "reclassify")
+    _escalate(draft, reason or f"limit {breach}", options, loop=loop.id, breach=breach)
+
+
+def ask_person(draft: Draft, loop: Loop) -> None:
+    """Put feedback to a person into the inbox: a question, not a breach."""
+    draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
+
+
+def ask_to_verify(draft: Draft, loop: Loop) -> None:
+    """A person's feedback to a step without judges: that person says whether the fix is one."""
+    draft.add(
+        e.EscalationOpened(
+            draft.now, draft.next_escalation(), "the fix waits for your verification", VERIFY_OPTIONS, loop=loop.id
+        )
+    )
+
+
+def escalate_step(draft: Draft, step: str, breach: Breach | None, reason: str) -> None:
+    _escalate(draft, reason, STEP_OPTIONS, step=step, breach=breach)
+
+
+def escalate_run(draft: Draft, breach: Breach) -> None:
+    _escalate(draft, f"budget {breach} is used up", RUN_OPTIONS, breach=breach)
+
+
+def _escalate(
+    draft: Draft,
+    reason: str,
+    options: tuple[str, ...],
+    loop: str | None = None,
+    step: str | None = None,
+    breach: Breach | None = None,
+) -> None:
+    escalation = draft.next_escalation()
+    draft.add(e.EscalationOpened(draft.now, escalation, reason, options, loop, step, breach))
+    if breach is not None:
+        apply_policy(draft, escalation)
+
+
+def apply_policy(draft: Draft, escalation: str) -> None:
+    """What the workflow's `on_breach` says about an escalation that a limit opened."""
+    packet = draft.state.escalations[escalation]
+    match draft.state.workflow.on_breach:
+        case "manual":
+            return
+        case "error":
+            draft.add(e.EscalationDecided(draft.now, escalation, "error", by="on_breach"))
+            end_run(draft, "failed", packet.reason)
+        case "skip" if packet.loop or packet.step:
+            draft.add(e.EscalationDecided(draft.now, escalation, "skip", by="on_breach"))
+            skip(draft, packet.loop, packet.step, "on_breach: skip")
+        case "skip":
+            return
+
+
+def skip(draft: Draft, loop: str | None, step: str | None, reason: str) -> None:
+    """Defer the findings and pass over the source, or the step that cannot be done."""
+    if loop is not None:
+        give_up(draft, draft.state.loops[loop], reason)
+        return
+    assert step is not None
+    for other in [each for each in draft.state.loops.values() if step in each.targets]:
+        share = other.shares[step]
+        if other.state is LoopState.ESCALATING and other.escalation is None and not share.done:
+            give_up(draft, other, reason)
+    draft.add(e.StepPassedOver(draft.now, step, reason))
+
+
+def give_up(draft: Draft, loop: Loop, reason: str) -> None:
+    settle_findings(draft, loop, Status.DEFERRED)
+    close(draft, loop, LoopState.ACCEPTED, Resolution("accepted", by=reason, text="skipped"))
+    if loop.source != HUMAN:
+        draft.add(e.StepPassedOver(draft.now, loop.source, reason))
+
+
+def settle_findings(draft: Draft, loop: Loop, status: Status) -> None:
+    """Say by decision what becomes of all findings of a loop that still stand."""
+    shared = {id for share in loop.shares.values() for id in share.findings}
+    source = draft.state.steps.get(loop.source)
+    standing = sorted(shared.union(source.open_findings if source and loop.by_verdict else ()))
+    ids = tuple(id for id in standing if draft.state.findings[id].needs_answer)
+    if ids:
+        draft.add(e.FindingsSettled(draft.now, ids, status))
+
+
+def close(draft: Draft, loop: Loop, state: LoopState, resolution: Resolution) -> None:
+    """Close a loop, and whatever question about it still lies in the inbox."""
+    packet = draft.state.loops[loop.id].escalation
+    if packet is not None and draft.state.escalations[packet].loop == loop.id:
+        draft.add(e.EscalationDecided(draft.now, packet, state.value, by=resolution.by or "verification"))
+    draft.add(e.LoopClosed(draft.now, loop.id, state, resolution))
+
+
+def end_run(draft: Draft, outcome: str, reason: str) -> None:
+    """End the run by decision or policy: what is open is closed with it, and the work stays."""
+    assert outcome in ("failed", "cancelled")
+    state = LoopState.FAILED if outcome == "failed" else LoopState.CANCELLED
+    for loop in list(draft.state.loops.values()):
+        close(draft, loop, state, Resolution(state.value, by=reason))
+    for escalation in list(draft.state.escalations):
+        draft.add(e.EscalationDecided(draft.now, escalation, state.value, by=reason))
+    draft.add(e.RunEnded(draft.now, "failed" if outcome == "failed" else "cancelled", reason))

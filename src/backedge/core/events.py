@@ -1,0 +1,255 @@
+"""What happened, as facts. The journal is a list of these; everything else is computed from them.
+
+Each event is one JSON object with its type and version. A field that an older version did not write takes its
+default; an unknown type or field was written by a newer version, and is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from backedge.core.loops import LoopState
+from backedge.core.model import Breach, Claim, Feedback, Finding, Kind, Made, Mode, Resolution, Status, Usage, Word
+from backedge.core.value import Json, Value
+from backedge.core.workflow import Workflow
+
+
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type"):
+    """An event: it happened at a time, and it stays."""
+
+    at: float
+
+
+class RunStarted(Fact, frozen=True, tag="run_started/1"):
+    run: str
+    workflow: Workflow
+    input: Json = None
+    input_payload: str | None = None
+
+
+class AttemptStarted(Fact, frozen=True, tag="attempt_started/1"):
+    step: str
+    attempt: int
+    mode: Mode = "work"
+    agent: str = ""
+    inputs: dict[str, int] = {}
+    """The versions it works from, by producer."""
+    loops: tuple[str, ...] = ()
+    """The loops whose feedback it is given to address."""
+    cause: tuple[str, ...] = ()
+    """The loops but for which it would not run: its own, and those whose fix changed its inputs."""
+
+
+class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/1"):
+    step: str
+    attempt: int
+    made: Made
+    summary: str = ""
+    claims: tuple[Claim, ...] = ()
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
+    """The agent broke. Never a pass, never a round."""
+
+    step: str
+    attempt: int
+    error: str
+    retry_at: float
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):
+    """The attempt ended without an outcome and without a fault of its agent."""
+
+    step: str
+    attempt: int
+    reason: Literal["interrupted", "in doubt"]
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+class Sighting(Value, frozen=True):
+    """One finding in a verdict. The text is left out where the ledger has it word for word."""
+
+    id: int
+    status: Status
+    finding: Finding | None = None
+    fix_authored: bool = False
+
+
+class VerdictGiven(Fact, frozen=True, tag="verdict_given/1"):
+    judge: str
+    attempt: int
+    """0 for the check of inputs, which costs no attempt."""
+    word: Word
+    findings: tuple[Sighting, ...] = ()
+    settled: tuple[tuple[int, Status], ...] = ()
+    """What became of open findings that were not reported again."""
+
+
+class LoopOpened(Fact, frozen=True, tag="loop_opened/1"):
+    loop: str
+    kind: Kind
+    source: str
+    attempt: int = 0
+    feedback: Feedback | None = None
+    caused_by: str | None = None
+    follows: str | None = None
+    warning: str = ""
+
+
+class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
+    """A round of a loop: who gets what, and which rule said so."""
+
+    loop: str
+    shares: dict[str, tuple[int, ...]]
+    rules: dict[str, tuple[int, ...]] = {}
+    """The findings each rule routed; an empty list for feedback without findings."""
+    feedback: Feedback | None = None
+    """What was raised again, in its new words."""
+    balance: tuple[int, int] | None = None
+    """How many findings the last fix wrote, and how many it removed."""
+
+
+class FeedbackRefused(Fact, frozen=True, tag="feedback_refused/1"):
+    source: str
+    targets: tuple[str, ...]
+    reason: str
+    message: str = ""
+
+
+class FeedbackAcknowledged(Fact, frozen=True, tag="feedback_acknowledged/1"):
+    loop: str
+    target: str
+    message: str = ""
+    action: str = ""
+    eta: str = ""
+
+
+class FeedbackRejoined(Fact, frozen=True, tag="feedback_rejoined/1"):
+    """An attempt asked again what an attempt before it, lost in mid-work, had asked: it gets that loop's result."""
+
+    loop: str
+    step: str
+    attempt: int
+
+
+class AnswerGiven(Fact, frozen=True, tag="answer_given/1"):
+    loop: str
+    target: str
+    answer: Json
+
+
+class WaitBegan(Fact, frozen=True, tag="wait_began/1"):
+    """An attempt waits in mid-work: until it is told, it does not keep others from changing what it consumed."""
+
+    loop: str
+    step: str
+    attempt: int
+
+
+class WaiterTold(Fact, frozen=True, tag="waiter_told/1"):
+    """A waiting attempt was given the result, and goes on with the inputs as they are now."""
+
+    loop: str
+    step: str
+    attempt: int
+    inputs: dict[str, int] = {}
+
+
+class LoopClosed(Fact, frozen=True, tag="loop_closed/1"):
+    loop: str
+    state: LoopState
+    resolution: Resolution
+
+
+class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
+    escalation: str
+    reason: str
+    options: tuple[str, ...]
+    loop: str | None = None
+    step: str | None = None
+    breach: Breach | None = None
+
+
+class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
+    """Nobody answered in time. It happens once to a loop."""
+
+    loop: str
+    breach: Breach
+
+
+class EscalationDecided(Fact, frozen=True, tag="escalation_decided/1"):
+    escalation: str
+    choice: str
+    by: str = ""
+    note: str = ""
+    rounds: int = 0
+    amount: float = 0.0
+    option: str | None = None
+    target: str | None = None
+    phase: str | None = None
+
+
+class StepPassedOver(Fact, frozen=True, tag="step_passed_over/1"):
+    step: str
+    reason: str
+
+
+class FindingsSettled(Fact, frozen=True, tag="findings_settled/1"):
+    """A decision, not a verdict, said what becomes of findings."""
+
+    findings: tuple[int, ...]
+    status: Status
+
+
+class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
+    finding: int
+    phase: str
+    by: str = ""
+
+
+class RunPaused(Fact, frozen=True, tag="run_paused/1"):
+    by: str = ""
+
+
+class RunResumed(Fact, frozen=True, tag="run_resumed/1"):
+    by: str = ""
+
+
+class RunEnded(Fact, frozen=True, tag="run_ended/1"):
+    outcome: Literal["verified", "done", "accepted", "failed", "cancelled"]
+    reason: str = ""
+
+
+Event: TypeAlias = (
+    RunStarted
+    | AttemptStarted
+    | AttemptSucceeded
+    | AttemptFailed
+    | AttemptDropped
+    | VerdictGiven
+    | LoopOpened
+    | FeedbackRouted
+    | FeedbackRefused
+    | FeedbackAcknowledged
+    | FeedbackRejoined
+    | AnswerGiven
+    | WaitBegan
+    | WaiterTold
+    | LoopClosed
+    | EscalationOpened
+    | LoopOverdue
+    | EscalationDecided
+    | StepPassedOver
+    | FindingsSettled
+    | FindingReclassified
+    | RunPaused
+    | RunResumed
+    | RunEnded
+)

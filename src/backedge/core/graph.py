@@ -1,0 +1,122 @@
+"""The graph of a workflow, worked out once: who is upstream of whom, who judges whom, how far apart they are."""
+
+from __future__ import annotations
+
+from collections import deque
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from backedge.core.limits import Limits
+    from backedge.core.workflow import Step, Workflow
+
+
+class Graph:
+    """Facts about the shape of a workflow. Everything here is fixed once the workflow is.
+
+    Raises graphlib.CycleError if the needs form a circle.
+    """
+
+    def __init__(self, workflow: Workflow) -> None:
+        from backedge.core.workflow import phase_order
+
+        self.workflow = workflow
+        self.steps: dict[str, Step] = {step.name: step for step in workflow.steps}
+        self.place = {name: place for place, name in enumerate(self.steps)}
+        self.needs: dict[str, tuple[str, ...]] = {
+            step.name: tuple(dict.fromkeys((*step.judges, *step.needs))) for step in workflow.steps
+        }
+        self.order = tuple(TopologicalSorter(self.needs).static_order())
+        self.consumers, self.judges_of = self._inverted()
+        self.upstream: dict[str, frozenset[str]] = {}
+        for name in self.order:
+            direct = self.needs[name]
+            self.upstream[name] = frozenset(direct).union(*(self.upstream[need] for need in direct))
+        self.downstream: dict[str, frozenset[str]] = {}
+        for name in reversed(self.order):
+            after = self.consumers[name]
+            self.downstream[name] = frozenset(after).union(*(self.downstream[each] for each in after))
+        self.phases = phase_order(workflow)
+        self._ranks = {label: rank for rank, label in enumerate(self.phases)}
+        self.phase_of = self._phases()
+        self.gates: dict[str, tuple[str, ...]] = {name: self._gates(name) for name in self.steps}
+        self.root = next(name for name in self.steps if not self.needs[name])
+        self.has_judges = any(step.judges for step in workflow.steps)
+        self.pointers: dict[str, tuple[str, ...]] = self._pointers()
+        self.reads: dict[tuple[str, str], tuple[str, ...]] = {
+            (step.name, producer): pointers for step in workflow.steps for producer, pointers in step.reads
+        }
+
+    def is_judge(self, name: str) -> bool:
+        return bool(self.steps[name].judges)
+
+    def rank(self, name: str) -> int:
+        """The place of a step's phase in the order of phases; before all of them for a step without one."""
+        return self._ranks.get(self.phase_of[name], -1)
+
+    def limits_of(self, name: str) -> Limits:
+        return self.steps[name].limits or self.workflow.limits
+
+    def legal_targets(self, source: str) -> tuple[str, ...]:
+        """The steps that feedback of this source may go to, in file order."""
+        everyone = [name for name in self.steps if name != source and not self.is_judge(name)]
+        if self.workflow.scope == "any":
+            return tuple(everyone)
+        rank, upstream = self.rank(source), self.upstream[source]
+        return tuple(name for name in everyone if name in upstream or self.rank(name) < rank or name == self.root)
+
+    def legal_pairs(self) -> int:
+        return sum(len(self.legal_targets(name)) for name in self.steps)
+
+    def distances(self, source: str) -> dict[str, int]:
+        """How many needs lie between a step and each step upstream of it."""
+        found = {source: 0}
+        queue = deque([source])
+        while queue:
+            name = queue.popleft()
+            for need in self.needs[name]:
+                if need not in found:
+                    found[need] = found[name] + 1
+                    queue.append(need)
+        return found
+
+    def _inverted(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+        consumers: dict[str, list[str]] = {name: [] for name in self.steps}
+        judges: dict[str, list[str]] = {name: [] for name in self.steps}
+        for name, step in self.steps.items():
+            for need in self.needs[name]:
+                consumers[need].append(name)
+            for subject in dict.fromkeys(step.judges):
+                judges[subject].append(name)
+        return {n: tuple(c) for n, c in consumers.items()}, {n: tuple(j) for n, j in judges.items()}
+
+    def _phases(self) -> dict[str, str]:
+        """A judge has its subject's phase; a step without a label that of the latest step it needs."""
+        found: dict[str, str] = {}
+        for name in self.order:
+            step = self.steps[name]
+            if step.judges:
+                found[name] = found[step.judges[0]]
+            else:
+                inherited = (found[need] for need in step.needs)
+                found[name] = step.phase or max(inherited, key=lambda label: self._ranks.get(label, -1), default="")
+        return found
+
+    def _gates(self, name: str) -> tuple[str, ...]:
+        """The judges that must have passed the current versions before this step starts."""
+        step = self.steps[name]
+        gates = [need for need in self.needs[name] if self.is_judge(need)]
+        if not step.judges:
+            gates += [judge for need in self.needs[name] for judge in self.judges_of[need]]
+        elif self.workflow.judges_in_order:
+            earlier = (judge for subject in step.judges for judge in self.judges_of[subject])
+            gates += [judge for judge in earlier if self.place[judge] < self.place[name]]
+        return tuple(dict.fromkeys(judge for judge in gates if name not in self.upstream[judge]))
+
+    def _pointers(self) -> dict[str, tuple[str, ...]]:
+        """For each producer, the parts of its output that anyone declares to read."""
+        wanted: dict[str, dict[str, None]] = {name: {} for name in self.steps}
+        for step in self.steps.values():
+            for producer, pointers in step.reads:
+                wanted[producer].update(dict.fromkeys(pointers))
+        return {name: tuple(pointers) for name, pointers in wanted.items()}

@@ -1,0 +1,177 @@
+"""From what a judge said to what follows: the ledger, the verdict, the next round of its loop."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.draft import Draft, close, escalate_loop
+from backedge.core.ledger import Tracked, changes_since, fingerprint, ledger_key, sits_in
+from backedge.core.limits import first_breach
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
+from backedge.core.routing import route_for
+from backedge.core.state import RunState, number
+from backedge.core.value import Value
+
+ACTIONABLE = (Status.OPEN, Status.NOT_FIXED, Status.REGRESSED)
+REMOVED = (Status.FIXED, Status.WITHDRAWN, Status.DUPLICATE)
+
+
+class Reading(Value, frozen=True):
+    """What one verdict says about the ledger."""
+
+    word: Word
+    sightings: tuple[e.Sighting, ...]
+    settled: tuple[tuple[int, Status], ...]
+    ask: bool = False
+    """It brings findings that could have been made earlier, and a person wants to be asked about those."""
+
+    @property
+    def actionable(self) -> tuple[int, ...]:
+        return tuple(sighting.id for sighting in self.sightings if sighting.status in ACTIONABLE)
+
+
+def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -> None:
+    """Record a verdict and start, continue or resolve the judge's loop."""
+    state = draft.state
+    loop = verdict_loop(state, name)
+    reading = read(state, name, outcome.findings, outcome.claims, word, changes_since(state, name), loop is not None)
+    draft.add(e.VerdictGiven(draft.now, name, attempt, reading.word, reading.sightings, reading.settled))
+    if reading.word != "fail":
+        if loop is not None:
+            close(draft, loop, LoopState.RESOLVED, Resolution("resolved", text=outcome.summary))
+        return
+    if loop is None:
+        kind = Kind.TEST_FAILURE if state.graph.steps[name].tests else Kind.REVIEW_REJECTION
+        last = state.steps[name].last_loop
+        draft.add(e.LoopOpened(draft.now, draft.next_loop(), kind, name, attempt, follows=last))
+        loop = verdict_loop(draft.state, name)
+        assert loop is not None
+        balance = None
+    else:
+        authored = sum(sighting.fix_authored for sighting in reading.sightings if sighting.finding is not None)
+        balance = (authored, sum(status in REMOVED for _, status in reading.settled))
+    send_round(draft, loop, reading.actionable, balance)
+    if reading.ask and draft.state.loops[loop.id].state is not LoopState.ESCALATING:
+        escalate_loop(draft, draft.state.loops[loop.id], None, "new findings that could have been made earlier")
+
+
+def verdict_loop(state: RunState, judge: str) -> Loop | None:
+    """The open loop that a judge's verdicts started: there is at most one."""
+    return next((loop for loop in state.loops.values() if loop.source == judge and loop.by_verdict), None)
+
+
+def send_round(draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[int, int] | None = None) -> None:
+    """Route findings as the next round of a loop; escalate it if a limit forbids that round."""
+    graph, findings = draft.state.graph, draft.state.findings
+    blockers = sum(findings[id].finding.blocking for id in ids)
+    shares: dict[str, list[int]] = {}
+    rules: dict[str, list[int]] = {}
+    for id in ids:
+        tracked = findings[id]
+        route = route_for(graph, loop.source, tracked.phases, tracked.finding, blockers)
+        rules.setdefault(route.rule, []).append(id)
+        for target in route.targets:
+            shares.setdefault(target, []).append(id)
+    deliver(draft, loop, {t: tuple(s) for t, s in shares.items()}, {r: tuple(s) for r, s in rules.items()}, balance)
+
+
+def deliver(
+    draft: Draft,
+    loop: Loop,
+    shares: dict[str, tuple[int, ...]],
+    rules: dict[str, tuple[int, ...]],
+    balance: tuple[int, int] | None = None,
+) -> None:
+    draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance))
+    routed = draft.state.loops[loop.id]
+    breach = first_breach(draft.state, draft.now, loop=routed)
+    if breach is not None:
+        escalate_loop(draft, routed, breach)
+
+
+def read(
+    state: RunState,
+    judge: str,
+    findings: tuple[Finding, ...],
+    claims: tuple[Claim, ...],
+    word: Word,
+    changed: list[Change],
+    later: bool,
+) -> Reading:
+    """What a verdict says of each finding. `later` means that its loop is open: the goalposts stand."""
+    sightings: dict[int, e.Sighting] = {}
+    ask = False
+    free = len(state.findings) + 1
+    fails = word == "fail"
+    for finding in findings:
+        print_ = fingerprint(finding)
+        id = state.known.get(ledger_key(judge, print_))
+        tracked = state.findings[id] if id is not None else None
+        authored = tracked is None and later and sits_in(finding, changed)
+        if print_ in state.accepted:
+            status = Status.ACCEPTED
+        elif not fails:
+            status = Status.DEFERRED
+        else:
+            late = later and not authored and (tracked is None or tracked.status is Status.DEFERRED)
+            policy = state.workflow.policy_for(finding.severity) if late else "rework"
+            ask = ask or (policy == "ask" and tracked is None)
+            status = Status.DEFERRED if policy == "defer" else _seen_again(tracked)
+        if id is None:
+            # The same defect may stand twice in one report.
+            id = next((s.id for s in sightings.values() if s.finding and fingerprint(s.finding) == print_), None)
+            if id is None:
+                id, free = free, free + 1
+        text = finding if tracked is None or tracked.finding != finding else None
+        sightings.setdefault(id, e.Sighting(id, status, text, authored))
+    said = {number(claim.finding): claim.status for claim in claims}
+    for id, answer in said.items():
+        if answer == "not_fixed" and id not in sightings:
+            sightings[id] = e.Sighting(id, Status.NOT_FIXED if fails else Status.DEFERRED)
+    if fails and not any(sighting.status in ACTIONABLE for sighting in sightings.values()):
+        word = "needs_improvement"
+    complete = state.graph.steps[judge].complete or word != "fail"
+    settled = []
+    for id in state.steps[judge].open_findings:
+        if id not in sightings:
+            unsaid = Status.FIXED if complete else Status.UNCONFIRMED
+            settled.append((id, Status(said[id]) if id in said else unsaid))
+    return Reading(word, tuple(sightings.values()), tuple(settled), ask and word == "fail")
+
+
+def _seen_again(tracked: Tracked | None) -> Status:
+    if tracked is None or tracked.status in (Status.WITHDRAWN, Status.DUPLICATE, Status.DEFERRED):
+        return Status.OPEN
+    return Status.REGRESSED if tracked.status is Status.FIXED else Status.NOT_FIXED
+
+
+def check_inputs(draft: Draft, step: str, problems: tuple[tuple[str, Finding], ...]) -> bool:
+    """Record what a check of inputs found; True if they fit. It costs no attempt: a misfit goes to the producer."""
+    loop = next(
+        (
+            loop
+            for loop in draft.state.loops.values()
+            if loop.source == step and loop.kind is Kind.VALIDATION_FAILURE and loop.feedback is None
+        ),
+        None,
+    )
+    if not problems:
+        if loop is not None:
+            fixed = tuple((id, Status.FIXED) for id in draft.state.steps[step].open_findings)
+            draft.add(e.VerdictGiven(draft.now, step, 0, "pass", settled=fixed))
+            close(draft, loop, LoopState.RESOLVED, Resolution("resolved", text="the inputs fit"))
+        return True
+    reading = read(draft.state, step, tuple(finding for _, finding in problems), (), "fail", [], later=False)
+    gone = tuple((id, Status.FIXED) for id, _ in reading.settled)
+    draft.add(e.VerdictGiven(draft.now, step, 0, "fail", reading.sightings, gone))
+    if loop is None:
+        draft.add(e.LoopOpened(draft.now, draft.next_loop(), Kind.VALIDATION_FAILURE, step))
+        loop = list(draft.state.loops.values())[-1]
+    shares: dict[str, list[int]] = {}
+    for producer, finding in problems:
+        id = draft.state.known[ledger_key(step, fingerprint(finding))]
+        if id not in shares.setdefault(producer, []):
+            shares[producer].append(id)
+    every = tuple(dict.fromkeys(id for ids in shares.values() for id in ids))
+    deliver(draft, loop, {name: tuple(ids) for name, ids in shares.items()}, {"explicit": every})
+    return False

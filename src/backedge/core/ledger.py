@@ -1,0 +1,131 @@
+"""The ledger of findings: what a verdict says of each, and how one finding is known again in a later round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from backedge.core.accidents import normalised
+from backedge.core.model import Change, Claim, Finding, Status
+from backedge.core.value import Value, replace
+
+if TYPE_CHECKING:
+    from backedge.core.events import Sighting
+    from backedge.core.state import RunState
+
+UNSETTLED = frozenset({Status.OPEN, Status.NOT_FIXED, Status.REGRESSED, Status.UNCONFIRMED, Status.CONTESTED})
+"""What still stands, and has to be answered for when its judge judges again."""
+
+
+class Tracked(Value, frozen=True):
+    """One finding over the rounds of a run."""
+
+    id: int
+    finding: Finding
+    fingerprint: str
+    found_by: str
+    status: Status
+    loop: str | None = None
+    rounds_seen: int = 1
+    streak: int = 1
+    """In how many consecutive verdicts of its judge it was seen, up to the last time."""
+    last_verdict: int = 0
+    fix_authored: bool = False
+    introduced_by: tuple[str, ...] = ()
+    reclassified: tuple[str, ...] = ()
+    """The phase that a person named: the truth, whatever the judge said."""
+    claim: Claim | None = None
+    """What the step that reworked says of it."""
+
+    @property
+    def name(self) -> str:
+        return f"F-{self.id}"
+
+    @property
+    def key(self) -> str:
+        return ledger_key(self.found_by, self.fingerprint)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        return self.reclassified or self.finding.affected_phase
+
+    @property
+    def persistent(self) -> bool:
+        return self.rounds_seen >= 2
+
+    @property
+    def needs_answer(self) -> bool:
+        return self.status in UNSETTLED
+
+
+def ledger_key(judge: str, fingerprint: str) -> str:
+    return f"{judge}\n{fingerprint}"
+
+
+def fingerprint(finding: Finding) -> str:
+    """The identity of a finding: equality of category, file, requirement and description, less what is accidental."""
+    parts = (finding.category, finding.file or "", finding.requirement_id or "", finding.description)
+    return "\n".join(normalised(part) for part in parts)
+
+
+def sighted(before: Tracked | None, sighting: Sighting, judge: str, verdict: int) -> Tracked:
+    """The ledger entry after one more sighting, in the judge's verdict of that number."""
+    if before is None:
+        assert sighting.finding is not None
+        return Tracked(
+            id=sighting.id,
+            finding=sighting.finding,
+            fingerprint=fingerprint(sighting.finding),
+            found_by=judge,
+            status=sighting.status,
+            last_verdict=verdict,
+            fix_authored=sighting.fix_authored,
+        )
+    return replace(
+        before,
+        finding=sighting.finding or before.finding,
+        status=sighting.status,
+        rounds_seen=before.rounds_seen + 1,
+        streak=before.streak + 1 if before.last_verdict == verdict - 1 else 1,
+        last_verdict=verdict,
+    )
+
+
+def with_status(tracked: Tracked, status: Status) -> Tracked:
+    return replace(tracked, status=status)
+
+
+def sits_in(finding: Finding, changes: Iterable[Change]) -> bool:
+    """Whether a finding lies in what changed. A finding that names no place does not."""
+    return any(_touches(finding, change) for change in changes)
+
+
+def _touches(finding: Finding, change: Change) -> bool:
+    if finding.path and change.where.startswith("/"):
+        inner, outer = finding.path.rstrip("/") + "/", change.where + "/"
+        if inner.startswith(outer) or outer.startswith(inner):
+            return True
+    if finding.file is not None:
+        last = change.where.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+        if change.where not in ("", finding.file) and last != finding.file:
+            return False
+        if change.where == "" and not change.lines:
+            return False
+    elif finding.line is None or change.where not in ("", finding.path):
+        return False
+    if finding.line is None or not change.lines:
+        return True
+    return any(first <= finding.line <= last for first, last in change.lines)
+
+
+def changes_since(state: RunState, judge: str) -> list[Change]:
+    """Where the artifacts that a judge sees differ from the versions it judged last."""
+    verdict = state.steps[judge].verdict
+    if verdict is None:
+        return []
+    found: list[Change] = []
+    for name, version in verdict.versions.items():
+        artifact = state.steps[name].artifact
+        if artifact is not None:
+            found += [change for made, changed in artifact.changes if made > version for change in changed]
+    return found

@@ -1,0 +1,162 @@
+"""Every bound on a loop, and the one function that says which of them is hit.
+
+Nothing else stops a loop. A breach is count >= bound before the next try; the first in the order of `LIMITS` is
+reported. `None` switches a limit off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from backedge.core.model import Breach
+from backedge.core.value import Value, replace
+
+if TYPE_CHECKING:
+    from backedge.core.loops import Loop
+    from backedge.core.state import RunState
+
+
+class Limits(Value, frozen=True):
+    """The bounds of a run and its loops; see the table in docs/concepts.md."""
+
+    cost_usd: float | None = None
+    tokens: int | None = None
+    attempts: int | None = None
+    wall_clock: float | None = None
+    """Seconds in which the run was at work; time spent waiting for people does not count."""
+    errors_in_a_row: int | None = 3
+    rounds_total: int | None = 10
+    recoveries_total: int | None = None
+    rounds_per_loop: int | None = 3
+    rounds_per_pair: int | None = None
+    rounds_per_step: int | None = None
+    same_finding: int | None = 3
+    failures_in_a_row: int | None = None
+    no_change: int | None = 2
+    oscillation: int | None = 2
+    diverging: bool = False
+    chain_depth: int | None = 3
+    response_timeout: float | None = 600.0
+
+
+NAMES = Limits.__struct_fields__
+_SECONDS_OR_DOLLARS = ("cost_usd", "wall_clock", "response_timeout")
+BUDGETS = ("cost_usd", "tokens", "attempts", "wall_clock")
+"""Limits of the whole run: what they stop is everything."""
+
+
+def limit_problems(overrides: dict[str, object]) -> list[str]:
+    """What is wrong with limits as a user wrote them, all of it."""
+    from difflib import get_close_matches
+
+    problems = []
+    for name, bound in overrides.items():
+        if name not in NAMES:
+            near = get_close_matches(name, NAMES, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(NAMES)}"
+            problems.append(f"limit {name!r} is unknown: {hint}")
+        elif name == "diverging":
+            if not isinstance(bound, bool):
+                problems.append(f"limit 'diverging' is {bound!r}: expected true or false")
+        elif bound is None or bound is False:
+            continue
+        elif isinstance(bound, bool) or not isinstance(bound, int | float):
+            problems.append(f"limit {name!r} is {bound!r}: expected a number, or false to switch it off")
+        elif name not in _SECONDS_OR_DOLLARS and not isinstance(bound, int):
+            problems.append(f"limit {name!r} is {bound!r}: expected a whole number, or false to switch it off")
+        elif not bound > 0 and not (bound == 0 and name not in ("errors_in_a_row", "same_finding", "attempts")):
+            problems.append(f"limit {name!r} is {bound!r}: expected more than 0, or false to switch it off")
+        elif bound != bound or bound in (float("inf"),):
+            problems.append(f"limit {name!r} is {bound!r}: expected a finite number, or false to switch it off")
+    return problems
+
+
+def with_overrides(limits: Limits, overrides: dict[str, object]) -> Limits:
+    """The limits with a user's overrides, key by key; `limit_problems` must have found none."""
+    changes = {name: None if bound is False and name != "diverging" else bound for name, bound in overrides.items()}
+    return replace(limits, **changes)
+
+
+def first_breach(state: RunState, now: float, loop: Loop | None = None, step: str | None = None) -> Breach | None:
+    """The first limit that forbids the next attempt: of `step`, and of a further round of `loop` if one is given."""
+    for name, count, bound in _counts(state, now, loop, step):
+        if bound is not None and count >= bound:
+            return Breach(name, count, bound)
+    return None
+
+
+def _counts(
+    state: RunState, now: float, loop: Loop | None, step: str | None
+) -> Iterator[tuple[str, float, float | None]]:
+    """Each limit that applies, in the order in which they are reported: (name, count, bound with what was granted)."""
+    limits, grants = state.workflow.limits, state.grants
+    for name in BUDGETS:
+        bound = getattr(limits, name)
+        if bound is not None:
+            yield name, spent(state, name, now), bound + grants.get(name, 0)
+    if step is not None:
+        own = state.graph.limits_of(step)
+        if own.errors_in_a_row is not None:
+            of_step = state.steps[step]
+            yield "errors_in_a_row", of_step.errors, own.errors_in_a_row + of_step.error_grant
+    if loop is None:
+        return
+    own = loop.limits
+    if own.rounds_total is not None:
+        yield "rounds_total", state.rounds, own.rounds_total + grants.get("rounds_total", 0)
+    if own.recoveries_total is not None:
+        yield "recoveries_total", state.recoveries, own.recoveries_total + grants.get("recoveries_total", 0)
+    more, off = loop.granted, loop.forgiven
+    waiting = [target for target, share in loop.shares.items() if not share.charged]
+    if own.rounds_per_loop is not None and not loop.delivered:
+        yield "rounds_per_loop", loop.round - off.get("loop", 0), own.rounds_per_loop + more
+    if own.rounds_per_pair is not None:
+        pairs = (state.pairs.get((loop.source, t), 0) - off.get(f"pair:{t}", 0) for t in waiting)
+        yield "rounds_per_pair", max(pairs, default=0), own.rounds_per_pair + more
+    if own.rounds_per_step is not None:
+        rounds = (state.rounds_of(t) - off.get(f"step:{t}", 0) for t in waiting)
+        yield "rounds_per_step", max(rounds, default=0), own.rounds_per_step + more
+    if loop.delivered:
+        return
+    # These are about the round as a whole: once a first target has it, the others get their share of it.
+    if own.same_finding is not None:
+        yield "same_finding", loop.longest_streak, own.same_finding + more
+    if own.failures_in_a_row is not None:
+        yield "failures_in_a_row", loop.failures, own.failures_in_a_row + more
+    if own.no_change is not None:
+        yield "no_change", loop.unchanged, own.no_change + more
+    if own.oscillation is not None:
+        yield "oscillation", loop.returns, own.oscillation + more
+    if own.diverging and len(loop.balance) == 2 and loop.round >= loop.diverging_from:
+        authored = sum(pair[0] for pair in loop.balance)
+        removed = sum(pair[1] for pair in loop.balance)
+        if authored:
+            yield "diverging", authored, removed
+
+
+def spent(state: RunState, budget: str, now: float) -> float:
+    """How much of a budget of the run is used up."""
+    match budget:
+        case "cost_usd":
+            return state.usage.cost_usd
+        case "tokens":
+            return state.usage.tokens_in + state.usage.tokens_out
+        case "attempts":
+            return state.attempts
+        case _:
+            return state.seconds_at_work(now)
+
+
+def left(state: RunState, now: float, loop: Loop | None, step: str | None) -> dict[str, float]:
+    """How much is left of each limit that applies, for briefings."""
+    return {name: bound - count for name, count, bound in _counts(state, now, loop, step) if bound is not None}
+
+
+def errors_breach(state: RunState, step: str) -> Breach | None:
+    """Whether a step has broken too often in a row, whatever else is used up."""
+    most = state.graph.limits_of(step).errors_in_a_row
+    of_step = state.steps[step]
+    if most is not None and of_step.errors >= most + of_step.error_grant:
+        return Breach("errors_in_a_row", of_step.errors, most + of_step.error_grant)
+    return None

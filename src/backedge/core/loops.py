@@ -1,0 +1,168 @@
+"""The life of a loop, as a table: what it is waiting for, and what moves it on.
+
+The diagram in docs/concepts.md is drawn from `TRANSITIONS`; nothing else in the code moves a loop.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from backedge.core.errors import IllegalCommand
+from backedge.core.limits import Limits
+from backedge.core.model import Breach, Feedback, Kind, Resolution, Severity
+from backedge.core.pmap import Map
+from backedge.core.value import Json, Value, replace
+
+
+class LoopState(StrEnum):
+    NOTIFYING = "notifying"
+    WAITING_RESPONSE = "waiting_response"
+    RESOLVING = "resolving"
+    VALIDATING = "validating"
+    ESCALATING = "escalating"
+    RESOLVED = "resolved"
+    ACCEPTED = "accepted"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+FINAL = frozenset({LoopState.RESOLVED, LoopState.ACCEPTED, LoopState.CANCELLED, LoopState.FAILED})
+
+TRANSITIONS: dict[LoopState, dict[str, LoopState]] = {
+    LoopState.NOTIFYING: {"delivered": LoopState.WAITING_RESPONSE},
+    LoopState.WAITING_RESPONSE: {"started": LoopState.RESOLVING, "timeout": LoopState.ESCALATING},
+    LoopState.RESOLVING: {"fix done": LoopState.VALIDATING, "fix failed": LoopState.ESCALATING},
+    LoopState.VALIDATING: {
+        "verified": LoopState.RESOLVED,
+        "next round": LoopState.RESOLVING,
+        "limit reached": LoopState.ESCALATING,
+    },
+    LoopState.ESCALATING: {
+        "decided by hand": LoopState.RESOLVED,
+        "goes on": LoopState.RESOLVING,
+        "accepted": LoopState.ACCEPTED,
+        "cancelled": LoopState.CANCELLED,
+        "failed": LoopState.FAILED,
+    },
+    LoopState.RESOLVED: {},
+    LoopState.ACCEPTED: {},
+    LoopState.CANCELLED: {},
+    LoopState.FAILED: {},
+}
+
+
+def way(start: LoopState, end: LoopState) -> tuple[LoopState, ...]:
+    """The states that a loop passes through from `start` to `end`, by the shortest way that the table allows."""
+    paths: list[tuple[LoopState, ...]] = [(start,)]
+    seen = {start}
+    for path in paths:
+        if path[-1] is end:
+            return path
+        for following in TRANSITIONS[path[-1]].values():
+            if following not in seen:
+                seen.add(following)
+                paths.append((*path, following))
+    raise IllegalCommand(f"a loop that is {start} cannot become {end}: {start} is final")
+
+
+_WAYS: dict[tuple[LoopState, LoopState], bool] = {}
+
+
+class Share(Value, frozen=True):
+    """What one target of a loop gets in the current round, and how far it is."""
+
+    findings: tuple[int, ...] = ()
+    charged: bool = False
+    """Its execution was counted as a round: a retry after an error is not counted again."""
+    done: bool = False
+    changed: bool = False
+    """The fix gave another artifact than before."""
+
+
+class Turn(Value, frozen=True):
+    """One finished round, as later briefings tell it."""
+
+    round: int
+    targets: tuple[str, ...]
+    findings: tuple[int, ...]
+    message: str = ""
+
+
+RECENT = 5
+"""How many earlier rounds a briefing tells: enough to learn from, flat in cost."""
+
+
+class Loop(Value, frozen=True):
+    """One feedback from raised to closed."""
+
+    id: str
+    kind: Kind
+    source: str
+    state: LoopState
+    feedback: Feedback | None = None
+    """What was raised; None for a judge's verdict, whose findings say it all."""
+    severity: Severity = Severity.HIGH
+    blocking: bool = False
+    limits: Limits = Limits()
+    """As they were when the loop started."""
+    opened_at: float = 0.0
+    caused_by: str | None = None
+    depth: int = 1
+    follows: str | None = None
+    routed_by: str = ""
+    shares: dict[str, Share] = {}
+    targets: tuple[str, ...] = ()
+    round: int = 0
+    """Rounds delivered."""
+    delivered: bool = False
+    """The current routing was delivered to at least one target."""
+    recent: tuple[Turn, ...] = ()
+    granted: int = 0
+    forgiven: dict[str, int] = {}
+    """Counts that a person's new approach took off: of the loop, of pairs, of steps."""
+    longest_streak: int = 0
+    failures: int = 0
+    revised_at: int = 0
+    """The number of verdicts its judge had given when a person revised the approach."""
+    unchanged: int = 0
+    returns: int = 0
+    rejected: Map[str, bool] = Map()
+    """Artifact versions that were rejected, as step:digest."""
+    balance: tuple[tuple[int, int], ...] = ()
+    """(fix-authored, removed) findings of the last two verdicts."""
+    diverging_from: int = 0
+    escalation: str | None = None
+    breach: Breach | None = None
+    answers: dict[str, Json] = {}
+    acknowledged: dict[str, Json] = {}
+    told: bool = False
+    """Its source, waiting in mid-work, was given the result of the current round."""
+    advice: str = ""
+    """A person's new approach, in words."""
+    resolution: Resolution | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.state not in FINAL
+
+    @property
+    def by_verdict(self) -> bool:
+        """Started by a judge's failing verdict: there is one such loop to a judge, and its next verdict answers it."""
+        return self.kind in (Kind.REVIEW_REJECTION, Kind.TEST_FAILURE) and self.feedback is None
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the run pauses while this loop is open."""
+        return self.open and (self.blocking or self.severity is Severity.CRITICAL)
+
+    @property
+    def answers_only(self) -> bool:
+        """Resolved by an answer: the target's artifact stays as it is."""
+        return self.kind is Kind.CONTEXT_REQUEST
+
+    def moved(self, end: LoopState) -> Loop:
+        """This loop in another state, if the table has a way to it."""
+        if (self.state, end) not in _WAYS:
+            way(self.state, end)
+            _WAYS[self.state, end] = True
+        return replace(self, state=end)

@@ -1,0 +1,213 @@
+"""The words of the product as values: what agents say, what they make, what goes back."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from backedge.core.value import Json, Value
+
+HUMAN = "human"
+"""The name of the person behind the inbox: a legal target everywhere, and the source of what a person raises."""
+
+Mode = Literal["work", "rework", "verify", "answer"]
+"""Why a step is executed: for the first time or because its inputs changed; to fix; to judge a fix; to answer."""
+
+Word = Literal["pass", "conditional", "needs_improvement", "fail"]
+"""The judgement of an artifact version. All but `fail` let the work go on."""
+
+
+class Severity(StrEnum):
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return _RANK[self]
+
+
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+# The words judges use, and what they mean here: (severity, blocking).
+_SEVERITY_WORDS: dict[str, tuple[Severity, bool]] = {
+    "blocker": (Severity.CRITICAL, True),
+    "blocking": (Severity.CRITICAL, True),
+    "major": (Severity.HIGH, False),
+    "error": (Severity.HIGH, False),
+    "warning": (Severity.MEDIUM, False),
+    "minor": (Severity.LOW, False),
+    "info": (Severity.LOW, False),
+    **{severity.value: (severity, False) for severity in Severity},
+}
+
+
+def severity_of(word: str) -> tuple[Severity, bool]:
+    """The severity and the blocking flag that a judge's word stands for; ValueError for a word nobody defined."""
+    meaning = _SEVERITY_WORDS.get(word.strip().lower()) if isinstance(word, str) else None
+    if meaning is None:
+        raise ValueError(f"severity {word!r} is unknown: use one of {', '.join(sorted(_SEVERITY_WORDS))}")
+    return meaning
+
+
+class Status(StrEnum):
+    """Where a finding stands in the ledger."""
+
+    OPEN = "open"
+    FIXED = "fixed"
+    NOT_FIXED = "not_fixed"
+    UNCONFIRMED = "unconfirmed"
+    REGRESSED = "regressed"
+    WITHDRAWN = "withdrawn"
+    DUPLICATE = "duplicate"
+    CONTESTED = "contested"
+    DEFERRED = "deferred"
+    ACCEPTED = "accepted"
+
+
+class Kind(StrEnum):
+    """What feedback asks for. A new member makes the type checker list every place that has to know it."""
+
+    FIX_REQUEST = "fix_request"
+    REVIEW_REJECTION = "review_rejection"
+    TEST_FAILURE = "test_failure"
+    MISSING_REQUIREMENT = "missing_requirement"
+    ARCHITECTURE_ISSUE = "architecture_issue"
+    TECHNICAL_INFEASIBILITY = "technical_infeasibility"
+    VALIDATION_FAILURE = "validation_failure"
+    CONTEXT_REQUEST = "context_request"
+
+
+class Usage(Value, frozen=True):
+    """What an attempt cost, as its agent reported it."""
+
+    cost_usd: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("cost_usd", "tokens_in", "tokens_out"):
+            amount = getattr(self, name)
+            if not amount >= 0 or amount == float("inf"):
+                raise ValueError(f"usage {name} is {amount}: expected a finite number, 0 or more")
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.cost_usd + other.cost_usd, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
+        )
+
+
+class Finding(Value, frozen=True):
+    """One defect, as a judge states it."""
+
+    description: str
+    severity: Severity = Severity.HIGH
+    blocking: bool = False
+    category: str = ""
+    affected_phase: tuple[str, ...] = ()
+    evidence: str = ""
+    impact: str = ""
+    file: str | None = None
+    line: int | None = None
+    path: str | None = None
+    """The place in an artifact, as a JSON pointer."""
+    suggested_fix: str | None = None
+    requirement_id: str | None = None
+    word: str = ""
+    """The judge's own word for the severity, where it differs from ours."""
+
+
+class Option(Value, frozen=True):
+    """One way out of a decision that feedback asks for."""
+
+    option: str
+    effort: str = ""
+    impact: str = ""
+
+
+class Feedback(Value, frozen=True):
+    """What an agent or a person sends back to the steps that can mend it."""
+
+    kind: Kind
+    to: tuple[str, ...]
+    message: str
+    severity: Severity = Severity.HIGH
+    blocking: bool = False
+    suggested_fix: str | None = None
+    requested_info: str | None = None
+    artifacts: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    requirement_id: str | None = None
+    details: Json = None
+
+
+Answer = Literal["fixed", "not_fixed", "withdrawn", "duplicate", "contested"]
+
+
+class Claim(Value, frozen=True):
+    """What a step says of one finding: a judge's word is final, a reworker's (fixed, contested) is shown to the judge."""
+
+    finding: str
+    status: Answer
+    note: str = ""
+
+
+class Change(Value, frozen=True):
+    """One place where two versions of an artifact differ."""
+
+    where: str
+    """A JSON pointer into the output ("" is the whole), or the name of a file in the workspace."""
+    lines: tuple[tuple[int, int], ...] = ()
+    """For text: the line ranges of the new version, first and last included."""
+
+
+class Made(Value, frozen=True):
+    """What an attempt produced, described: enough to decide on, without the value itself when that is large."""
+
+    digest: str
+    output: Json = None
+    payload: str | None = None
+    """The digest under which a large output is stored; `output` is None then."""
+    size: int = 0
+    parts: dict[str, str] = {}
+    """Digests of the parts that consumers declare to read, by JSON pointer."""
+    changed: tuple[Change, ...] = ()
+    """Where it differs from the version before."""
+
+
+class Outcome(Value, frozen=True):
+    """All that an attempt can report, in the engine's own words."""
+
+    made: Made
+    summary: str = ""
+    verdict: Word | None = None
+    findings: tuple[Finding, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    feedback: tuple[Feedback, ...] = ()
+    answer: Json = None
+    usage: Usage = Usage()
+
+
+class Resolution(Value, frozen=True):
+    """How a loop ended, as its waiters and its source are told."""
+
+    state: str
+    """resolved, accepted, cancelled, failed, escalated or timeout."""
+    by: str = ""
+    text: str = ""
+    option: str | None = None
+    answers: dict[str, Json] = {}
+    """What the targets answered, by target."""
+
+
+class Breach(Value, frozen=True):
+    """Which limit was hit, by how much."""
+
+    limit: str
+    count: float
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.limit} ({self.count:g}/{self.bound:g})"

@@ -1,0 +1,294 @@
+"""What is to be done: everything the shell has to perform is computed here from the state, and from nothing else.
+
+After a crash, `pending(replay(events))` is the whole recovery: there are no flags to repair.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import HUMAN, Mode
+from backedge.core.staleness import fresh
+from backedge.core.state import ASKED, RunState
+from backedge.core.value import Value
+
+RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "failed", "cancelled"]
+
+
+class RunAttempt(Value, frozen=True):
+    """An attempt was started and has not reported: run it. Found after a crash, it is in doubt."""
+
+    step: str
+    attempt: int
+
+
+class Start(Value, frozen=True):
+    """A step can start, as soon as there is room for it."""
+
+    step: str
+    mode: Mode
+    loops: tuple[str, ...] = ()
+
+
+class CheckInputs(Value, frozen=True):
+    """A step could start if its inputs fit what it accepts: check them."""
+
+    step: str
+
+
+class AskPerson(Value, frozen=True):
+    """A decision packet lies in the inbox."""
+
+    escalation: str
+
+
+class WakeAt(Value, frozen=True):
+    """Nothing has to be done before this time; something has to be decided then."""
+
+    time: float
+
+
+Effect = RunAttempt | Start | CheckInputs | AskPerson | WakeAt
+
+
+def pending(state: RunState, now: float) -> tuple[Effect, ...]:
+    """All that is to be done or waited for; empty only for a run that has ended."""
+    if state.ended is not None:
+        return ()
+    effects: list[Effect] = [
+        RunAttempt(name, step.running.attempt) for name, step in state.steps.items() if step.running is not None
+    ]
+    for start in ready(state, now):
+        effects.append(CheckInputs(start.step) if checked_first(state, start) else start)
+    wake = next_wake(state, now)
+    if wake is not None:
+        effects.append(WakeAt(wake))
+    effects += [AskPerson(id) for id in state.escalations]
+    return tuple(effects)
+
+
+def checked_first(state: RunState, start: Start) -> bool:
+    return state.graph.steps[start.step].checked and start.mode != "answer"
+
+
+def next_wake(state: RunState, now: float) -> float | None:
+    """When the next retry or timeout is due; a time that has passed already is of no use to a sleeper."""
+    times = [
+        step.retry_at for step in state.steps.values() if step.errors and step.retry_at > now and step.running is None
+    ]
+    times += [loop.opened_at + timeout for loop, timeout in _unanswered(state)]
+    return min(times, default=None)
+
+
+def overdue(state: RunState, now: float) -> list[Loop]:
+    """The loops whose people or outsiders did not respond in time."""
+    return [loop for loop, timeout in _unanswered(state) if loop.opened_at + timeout <= now]
+
+
+def _unanswered(state: RunState) -> list[tuple[Loop, float]]:
+    return [
+        (loop, loop.limits.response_timeout)
+        for loop in state.loops.values()
+        if loop.state is LoopState.WAITING_RESPONSE
+        and HUMAN in loop.targets
+        and loop.limits.response_timeout is not None
+    ]
+
+
+def ready(state: RunState, now: float) -> list[Start]:
+    """The steps that can start now, the most urgent first."""
+    if state.ended is not None or state.paused_by is not None:
+        return []
+    return _Survey(state, now).starts()
+
+
+class _Survey:
+    """One look over the whole run; what several steps ask about is worked out once."""
+
+    def __init__(self, state: RunState, now: float) -> None:
+        self.state, self.now, self.graph = state, now, state.graph
+        self.open = list(state.loops.values())
+        self.reworks: dict[str, list[Loop]] = {}
+        self.questions: dict[str, list[Loop]] = {}
+        self.raised: dict[str, list[Loop]] = {}
+        for loop in self.open:
+            if loop.source != HUMAN and not loop.by_verdict:
+                self.raised.setdefault(loop.source, []).append(loop)
+            if loop.state in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING):
+                owed = self.questions if loop.answers_only else self.reworks
+                for target, share in loop.shares.items():
+                    if not share.done and target != HUMAN:
+                        owed.setdefault(target, []).append(loop)
+        self.busy = {name for name, step in state.steps.items() if step.running is not None}
+        self.fresh = {name: fresh(state, name) for name in self.graph.steps}
+        self.due = {name: reason for name in self.graph.steps if (reason := self._due(name)) is not None}
+        # An answer changes nothing that others use: it keeps nobody waiting.
+        self.unsettled = {name for name, mode in self.due.items() if mode != "answer"}
+        self.unsettled.update(self.raised)
+        self.unsettled.update(
+            name for name in self.busy if (running := state.steps[name].running) and running.mode != "answer"
+        )
+        self.held = self._held()
+
+    def starts(self) -> list[Start]:
+        if self.held is None:
+            return []
+        found = [start for name in self.due if (start := self._start(name)) is not None]
+        return sorted(found, key=self._urgency) if len(found) > 1 else found
+
+    def _due(self, name: str) -> Mode | None:
+        """Why a step has to be executed, or None if it does not."""
+        step = self.state.steps[name]
+        if step.running is not None or step.passed_over:
+            return None
+        if name in self.reworks:
+            return "rework" if step.artifact is not None else "work"
+        judge = self.graph.is_judge(name)
+        verifies = any(loop.source == name and loop.state is LoopState.VALIDATING for loop in self.open)
+        if verifies or step.told:
+            return "verify" if judge else "work"
+        if not self.fresh[name]:
+            return "verify" if judge and step.open_findings else "work"
+        if name in self.questions:
+            return "answer"
+        return None
+
+    def _held(self) -> set[str] | None:
+        """The steps that an open escalation keeps from starting; None means all of them."""
+        held: set[str] = set()
+        for packet in self.state.escalations.values():
+            loop = self.state.loops.get(packet.loop) if packet.loop else None
+            if packet.step is not None:
+                held |= {packet.step} | self.graph.downstream[packet.step]
+            elif loop is None:
+                return None
+            elif packet.reason != ASKED:
+                held |= self._below(loop)
+        for loop in self.open:
+            if loop.state is LoopState.ESCALATING:
+                held |= self._below(loop)
+        paused = any(loop.pauses for loop in self.open)
+        if paused:
+            held |= set(self.graph.steps) - self._waited_for()
+        return held
+
+    def _below(self, loop: Loop) -> set[str]:
+        below = set().union(*(self.graph.downstream[target] for target in loop.targets if target != HUMAN))
+        if loop.source != HUMAN:
+            below |= {loop.source} | self.graph.downstream[loop.source]
+        return below
+
+    def _waited_for(self) -> set[str]:
+        """What the open loops are waiting for: their targets, sources and judges, and whatever these need."""
+        wanted: set[str] = set()
+        for loop in self.open:
+            wanted |= {loop.source, *loop.targets}
+            wanted.update(judge for target in loop.targets if target != HUMAN for judge in self.graph.judges_of[target])
+        wanted.discard(HUMAN)
+        return wanted.union(*(self.graph.upstream[name] for name in wanted))
+
+    def _start(self, name: str) -> Start | None:
+        if not self._startable(name):
+            return None
+        mode = self.due[name]
+        if mode == "answer":
+            return Start(name, mode, tuple(loop.id for loop in self.questions[name]))
+        # What it made must not change under the hands of those who are using it, unless they wait for just that.
+        for consumer in self.graph.consumers[name]:
+            running = self.state.steps[consumer].running
+            if running is not None and running.awaits is None and running.mode != "answer":
+                return None
+        owed = self.reworks.get(name, [])
+        if owed and self.state.steps[name].artifact is not None:
+            # All judges that can still speak about this version do so first: one rework for all they say.
+            for judge in self.graph.judges_of[name]:
+                if judge in self.due and self._startable(judge, soon=True):
+                    return None
+        return Start(name, mode, tuple(loop.id for loop in owed))
+
+    def _startable(self, name: str, soon: bool = False) -> bool:
+        """Whether nothing but room keeps a step from starting; with `soon`, nothing but room and time."""
+        assert self.held is not None
+        step = self.state.steps[name]
+        if name in self.held or (step.errors and step.retry_at > self.now and not soon):
+            return False
+        waits = any(loop.state is not LoopState.VALIDATING for loop in self.raised.get(name, ()))
+        if waits and self.due[name] != "answer" and name not in self.reworks:
+            # Its output is provisional: it goes on when all that it asked for is there.
+            return False
+        upstream, gates = self.graph.upstream[name], self.graph.gates[name]
+        if upstream.isdisjoint(self.unsettled) and all(map(self._passing, gates)):
+            return True
+        exempt = self._exempt(name)
+        return (upstream - exempt).isdisjoint(self.unsettled) and all(
+            gate in exempt or self._passing(gate) for gate in gates
+        )
+
+    def _exempt(self, name: str) -> set[str]:
+        """The steps upstream that need not be settled before this one starts."""
+        exempt: set[str] = set()
+        for subject in self.graph.steps[name].judges:
+            # A judge that has not spoken about the current version does so before that is reworked.
+            if self.due.get(subject) == "rework" and self.fresh[subject]:
+                exempt.add(subject)
+        for loop in self.open:
+            # What a loop waits for cannot wait for the loop's own source.
+            if loop.source != HUMAN and self._leads_to_target(name, loop):
+                running = self.state.steps[loop.source].running
+                if running is None or running.awaits is not None:
+                    exempt.add(loop.source)
+        return exempt
+
+    def _leads_to_target(self, name: str, loop: Loop) -> bool:
+        return any(
+            target != HUMAN and (name == target or name in self.graph.upstream[target]) for target in loop.targets
+        )
+
+    def _passing(self, judge: str) -> bool:
+        step = self.state.steps[judge]
+        if step.passed_over:
+            return True
+        return judge not in self.unsettled and passes(self.state, judge)
+
+    def _urgency(self, start: Start) -> tuple[int, int, int, float, int]:
+        loops = [self.state.loops[id] for id in start.loops]
+        return (
+            self.graph.rank(start.step),
+            min((loop.severity.rank for loop in loops), default=9),
+            -max((loop.round for loop in loops), default=0),
+            min((loop.opened_at for loop in loops), default=0.0),
+            self.graph.place[start.step],
+        )
+
+
+def passes(state: RunState, judge: str) -> bool:
+    """Whether a judge's last verdict lets the work go on, and is about what there is now."""
+    verdict = state.steps[judge].verdict
+    return verdict is not None and (verdict.word != "fail" or verdict.accepted) and fresh(state, judge)
+
+
+def settled(state: RunState) -> bool:
+    """Whether all is done: every step, on the current versions, with no loop and no question open."""
+    if state.loops or state.escalations or state.busy:
+        return False
+    for name, step in state.steps.items():
+        if step.passed_over:
+            continue
+        if step.told or not fresh(state, name):
+            return False
+        if state.graph.is_judge(name) and not passes(state, name):
+            return False
+    return True
+
+
+def outcome_of(state: RunState) -> RunOutcome:
+    """Where the run stands, in the words of the command line."""
+    if state.ended is not None:
+        return state.ended.outcome
+    return "running" if state.busy or ready(state, now=float("inf")) else "waiting"
+
+
+def stuck(state: RunState) -> bool:
+    """Whether nothing is pending, running, escalated or finished: the state that the rules must never lead to."""
+    return outcome_of(state) == "waiting" and not state.escalations and state.paused_by is None

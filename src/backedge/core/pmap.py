@@ -1,0 +1,107 @@
+"""A persistent map: `set` gives a new map that shares all but the path to the change.
+
+Findings, closed loops and rejected digests accumulate over a run. Copying a dict per event would make the cost of a
+step grow with history; here it stays flat. The shape is a hash trie of small dicts, 32 ways per level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar, overload
+
+K = TypeVar("K", int, str)
+V = TypeVar("V")
+D = TypeVar("D")
+
+_BITS = 5
+_MASK = 31
+
+# A node maps 5 bits of the hash to a node below or to a leaf. A leaf holds all pairs of one hash.
+_Leaf = tuple[int, tuple[tuple[Any, Any], ...]]
+_Node = dict[int, Any]
+
+
+class Map(Generic[K, V]):
+    """An immutable mapping with cheap `set`; iteration is in the order of the keys, never of their hashes."""
+
+    __slots__ = ("_root", "_size")
+
+    def __init__(self, root: _Node | None = None, size: int = 0) -> None:
+        self._root: _Node = root if root is not None else {}
+        self._size = size
+
+    @overload
+    def get(self, key: K) -> V | None: ...
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
+    def get(self, key: K, default: Any = None) -> Any:
+        code = hash(key)
+        node: Any = self._root
+        shift = 0
+        while type(node) is dict:
+            node = node.get((code >> shift) & _MASK)
+            shift += _BITS
+        if node is not None and node[0] == code:
+            for existing, value in node[1]:
+                if existing == key:
+                    return value
+        return default
+
+    def __getitem__(self, key: K) -> V:
+        value: Any = self.get(key, _MISSING)
+        if value is _MISSING:
+            raise KeyError(key)
+        found: V = value
+        return found
+
+    def __contains__(self, key: K) -> bool:
+        return self.get(key, _MISSING) is not _MISSING
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Map) and self._size == other._size and dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def set(self, key: K, value: V) -> Map[K, V]:
+        grew = 0 if key in self else 1
+        return Map(_set(self._root, hash(key), 0, key, value), self._size + grew)
+
+    def items(self) -> list[tuple[K, V]]:
+        return sorted(_pairs(self._root), key=lambda pair: pair[0])
+
+    def values(self) -> list[V]:
+        return [value for _, value in self.items()]
+
+    def __repr__(self) -> str:
+        return f"Map({dict(self.items())!r})"
+
+
+_MISSING: Any = object()
+
+
+def _set(node: _Node, code: int, shift: int, key: Any, value: Any) -> _Node:
+    slot = (code >> shift) & _MASK
+    below = node.get(slot)
+    new = dict(node)
+    if below is None:
+        new[slot] = (code, ((key, value),))
+    elif type(below) is dict:
+        new[slot] = _set(below, code, shift + _BITS, key, value)
+    elif below[0] == code:
+        new[slot] = (code, (*(pair for pair in below[1] if pair[0] != key), (key, value)))
+    else:
+        # Two hashes meet in one slot: push the leaf one level down and try again there.
+        deeper: _Node = {(below[0] >> (shift + _BITS)) & _MASK: below}
+        new[slot] = _set(deeper, code, shift + _BITS, key, value)
+    return new
+
+
+def _pairs(node: _Node) -> Iterator[tuple[Any, Any]]:
+    for below in node.values():
+        if type(below) is dict:
+            yield from _pairs(below)
+        else:
+            yield from below[1]

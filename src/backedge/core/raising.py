@@ -1,0 +1,98 @@
+"""Feedback that an agent or a person raises: joined to what was asked before, refused, or opened as a loop."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.draft import Draft, ask_person, close, escalate_loop
+from backedge.core.limits import first_breach
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import HUMAN, Feedback, Kind, Resolution
+from backedge.core.routing import refusal
+from backedge.core.state import Running, RunState, asked_key
+
+
+def raise_feedback(draft: Draft, source: str, feedback: Feedback, running: Running | None) -> None:
+    """Open a loop, go on with an open one, or record why not."""
+    if running is not None and _rejoined(draft, source, feedback, running):
+        return
+    again = _verified_by(draft.state, source, feedback)
+    if again is not None:
+        draft.add(
+            e.FeedbackRouted(draft.now, again.id, dict.fromkeys(feedback.to, ()), {"explicit": ()}, feedback=feedback)
+        )
+        _hand_over(draft, again.id)
+        return
+    caused_by = _deepest(draft.state, running.loops) if running is not None else None
+    reason = refusal(draft.state, source, feedback, caused_by)
+    if reason is not None:
+        draft.add(e.FeedbackRefused(draft.now, source, feedback.to, reason, feedback.message))
+        return
+    loop = draft.next_loop()
+    warning = ""
+    if feedback.kind is Kind.FIX_REQUEST and not feedback.suggested_fix:
+        warning = "a fix_request without suggested_fix: the target has to guess what would satisfy the source"
+    draft.add(
+        e.LoopOpened(
+            draft.now,
+            loop,
+            feedback.kind,
+            source,
+            running.attempt if running is not None else 0,
+            feedback,
+            caused_by.id if caused_by else None,
+            warning=warning,
+        )
+    )
+    draft.add(e.FeedbackRouted(draft.now, loop, dict.fromkeys(feedback.to, ()), {"explicit": ()}))
+    _hand_over(draft, loop)
+
+
+def _hand_over(draft: Draft, id: str) -> None:
+    loop = draft.state.loops[id]
+    breach = first_breach(draft.state, draft.now, loop=loop)
+    if breach is not None:
+        escalate_loop(draft, loop, breach)
+    elif HUMAN in loop.targets:
+        ask_person(draft, loop)
+
+
+def _rejoined(draft: Draft, source: str, feedback: Feedback, running: Running) -> bool:
+    """Whether this was asked already by this attempt, or by one before it that was lost in mid-work."""
+    known = draft.state.steps[source].asked.get(asked_key(feedback))
+    if known is None:
+        return False
+    if known not in running.joined:
+        draft.add(e.FeedbackRejoined(draft.now, known, source, running.attempt))
+        return True
+    loop = draft.state.loops.get(known)
+    return loop is not None and not loop.told
+
+
+def _verified_by(state: RunState, source: str, feedback: Feedback) -> Loop | None:
+    """The open loop that raising this again rejects: same source, kind and targets, its fix waiting for the verdict."""
+    for loop in state.loops.values():
+        if (
+            loop.source == source
+            and loop.kind is feedback.kind
+            and loop.feedback is not None
+            and set(loop.targets) == set(feedback.to)
+            and loop.state is LoopState.VALIDATING
+        ):
+            return loop
+    return None
+
+
+def _deepest(state: RunState, loops: tuple[str, ...]) -> Loop | None:
+    return max((state.loops[id] for id in loops if id in state.loops), key=lambda loop: loop.depth, default=None)
+
+
+def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple[Feedback, ...]) -> None:
+    """A step that raised feedback was executed again: what it raises again is the next round, the rest is resolved."""
+    told = [loop.id for loop in draft.state.loops.values() if loop.source == source and loop.told]
+    for id in dict.fromkeys((*running.verifies, *told)):
+        loop = draft.state.loops.get(id)
+        if loop is None or loop.by_verdict or loop.feedback is None or loop.state is not LoopState.VALIDATING:
+            continue
+        raised_again = any(item.kind is loop.kind and set(item.to) == set(loop.targets) for item in feedback)
+        if not raised_again:
+            close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))

@@ -1,0 +1,184 @@
+"""The correction plan at work: after every command, what is ready to happen happens, in the same append."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.draft import (
+    Draft,
+    apply_policy,
+    ask_to_verify,
+    close,
+    end_run,
+    escalate_loop,
+    escalate_run,
+    escalate_step,
+)
+from backedge.core.limits import BUDGETS, first_breach
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import HUMAN, Breach, Resolution
+from backedge.core.pending import Start, checked_first, overdue, passes, ready, settled, stuck
+from backedge.core.staleness import consumed_by, fresh
+from backedge.core.state import RunState
+
+
+def settle(draft: Draft) -> None:
+    """Tell waiters, close what is verified, escalate what is late, start what there is room for, end what is done."""
+    while draft.state.ended is None:
+        if draft.state.loops and (_escalate_overdue(draft) or _tell_waiters(draft) or _close_verified(draft)):
+            continue
+        if draft.room > 0 and _start_ready(draft):
+            continue
+        break
+    if draft.state.ended is None and not draft.state.busy:
+        if settled(draft.state):
+            _finish(draft)
+        elif stuck(draft.state):
+            draft.add(
+                e.EscalationOpened(
+                    draft.now, draft.next_escalation(), "nothing can start, and nothing says why", ("cancel",)
+                )
+            )
+
+
+def _finish(draft: Draft) -> None:
+    if draft.state.compromised:
+        draft.add(e.RunEnded(draft.now, "accepted"))
+    else:
+        draft.add(e.RunEnded(draft.now, "verified" if draft.state.graph.has_judges else "done"))
+
+
+def _escalate_overdue(draft: Draft) -> bool:
+    for loop in overdue(draft.state, draft.now):
+        bound = loop.limits.response_timeout or 0.0
+        draft.add(e.LoopOverdue(draft.now, loop.id, Breach("response_timeout", draft.now - loop.opened_at, bound)))
+        if loop.escalation is not None:
+            apply_policy(draft, loop.escalation)
+        return True
+    return False
+
+
+def _tell_waiters(draft: Draft) -> bool:
+    """Give attempts that wait in mid-work what they wait for, with their inputs as they are now."""
+    state = draft.state
+    for loop in state.loops.values():
+        if loop.state is not LoopState.VALIDATING or loop.source == HUMAN:
+            continue
+        running = state.steps[loop.source].running
+        if running is None or running.awaits != loop.id or loop.told:
+            continue
+        if _upstream_settled(state, loop.source):
+            versions = input_versions(state, loop.source)
+            draft.add(e.WaiterTold(draft.now, loop.id, loop.source, running.attempt, versions))
+            return True
+    return False
+
+
+def _upstream_settled(state: RunState, name: str) -> bool:
+    for other in state.graph.upstream[name]:
+        step = state.steps[other]
+        if step.passed_over:
+            continue
+        if (step.running is not None and step.running.mode != "answer") or not fresh(state, other):
+            return False
+        if any(other in loop.shares and not loop.shares[other].done for loop in state.loops.values()):
+            return False
+    return True
+
+
+def input_versions(state: RunState, name: str) -> dict[str, int]:
+    artifacts = ((need, state.steps[need].artifact) for need in state.graph.needs[name])
+    return {need: artifact.version for need, artifact in artifacts if artifact is not None}
+
+
+def _close_verified(draft: Draft) -> bool:
+    """A person's feedback is verified by the judges of its targets; without any, by that person."""
+    state = draft.state
+    for loop in state.loops.values():
+        if loop.source != HUMAN or loop.state is not LoopState.VALIDATING:
+            continue
+        judges = [judge for target in loop.targets if target != HUMAN for judge in state.graph.judges_of[target]]
+        if loop.answers_only:
+            close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))
+            return True
+        if not judges:
+            ask_to_verify(draft, loop)
+            return True
+        if all(_judged(state, judge) for judge in judges):
+            names = ", ".join(dict.fromkeys(judges))
+            close(draft, loop, LoopState.RESOLVED, Resolution("resolved", text=f"passed by {names}"))
+            return True
+    return False
+
+
+def _judged(state: RunState, judge: str) -> bool:
+    step = state.steps[judge]
+    return step.passed_over or (step.running is None and passes(state, judge))
+
+
+def _start_ready(draft: Draft) -> bool:
+    """Start steps while there is room; True if something else changed and the rest has to be looked at again."""
+    for start in ready(draft.state, draft.now):
+        if draft.room <= 0:
+            return False
+        if checked_first(draft.state, start):
+            continue
+        if not start_attempt(draft, start):
+            return True
+    return False
+
+
+def start_attempt(draft: Draft, start: Start) -> bool:
+    """Start one attempt, unless a limit forbids it: then that is escalated instead."""
+    breach = first_breach(draft.state, draft.now, step=start.step)
+    if breach is not None:
+        if breach.limit in BUDGETS:
+            escalate_run(draft, breach)
+        else:
+            error = draft.state.steps[start.step].last_error
+            escalate_step(draft, start.step, breach, f"agent of {start.step!r} keeps breaking: {error}")
+        return False
+    for id in start.loops:
+        loop = draft.state.loops[id]
+        if not loop.shares[start.step].charged:
+            breach = first_breach(draft.state, draft.now, loop=loop)
+            if breach is not None:
+                escalate_loop(draft, loop, breach)
+                return False
+    loops = [draft.state.loops[id] for id in start.loops]
+    draft.add(
+        e.AttemptStarted(
+            draft.now,
+            start.step,
+            draft.state.steps[start.step].attempts + 1,
+            start.mode,
+            _agent(draft.state, start.step, loops),
+            input_versions(draft.state, start.step),
+            start.loops,
+            _cause(draft.state, start),
+        )
+    )
+    draft.room -= 1
+    return True
+
+
+def _agent(state: RunState, step: str, loops: list[Loop]) -> str:
+    """Who does it: from round 2 on the next one up the ladder."""
+    ladder = state.graph.steps[step].agents
+    if not ladder:
+        return ""
+    rung = max((loop.round - loop.delivered for loop in loops), default=0)
+    return ladder[min(rung, len(ladder) - 1)]
+
+
+def _cause(state: RunState, start: Start) -> tuple[str, ...]:
+    """The loops but for which this attempt would not be made."""
+    artifact = state.steps[start.step].artifact
+    if artifact is None:
+        return start.loops
+    now = consumed_by(state, start.step)
+    changed = [need for need, digest in now.items() if artifact.consumed.get(need) != digest]
+    made = (state.steps[need].artifact for need in changed)
+    return tuple(dict.fromkeys((*start.loops, *(id for each in made if each is not None for id in each.cause))))
+
+
+__all__ = ["end_run", "input_versions", "settle", "start_attempt"]

@@ -1,0 +1,92 @@
+"""What a judge said, checked for contradictions, and the verdict that follows from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backedge.core.model import Finding, Outcome, Severity, Word
+from backedge.core.state import number
+from backedge.core.value import replace
+
+if TYPE_CHECKING:
+    from backedge.core.state import RunState
+    from backedge.core.workflow import PassRule
+
+GRAVE = (Severity.CRITICAL, Severity.HIGH)
+
+
+def stated_findings(outcome: Outcome) -> tuple[Finding, ...]:
+    """The findings of an outcome; a failing one that only has a summary states that as its one finding."""
+    again = any(claim.status == "not_fixed" for claim in outcome.claims)
+    if outcome.verdict == "fail" and not outcome.findings and not again and outcome.summary.strip():
+        return (Finding(description=outcome.summary.strip()),)
+    return outcome.findings
+
+
+def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
+    """Why a judge's outcome cannot be a verdict; None if it can. The judge is asked again, as after any error."""
+    step = state.graph.steps[judge]
+    findings = stated_findings(outcome)
+    again = [claim.finding for claim in outcome.claims if claim.status == "not_fixed"]
+    known = {f"F-{id}" for id in state.steps[judge].open_findings}
+    for claim in outcome.claims:
+        if claim.finding not in known:
+            given = ", ".join(sorted(known)) or "none"
+            return f"resolutions name {claim.finding!r}, which is not among the findings to verify ({given})"
+        if claim.status == "contested":
+            return f"resolutions say that {claim.finding} is contested: a judge says fixed, not_fixed, withdrawn or duplicate"
+    for finding in findings:
+        if not finding.description.strip():
+            return "a finding has no description: say what is wrong"
+        for phase in finding.affected_phase:
+            if phase not in state.graph.phases:
+                return f"affected_phase {phase!r} is unknown: use one of {', '.join(state.graph.phases)}"
+    if outcome.verdict == "fail" and not findings and not again:
+        return "the verdict is fail without findings: say what is wrong, at least in the summary"
+    if step.passes_if is not None:
+        return None
+    if outcome.verdict is None:
+        return "no verdict: say pass, fail or needs_improvement"
+    if outcome.verdict == "pass":
+        grave = [finding.description for finding in findings if finding.severity in GRAVE]
+        grave += [name for name in again if state.findings[number(name)].finding.severity in GRAVE]
+        if grave:
+            return f"the verdict is pass, but {grave[0]!r} is critical or high: say fail, or lower the severity"
+    return None
+
+
+def verdict_of(state: RunState, judge: str, outcome: Outcome) -> Word:
+    """The verdict of an outcome without contradictions: computed where the step says how, else as stated."""
+    rule = state.graph.steps[judge].passes_if
+    if rule is None:
+        assert outcome.verdict is not None
+        return outcome.verdict
+    again = (claim.finding for claim in outcome.claims if claim.status == "not_fixed")
+    findings = [*outcome.findings, *(state.findings[number(name)].finding for name in again)]
+    if outcome.verdict == "fail" and not findings:
+        return "fail"
+    return computed(rule, findings)
+
+
+def computed(rule: PassRule, findings: list[Finding]) -> Word:
+    """The verdict that a rule computes from findings."""
+    critical = sum(finding.severity is Severity.CRITICAL for finding in findings)
+    high = sum(finding.severity is Severity.HIGH for finding in findings)
+    blocking = sum(finding.blocking for finding in findings)
+    match rule.name:
+        case "ai-sdlc":
+            return "fail" if blocking or critical >= 2 else "pass"
+        case "asp-design":
+            return "fail" if critical or high else "pass"
+        case "asp-code":
+            if critical or high >= 5:
+                return "fail"
+            return "conditional" if high else "pass"
+        case _:
+            counts = {level.value: sum(f.severity is level for f in findings) for level in Severity}
+            counts["blocking"] = blocking
+            return "fail" if any(counts[level] > most for level, most in rule.at_most) else "pass"
+
+
+def with_stated_findings(outcome: Outcome) -> Outcome:
+    return replace(outcome, findings=stated_findings(outcome))

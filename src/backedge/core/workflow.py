@@ -1,0 +1,192 @@
+"""The definition of a workflow: plain data, validated as a whole, with every problem named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+from graphlib import CycleError
+from typing import Literal
+
+from backedge.core.errors import WorkflowError
+from backedge.core.graph import Graph
+from backedge.core.limits import Limits
+from backedge.core.model import HUMAN, Severity
+from backedge.core.profiles import PROFILES, RouteRule
+from backedge.core.value import Value
+
+DEFAULT_PHASES = ("research", "planning", "design", "code", "test")
+
+Policy = Literal["rework", "defer", "ask"]
+
+
+class PassRule(Value, frozen=True):
+    """When the engine computes a verdict from the findings: how many of each severity still pass."""
+
+    name: str = ""
+    """One of the named rules; empty when counts are given."""
+    at_most: tuple[tuple[str, int], ...] = ()
+    """(severity or "blocking", how many are allowed)."""
+
+
+PASS_RULES = ("ai-sdlc", "asp-design", "asp-code")
+
+
+class Step(Value, frozen=True):
+    """One node of the workflow."""
+
+    name: str
+    phase: str = ""
+    needs: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    """The steps whose artifacts it judges; they are among its needs."""
+    tests: bool = False
+    """A judge that tests; any other judge reviews."""
+    complete: bool = False
+    """A judge that lists everything it sees: a finding it does not repeat is fixed."""
+    agents: tuple[str, ...] = ()
+    """Who does it; round 2 and later climb to the next."""
+    passes_if: PassRule | None = None
+    limits: Limits | None = None
+    """The limits of the loops it starts, where they differ from the workflow's."""
+    on_doubt: Literal["ask", "rerun"] = "ask"
+    timeout: float | None = None
+    checked: bool = False
+    """Its inputs are checked before each attempt."""
+    reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """(producer, JSON pointers): the parts of an input whose change makes this step stale."""
+
+
+class Workflow(Value, frozen=True):
+    """The definition that a run starts with and keeps."""
+
+    name: str
+    steps: tuple[Step, ...]
+    profile: str = "default"
+    phases: tuple[str, ...] = ()
+    """The order of phases; empty means the usual one, other labels by their place."""
+    scope: Literal["upstream", "any"] = "upstream"
+    routes: tuple[RouteRule, ...] = ()
+    limits: Limits = Limits()
+    on_breach: Literal["manual", "error", "skip"] = "manual"
+    new_findings: tuple[tuple[Severity, Policy], ...] = (
+        (Severity.CRITICAL, "rework"),
+        (Severity.HIGH, "rework"),
+        (Severity.MEDIUM, "defer"),
+        (Severity.LOW, "defer"),
+    )
+    judges_in_order: bool = False
+    nearest_phase: bool = False
+
+    def policy_for(self, severity: Severity) -> Policy:
+        """What becomes of a finding that a judge could have made earlier but did not."""
+        return dict(self.new_findings)[severity]
+
+
+def problems_of(workflow: Workflow) -> tuple[str, ...]:
+    """Everything that is wrong with a definition; nothing for one that can run."""
+    found = list(_naming_problems(workflow))
+    if not found:
+        found += _graph_problems(workflow)
+    if not found:
+        found += _bound_problems(workflow)
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def graph_of(workflow: Workflow) -> Graph:
+    """The compiled graph of a valid workflow: one for all runs of the same definition. Raises WorkflowError."""
+    problems = problems_of(workflow)
+    if problems:
+        raise WorkflowError(problems)
+    return Graph(workflow)
+
+
+def phase_order(workflow: Workflow) -> tuple[str, ...]:
+    """All phases in their order: declared, else the usual ones, then other labels by their place in the file."""
+    labels = list(workflow.phases or DEFAULT_PHASES)
+    for step in workflow.steps:
+        if step.phase and not step.judges and step.phase not in labels:
+            labels.append(step.phase)
+    return tuple(labels)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint at the nearest valid word."""
+    known = tuple(known)
+    near = get_close_matches(word, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"use one of: {', '.join(known)}"
+
+
+def _naming_problems(workflow: Workflow) -> Iterable[str]:
+    names = [step.name for step in workflow.steps]
+    if not workflow.name.strip():
+        yield "the workflow has no name: give it one"
+    if not names:
+        yield "the workflow has no steps: add at least one"
+    if workflow.profile not in PROFILES:
+        yield f"profile {workflow.profile!r} is unknown: {nearest(workflow.profile, PROFILES)}"
+    for phase in {p for p in workflow.phases if workflow.phases.count(p) > 1}:
+        yield f"phase {phase!r} is listed twice in phases: list it once"
+    for name in {n for n in names if names.count(n) > 1}:
+        yield f"step {name!r} is defined twice: names are unique"
+    for step in workflow.steps:
+        if not step.name.strip():
+            yield "a step has an empty name: give it one"
+        if step.name == HUMAN:
+            yield f"step {step.name!r} has a reserved name: it is the person behind the inbox"
+        for word, others in (("needs", step.needs), ("judges", step.judges), ("reads", [p for p, _ in step.reads])):
+            for other in others:
+                if other == step.name:
+                    yield f"step {step.name!r} {word} itself: remove that"
+                elif other not in names:
+                    yield f"step {step.name!r} {word} {other!r}, which does not exist: {nearest(other, names)}"
+        for producer, _ in step.reads:
+            if producer in names and producer not in step.needs and producer not in step.judges:
+                yield f"step {step.name!r} reads {producer!r} without needing it: add it to needs"
+        if step.timeout is not None and not 0 < step.timeout < float("inf"):
+            yield f"step {step.name!r} has timeout {step.timeout!r}: expected more than 0 seconds"
+        if step.passes_if and step.passes_if.name and step.passes_if.name not in PASS_RULES:
+            yield f"step {step.name!r} passes_if {step.passes_if.name!r}: {nearest(step.passes_if.name, PASS_RULES)}"
+        if step.passes_if and not step.judges:
+            yield f"step {step.name!r} has passes_if but judges nothing: only judges have a verdict"
+        for severity, count in step.passes_if.at_most if step.passes_if else ():
+            if severity != "blocking" and severity not in list(Severity):
+                yield f"step {step.name!r} passes_if counts {severity!r}: {nearest(severity, [*Severity, 'blocking'])}"
+            if count < 0:
+                yield f"step {step.name!r} passes_if allows {count} {severity}: expected 0 or more"
+        for subject in step.judges:
+            if any(other.name == subject and other.judges for other in workflow.steps):
+                yield f"step {step.name!r} judges {subject!r}, which is a judge itself: judge what it judges instead"
+
+
+def _graph_problems(workflow: Workflow) -> Iterable[str]:
+    try:
+        graph = Graph(workflow)
+    except CycleError as circle:
+        yield f"steps need each other in a circle: {' → '.join(circle.args[1])}; remove one of these needs"
+        return
+    order = phase_order(workflow)
+    known = [*graph.steps, *order, *(DEFAULT_PHASES if workflow.nearest_phase else ())]
+    for rule in workflow.routes:
+        if rule.to not in known:
+            yield f"a route leads to {rule.to!r}, neither a step nor a phase: {nearest(rule.to, known)}"
+        if rule.to in graph.steps and graph.is_judge(rule.to):
+            yield f"a route leads to {rule.to!r}, which is a judge: name the step that should mend it"
+    for step in workflow.steps:
+        for need in step.needs:
+            if graph.rank(need) > graph.rank(step.name):
+                yield (
+                    f"step {step.name!r} (phase {graph.phase_of[step.name]}) needs {need!r} of the later phase "
+                    f"{graph.phase_of[need]}: change one of the phases, or order them with `phases`"
+                )
+
+
+def _bound_problems(workflow: Workflow) -> Iterable[str]:
+    from backedge.core.bound import max_attempts
+
+    if max_attempts(workflow) is None:
+        yield (
+            "nothing bounds this workflow: set limits.attempts, or errors_in_a_row together with one of rounds_total, "
+            "rounds_per_step and rounds_per_pair"
+        )

@@ -1,0 +1,165 @@
+"""The SQLite journal when the disk is full or slow, the file is locked, or the event loop ends too early."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from backedge.adapters.journals import sqlite_format
+from backedge.adapters.journals.audit import verify
+from backedge.adapters.journals.sqlite import SqliteJournal
+from backedge.core.errors import JournalUnavailable
+from backedge.ports import Append
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+@contextmanager
+def small_disk(path: Path) -> Iterator[tuple[SqliteJournal, Callable[[], object]]]:
+    """A journal on a disk of one megabyte, and what makes the disk larger."""
+    folder = str(path.parent)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("mounting a small disk is not permitted here; the page limit stands in for it")
+    try:
+        journal = SqliteJournal(path)
+        yield journal, lambda: subprocess.run(["mount", "-o", "remount,size=20m", folder], check=True)
+        journal.close()
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@contextmanager
+def page_limit(path: Path) -> Iterator[tuple[SqliteJournal, Callable[[], object]]]:
+    """The same as far as SQLite can tell, where nobody may mount anything."""
+    journal = SqliteJournal(path)
+    limit = journal._store._connection.execute
+    limit("PRAGMA max_page_count = 100")
+    yield journal, lambda: limit("PRAGMA max_page_count = 100000")
+    journal.close()
+
+
+@pytest.mark.parametrize("disk", [small_disk, page_limit])
+def test_a_full_disk_stores_nothing_and_the_journal_goes_on_when_there_is_space(
+    path: Path, disk: Callable[[Path], AbstractContextManager[tuple[SqliteJournal, Callable[[], object]]]]
+) -> None:
+    large = (b'"' + b"x" * 400_000 + b'"',) * 3
+    entries = [Append("r", 1, large), Append("s", 0, (b"{}",))]
+
+    async def scenario(journal: SqliteJournal, enlarge: Callable[[], object]) -> None:
+        await journal.append(Append("r", 0, (b"{}",)))
+        for _ in range(2):
+            fates = await asyncio.gather(*map(journal.append, entries), return_exceptions=True)
+            assert [type(fate) for fate in fates] == [JournalUnavailable] * 2
+            assert "disk is full: nothing of this was stored; free some space" in str(fates[0])
+            assert [head.run for head in await journal.runs()] == ["r"]
+            assert len(await journal.read("r")) == 1
+        enlarge()
+        await asyncio.gather(*map(journal.append, entries))
+        assert len(await journal.read("r")) == 4
+        await verify(journal, "r")
+
+    with disk(path) as (journal, enlarge):
+        asyncio.run(scenario(journal, enlarge))
+
+
+def test_a_lock_that_stays_is_reported_and_harms_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_format, "BUSY_TIMEOUT", 0.05)
+    journal = SqliteJournal(path)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(JournalUnavailable, match="another process has kept it locked"):
+        asyncio.run(journal.append(Append("r", 0, (b"{}",))))
+    other.execute("ROLLBACK")
+    asyncio.run(journal.append(Append("r", 0, (b"{}",))))
+    journal.close()
+
+
+@contextmanager
+def locked_for(path: Path, seconds: float) -> Iterator[None]:
+    """Somebody else is writing for a while."""
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+
+    def let_go() -> None:
+        time.sleep(seconds)
+        other.execute("ROLLBACK")
+        other.close()
+
+    thread = threading.Thread(target=let_go)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_slow_commits_leave_the_event_loop_to_others(path: Path) -> None:
+    journal = SqliteJournal(path)
+    heard: list[tuple[str, int]] = []
+
+    async def scenario() -> None:
+        journal.subscribe(lambda run, seq: heard.append((run, seq)))
+        with locked_for(path, 0.15):
+            await journal.append(Append("r", 0, (b"{}",)))
+        turns = 0
+        with locked_for(path, 0.15):
+            slow = asyncio.gather(*(journal.append(Append(run, 0, (b"{}",))) for run in "abc"))
+            while not slow.done():
+                await asyncio.sleep(0.005)
+                assert len(await journal.read("r")) == 1
+                turns += 1
+            await slow
+        assert turns > 5
+        for after in range(1, 300):
+            await journal.append(Append("r", after, (b"{}",)))
+        assert dict(heard) == {"r": 300, "a": 1, "b": 1, "c": 1}
+
+    asyncio.run(scenario())
+    asyncio.run(verify(journal, "r"))
+    journal.close()
+
+
+def test_an_event_loop_that_ends_while_a_commit_waits_leaves_a_usable_journal(path: Path) -> None:
+    journal = SqliteJournal(path)
+
+    async def begin(run: str) -> None:
+        task = asyncio.create_task(journal.append(Append(run, 0, (b"{}",))))
+        await asyncio.sleep(0)
+        assert not task.done()
+
+    asyncio.run(begin("inline"))
+    with locked_for(path, 0.15):
+        asyncio.run(journal.append(Append("r", 0, (b"{}",))))
+    with locked_for(path, 0.15):
+        asyncio.run(begin("in the thread"))
+        asyncio.run(journal.append(Append("r", 1, (b"{}",))))
+    assert len(asyncio.run(journal.read("r"))) == 2
+    journal.close()
+
+
+def test_closing_while_slow_commits_wait_fails_them_and_nothing_hangs(path: Path) -> None:
+    journal = SqliteJournal(path)
+
+    async def scenario() -> tuple[BaseException | None, ...]:
+        with locked_for(path, 0.15):
+            await journal.append(Append("r", 0, (b"{}",)))
+        with locked_for(path, 0.1):
+            under_way = asyncio.create_task(journal.append(Append("r", 1, (b"{}",))))
+            await asyncio.sleep(0.02)
+            queued = asyncio.create_task(journal.append(Append("r", 2, (b"{}",))))
+            await asyncio.sleep(0.02)
+            journal.close()
+        late = journal.append(Append("r", 3, (b"{}",)))
+        return await asyncio.wait_for(asyncio.gather(under_way, queued, late, return_exceptions=True), 10)
+
+    fates = asyncio.run(scenario())
+    assert [type(fate) for fate in fates] == [type(None), JournalUnavailable, JournalUnavailable]
