@@ -46,7 +46,7 @@ _SEVERITY_WORDS: dict[str, tuple[Severity, bool]] = {
 
 def severity_of(word: str) -> tuple[Severity, bool]:
     """The severity and the blocking flag that a judge's word stands for; ValueError for a word nobody defined."""
-    meaning = _SEVERITY_WORDS.get(word.strip().lower()) if isinstance(word, str) else None
+    meaning = _SEVERITY_WORDS.get(word.strip().lower())
     if meaning is None:
         raise ValueError(f"severity {word!r} is unknown: use one of {', '.join(sorted(_SEVERITY_WORDS))}")
     return meaning

@@ -1,0 +1,273 @@
+"""All that the next attempt is told: exactly its share of the feedback, what came before, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from backedge.core.ledger import Tracked
+from backedge.core.limits import left
+from backedge.core.loops import Loop
+from backedge.core.model import Mode, Option, Severity
+from backedge.core.value import Json, Value
+
+if TYPE_CHECKING:
+    from backedge.core.state import Running, RunState
+
+
+class Issue(Value, frozen=True):
+    """A finding as a briefing tells it."""
+
+    id: str
+    description: str
+    severity: Severity
+    found_by: str
+    blocking: bool = False
+    word: str = ""
+    category: str = ""
+    evidence: str = ""
+    impact: str = ""
+    file: str | None = None
+    line: int | None = None
+    path: str | None = None
+    suggested_fix: str | None = None
+    requirement_id: str | None = None
+    affected_phase: tuple[str, ...] = ()
+    status: str = "open"
+    persistent: bool = False
+    """Seen in two or more rounds."""
+    fix_authored: bool = False
+    claim: str = ""
+    """What the step that reworked says of it, for the judge to check."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, as people write it."""
+        if self.file is not None:
+            return f"{self.file}:{self.line}" if self.line is not None else self.file
+        return self.path or ""
+
+
+class Request(Value, frozen=True):
+    """Feedback that somebody raised, as its target is told."""
+
+    loop: str
+    kind: str
+    source: str
+    message: str
+    severity: Severity
+    blocking: bool = False
+    suggested_fix: str | None = None
+    requested_info: str | None = None
+    artifacts: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    requirement_id: str | None = None
+    details: Json = None
+
+
+class Told(Value, frozen=True):
+    """How something that this step raised came out."""
+
+    loop: str
+    kind: str
+    state: str
+    message: str = ""
+    by: str = ""
+    text: str = ""
+    option: str | None = None
+    answers: dict[str, Json] = {}
+
+
+class Earlier(Value, frozen=True):
+    """One earlier round of a loop."""
+
+    loop: str
+    round: int
+    findings: tuple[str, ...] = ()
+    message: str = ""
+
+
+class Share(Value, frozen=True):
+    """What this attempt has to address."""
+
+    findings: tuple[Issue, ...] = ()
+    requests: tuple[Request, ...] = ()
+    resolutions: tuple[Told, ...] = ()
+    advice: tuple[str, ...] = ()
+    """New approaches that people gave, in their words."""
+
+    def __bool__(self) -> bool:
+        return bool(self.findings or self.requests or self.resolutions)
+
+
+class Briefing(Value, frozen=True):
+    """What one attempt works from."""
+
+    run: str
+    step: str
+    phase: str
+    attempt: int
+    mode: Mode
+    round: int = 0
+    """The round of the feedback it addresses; 0 when there is none."""
+    agent: str = ""
+    input: Json = None
+    inputs: dict[str, Json] = {}
+    feedback: Share = Share()
+    verify: tuple[Issue, ...] = ()
+    previous: Json = None
+    history: tuple[Earlier, ...] = ()
+    left: dict[str, float] = {}
+
+
+def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
+    """The briefing of the attempt that runs. `outputs` has the outputs of its needs, and its own last one."""
+    running = state.steps[step].running
+    if running is None:
+        raise ValueError(f"step {step!r} is not running: there is nothing to brief")
+    given = [state.loops[id] for id in running.loops]
+    nearest = max(given, key=lambda loop: loop.round, default=None)
+    raised = [loop for id in running.verifies if (loop := state.loops[id]).feedback is not None]
+    judged = [loop for id in running.verifies if (loop := state.loops[id]).by_verdict]
+    closed = [loop for id in running.told if (loop := state.loop(id)) is not None]
+    return Briefing(
+        run=state.run,
+        step=step,
+        phase=state.graph.phase_of[step],
+        attempt=running.attempt,
+        mode=running.mode,
+        round=max((loop.round for loop in (*given, *judged)), default=0),
+        agent=running.agent,
+        input=input,
+        inputs={need: outputs[need] for need in state.graph.needs[step] if need in outputs},
+        feedback=Share(
+            findings=_issues(state, (id for loop in given for id in loop.shares[step].findings)),
+            requests=tuple(request for loop in given if (request := _request(loop)) is not None),
+            resolutions=tuple(told(loop) for loop in (*closed, *raised)),
+            advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *judged) if loop.advice)),
+        ),
+        verify=_issues(state, state.steps[step].open_findings) if _verifies(state, step, running) else (),
+        previous=outputs.get(step),
+        history=tuple(earlier for loop in (*given, *judged, *raised) for earlier in _history(state, loop)),
+        left=left(state, now, nearest, step),
+    )
+
+
+def _verifies(state: RunState, step: str, running: Running) -> bool:
+    return state.graph.is_judge(step) and running.mode != "answer"
+
+
+def issue(tracked: Tracked) -> Issue:
+    finding = tracked.finding
+    return Issue(
+        id=tracked.name,
+        description=finding.description,
+        severity=finding.severity,
+        found_by=tracked.found_by,
+        blocking=finding.blocking,
+        word=finding.word,
+        category=finding.category,
+        evidence=finding.evidence,
+        impact=finding.impact,
+        file=finding.file,
+        line=finding.line,
+        path=finding.path,
+        suggested_fix=finding.suggested_fix,
+        requirement_id=finding.requirement_id,
+        affected_phase=tracked.phases,
+        status=tracked.status,
+        persistent=tracked.persistent,
+        fix_authored=tracked.fix_authored,
+        claim=f"{tracked.claim.status} {tracked.claim.note}".strip() if tracked.claim else "",
+    )
+
+
+def _issues(state: RunState, ids: Iterable[int]) -> tuple[Issue, ...]:
+    """The worst first, blocking before the rest; one finding once, whichever loops bring it."""
+    found = [issue(state.findings[id]) for id in dict.fromkeys(ids)]
+    return tuple(sorted(found, key=lambda each: (each.severity.rank, not each.blocking)))
+
+
+def _request(loop: Loop) -> Request | None:
+    raised = loop.feedback
+    if raised is None:
+        return None
+    return Request(
+        loop=loop.id,
+        kind=loop.kind,
+        source=loop.source,
+        message=raised.message,
+        severity=raised.severity,
+        blocking=raised.blocking,
+        suggested_fix=raised.suggested_fix,
+        requested_info=raised.requested_info,
+        artifacts=raised.artifacts,
+        options=raised.options,
+        requirement_id=raised.requirement_id,
+        details=raised.details,
+    )
+
+
+def told(loop: Loop) -> Told:
+    """How a loop came out so far, for the step that raised it."""
+    message = loop.feedback.message if loop.feedback else ""
+    end = loop.resolution
+    if end is None:
+        return Told(loop.id, loop.kind, "fixed", message, answers=loop.answers)
+    return Told(loop.id, loop.kind, end.state, message, end.by, end.text, end.option, end.answers)
+
+
+def _history(state: RunState, loop: Loop) -> tuple[Earlier, ...]:
+    return tuple(
+        Earlier(
+            loop.id,
+            turn.round,
+            tuple(
+                f"{(tracked := state.findings[id]).name} ({tracked.status}): {tracked.finding.description}"
+                for id in turn.findings
+            ),
+            turn.message,
+        )
+        for turn in loop.recent
+    )
+
+
+class Notice(Value, frozen=True):
+    """One piece of feedback in a step's inbox."""
+
+    loop: str
+    source: str
+    kind: str
+    message: str
+    severity: Severity
+    resolved: bool
+    acknowledged: bool = False
+    details: Json = None
+    options: tuple[Option, ...] = ()
+    resolution: Told | None = None
+
+
+def notices(state: RunState, target: str) -> tuple[Notice, ...]:
+    """All feedback that was ever addressed to a step, oldest first."""
+    loops = [*state.closed.values(), *state.loops.values()]
+    return tuple(_notice(state, loop, target) for loop in sorted(loops, key=_age) if target in loop.targets)
+
+
+def _age(loop: Loop) -> int:
+    return int(loop.id.partition("-")[2])
+
+
+def _notice(state: RunState, loop: Loop, target: str) -> Notice:
+    findings = (state.findings[id].finding.description for id in loop.shares[target].findings)
+    return Notice(
+        loop=loop.id,
+        source=loop.source,
+        kind=loop.kind,
+        message=loop.feedback.message if loop.feedback else "; ".join(findings),
+        severity=loop.severity,
+        resolved=not loop.open,
+        acknowledged=target in loop.acknowledged,
+        details=loop.feedback.details if loop.feedback else None,
+        options=loop.feedback.options if loop.feedback else (),
+        resolution=told(loop) if not loop.open else None,
+    )

@@ -1,0 +1,100 @@
+"""A briefing in words, as Markdown for a prompt. Text of agents is data: it is fenced, and control characters go."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from backedge.core.briefing import Briefing, Issue
+from backedge.core.model import Severity
+
+_CONTROL = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+
+def clean(text: str) -> str:
+    """Text that can be shown: no escape sequences, no control characters but tab and newline."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """Text for one line of a list or a log: words kept, the rest folded."""
+    return " ".join(clean(text).replace("`", "").split())
+
+
+def feedback_text(briefing: Briefing) -> str:
+    """What an attempt is told about feedback; empty when there is none."""
+    return "\n".join(_lines(briefing))
+
+
+def summary_of(findings: tuple[Issue, ...]) -> str:
+    """The findings in one line, counted by severity: "Review failed: 1 blocker(s), 2 critical"."""
+    counts = Counter("blocker(s)" if finding.blocking else str(finding.severity) for finding in findings)
+    order = ["blocker(s)", *Severity]
+    return "Review failed: " + ", ".join(f"{counts[word]} {word}" for word in order if counts[word])
+
+
+def _lines(briefing: Briefing) -> Iterator[str]:
+    share = briefing.feedback
+    if not share and not briefing.verify:
+        return
+    if briefing.round:
+        yield f"## Iteration {briefing.round}"
+    if share.findings:
+        yield ""
+        yield f"{summary_of(share.findings)} ({len(share.findings)} in total). Address each of these:"
+        for issue in share.findings:
+            yield from _issue(issue)
+    for request in share.requests:
+        yield ""
+        yield f"### {request.kind} from {request.source} ({request.severity})"
+        yield from _fenced(request.message)
+        if request.suggested_fix:
+            yield f"Suggested fix: {one_line(request.suggested_fix)}"
+        if request.requested_info:
+            yield f"Requested: {one_line(request.requested_info)}"
+    for told in share.resolutions:
+        answers = "; ".join(f"{who}: {answer}" for who, answer in told.answers.items())
+        words = " ".join(each for each in (told.option or "", told.text, answers) if each)
+        yield ""
+        yield f"### What you raised ({one_line(told.message)}) is {told.state}: {one_line(words)}".rstrip(": ")
+    for advice in share.advice:
+        yield ""
+        yield "### A person says how to go on"
+        yield from _fenced(advice)
+    if briefing.verify:
+        yield ""
+        yield "### Say of each of these whether it is fixed, not_fixed, withdrawn or duplicate"
+        for issue in briefing.verify:
+            yield from _issue(issue)
+    if briefing.history:
+        yield ""
+        yield "### Previous attempts"
+        for earlier in briefing.history:
+            said = "; ".join(earlier.findings) or earlier.message
+            yield f"- Iteration {earlier.round}: {one_line(said)}"
+
+
+def _issue(issue: Issue) -> Iterator[str]:
+    word = issue.word or ("blocker" if issue.blocking else issue.severity)
+    place = f" `{one_line(issue.place)}`" if issue.place else ""
+    again = " (seen before: the last fix did not mend it)" if issue.persistent else ""
+    yield f"- **{issue.id}** [{one_line(word)}]{place} {one_line(issue.description)}{again}"
+    for label, text in (
+        ("Evidence", issue.evidence),
+        ("Impact", issue.impact),
+        ("Suggested fix", issue.suggested_fix or ""),
+        ("The author says", issue.claim),
+    ):
+        if text:
+            yield f"  {label}: {one_line(text)}"
+
+
+def _fenced(text: str) -> Iterator[str]:
+    cleaned = clean(text)
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", cleaned)), default=0))
+    yield fence
+    yield cleaned
+    yield fence

@@ -1,0 +1,171 @@
+"""Plays a workflow on the pure core alone: scripts instead of agents, a list instead of a journal, no time but ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.decide import transact
+from backedge.core.diff import changes
+from backedge.core.limits import Limits
+from backedge.core.model import Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
+from backedge.core.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.staleness import part
+from backedge.core.state import RunState
+from backedge.core.workflow import Step, Workflow
+
+Reply = Outcome | Exception
+Script = Callable[["Play", str], Reply]
+
+
+def made(output: Any, before: Any = None, pointers: Sequence[str] = ()) -> Made:
+    text = msgspec.json.encode(output, order="sorted")
+    parts = {p: sha256(msgspec.json.encode(part(output, p), order="sorted")).hexdigest() for p in pointers}
+    changed = changes(before, output) if before is not None else ()
+    return Made(sha256(text).hexdigest(), output, size=len(text), parts=parts, changed=changed)
+
+
+def out(output: Any = None, **more: Any) -> Outcome:
+    return Outcome(made(output), **more)
+
+
+def passed(**more: Any) -> Outcome:
+    return Outcome(made("pass"), verdict="pass", **more)
+
+
+def failed(*findings: Finding | str, **more: Any) -> Outcome:
+    stated = tuple(f if isinstance(f, Finding) else Finding(f) for f in findings)
+    return Outcome(made("fail"), verdict="fail", findings=stated, **more)
+
+
+def step(name: str, *needs: str, phase: str = "", reviews: str = "", tests: str = "", **more: Any) -> Step:
+    judges = tuple(each for each in (reviews, tests) if each)
+    return Step(
+        name,
+        phase=phase,
+        needs=needs,
+        judges=judges,
+        tests=bool(tests),
+        complete=more.pop("complete", bool(tests)),
+        **more,
+    )
+
+
+def flow(*steps: Step, **more: Any) -> Workflow:
+    limits = more.pop("limits", {})
+    return Workflow("w", steps, limits=limits if isinstance(limits, Limits) else Limits(**limits), **more)
+
+
+class Play:
+    """A run in the hands of a test. Scripts are lists of replies, the last one repeated, or functions of the play."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        scripts: Mapping[str, Script | Sequence[Reply]] | None = None,
+        *,
+        checks: Mapping[str, Callable[[Play], tuple[tuple[str, Finding], ...]]] | None = None,
+        room: int = 99,
+        start: bool = True,
+    ) -> None:
+        self.workflow, self.scripts, self.checks, self.room = workflow, dict(scripts or {}), dict(checks or {}), room
+        self.now = 1_000.0
+        self.events: list[e.Event] = []
+        self.state: RunState | None = None
+        self.calls: dict[str, int] = {}
+        if start:
+            self.do(c.StartRun("r", workflow))
+
+    @property
+    def s(self) -> RunState:
+        assert self.state is not None
+        return self.state
+
+    def do(self, command: c.Command) -> tuple[e.Event, ...]:
+        busy = self.state.busy if self.state else 0
+        events, self.state = transact(self.state, command, self.now, max(0, self.room - busy))
+        self.events += events
+        return events
+
+    def reply(self, name: str) -> Reply:
+        script = self.scripts.get(name)
+        place = self.calls.get(name, 0)
+        self.calls[name] = place + 1
+        if script is None:
+            return passed() if self.s.graph.is_judge(name) else out(name)
+        if callable(script):
+            return script(self, name)
+        return script[min(place, len(script) - 1)]
+
+    def finish(self, name: str, reply: Reply | None = None) -> tuple[e.Event, ...]:
+        running = self.s.steps[name].running
+        assert running is not None, f"{name} is not running"
+        reply = self.reply(name) if reply is None else reply
+        self.now += 1
+        if isinstance(reply, Exception):
+            return self.do(c.FailAttempt(name, running.attempt, str(reply), seconds=1.0))
+        artifact = self.s.steps[name].artifact
+        described = made(reply.made.output, artifact.output if artifact else None, self.s.graph.pointers[name])
+        return self.do(c.FinishAttempt(name, running.attempt, msgspec.structs.replace(reply, made=described), 1.0))
+
+    def run(self, most: int = 2_000) -> Play:
+        """Perform what is pending until only a person can help, or the run has ended."""
+        for _ in range(most):
+            effects = pending(self.s, self.now)
+            attempts = [effect for effect in effects if isinstance(effect, RunAttempt)]
+            checks = [effect for effect in effects if isinstance(effect, CheckInputs)]
+            if checks and self.room > self.s.busy:
+                name = checks[0].step
+                self.do(c.CheckedInputs(name, self.checks[name](self) if name in self.checks else ()))
+            elif attempts:
+                self.finish(attempts[0].step)
+            elif self.outcome == "running":
+                wakes = [effect.time for effect in effects if isinstance(effect, WakeAt)]
+                self.now = max(self.now, min(wakes, default=self.now))
+                self.do(c.Proceed())
+            else:
+                return self
+        raise AssertionError(f"still running after {most} turns")
+
+    def decide(self, choice: str, escalation: str | None = None, **more: Any) -> Play:
+        asked = escalation or next(iter(self.s.escalations))
+        self.do(c.Decide(asked, choice, **more))
+        return self
+
+    @property
+    def outcome(self) -> str:
+        return outcome_of(self.s)
+
+    def attempts(self) -> dict[str, int]:
+        return {name: step.attempts for name, step in self.s.steps.items()}
+
+    def kinds(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+    def asked(self) -> list[str]:
+        return [effect.escalation for effect in pending(self.s, self.now) if isinstance(effect, AskPerson)]
+
+
+__all__ = [
+    "Claim",
+    "Feedback",
+    "Finding",
+    "Kind",
+    "Limits",
+    "Outcome",
+    "Play",
+    "Severity",
+    "Usage",
+    "Word",
+    "failed",
+    "flow",
+    "made",
+    "out",
+    "passed",
+    "step",
+]
