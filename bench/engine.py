@@ -30,7 +30,10 @@ class Engine(ABC):
 
     @abstractmethod
     def run_rounds(self, run: str, rounds: int, on_round: Callable[[], None]) -> None:
-        """One run in which review fails `rounds` times. `on_round` is called as every failing review is done."""
+        """One run in which review fails `rounds` times; `on_round` is called once for each of these rounds.
+
+        Never while earlier steps are still to be stored: the time between two calls is what a durable round costs.
+        """
 
     @abstractmethod
     def park(self, runs: Sequence[str]) -> None:
@@ -48,16 +51,16 @@ class Engine(ABC):
         """Find every run that waits in the folder, decide for it and take it to its end; returns how many."""
 
     @abstractmethod
-    def await_outsider(self, run: str) -> float:
-        """Let a run parked here go on when another process decides; returns `time.monotonic()` as its next step starts."""
-
-    @abstractmethod
-    def decide_outside(self, run: str) -> None:
-        """Record a decision for a run that another process holds."""
-
-    @abstractmethod
     def close(self) -> None:
         """Let go of everything; runs that wait stay in the folder."""
+
+    def await_outsider(self, run: str) -> float:
+        """Let a run parked here go on when another process decides; returns `time.monotonic()` as its next step starts."""
+        raise Unsupported("nothing wakes a run that another process holds: whoever decides has to run it")
+
+    def decide_outside(self, run: str) -> None:
+        """Record a decision for a run that another process holds."""
+        raise Unsupported("nothing wakes a run that another process holds: whoever decides has to run it")
 
     def help_command(self) -> Sequence[str]:
         """The command line that prints the engine's help."""

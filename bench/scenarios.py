@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -79,10 +80,15 @@ def _long_run(name: str, rounds: int, folder: Path) -> tuple[list[float], float]
     engine = open_engine(name, folder)
     moments = [time.monotonic()]
     engine.run_rounds("long", rounds, lambda: moments.append(time.monotonic()))
+    left_over = time.monotonic() - moments[-1]
     engine.close()
     if len(moments) != rounds + 1:
         raise RuntimeError(f"{len(moments) - 1} rounds were made, expected {rounds}")
-    return [after - before for before, after in zip(moments, moments[1:], strict=False)], _kb_in(folder) / rounds
+    if left_over > max(0.1, 0.25 * (moments[-1] - moments[0])):
+        raise RuntimeError(
+            f"{left_over:.2f} s of work was left after the last round: they were marked before being stored"
+        )
+    return [after - before for before, after in pairwise(moments)], _kb_in(folder) / rounds
 
 
 def resume(name: str, sizes: Sizes, folder: Path) -> Figures:
@@ -92,6 +98,9 @@ def resume(name: str, sizes: Sizes, folder: Path) -> Figures:
     said = child.answer(child.spawn(name, "resume", folder))
     if said["resumed"] != sizes.waiting:
         raise RuntimeError(f"{said['resumed']} waiting runs were found, expected {sizes.waiting}")
+    left = child.answer(child.spawn(name, "resume", folder))["resumed"]
+    if left:
+        raise RuntimeError(f"{left} runs still wait after all were resumed")
     return {"resume_s": said["ended"] - began}
 
 

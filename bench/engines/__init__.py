@@ -19,17 +19,25 @@ class Entry:
     kind: Literal["ours", "floor", "peer"]
     caps: dict[str, int] = field(default_factory=dict)
     """Largest size by name, for engines that would take minutes; the tables say so."""
+    note: str = ""
+    """What the tables must say of this engine's figures."""
 
+
+_HISTORY_IN_STATE = {"rounds": 300, "held": 300}
+_LANGGRAPH = (
+    "default durability queues checkpoints: not durable at every step, and a decision is followed before it is stored; "
+    'growth is measured with durability="sync"'
+)
 
 ENGINES: dict[str, Entry] = {
     "ours": Entry("ours", "", "ours"),
     "floor-inline": Entry("floor", "inline", "floor"),
     "floor-thread": Entry("floor", "thread", "floor"),
-    "burr": Entry("burr_sqlite", "sync", "peer", {"rounds": 300}),
-    "burr-async": Entry("burr_sqlite", "async", "peer", {"rounds": 300}),
-    "langgraph": Entry("langgraph_sqlite", "sync", "peer", {"rounds": 300}),
-    "langgraph-async": Entry("langgraph_sqlite", "async", "peer", {"rounds": 300}),
-    "dbos": Entry("dbos_sqlite", "", "peer"),
+    "burr": Entry("burr_sqlite", "sync", "peer", _HISTORY_IN_STATE),
+    "burr-async": Entry("burr_sqlite", "async", "peer", _HISTORY_IN_STATE),
+    "langgraph": Entry("langgraph_sqlite", "sync", "peer", _HISTORY_IN_STATE, _LANGGRAPH),
+    "langgraph-async": Entry("langgraph_sqlite", "async", "peer", _HISTORY_IN_STATE, _LANGGRAPH),
+    "dbos": Entry("dbos_sqlite", "", "peer", {"decisions": 10, "held": 300}),
 }
 
 

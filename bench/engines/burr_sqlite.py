@@ -22,12 +22,11 @@ from burr.core.persistence import SQLitePersister
 from burr.integrations.persisters.b_aiosqlite import AsyncSQLitePersister
 
 from bench import workload
-from bench.engine import Engine, Unsupported
+from bench.engine import Engine
 
 TO_THE_END: Any = {"halt_after": ["test"]}
 TO_THE_QUESTION: Any = {"halt_before": ["ask"]}
 DECIDED: Any = {"halt_after": ["test"], "inputs": {"decision": workload.DECISION}}
-NO_WAKE_UP = "whoever decides runs the application: nothing wakes a run that another process holds"
 
 
 class Actions:
@@ -180,12 +179,6 @@ class BurrSync(Engine):
 
         return sum(_in_threads(resume, runs))
 
-    def await_outsider(self, run: str) -> float:
-        raise Unsupported(NO_WAKE_UP)
-
-    def decide_outside(self, run: str) -> None:
-        raise Unsupported(NO_WAKE_UP)
-
     def close(self) -> None:
         self._persister.cleanup()
 
@@ -250,12 +243,6 @@ class BurrAsync(Engine):
             return sum(await self._all(resume, await self._persister.list_app_ids()))
 
         return self._runner.run(find_and_resume())
-
-    def await_outsider(self, run: str) -> float:
-        raise Unsupported(NO_WAKE_UP)
-
-    def decide_outside(self, run: str) -> None:
-        raise Unsupported(NO_WAKE_UP)
 
     def close(self) -> None:
         self._runner.run(self._persister.cleanup())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+# mypy: disable-error-code="untyped-decorator"
 from dbos import DBOS, DBOSClient, SendMessage, SetWorkflowID
 
 from bench import workload

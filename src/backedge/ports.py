@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from backedge.core.briefing import Briefing
+from backedge.core.model import Resolution
+from backedge.core.value import Json
+
 
 @dataclass(frozen=True, slots=True)
 class Append:
@@ -94,3 +98,30 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None: ...
+
+
+class Agent(Protocol):
+    """Who executes a step."""
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> object:
+        """Do the work and report it. May be called again for the same step after a crash, with another attempt.
+
+        Returns an Outcome of `backedge.engine.protocol`; anything that it raises is an error of the agent.
+        """
+        ...
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        """Why inputs do not fit what the step accepts: (producer, JSON pointer, problem); empty if they fit."""
+        ...
+
+
+class Attempt(Protocol):
+    """What an agent can do in mid-work, besides working."""
+
+    async def raise_feedback(self, feedback: object) -> str:
+        """Send feedback; returns its loop. Raises FeedbackRefused, with the reason, if it cannot be delivered."""
+        ...
+
+    async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
+        """Wait until the feedback is dealt with; the inputs may be newer then."""
+        ...

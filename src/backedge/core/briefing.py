@@ -129,7 +129,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     nearest = max(given, key=lambda loop: loop.round, default=None)
     raised = [loop for id in running.verifies if (loop := state.loops[id]).feedback is not None]
     judged = [loop for id in running.verifies if (loop := state.loops[id]).by_verdict]
-    closed = [loop for id in running.told if (loop := state.loop(id)) is not None]
+    closed = [ended for id in running.told if (ended := state.loop(id)) is not None]
     return Briefing(
         run=state.run,
         step=step,

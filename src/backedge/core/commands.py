@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from backedge.core.model import Feedback, Finding, Outcome, Usage
+from backedge.core.model import Feedback, Finding, Malformed, Outcome, Usage
 from backedge.core.value import Json, Value
 from backedge.core.workflow import Workflow
 
@@ -63,7 +63,7 @@ class RaiseFeedback(Value, frozen=True):
     """Feedback by an agent in mid-work, which quotes its attempt, or by a person or outsider, which does not."""
 
     source: str
-    feedback: Feedback
+    feedback: Feedback | Malformed
     attempt: int = 0
 
 

@@ -42,6 +42,7 @@ class Graph:
         self.gates: dict[str, tuple[str, ...]] = {name: self._gates(name) for name in self.steps}
         self.root = next(name for name in self.steps if not self.needs[name])
         self.has_judges = any(step.judges for step in workflow.steps)
+        self.checks_inputs = any(step.checked for step in workflow.steps)
         self.pointers: dict[str, tuple[str, ...]] = self._pointers()
         self.reads: dict[tuple[str, str], tuple[str, ...]] = {
             (step.name, producer): pointers for step in workflow.steps for producer, pointers in step.reads

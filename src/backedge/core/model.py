@@ -125,6 +125,8 @@ class Option(Value, frozen=True):
     option: str
     effort: str = ""
     impact: str = ""
+    rework: tuple[str, ...] = ()
+    """The steps that have to be done again if it is chosen."""
 
 
 class Feedback(Value, frozen=True):
@@ -141,6 +143,14 @@ class Feedback(Value, frozen=True):
     options: tuple[Option, ...] = ()
     requirement_id: str | None = None
     details: Json = None
+
+
+class Malformed(Value, frozen=True):
+    """Feedback that could not be understood: it is refused like any other that cannot be delivered."""
+
+    to: tuple[str, ...]
+    reason: str
+    message: str = ""
 
 
 Answer = Literal["fixed", "not_fixed", "withdrawn", "duplicate", "contested"]
@@ -185,7 +195,7 @@ class Outcome(Value, frozen=True):
     verdict: Word | None = None
     findings: tuple[Finding, ...] = ()
     claims: tuple[Claim, ...] = ()
-    feedback: tuple[Feedback, ...] = ()
+    feedback: tuple[Feedback | Malformed, ...] = ()
     answer: Json = None
     usage: Usage = Usage()
 

@@ -6,13 +6,16 @@ from backedge.core import events as e
 from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, Feedback, Kind, Resolution
+from backedge.core.model import HUMAN, Feedback, Kind, Malformed, Resolution
 from backedge.core.routing import refusal
 from backedge.core.state import Running, RunState, asked_key
 
 
-def raise_feedback(draft: Draft, source: str, feedback: Feedback, running: Running | None) -> None:
+def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, running: Running | None) -> None:
     """Open a loop, go on with an open one, or record why not."""
+    if isinstance(feedback, Malformed):
+        draft.add(e.FeedbackRefused(draft.now, source, feedback.to, feedback.reason, feedback.message))
+        return
     if running is not None and _rejoined(draft, source, feedback, running):
         return
     again = _verified_by(draft.state, source, feedback)
@@ -86,13 +89,16 @@ def _deepest(state: RunState, loops: tuple[str, ...]) -> Loop | None:
     return max((state.loops[id] for id in loops if id in state.loops), key=lambda loop: loop.depth, default=None)
 
 
-def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple[Feedback, ...]) -> None:
+def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple[Feedback | Malformed, ...]) -> None:
     """A step that raised feedback was executed again: what it raises again is the next round, the rest is resolved."""
     told = [loop.id for loop in draft.state.loops.values() if loop.source == source and loop.told]
     for id in dict.fromkeys((*running.verifies, *told)):
         loop = draft.state.loops.get(id)
         if loop is None or loop.by_verdict or loop.feedback is None or loop.state is not LoopState.VALIDATING:
             continue
-        raised_again = any(item.kind is loop.kind and set(item.to) == set(loop.targets) for item in feedback)
+        raised_again = any(
+            isinstance(item, Feedback) and item.kind is loop.kind and set(item.to) == set(loop.targets)
+            for item in feedback
+        )
         if not raised_again:
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))

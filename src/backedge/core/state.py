@@ -249,7 +249,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return _escalation_opened(state, event)
         case e.LoopOverdue():
             loop = state.loops[event.loop]
-            return with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
+            late = with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
+            return _no_longer_awaited(late, loop)
         case e.EscalationDecided():
             return _escalation_decided(state, event)
         case e.StepPassedOver():
@@ -563,6 +564,7 @@ def _escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         loop = replace(state.loops[event.loop], escalation=packet.id, breach=event.breach)
         if event.reason != ASKED:
             loop = loop.moved(LoopState.ESCALATING)
+            state = _no_longer_awaited(state, loop)
         return with_loop(state, loop)
     if event.step is not None and event.breach is not None:
         # The fix failed: the loops that wait for this step wait for the decision about it.
@@ -571,6 +573,14 @@ def _escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
             for id, loop in state.loops.items()
         }
         return replace(state, loops=loops)
+    return state
+
+
+def _no_longer_awaited(state: RunState, loop: Loop) -> RunState:
+    """Whoever waits in mid-work for a loop that escalates is told so, and goes on."""
+    source = state.steps.get(loop.source)
+    if source is not None and source.running is not None and source.running.awaits == loop.id:
+        return _running(state, loop.source, awaits=None)
     return state
 
 

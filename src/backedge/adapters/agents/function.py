@@ -1,0 +1,137 @@
+"""A Python function as an agent: async, or plain and then off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from typing import Any
+
+from msgspec.structs import replace
+
+from backedge.adapters.agents.models import Model
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.model import Resolution
+from backedge.core.value import Json
+from backedge.engine.protocol import Outcome, understood
+from backedge.ports import Attempt
+
+Function = Callable[..., Any]
+
+
+class FunctionAgent:
+    """Calls a function with the briefing and, if it takes two arguments, the attempt."""
+
+    def __init__(
+        self,
+        function: Function,
+        *,
+        judges: bool = False,
+        accepts: Mapping[str, Model] | None = None,
+        returns: Model | None = None,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"the agent is {function!r}: expected a function that takes a briefing")
+        self._function = function
+        self._judges = judges
+        self._accepts = dict(accepts or {})
+        self._returns = returns
+        self._wants_attempt = _takes_two(function)
+        call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+        self._is_async = inspect.iscoroutinefunction(call)
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:
+        if self._accepts:
+            fitted = {name: model.fitted(briefing.inputs[name]) for name, model in self._accepts.items()}
+            briefing = replace(briefing, inputs={**briefing.inputs, **fitted})
+        if self._is_async:
+            said = await self._function(*((briefing, attempt) if self._wants_attempt else (briefing,)))
+        else:
+            hands = Blocking(attempt, asyncio.get_running_loop())
+            said = await _off_loop(self._function, (briefing, hands) if self._wants_attempt else (briefing,))
+            if inspect.isawaitable(said):
+                said = await said
+        return self._outcome(said, briefing.mode)
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return [
+            (name, pointer, problem)
+            for name, model in self._accepts.items()
+            if name in inputs
+            for pointer, problem in model.misfits(inputs[name])
+        ]
+
+    def _outcome(self, said: Any, mode: str) -> Outcome:
+        if isinstance(said, Outcome):
+            outcome = said
+        elif mode == "answer":
+            outcome = Outcome(answer=said)
+        elif self._judges and isinstance(said, dict):
+            outcome = understood(said)
+        elif self._judges and said is not None:
+            raise AgentError(f"a judge returned {type(said).__name__}: expected passed(), failed() or an Outcome")
+        else:
+            outcome = Outcome(output=said)
+        if self._returns is not None and mode != "answer":
+            problems = self._returns.misfits(outcome.output)
+            if problems:
+                where, problem = problems[0]
+                raise AgentError(f"the output does not fit what the step returns: {where or 'the whole'}: {problem}")
+        return outcome
+
+
+class Blocking:
+    """An attempt in the hands of a plain function: the same words, waiting on its own thread."""
+
+    def __init__(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
+        self._attempt, self._loop = attempt, loop
+
+    def raise_feedback(self, feedback: object) -> str:
+        return asyncio.run_coroutine_threadsafe(self._attempt.raise_feedback(feedback), self._loop).result()
+
+    def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
+        return asyncio.run_coroutine_threadsafe(self._attempt.wait_for(loop, timeout), self._loop).result()
+
+
+async def _off_loop(function: Function, arguments: tuple[Any, ...]) -> Any:
+    """Call a plain function on a thread of its own: it cannot hold up other attempts, nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if not future.done():
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+    def call() -> None:
+        value, failure = None, None
+        try:
+            value = context.run(function, *arguments)
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the function was called
+            failure = RuntimeError("the agent raised StopIteration") if isinstance(error, StopIteration) else error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, failure)
+
+    threading.Thread(target=call, daemon=True, name="backedge-agent").start()
+    return await future
+
+
+def _takes_two(function: Function) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty]
+    if len(required) > 2:
+        names = ", ".join(p.name for p in required)
+        raise TypeError(
+            f"agent {getattr(function, '__name__', function)!r} takes {names}: expected (briefing) or (briefing, attempt)"
+        )
+    return len(positional) >= 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)

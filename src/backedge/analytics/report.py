@@ -1,0 +1,213 @@
+"""A run as people and programs read it: the shape of `show --json`, folded from the state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from backedge.core.ledger import Tracked
+from backedge.core.loops import Loop
+from backedge.core.model import Breach, Resolution
+from backedge.core.pending import outcome_of, passes
+from backedge.core.staleness import fresh
+from backedge.core.state import Escalation, RunState
+from backedge.core.value import Json
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """Part of a report: every key is always there."""
+
+
+class StepReport(Shape, frozen=True):
+    phase: str
+    state: str
+    """waiting, running, done, stale, failing or passed_over."""
+    attempts: int
+    output: Json = None
+    verdict: str | None = None
+    version: int = 0
+    last_error: str | None = None
+
+
+class LoopReport(Shape, frozen=True):
+    id: str
+    kind: str
+    source: str
+    targets: tuple[str, ...]
+    state: str
+    rounds: int
+    routed_by: str
+    caused_by: str | None
+    follows: str | None
+    findings: tuple[str, ...]
+    breach: Breach | None
+    resolution: Resolution | None
+    message: str = ""
+    severity: str = ""
+    blocking: bool = False
+
+
+class FindingReport(Shape, frozen=True):
+    id: str
+    description: str
+    severity: str
+    status: str
+    found_by: str
+    affected_phase: tuple[str, ...]
+    introduced_by: str | None
+    rounds_seen: int
+    fix_authored: bool
+    blocking: bool = False
+    category: str = ""
+    file: str | None = None
+    line: int | None = None
+    loop: str | None = None
+
+
+class EscalationReport(Shape, frozen=True):
+    id: str
+    loop: str | None
+    step: str | None
+    reason: str
+    breach: Breach | None
+    options: tuple[str, ...]
+    decided: str | None
+    by: str = ""
+
+
+class RefusalReport(Shape, frozen=True):
+    source: str
+    targets: tuple[str, ...]
+    reason: str
+
+
+class UsageReport(Shape, frozen=True):
+    cost_usd: float
+    tokens_in: int
+    tokens_out: int
+    attempts: int
+    seconds: float
+
+
+class Report(Shape, frozen=True):
+    """Where a run stands, and how it came there."""
+
+    run: str
+    workflow: str
+    outcome: str
+    paused: bool
+    steps: dict[str, StepReport]
+    loops: tuple[LoopReport, ...]
+    findings: tuple[FindingReport, ...]
+    escalations: tuple[EscalationReport, ...]
+    refused: tuple[RefusalReport, ...]
+    usage: UsageReport
+
+
+def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
+    """The report of a run; `outputs` has those that are too large to stand in events."""
+    by_loop: dict[str, list[str]] = {}
+    tracked = state.findings.values()
+    for each in tracked:
+        if each.loop is not None:
+            by_loop.setdefault(each.loop, []).append(each.name)
+    loops = sorted((*state.closed.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
+    packets = sorted((*state.decided.values(), *state.escalations.values()), key=lambda packet: int(packet.id[2:]))
+    return Report(
+        run=state.run,
+        workflow=state.workflow.name,
+        outcome=outcome_of(state),
+        paused=state.paused,
+        steps={name: _step(state, name, outputs or {}) for name in state.steps},
+        loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in loops),
+        findings=tuple(_finding(each) for each in tracked),
+        escalations=tuple(_escalation(packet) for packet in packets),
+        refused=tuple(RefusalReport(each.source, each.targets, each.reason) for each in state.refused.values()),
+        usage=UsageReport(
+            round(state.usage.cost_usd, 6),
+            state.usage.tokens_in,
+            state.usage.tokens_out,
+            state.attempts,
+            round(state.seconds_at_work(state.last_at), 3),
+        ),
+    )
+
+
+def _step(state: RunState, name: str, outputs: dict[str, Json]) -> StepReport:
+    step = state.steps[name]
+    artifact = step.artifact
+    return StepReport(
+        phase=state.graph.phase_of[name],
+        state=_state_of(state, name),
+        attempts=step.attempts,
+        output=outputs.get(name, artifact.output) if artifact else None,
+        verdict=step.verdict.word if step.verdict else None,
+        version=artifact.version if artifact else 0,
+        last_error=step.last_error or None,
+    )
+
+
+def _state_of(state: RunState, name: str) -> str:
+    step = state.steps[name]
+    if step.running is not None:
+        return "running"
+    if step.passed_over:
+        return "passed_over"
+    if step.artifact is None:
+        return "waiting"
+    if not fresh(state, name):
+        return "stale"
+    return "failing" if state.graph.is_judge(name) and not passes(state, name) else "done"
+
+
+def _loop(loop: Loop, findings: list[str]) -> LoopReport:
+    return LoopReport(
+        loop.id,
+        loop.kind,
+        loop.source,
+        loop.targets,
+        loop.state,
+        loop.round,
+        loop.routed_by,
+        loop.caused_by,
+        loop.follows,
+        tuple(findings),
+        loop.breach,
+        loop.resolution,
+        loop.feedback.message if loop.feedback else "",
+        loop.severity,
+        loop.blocking,
+    )
+
+
+def _finding(tracked: Tracked) -> FindingReport:
+    finding = tracked.finding
+    return FindingReport(
+        tracked.name,
+        finding.description,
+        finding.severity,
+        tracked.status,
+        tracked.found_by,
+        tracked.phases,
+        ", ".join(tracked.introduced_by) or None,
+        tracked.rounds_seen,
+        tracked.fix_authored,
+        finding.blocking,
+        finding.category,
+        finding.file,
+        finding.line,
+        tracked.loop,
+    )
+
+
+def _escalation(packet: Escalation) -> EscalationReport:
+    decided = packet.decided
+    return EscalationReport(
+        packet.id,
+        packet.loop,
+        packet.step,
+        packet.reason,
+        packet.breach,
+        packet.options,
+        decided.choice if decided else None,
+        decided.by if decided else "",
+    )

@@ -1,0 +1,232 @@
+"""Where the engine meets its adapters: the doors of the Python API."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from backedge.adapters.journals.memory import MemoryJournal
+from backedge.adapters.journals.sqlite import SqliteJournal
+from backedge.analytics.report import Report, report
+from backedge.core import commands as c
+from backedge.core.briefing import Notice, notices
+from backedge.core.errors import BackedgeError, FeedbackRefused, NotFound
+from backedge.core.events import Event, LoopOpened
+from backedge.core.events import FeedbackRefused as Refused
+from backedge.core.model import HUMAN, Resolution
+from backedge.core.state import RunState
+from backedge.core.value import Json
+from backedge.definition import Workflow
+from backedge.engine import engine as inner
+from backedge.engine.attempt import resolution_of
+from backedge.engine.live import LiveRun
+from backedge.engine.protocol import Feedback, raised
+from backedge.ports import Clock, RunHead
+
+
+class Engine:
+    """Runs workflows on a journal: a path of a SQLite file, a journal object, or None for memory only.
+
+    Use it as an async context manager. Leaving it stops what runs, and records that: a later resume goes on.
+    """
+
+    def __init__(
+        self,
+        journal: str | Path | SqliteJournal | MemoryJournal | Any | None = None,
+        *,
+        clock: Clock | None = None,
+        max_parallel: int = 256,
+        max_output: int = inner.MAX_OUTPUT,
+    ) -> None:
+        self._owned = journal is None or isinstance(journal, str | Path)
+        if journal is None:
+            self.journal: Any = MemoryJournal()
+        elif isinstance(journal, str | Path):
+            self.journal = SqliteJournal(journal)
+        else:
+            self.journal = journal
+        self._inner = inner.Engine(
+            self.journal, self.journal, clock=clock, max_parallel=max_parallel, max_output=max_output
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what runs, record it as interrupted, and close the journal if this engine opened it."""
+        try:
+            await self._inner.close()
+        finally:
+            if self._owned and isinstance(self.journal, SqliteJournal):
+                self.journal.close()
+
+    async def start(self, workflow: Workflow, input: Json = None, run: str | None = None) -> Run:
+        """Start a run of a workflow; it works on while you do other things."""
+        live = await self._inner.start(workflow.definition, workflow.agents, input, run)
+        return Run(self._inner, live.run, live)
+
+    async def resume(self, run: str, workflow: Workflow) -> Run:
+        """Go on with a run where its journal ends. It keeps the definition it started with; `workflow` lends its
+        functions. Raises RunHeld if another process executes it."""
+        live = await self._inner.resume(run, workflow.agents)
+        return Run(self._inner, run, live)
+
+    async def find(self, run: str) -> Run:
+        """A run to look at and to answer, whoever executes it. Raises NotFound."""
+        await self._inner.state_of(run)
+        return Run(self._inner, run, self._inner.live(run))
+
+    async def runs(self) -> Sequence[RunHead]:
+        """Every run of the journal, newest first."""
+        return await self._inner.runs()
+
+    def subscribe(self, subscriber: Callable[[str, Event], None]) -> Callable[[], None]:
+        """Be told of every event of the runs that this engine executes; returns what ends that."""
+        return self._inner.subscribe(subscriber)
+
+
+class Run:
+    """One run: ask it, answer it, wait for it."""
+
+    def __init__(self, engine: inner.Engine, id: str, live: LiveRun | None) -> None:
+        self._engine, self.id, self._live = engine, id, live
+
+    async def result(self) -> Report:
+        """Wait until the run has ended or only a person can help, then say where it stands."""
+        if self._live is not None:
+            await self._live.at_rest()
+        return await self.report()
+
+    async def report(self) -> Report:
+        """Where the run stands now."""
+        state = await self._engine.state_of(self.id)
+        large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
+        return report(state, await self._engine.outputs(state, large))
+
+    async def state(self) -> RunState:
+        return await self._engine.state_of(self.id)
+
+    async def events(self) -> list[Event]:
+        """Everything that happened, in order."""
+        return await self._engine.events_of(self.id)
+
+    async def notices(self, step: str) -> tuple[Notice, ...]:
+        """All feedback that was addressed to a step."""
+        return notices(await self.state(), step)
+
+    async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
+        """How a loop came out, the moment it does: resolved, accepted, cancelled, failed, escalated or timeout."""
+        if self._live is not None:
+            return await self._live.wait_for(loop, timeout)
+        if (await self.state()).loop(loop) is None:
+            raise NotFound(f"loop {loop!r} is unknown in run {self.id!r}")
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._engine.follow(self.id, lambda state: resolution_of(state, loop))
+        except TimeoutError:
+            return Resolution("timeout")
+
+    async def decide(
+        self,
+        escalation: str,
+        choice: str,
+        *,
+        by: str = "",
+        note: str = "",
+        rounds: int = c.DEFAULT_ROUNDS,
+        amount: float | None = None,
+        option: str | None = None,
+        target: str | None = None,
+        phase: str | None = None,
+    ) -> None:
+        """Answer an escalation: resolve, continue, revise, reassign, reclassify, accept, skip or cancel."""
+        decision = c.Decide(escalation, choice, by, note, rounds, amount, option, target, phase)
+        await self._engine.submit(self.id, decision)
+
+    async def raise_feedback(self, feedback: Feedback, source: str = HUMAN) -> str:
+        """Send feedback as a person, or on behalf of a step; returns its loop. Raises FeedbackRefused."""
+        events = await self._engine.submit(self.id, c.RaiseFeedback(source, raised(feedback)))
+        for event in events:
+            if isinstance(event, Refused):
+                raise FeedbackRefused(event.reason)
+        opened = [event.loop for event in events if isinstance(event, LoopOpened)]
+        if opened:
+            return opened[0]
+        routed = [loop for event in events if (loop := getattr(event, "loop", None)) is not None]
+        return str(routed[0])
+
+    async def acknowledge(self, loop: str, target: str, message: str = "", action: str = "", eta: str = "") -> None:
+        """Say for a target that feedback was received and is being worked on."""
+        await self._engine.submit(self.id, c.Acknowledge(loop, target, message, action, eta))
+
+    async def reclassify(self, finding: str, phase: str, by: str = "") -> None:
+        """Say which phase injected a finding: from now on that is the truth."""
+        await self._engine.submit(self.id, c.Reclassify(finding, phase, by))
+
+    async def pause(self, by: str = "") -> None:
+        """Start nothing more; what runs finishes."""
+        await self._engine.submit(self.id, c.Pause(by))
+
+    async def resume(self, by: str = "") -> None:
+        """Go on after a pause by hand."""
+        await self._engine.submit(self.id, c.Resume(by))
+
+    async def cancel(self, by: str = "", reason: str = "") -> None:
+        """End the run; what was made stays."""
+        await self._engine.submit(self.id, c.Cancel(by, reason))
+
+
+def run(
+    workflow: Workflow,
+    input: Json = None,
+    *,
+    journal: str | Path | None = None,
+    run: str | None = None,
+    on_event: Callable[[str, Event], None] | None = None,
+) -> Report:
+    """The synchronous door, for scripts and notebooks: run a workflow until it ends or only a person can help.
+
+    With a journal and the id of a run that exists there, it goes on with that run.
+    """
+
+    async def go() -> Report:
+        async with Engine(journal) as engine:
+            if on_event is not None:
+                engine.subscribe(on_event)
+            known = run is not None and any(head.run == run for head in await engine.runs())
+            going = await (engine.resume(str(run), workflow) if known else engine.start(workflow, input, run))
+            return await going.result()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(go())
+    # A notebook has a loop of its own already: ours runs beside it.
+    results: list[Report] = []
+    errors: list[BaseException] = []
+
+    def beside() -> None:
+        try:
+            results.append(asyncio.run(go()))
+        except BaseException as error:  # noqa: BLE001 - it is raised again where `run` was called
+            errors.append(error)
+
+    thread = threading.Thread(target=beside, name="backedge-run")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+__all__ = ["BackedgeError", "Engine", "Mapping", "Run", "run"]

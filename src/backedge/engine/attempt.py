@@ -1,0 +1,61 @@
+"""One attempt under way: what its agent can do in mid-work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from backedge.core import commands as c
+from backedge.core.errors import FeedbackRefused
+from backedge.core.events import FeedbackRefused as Refused
+from backedge.core.loops import LoopState
+from backedge.core.model import Feedback, Malformed, Resolution
+from backedge.core.state import RunState, asked_key
+from backedge.core.value import Json
+from backedge.engine import protocol
+
+if TYPE_CHECKING:
+    from backedge.engine.live import LiveRun
+
+
+class LiveAttempt:
+    """The hands of an agent: it speaks as its own step, for its own attempt, and as nobody else."""
+
+    def __init__(self, live: LiveRun, step: str, number: int, inputs: Mapping[str, Json]) -> None:
+        self._live = live
+        self.step = step
+        self.number = number
+        self.inputs = dict(inputs)
+        """The outputs it works from, by producer; newer after `wait_for` if they changed meanwhile."""
+
+    async def raise_feedback(self, feedback: object) -> str:
+        if not isinstance(feedback, protocol.Feedback):
+            raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
+        item = protocol.raised(feedback)
+        events = await self._live.submit(c.RaiseFeedback(self.step, item, self.number))
+        for event in events:
+            if isinstance(event, Refused):
+                raise FeedbackRefused(event.reason)
+        assert isinstance(item, Feedback) and not isinstance(item, Malformed)
+        return self._live.state.steps[self.step].asked[asked_key(item)]
+
+    async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
+        await self._live.submit(c.Await(loop, self.step, self.number))
+        resolution = await self._live.wait_for(loop, timeout)
+        self.inputs = await self._live.inputs_of(self.step)
+        return resolution
+
+
+def resolution_of(state: RunState, id: str) -> Resolution | None:
+    """What a waiter is told about a loop; None while there is nothing to tell."""
+    loop = state.loop(id)
+    if loop is None:
+        return None
+    if loop.resolution is not None:
+        return loop.resolution
+    if loop.state is LoopState.ESCALATING:
+        packet = state.escalations.get(loop.escalation or "")
+        return Resolution("escalated", text=packet.reason if packet else "")
+    if loop.told:
+        return Resolution("resolved", answers=loop.answers)
+    return None

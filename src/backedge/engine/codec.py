@@ -1,0 +1,83 @@
+"""Events as JSON text and back; outputs as canonical JSON with their digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from backedge.core.diff import changes
+from backedge.core.errors import AgentError, JournalDamaged, JournalTooNew
+from backedge.core.events import Event
+from backedge.core.model import Made
+from backedge.core.staleness import part
+from backedge.core.value import Json
+from backedge.ports import Record
+
+INLINE = 4_096
+"""Bytes up to which an output stands in its event; a larger one is stored once, by its digest."""
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def encoded(events: Iterable[Event]) -> tuple[bytes, ...]:
+    return tuple(_encoder.encode(event) for event in events)
+
+
+def decoded(records: Iterable[Record]) -> list[Event]:
+    """The events of stored records. Raises JournalTooNew or JournalDamaged, naming the event, for what is no event."""
+    events = []
+    for record in records:
+        try:
+            events.append(_decoder.decode(record.body))
+        except msgspec.ValidationError as error:
+            raise JournalTooNew(
+                f"event {record.seq} is not one that this version knows ({error}): it was written by a newer backedge; "
+                "upgrade this one"
+            ) from error
+        except msgspec.DecodeError as error:
+            raise JournalDamaged(
+                f"event {record.seq} is not JSON ({error}): restore the journal from a backup"
+            ) from error
+    return events
+
+
+def canonical(value: Any, most: int) -> bytes:
+    """A value as JSON with sorted keys. Raises AgentError for what is not JSON or is larger than `most` bytes."""
+    try:
+        text = msgspec.json.encode(value, enc_hook=_plain, order="sorted")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AgentError(f"the output is not JSON: {error}") from error
+    if len(text) > most:
+        raise AgentError(f"the output has {len(text):,} bytes: at most {most:,} are kept; write files instead")
+    return text
+
+
+def _plain(value: Any) -> Json:
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"{type(value).__name__} is not JSON, a pydantic model or a dataclass")
+    return dump(mode="json")
+
+
+def digest_of(text: bytes) -> str:
+    return sha256(text).hexdigest()
+
+
+def described(text: bytes, before: Json, has_before: bool, pointers: Sequence[str]) -> tuple[Made, dict[str, bytes]]:
+    """An output as an attempt reports it, with the payload to store if it is large."""
+    value = msgspec.json.decode(text)
+    digest = digest_of(text)
+    large = len(text) > INLINE
+    made = Made(
+        digest=digest,
+        output=None if large else value,
+        payload=digest if large else None,
+        size=len(text),
+        parts={pointer: digest_of(msgspec.json.encode(part(value, pointer), order="sorted")) for pointer in pointers},
+        changed=changes(before, value) if has_before else (),
+    )
+    return made, {digest: text} if large else {}

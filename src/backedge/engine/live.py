@@ -1,0 +1,222 @@
+"""A run in execution: load → decide → append → perform, one command at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.decide import transact
+from backedge.core.errors import IllegalCommand, JournalConflict, NotFound
+from backedge.core.model import Finding, Resolution
+from backedge.core.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
+from backedge.core.state import RunState, evolve
+from backedge.core.value import Json
+from backedge.engine.attempt import resolution_of
+from backedge.engine.codec import decoded, encoded
+from backedge.engine.perform import perform
+from backedge.ports import Agent, Append
+
+if TYPE_CHECKING:
+    from backedge.engine.engine import Engine
+
+_Watch = tuple[Callable[[RunState], object], "asyncio.Future[object]"]
+
+
+class LiveRun:
+    """One run that this process executes. Everything that changes it goes through `submit`."""
+
+    def __init__(self, engine: Engine, run: str, state: RunState | None, agents: Mapping[str, Agent]) -> None:
+        self.engine, self.run, self.agents = engine, run, agents
+        self._state = state
+        self._turn = asyncio.Lock()
+        self._appended = state.seq if state else 0
+        """The last event that we sent to the journal: what comes after it was written by somebody else."""
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self._watches: list[_Watch] = []
+        self._alarm: tuple[float, asyncio.Task[None]] | None = None
+        self.broken: BaseException | None = None
+
+    @property
+    def state(self) -> RunState:
+        assert self._state is not None
+        return self._state
+
+    async def submit(self, command: c.Command, payloads: Mapping[str, bytes] | None = None) -> tuple[e.Event, ...]:
+        """Decide a command, append what follows from it and perform that. Raises IllegalCommand."""
+        async with self._turn:
+            while True:
+                if self.broken is not None:
+                    raise self.broken
+                events, state = await self._decide(command)
+                if not events:
+                    return ()
+                entry = Append(
+                    self.run,
+                    self._state.seq if self._state else 0,
+                    encoded(events),
+                    state.workflow.name,
+                    outcome_of(state) if not state.busy else "running",
+                    payloads or {},
+                )
+                self._appended = state.seq
+                starting = max(0, state.busy - (self._state.busy if self._state else 0))
+                self.engine.reserved += starting
+                try:
+                    await self.engine.journal.append(entry)
+                except JournalConflict:
+                    await self._catch_up()
+                    continue
+                except BaseException as error:
+                    # What cannot be recorded must not happen: the run stops here, and resumes from the journal.
+                    self._break(error)
+                    raise
+                finally:
+                    self.engine.reserved -= starting
+                self._happened(events, state)
+                return events
+
+    async def notice(self) -> None:
+        """Somebody else wrote to this run: learn what, and do what follows."""
+        async with self._turn:
+            await self._catch_up()
+        with suppress(IllegalCommand):
+            await self.submit(c.Proceed())
+
+    def written_elsewhere(self, seq: int) -> bool:
+        return seq > self._appended
+
+    async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
+        now, room = self.engine.clock.now(), self.engine.room()
+        before = self._state.busy if self._state else 0
+        events, state = transact(self._state, command, now, room)
+        while room > state.busy - before and state.graph.checks_inputs:
+            # Checking inputs costs nothing, so it is part of the same append.
+            waiting = next((each for each in pending(state, now) if isinstance(each, CheckInputs)), None)
+            if waiting is None:
+                break
+            checked = c.CheckedInputs(waiting.step, await self._misfits(state, waiting.step))
+            more, state = transact(state, checked, now, room - (state.busy - before))
+            events += more
+        return events, state
+
+    async def _misfits(self, state: RunState, step: str) -> tuple[tuple[str, Finding], ...]:
+        inputs = await self.engine.outputs(state, state.graph.needs[step])
+        agent = self.agents[state.graph.steps[step].agents[0]]
+        return tuple(
+            (producer, Finding(description=f"{pointer or 'the whole'}: {problem}", category="schema", path=pointer))
+            for producer, pointer, problem in agent.misfits(inputs)
+        )
+
+    async def _catch_up(self) -> None:
+        records = await self.engine.journal.read(self.run, self._state.seq if self._state else 0)
+        state = self._state
+        events = decoded(records)
+        for event in events:
+            state = evolve(state, event)
+        if state is not None and events:
+            self._appended = max(self._appended, state.seq)
+            self._happened(tuple(events), state)
+
+    def _happened(self, events: tuple[e.Event, ...], state: RunState) -> None:
+        self._state = state
+        perform(self, events)
+        self.engine.tell(self.run, events)
+        if self._watches:
+            self._look()
+        if state.loops or any(isinstance(event, e.AttemptFailed) for event in events):
+            self._set_alarm()
+
+    def _look(self) -> None:
+        still: list[_Watch] = []
+        for predicate, future in self._watches:
+            if future.done():
+                continue
+            found = predicate(self.state)
+            if found is None:
+                still.append((predicate, future))
+            else:
+                future.set_result(found)
+        self._watches = still
+
+    async def watch(self, predicate: Callable[[RunState], object]) -> object:
+        """Wait until the predicate says something else than None of the state; it is asked after every change."""
+        found = predicate(self.state)
+        if found is not None:
+            return found
+        if self.broken is not None:
+            raise self.broken
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._watches.append((predicate, future))
+        return await future
+
+    async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
+        """How a loop came out, the moment it does."""
+        if self.state.loop(loop) is None:
+            raise NotFound(
+                f"loop {loop!r} is unknown in run {self.run!r}: open are {', '.join(self.state.loops) or 'none'}"
+            )
+        try:
+            async with asyncio.timeout(timeout):
+                found = await self.watch(lambda state: resolution_of(state, loop))
+        except TimeoutError:
+            return Resolution("timeout")
+        assert isinstance(found, Resolution)
+        return found
+
+    async def at_rest(self) -> RunOutcome:
+        """Wait until the run has ended, or nothing can start until a person acts."""
+
+        def resting(state: RunState) -> RunOutcome | None:
+            if state.busy and state.ended is None:
+                return None
+            outcome = outcome_of(state)
+            return None if outcome == "running" else outcome
+
+        found: object = await self.watch(resting)
+        return found  # type: ignore[return-value]
+
+    async def inputs_of(self, step: str) -> dict[str, Json]:
+        return await self.engine.outputs(self.state, self.state.graph.needs[step])
+
+    def _set_alarm(self) -> None:
+        wake = next_wake(self.state, self.engine.clock.now()) if self.state.ended is None else None
+        if self._alarm is not None:
+            due, task = self._alarm
+            if due == wake and not task.done():
+                return
+            task.cancel()
+            self._alarm = None
+        if wake is not None:
+            self._alarm = (wake, asyncio.create_task(self._ring(wake)))
+
+    async def _ring(self, wake: float) -> None:
+        await self.engine.clock.sleep(max(0.0, wake - self.engine.clock.now()))
+        self._alarm = None
+        with suppress(IllegalCommand):
+            await self.submit(c.Proceed())
+        self._set_alarm()
+
+    def _break(self, error: BaseException) -> None:
+        self.broken = error
+        for _, future in self._watches:
+            if not future.done():
+                future.set_exception(error if isinstance(error, Exception) else RuntimeError(str(error)))
+                future.exception()
+        self._watches = []
+        self.stop()
+
+    def stop(self) -> list[asyncio.Task[None]]:
+        """Cancel what runs; returns the tasks that have to end."""
+        stopped = list(self.tasks.values())
+        if self._alarm is not None:
+            stopped.append(self._alarm[1])
+            self._alarm = None
+        current = asyncio.current_task()
+        for task in stopped:
+            if task is not current:
+                task.cancel()
+        return [task for task in stopped if task is not current]

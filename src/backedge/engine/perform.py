@@ -1,0 +1,119 @@
+"""Doing what the events say: attempts are started here, and their outcomes reported back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.briefing import Briefing, brief
+from backedge.core.errors import AgentError, BackedgeError, IllegalCommand
+from backedge.core.model import Outcome, Usage
+from backedge.core.state import Running
+from backedge.engine import protocol
+from backedge.engine.attempt import LiveAttempt
+from backedge.engine.codec import canonical, described
+
+if TYPE_CHECKING:
+    from backedge.engine.live import LiveRun
+
+
+def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
+    """Start the attempts that were recorded as started; stop all of them if the run has ended."""
+    for event in events:
+        if isinstance(event, e.AttemptStarted):
+            running = live.state.steps[event.step].running
+            if running is not None and running.attempt == event.attempt and event.step not in live.tasks:
+                task = asyncio.create_task(_attempt(live, event.step, running))
+                live.tasks[event.step] = task
+                live.engine.attempts += 1
+        elif isinstance(event, e.RunEnded) and event.outcome in ("cancelled", "failed"):
+            for task in live.tasks.values():
+                task.cancel()
+
+
+async def _attempt(live: LiveRun, step: str, running: Running) -> None:
+    """One attempt from its briefing to its record. Whatever the agent does, exactly one report follows."""
+    clock = live.engine.clock
+    started = clock.now()
+    payloads: dict[str, bytes] = {}
+    command: c.Command
+    try:
+        try:
+            command, payloads = await _worked(live, step, running, started)
+        except asyncio.CancelledError:
+            if live.engine.closing or live.broken is not None or live.state.ended is None:
+                raise
+            command = c.DropAttempt(step, running.attempt, "interrupted", seconds=_since(live, started))
+    finally:
+        # The place is free before the report is decided, so that the report can give it to the next attempt.
+        live.tasks.pop(step, None)
+        live.engine.attempts -= 1
+    try:
+        await live.submit(command, payloads)
+    except IllegalCommand:
+        # Somebody else settled this attempt meanwhile, through the journal: theirs stands.
+        return
+    except BackedgeError:
+        # The run is broken, and says so to everybody who waits for it.
+        return
+    live.engine.give_room()
+
+
+async def _worked(live: LiveRun, step: str, running: Running, started: float) -> tuple[c.Command, dict[str, bytes]]:
+    usage = Usage()
+    try:
+        agent = live.agents[running.agent]
+        briefing = await _briefing(live, step)
+        attempt = LiveAttempt(live, step, running.attempt, briefing.inputs)
+        said = await _in_time(agent.work(briefing, attempt), live.state.graph.steps[step].timeout)
+        if not isinstance(said, protocol.Outcome):
+            raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
+        usage = said.usage
+        outcome, payloads = _translated(live, step, briefing, said)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return c.FailAttempt(step, running.attempt, "the agent cancelled itself", usage, _since(live, started)), {}
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an agent raises is its fault, and recorded as that
+        words = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+        words = words.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
+        return c.FailAttempt(step, running.attempt, words, usage, _since(live, started)), {}
+    return c.FinishAttempt(step, running.attempt, outcome, _since(live, started)), payloads
+
+
+async def _in_time(work: Awaitable[object], seconds: float | None) -> object:
+    if seconds is None:
+        return await work
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise AgentError(f"timeout: no outcome after {seconds:g} s") from None
+
+
+def _since(live: LiveRun, started: float) -> float:
+    return round(max(0.0, live.engine.clock.now() - started), 6)
+
+
+async def _briefing(live: LiveRun, step: str) -> Briefing:
+    state = live.state
+    names = (*state.graph.needs[step], step)
+    return brief(
+        state, step, live.engine.clock.now(), await live.engine.input_of(state), await live.engine.outputs(state, names)
+    )
+
+
+def _translated(
+    live: LiveRun, step: str, briefing: Briefing, said: protocol.Outcome
+) -> tuple[Outcome, dict[str, bytes]]:
+    text = canonical(said.output, live.engine.max_output)
+    has_before = live.state.steps[step].artifact is not None
+    made, payloads = described(text, briefing.previous, has_before, live.state.graph.pointers[step])
+    return protocol.translated(said, made), payloads

@@ -1,0 +1,191 @@
+"""What an agent reports, as it writes it: the same shape from a Python function and from JSON.
+
+Here the words of agents are loose (a severity by any of its names, one target or a list); `translated` turns them into
+the engine's own. Unknown keys and wrong types are errors that name them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, Literal
+
+import msgspec
+
+from backedge.core import model
+from backedge.core.errors import AgentError
+from backedge.core.model import Kind, Made, Usage, severity_of
+from backedge.core.value import Json
+
+LONGEST_TEXT = 16_000
+"""Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
+
+
+class Said(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Base of what agents say."""
+
+
+class Finding(Said, frozen=True):
+    """One defect.
+
+    `severity` is critical, high, medium or low, or a word that means one of them (blocker, major, warning, minor …).
+    `affected_phase` names the phase that injected it; the engine sends it there.
+    """
+
+    description: str
+    severity: str = "high"
+    blocking: bool = False
+    category: str = ""
+    affected_phase: str | Sequence[str] = ()
+    evidence: str = ""
+    impact: str = ""
+    file: str | None = None
+    line: int | None = None
+    path: str | None = None
+    suggested_fix: str | None = None
+    requirement_id: str | None = None
+
+
+class Option(Said, frozen=True):
+    """One way out of a decision."""
+
+    option: str
+    effort: str = ""
+    impact: str = ""
+    rework: Sequence[str] = ()
+
+
+class Feedback(Said, frozen=True):
+    """What goes back to the steps that can mend it. `to` names one target, several, or "human"."""
+
+    kind: str
+    to: str | Sequence[str] = ()
+    message: str = ""
+    severity: str = "high"
+    blocking: bool = False
+    suggested_fix: str | None = None
+    requested_info: str | None = None
+    artifacts: Sequence[str] = ()
+    options: Sequence[Option] = ()
+    requirement_id: str | None = None
+    details: Json = None
+
+
+class Claim(Said, frozen=True):
+    """What a step says of one finding: fixed, not_fixed, withdrawn or duplicate by its judge; fixed or contested by
+    the step that reworked."""
+
+    finding: str
+    status: Literal["fixed", "not_fixed", "withdrawn", "duplicate", "contested"]
+    note: str = ""
+
+
+class Outcome(Said, frozen=True):
+    """All that an attempt can report. Every field is optional: `Outcome()` is done, with no output."""
+
+    output: Json = None
+    summary: str = ""
+    verdict: Literal["pass", "fail", "needs_improvement"] | None = None
+    findings: Sequence[Finding] = ()
+    resolutions: Sequence[Claim] = ()
+    feedback: Sequence[Feedback] = ()
+    answer: Json = None
+    usage: Usage = Usage()
+
+
+def passed(*findings: Finding | str, **more: Any) -> Outcome:
+    """A verdict: what was judged is good. Lesser findings are recorded without starting a loop."""
+    return Outcome(verdict="pass", findings=_stated(findings), **more)
+
+
+def failed(*findings: Finding | str, **more: Any) -> Outcome:
+    """A verdict: these defects have to be mended. A text stands for a finding of high severity."""
+    return Outcome(verdict="fail", findings=_stated(findings), **more)
+
+
+def _stated(findings: Sequence[Finding | str]) -> list[Finding]:
+    return [Finding(each) if isinstance(each, str) else each for each in findings]
+
+
+def understood(said: Json) -> Outcome:
+    """An outcome from JSON. Raises AgentError, naming the place, for unknown keys and wrong types."""
+    try:
+        return msgspec.convert(said, Outcome)
+    except msgspec.ValidationError as error:
+        raise AgentError(f"the outcome is not understood: {error}") from error
+
+
+def translated(said: Outcome, made: Made) -> model.Outcome:
+    """The outcome in the engine's own words. Raises AgentError for what means nothing."""
+    try:
+        return model.Outcome(
+            made=made,
+            summary=_text(said.summary),
+            verdict=said.verdict,
+            findings=tuple(_finding(finding) for finding in said.findings),
+            claims=tuple(model.Claim(claim.finding, claim.status, _text(claim.note)) for claim in said.resolutions),
+            feedback=tuple(raised(item) for item in said.feedback),
+            answer=said.answer,
+            usage=said.usage,
+        )
+    except ValueError as error:
+        raise AgentError(str(error)) from error
+
+
+def _finding(said: Finding) -> model.Finding:
+    severity, blocking = severity_of(said.severity)
+    return model.Finding(
+        description=_text(said.description),
+        severity=severity,
+        blocking=said.blocking or blocking,
+        category=_text(said.category),
+        affected_phase=tuple(phase.strip().lower() for phase in _listed(said.affected_phase)),
+        evidence=_text(said.evidence),
+        impact=_text(said.impact),
+        file=said.file,
+        line=said.line,
+        path=said.path,
+        suggested_fix=_text(said.suggested_fix) if said.suggested_fix is not None else None,
+        requirement_id=said.requirement_id,
+        word="" if said.severity == severity else said.severity,
+    )
+
+
+def raised(said: Feedback) -> model.Feedback | model.Malformed:
+    """Feedback in the engine's own words, or why it makes no sense: it is refused then, not an error of the agent."""
+    to = tuple(dict.fromkeys(_listed(said.to)))
+    try:
+        severity, blocking = severity_of(said.severity)
+        kind = _kind(said.kind)
+    except ValueError as error:
+        return model.Malformed(to, str(error), _text(said.message))
+    return model.Feedback(
+        kind=kind,
+        to=to,
+        message=_text(said.message),
+        severity=severity,
+        blocking=said.blocking or blocking,
+        suggested_fix=_text(said.suggested_fix) if said.suggested_fix else None,
+        requested_info=_text(said.requested_info) if said.requested_info else None,
+        artifacts=tuple(said.artifacts),
+        options=tuple(model.Option(o.option, o.effort, o.impact, tuple(o.rework)) for o in said.options),
+        requirement_id=said.requirement_id,
+        details=said.details,
+    )
+
+
+def _kind(word: str) -> Kind:
+    try:
+        return Kind(word.strip().lower())
+    except ValueError:
+        near = get_close_matches(word.lower(), [kind.value for kind in Kind], 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(Kind)}"
+        raise ValueError(f"kind {word!r} is unknown: {hint}") from None
+
+
+def _listed(words: str | Sequence[str]) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else tuple(words)
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text) - LONGEST_TEXT} more characters)"

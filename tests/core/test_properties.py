@@ -1,0 +1,380 @@
+"""What holds for every run of every workflow, whatever agents and people do. One sentence of the design to a test.
+
+Each property is a function over the record of a run, so that it can be held against any record; the tests below give
+it random ones. BACKEDGE_HYPOTHESIS=deep tries twenty times as many.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+from hypothesis import given
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.bound import max_attempts
+from backedge.core.briefing import brief
+from backedge.core.decide import decide
+from backedge.core.graph import Graph
+from backedge.core.ledger import UNSETTLED, fingerprint, ledger_key
+from backedge.core.loops import FINAL, way
+from backedge.core.model import HUMAN, Severity, Status
+from backedge.core.pending import WakeAt, outcome_of, pending, ready
+from backedge.core.state import RunState, evolve
+from backedge.core.verdicts import stated_findings
+from tests.core.strategies import Pick, Tale, a_tale, effort, picks, told_to_the_end
+
+NET = "nothing can start, and nothing says why"
+DECODER = msgspec.json.Decoder(e.Event)
+
+
+# 1. The bound
+
+
+def attempts_made(tale: Tale) -> int:
+    return sum(isinstance(event, e.AttemptStarted) for event in tale.events)
+
+
+def attempts_dropped(tale: Tale) -> int:
+    return sum(isinstance(event, e.AttemptDropped) for event in tale.events)
+
+
+def granted(tale: Tale) -> float:
+    """How many attempts the decisions of people added, at most."""
+    limits, steps = tale.workflow.limits, len(tale.workflow.steps)
+    every = [limits, *(step.limits for step in tale.workflow.steps if step.limits)]
+    tries = max(each.errors_in_a_row or 0 for each in every)
+    packets = {event.escalation: event for event in tale.events if isinstance(event, e.EscalationOpened)}
+    more: float = 0
+    for event in tale.events:
+        if not isinstance(event, e.EscalationDecided) or event.by == "on_breach":
+            continue
+        packet = packets[event.escalation]
+        limit = packet.breach.limit if packet.breach else ""
+        if event.choice == "resolve":
+            more += tries * steps
+        elif limit == "errors_in_a_row":
+            more += event.rounds
+        elif limit == "attempts":
+            more += event.amount
+        elif limits.rounds_total is None or limit == "rounds_total":
+            # Every target of the loop may have as many more, and a new approach forgives what was used up.
+            used = max(max(each.rounds_per_step or 0, each.rounds_per_pair or 0) for each in every)
+            more += tries * steps * steps * (event.rounds + (used if event.choice == "revise" else 0))
+    return more
+
+
+def no_run_passes_its_bound(tale: Tale) -> None:
+    bound = max_attempts(tale.workflow)
+    assert bound is not None
+    most = bound + granted(tale)
+    assert attempts_made(tale) - attempts_dropped(tale) <= most, (attempts_made(tale), bound, granted(tale))
+    if tale.workflow.limits.attempts is not None:
+        extra = [ev.amount for ev in tale.events if isinstance(ev, e.EscalationDecided)]
+        assert attempts_made(tale) <= tale.workflow.limits.attempts + sum(extra)
+
+
+# 2. and 5. Something is always pending, and every loop comes to an end
+
+
+def something_is_always_pending(tale: Tale) -> None:
+    for turn in tale.turns:
+        state = turn.after
+        assert state is not None
+        assert not any(isinstance(ev, e.EscalationOpened) and ev.reason == NET for ev in turn.events), turn.command
+        if state.ended is not None or state.paused_by is not None:
+            continue
+        effects = pending(state, turn.now)
+        assert effects
+        if outcome_of(state) == "running" and not state.busy and not ready(state, turn.now):
+            assert any(isinstance(effect, WakeAt) for effect in effects), "nobody would wake the run"
+
+
+def open_loops_wait_for_a_person(tale: Tale) -> None:
+    """Of a run in which nothing can start."""
+    state = tale.s
+    assert not state.busy
+    if state.loops:
+        assert state.escalations
+    if state.ended is not None:
+        assert not state.loops and not state.escalations
+
+
+# 3. No finding is lost
+
+
+def no_finding_is_lost(tale: Tale) -> None:
+    for turn in tale.turns:
+        assert turn.after is not None
+        for event in turn.events:
+            if isinstance(event, e.VerdictGiven):
+                for sighting in event.findings:
+                    assert turn.after.findings[sighting.id].found_by == event.judge
+                for id, _ in event.settled:
+                    assert id in turn.after.findings
+        given = [event for event in turn.events if isinstance(event, e.VerdictGiven)]
+        if isinstance(turn.command, c.FinishAttempt) and given:
+            sighted = {sighting.id for sighting in given[0].findings}
+            for finding in stated_findings(turn.command.outcome):
+                assert turn.after.known[ledger_key(turn.command.step, fingerprint(finding))] in sighted
+            # What it had to answer for is answered, one way or another.
+            assert turn.before is not None
+            answered = sighted | {id for id, _ in given[0].settled}
+            assert set(turn.before.steps[turn.command.step].open_findings) <= answered
+        if turn.after.ended is not None and turn.after.ended.outcome in ("verified", "done", "accepted"):
+            standing = [f for f in turn.after.findings.values() if f.status in UNSETTLED]
+            assert not standing, standing
+    for turn in tale.turns[1:]:
+        assert turn.before is not None and turn.after is not None
+        assert len(turn.before.findings) <= len(turn.after.findings)
+
+
+# 4. Each finding reaches each affected phase once per round
+
+
+def nearest_of_phase(graph: Graph, source: str, phase: str) -> set[str]:
+    """The steps of a phase that a judge's finding has to reach, worked out the long way."""
+    level, distance = {source}, {source: 0}
+    while level:
+        level = {need for name in level for need in graph.needs[name] if need not in distance}
+        distance.update(dict.fromkeys(level, max(distance.values()) + 1))
+    legal = [name for name, step in graph.steps.items() if not step.judges and graph.phase_of[name] == phase]
+    if graph.workflow.scope == "upstream":
+        rank = graph.rank(source)
+        legal = [name for name in legal if name in distance or graph.rank(name) < rank or name == graph.root]
+    near = [distance[name] for name in legal if name in distance]
+    return {name for name in legal if distance.get(name) == min(near)} if near else set(legal)
+
+
+def each_finding_reaches_each_phase_once(tale: Tale) -> None:
+    done: dict[str, Counter[str]] = {}
+    carried: dict[tuple[str, int], tuple[str, ...]] = {}
+    for turn in tale.turns:
+        for before, event, after in turn.passages():
+            if isinstance(event, e.FeedbackRouted):
+                for ids in event.shares.values():
+                    assert len(set(ids)) == len(ids)
+                loop = after.loops[event.loop]
+                if "affected_phase" in event.rules:
+                    for id in event.rules["affected_phase"]:
+                        expected = {
+                            target
+                            for phase in after.findings[id].phases
+                            for target in nearest_of_phase(after.graph, loop.source, phase)
+                        }
+                        assert {target for target, ids in event.shares.items() if id in ids} == expected
+                done[event.loop] = Counter()
+            elif isinstance(event, e.AttemptStarted):
+                assert len(set(event.loops)) == len(event.loops)
+                carried[event.step, event.attempt] = event.loops
+                told = brief(after, event.step, event.at, None, {}).feedback.findings
+                assert len({issue.id for issue in told}) == len(told)
+                owed = {f"F-{id}" for loop in event.loops for id in after.loops[loop].shares[event.step].findings}
+                assert {issue.id for issue in told} == owed
+                for loop in event.loops:
+                    assert not before.loops[loop].shares[event.step].done
+            elif isinstance(event, e.AttemptSucceeded):
+                for loop in carried[event.step, event.attempt]:
+                    done[loop][event.step] += 1
+                    assert done[loop][event.step] == 1, f"{loop} was delivered twice to {event.step}"
+
+
+# 6. A pass belongs to what its judge saw
+
+
+def a_pass_belongs_to_what_was_seen(tale: Tale) -> None:
+    shown: dict[str, dict[str, int]] = {}
+    for turn in tale.turns:
+        for _, event, after in turn.passages():
+            if isinstance(event, e.AttemptStarted | e.WaiterTold):
+                shown[event.step] = event.inputs
+            elif isinstance(event, e.VerdictGiven) and event.attempt:
+                verdict = after.steps[event.judge].verdict
+                assert verdict is not None
+                assert verdict.versions == shown[event.judge]
+        if turn.after is not None and turn.after.ended is not None and turn.after.ended.outcome == "verified":
+            _every_verdict_is_current(turn.after)
+
+
+def _every_verdict_is_current(state: RunState) -> None:
+    for name, step in state.steps.items():
+        artifact = step.artifact
+        assert artifact is not None
+        for need in state.graph.needs[name]:
+            made = state.steps[need].artifact
+            assert made is not None
+            parts = dict(state.graph.steps[name].reads).get(need)
+            seen = made.digest if parts is None else " ".join(made.parts[part] for part in parts)
+            assert artifact.consumed[need] == seen
+        if state.graph.is_judge(name):
+            assert step.verdict is not None and step.verdict.word != "fail"
+
+
+# 7. The journal is the only truth
+
+
+def replaying_gives_the_live_state(tale: Tale) -> None:
+    replayed: RunState | None = None
+    for turn in tale.turns:
+        for event in turn.events:
+            written = DECODER.decode(msgspec.json.encode(event))
+            assert written == event
+            replayed = evolve(replayed, written)
+        assert turn.after is not None and replayed is not None
+        for name in RunState.__struct_fields__:
+            if name != "graph":
+                assert getattr(replayed, name) == getattr(turn.after, name), name
+        assert replayed.workflow == turn.after.workflow
+
+
+# 8. Refused feedback changes nothing
+
+
+def refused_feedback_changes_nothing(tale: Tale) -> None:
+    for turn in tale.turns:
+        refusals = [event for event in turn.events if isinstance(event, e.FeedbackRefused)]
+        if isinstance(turn.command, c.RaiseFeedback) and refusals:
+            assert turn.before is not None and turn.after is not None
+            assert turn.events[0] is refusals[0] and len(refusals) == 1
+            otherwise = decide(turn.before, c.Proceed(), turn.now, turn.room)
+            assert turn.events[1:] == otherwise
+        for before, event, after in turn.passages():
+            if isinstance(event, e.FeedbackRefused):
+                same = msgspec.structs.replace(after, seq=before.seq, refused=before.refused, last_at=before.last_at)
+                assert same == before
+                assert len(after.refused) == len(before.refused) + 1
+
+
+# 9. Deciding is a pure function
+
+
+def deciding_is_pure(tale: Tale) -> None:
+    for turn in tale.turns:
+        if turn.illegal is not None:
+            assert not turn.events and turn.after is turn.before
+            assert str(turn.illegal)
+        else:
+            assert decide(turn.before, turn.command, turn.now, turn.room) == turn.events
+            assert sum(isinstance(event, e.AttemptStarted) for event in turn.events) <= turn.room
+            times = [event.at for event in turn.events]
+            assert times == sorted(times) and (turn.before is None or not times or times[0] >= turn.before.last_at)
+
+
+# 10. Pausing
+
+
+def a_pause_starts_only_what_loops_wait_for(tale: Tale) -> None:
+    blocking: set[str] = set()
+    for turn in tale.turns:
+        for before, event, after in turn.passages():
+            if isinstance(event, e.LoopOpened) and event.feedback is not None:
+                if event.feedback.blocking or event.feedback.severity is Severity.CRITICAL:
+                    blocking.add(event.loop)
+            elif isinstance(event, e.FeedbackRouted):
+                found = (after.findings[id].finding for ids in event.shares.values() for id in ids)
+                if any(finding.blocking or finding.severity is Severity.CRITICAL for finding in found):
+                    blocking.add(event.loop)
+            elif isinstance(event, e.LoopClosed):
+                blocking.discard(event.loop)
+            elif isinstance(event, e.AttemptStarted):
+                assert before.paused_by is None
+                assert not blocking or event.step in _waited_for(before), (event, blocking)
+            if after.ended is None:
+                assert after.paused == (bool(blocking) or after.paused_by is not None)
+
+
+def _waited_for(state: RunState) -> set[str]:
+    graph = state.graph
+    wanted: set[str] = set()
+    for loop in state.loops.values():
+        wanted |= {loop.source, *loop.targets}
+        wanted |= {name for name, step in graph.steps.items() if set(step.judges) & set(loop.targets)}
+    wanted -= {HUMAN}
+    while more := {need for name in wanted for need in graph.needs[name]} - wanted:
+        wanted |= more
+    return wanted
+
+
+# 11. Loops move along the table
+
+
+def loops_move_along_the_table(tale: Tale) -> None:
+    for turn in tale.turns:
+        for before, event, after in turn.passages():
+            for id, loop in after.loops.items():
+                if id in before.loops:
+                    assert way(before.loops[id].state, loop.state)
+                    assert loop.state not in FINAL
+                else:
+                    assert isinstance(event, e.LoopOpened) and event.loop == id
+            for id in before.loops.keys() - after.loops.keys():
+                assert isinstance(event, e.LoopClosed) and event.loop == id
+                closed = after.loop(id)
+                assert closed is not None and closed.state in FINAL and way(before.loops[id].state, closed.state)
+        assert turn.after is not None
+        sources = Counter(loop.source for loop in turn.after.loops.values() if loop.by_verdict)
+        assert all(number == 1 for number in sources.values())
+        for id, packet in turn.after.escalations.items():
+            assert packet.loop is None or turn.after.loops[packet.loop].escalation == id
+        for loop in turn.after.loops.values():
+            assert loop.escalation is None or loop.escalation in turn.after.escalations
+            assert loop.state != "escalating" or loop.escalation is not None
+
+
+# 12. Early cutoff
+
+
+def nothing_runs_again_without_a_reason(tale: Tale) -> None:
+    lost: set[str] = set()
+    for turn in tale.turns:
+        for before, event, _ in turn.passages():
+            if isinstance(event, e.AttemptFailed | e.AttemptDropped):
+                lost.add(event.step)
+            elif isinstance(event, e.AttemptSucceeded):
+                lost.discard(event.step)
+            elif isinstance(event, e.AttemptStarted):
+                step = before.steps[event.step]
+                verifies = any(
+                    loop.source == event.step and loop.state == "validating" for loop in before.loops.values()
+                )
+                checked = any(
+                    isinstance(ev, e.LoopClosed) and before.loop(ev.loop).source == event.step  # type: ignore[union-attr]
+                    for ev in turn.events
+                )
+                if not (event.loops or step.artifact is None or verifies or step.told or checked or event.step in lost):
+                    assert _digests(before, event.step) != step.artifact.consumed
+
+
+def _digests(state: RunState, name: str) -> dict[str, str]:
+    found = {}
+    for need in state.graph.needs[name]:
+        made = state.steps[need].artifact
+        parts = dict(state.graph.steps[name].reads).get(need)
+        if made is None:
+            found[need] = ""
+        else:
+            found[need] = made.digest if parts is None else " ".join(made.parts.get(part, "") for part in parts)
+    return found
+
+
+def the_statuses_are_known(tale: Tale) -> None:
+    for tracked in tale.s.findings.values():
+        assert tracked.status in Status
+        assert tracked.rounds_seen >= tracked.streak >= 1
+
+
+EVERYWHERE = (
+    no_run_passes_its_bound,
+    something_is_always_pending,
+    no_finding_is_lost,
+    each_finding_reaches_each_phase_once,
+    a_pass_belongs_to_what_was_seen,
+    replaying_gives_the_live_state,
+    refused_feedback_changes_nothing,
+    deciding_is_pure,
+    a_pause_starts_only_what_loops_wait_for,
+    loops_move_along_the_table,
+    nothing_runs_again_without_a_reason,
+    the_statuses_are_known,
+)
