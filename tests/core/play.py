@@ -10,9 +10,11 @@ import msgspec
 
 from backedge.core import commands as c
 from backedge.core import events as e
+from backedge.core.briefing import Briefing, Issue, brief
 from backedge.core.decide import transact
 from backedge.core.diff import changes
 from backedge.core.limits import Limits
+from backedge.core.loops import Loop
 from backedge.core.model import Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
 from backedge.core.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
 from backedge.core.staleness import part
@@ -41,6 +43,15 @@ def passed(**more: Any) -> Outcome:
 def failed(*findings: Finding | str, **more: Any) -> Outcome:
     stated = tuple(f if isinstance(f, Finding) else Finding(f) for f in findings)
     return Outcome(made("fail"), verdict="fail", findings=stated, **more)
+
+
+def grows(play: Play, name: str) -> Outcome:
+    """A script whose every attempt makes something new."""
+    return out(f"{name} {play.s.steps[name].attempts}")
+
+
+def ask(*to: str, kind: Kind = Kind.FIX_REQUEST, message: str = "mend it", **more: Any) -> Feedback:
+    return Feedback(kind, to, message, **more)
 
 
 def step(name: str, *needs: str, phase: str = "", reviews: str = "", tests: str = "", **more: Any) -> Step:
@@ -78,6 +89,7 @@ class Play:
         self.events: list[e.Event] = []
         self.state: RunState | None = None
         self.calls: dict[str, int] = {}
+        self.briefings: dict[str, list[Briefing]] = {}
         if start:
             self.do(c.StartRun("r", workflow))
 
@@ -90,7 +102,33 @@ class Play:
         busy = self.state.busy if self.state else 0
         events, self.state = transact(self.state, command, self.now, max(0, self.room - busy))
         self.events += events
+        for event in events:
+            if isinstance(event, e.AttemptStarted) and self.s.steps[event.step].running is not None:
+                self.briefings.setdefault(event.step, []).append(self.brief(event.step))
         return events
+
+    def brief(self, name: str) -> Briefing:
+        """What the attempt that runs is told."""
+        made = {each: step.artifact.output for each, step in self.s.steps.items() if step.artifact is not None}
+        return brief(self.s, name, self.now, self.s.input, made)
+
+    def raises(self, source: str, feedback: Feedback) -> Play:
+        """Feedback in mid-work by the attempt that runs, or by a person."""
+        running = self.s.steps[source].running if source in self.s.steps else None
+        self.do(c.RaiseFeedback(source, feedback, running.attempt if running else 0))
+        return self
+
+    def loop(self, id: str = "L-1") -> Loop:
+        found = self.s.loop(id)
+        assert found is not None
+        return found
+
+    def finding(self, id: int = 1) -> Any:
+        return self.s.findings[id]
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """The events of one type."""
+        return [event for event in self.events if isinstance(event, kind)]
 
     def reply(self, name: str) -> Reply:
         script = self.scripts.get(name)
@@ -137,6 +175,11 @@ class Play:
         self.do(c.Decide(asked, choice, **more))
         return self
 
+    def breach(self) -> str:
+        """The limit that the newest open escalation names."""
+        packet = list(self.s.escalations.values())[-1]
+        return packet.breach.limit if packet.breach else packet.reason
+
     @property
     def outcome(self) -> str:
         return outcome_of(self.s)
@@ -151,6 +194,10 @@ class Play:
         return [effect.escalation for effect in pending(self.s, self.now) if isinstance(effect, AskPerson)]
 
 
+def texts(issues: Sequence[Issue]) -> list[str]:
+    return [issue.description for issue in issues]
+
+
 __all__ = [
     "Claim",
     "Feedback",
@@ -162,10 +209,13 @@ __all__ = [
     "Severity",
     "Usage",
     "Word",
+    "ask",
     "failed",
     "flow",
+    "grows",
     "made",
     "out",
     "passed",
     "step",
+    "texts",
 ]

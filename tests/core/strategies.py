@@ -241,10 +241,7 @@ def an_outcome(pick: Pick, state: RunState, name: str, temper: str) -> Outcome |
         answer = None if temper == "random" and rarely(pick, 6) else {"is": pick(2)}
         return Outcome(made(None), answer=answer, feedback=feedback, usage=usage)
     if not state.graph.is_judge(name):
-        given = [id for loop in running.loops for id in state.loops[loop].shares[name].findings]
-        claims = tuple(
-            Claim(f"F-{id}", one_of(pick, ("fixed", "contested"))) for id in some_of(pick, given, 2) if temper == "random"
-        )
+        claims = tuple(Claim(f"F-{id}", one_of(pick, ("fixed", "contested"))) for id in some_of(pick, running.given, 2))
         if temper == "nonsense":
             claims = (Claim("F-99", "withdrawn"),)
         output = {"a": 0, "b": 0} if temper == "steady" else an_output(pick)
@@ -499,7 +496,8 @@ def a_tale(pick: Pick, *, people: bool = True, moves: int = 50, most: int = 8) -
     tale.tempers = {step.name: one_of(pick, TEMPERS) for step in tale.workflow.steps}
     tale.do(c.StartRun("r", tale.workflow, input={"task": 1}))
     for _ in range(pick(moves)):
-        tale.move()
+        if tale.s.ended is None or rarely(pick, 4):
+            tale.move()
     return tale
 
 

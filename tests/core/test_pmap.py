@@ -1,7 +1,75 @@
+"""A persistent map: what was is kept, what is set is found, and the order is that of the keys."""
+
 from __future__ import annotations
 
-from .play import Play
+import pytest
+
+from backedge.core.pmap import Map
 
 
-def test_x() -> None:
-    assert Play
+def filled(count: int) -> Map[int, int]:
+    numbers: Map[int, int] = Map()
+    for number in range(count):
+        numbers = numbers.set(number, number * number)
+    return numbers
+
+
+def test_setting_a_key_leaves_the_map_before_as_it_was() -> None:
+    before: Map[str, int] = Map()
+    after = before.set("a", 1)
+    assert "a" not in before and len(before) == 0
+    assert after["a"] == 1 and len(after) == 1
+
+
+def test_setting_a_key_again_replaces_its_value_and_keeps_the_size() -> None:
+    twice = Map[str, int]().set("a", 1).set("a", 2)
+    assert twice["a"] == 2 and len(twice) == 1
+
+
+def test_a_thousand_keys_are_all_found() -> None:
+    numbers = filled(1_000)
+    assert len(numbers) == 1_000
+    assert all(numbers[number] == number * number for number in range(1_000))
+    assert numbers.get(1_000) is None
+
+
+def test_a_missing_key_gives_the_default_or_an_error_that_names_it() -> None:
+    numbers = filled(3)
+    assert numbers.get(7) is None
+    assert numbers.get(7, -1) == -1
+    with pytest.raises(KeyError, match="7"):
+        numbers[7]
+
+
+def test_a_key_that_shares_a_slot_with_another_is_not_taken_for_it() -> None:
+    assert filled(1).get(32) is None
+
+
+def test_items_and_values_come_in_the_order_of_the_keys() -> None:
+    words = Map[str, int]().set("c", 3).set("a", 1).set("b", 2)
+    assert words.items() == [("a", 1), ("b", 2), ("c", 3)]
+    assert words.values() == [1, 2, 3]
+
+
+def test_keys_that_share_a_slot_are_pushed_apart() -> None:
+    numbers = Map[int, str]().set(1, "a").set(33, "b").set(1_025, "c")
+    assert [numbers[1], numbers[33], numbers[1_025]] == ["a", "b", "c"]
+
+
+def test_keys_of_the_same_hash_live_side_by_side() -> None:
+    # In CPython -1 and -2 have the same hash.
+    numbers = Map[int, str]().set(-1, "a").set(-2, "b").set(-1, "c")
+    assert numbers.items() == [(-2, "b"), (-1, "c")]
+    assert len(numbers) == 2
+
+
+def test_maps_are_equal_by_content_whatever_the_order_of_setting() -> None:
+    one = Map[str, int]().set("a", 1).set("b", 2)
+    two = Map[str, int]().set("b", 2).set("a", 1)
+    assert one == two
+    assert one != two.set("a", 9)
+    assert one != {"a": 1, "b": 2}
+
+
+def test_a_map_shows_its_content() -> None:
+    assert repr(filled(2)) == "Map({0: 0, 1: 1})"

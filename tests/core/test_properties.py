@@ -94,7 +94,7 @@ def something_is_always_pending(tale: Tale) -> None:
 def open_loops_wait_for_a_person(tale: Tale) -> None:
     """Of a run in which nothing can start."""
     state = tale.s
-    assert not state.busy
+    assert state.ended is not None or not state.busy
     if state.loops:
         assert state.escalations
     if state.ended is not None:

@@ -18,20 +18,26 @@ def max_attempts(workflow: Workflow) -> int | None:
     """The bound, or None if nothing bounds the workflow."""
     from backedge.core.graph import Graph
 
-    limits = workflow.limits
-    tries = [limits.errors_in_a_row]
-    tries += [step.limits.errors_in_a_row for step in workflow.steps if step.limits]
+    # A step with limits of its own loosens what it does not bound as tightly.
+    every = [workflow.limits, *(step.limits for step in workflow.steps if step.limits)]
+    tries = _loosest([limits.errors_in_a_row for limits in every])
+    total = _loosest([limits.rounds_total for limits in every])
+    per_step = _loosest([limits.rounds_per_step for limits in every])
+    per_pair = _loosest([limits.rounds_per_pair for limits in every])
     rounds: int | None = None
     steps = len(workflow.steps)
-    if limits.rounds_total is not None:
-        rounds = limits.rounds_total
-    elif limits.rounds_per_step is not None:
-        rounds = steps * limits.rounds_per_step
-    elif limits.rounds_per_pair is not None:
-        rounds = Graph(workflow).legal_pairs() * limits.rounds_per_pair
-    bound: int | None = None
-    if rounds is not None and None not in tries:
-        bound = max(each for each in tries if each is not None) * steps * (1 + rounds)
-    if limits.attempts is not None:
-        return limits.attempts if bound is None else min(bound, limits.attempts)
-    return bound
+    if total is not None:
+        rounds = total
+    elif per_step is not None:
+        rounds = steps * per_step
+    elif per_pair is not None:
+        rounds = Graph(workflow).legal_pairs() * per_pair
+    bounds = [workflow.limits.attempts]
+    if rounds is not None and tries is not None:
+        bounds.append(tries * steps * (1 + rounds))
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _loosest(bounds: list[int | None]) -> int | None:
+    """The largest of several bounds; None if one of them is off."""
+    return None if None in bounds else max(bound for bound in bounds if bound is not None)

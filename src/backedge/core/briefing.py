@@ -125,10 +125,12 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     running = state.steps[step].running
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
-    given = [state.loops[id] for id in running.loops]
+    # A decision may have closed a loop, or sent it elsewhere, since the attempt began.
+    given = [loop for id in running.loops if (loop := state.loop(id)) is not None]
     nearest = max(given, key=lambda loop: loop.round, default=None)
-    raised = [loop for id in running.verifies if (loop := state.loops[id]).feedback is not None]
-    judged = [loop for id in running.verifies if (loop := state.loops[id]).by_verdict]
+    verified = [loop for id in running.verifies if (loop := state.loop(id)) is not None]
+    raised = [loop for loop in verified if loop.feedback is not None]
+    judged = [loop for loop in verified if loop.by_verdict]
     closed = [ended for id in running.told if (ended := state.loop(id)) is not None]
     return Briefing(
         run=state.run,
@@ -141,7 +143,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         input=input,
         inputs={need: outputs[need] for need in state.graph.needs[step] if need in outputs},
         feedback=Share(
-            findings=_issues(state, (id for loop in given for id in loop.shares[step].findings)),
+            findings=_issues(state, running.given),
             requests=tuple(request for loop in given if (request := _request(loop)) is not None),
             resolutions=tuple(told(loop) for loop in (*closed, *raised)),
             advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *judged) if loop.advice)),

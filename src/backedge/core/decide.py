@@ -16,7 +16,7 @@ from backedge.core.model import HUMAN, Outcome, Usage
 from backedge.core.pending import Start, checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.settle import settle, start_attempt
-from backedge.core.state import Running, RunState, evolve
+from backedge.core.state import Running, RunState, delivers, evolve
 from backedge.core.verdicts import contradiction, verdict_of, with_stated_findings
 from backedge.core.workflow import graph_of
 
@@ -133,7 +133,8 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
     )
     if running.mode == "answer":
         for loop in running.loops:
-            draft.add(e.AnswerGiven(draft.now, loop, name, outcome.answer))
+            if delivers(draft.state, loop, name):
+                draft.add(e.AnswerGiven(draft.now, loop, name, outcome.answer))
     else:
         verify_by_doing(draft, name, running, outcome.feedback)
     if word is not None:
@@ -150,7 +151,7 @@ def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) ->
         return contradiction(state, name, outcome)
     if outcome.verdict is not None or outcome.findings:
         return f"step {name!r} judges nothing, but gave a verdict or findings: raise feedback instead"
-    given = {f"F-{id}" for loop in running.loops for id in state.loops[loop].shares[name].findings}
+    given = {f"F-{id}" for id in running.given}
     for claim in outcome.claims:
         if claim.finding not in given:
             return f"resolutions name {claim.finding!r}, which was not given to {name!r} ({', '.join(sorted(given))})"

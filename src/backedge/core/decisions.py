@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from backedge.core import events as e
 from backedge.core.commands import Choice, Decide, Reclassify
-from backedge.core.draft import Draft, end_run, escalate_loop, settle_findings, skip
+from backedge.core.draft import Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import send_round
 from backedge.core.limits import BUDGETS
@@ -60,12 +60,11 @@ def decide_escalation(draft: Draft, command: Decide) -> None:
         case "accept":
             assert loop is not None
             settle_findings(draft, loop, Status.ACCEPTED)
-            resolution = Resolution("accepted", by=who, text=command.note)
-            draft.add(e.LoopClosed(draft.now, loop.id, LoopState.ACCEPTED, resolution))
+            close(draft, loop, LoopState.ACCEPTED, Resolution("accepted", by=who, text=command.note))
         case "resolve":
             assert loop is not None
             resolution = Resolution("resolved", who, command.note, command.option, loop.answers)
-            draft.add(e.LoopClosed(draft.now, loop.id, LoopState.RESOLVED, resolution))
+            close(draft, loop, LoopState.RESOLVED, resolution)
 
 
 def _open_packet(state: RunState, command: Decide) -> Escalation:
@@ -117,6 +116,8 @@ def _repeat_round(draft: Draft, loop: Loop) -> None:
     if all(share.done for share in loop.shares.values()):
         shares = {target: share.findings for target, share in loop.shares.items()}
         draft.add(e.FeedbackRouted(draft.now, loop.id, shares))
+    elif HUMAN in loop.shares and not any(packet.loop == loop.id for packet in draft.state.escalations.values()):
+        ask_person(draft, loop)
 
 
 def _reassign(draft: Draft, loop: Loop, target: str) -> None:
@@ -136,7 +137,7 @@ def _reclassify_all(draft: Draft, loop: Loop, phase: str, by: str) -> None:
 def reclassify(draft: Draft, command: Reclassify) -> None:
     """Record the phase that injected a finding; what is not delivered yet goes there."""
     tracked = draft.state.findings.get(number(command.finding))
-    if tracked is None:
+    if tracked is None or tracked.name != command.finding:
         raise NotFound(f"finding {command.finding!r} is unknown in run {draft.state.run!r}")
     if command.phase not in draft.state.graph.phases:
         raise IllegalCommand(f"phase {command.phase!r} is unknown: {nearest(command.phase, draft.state.graph.phases)}")

@@ -103,18 +103,29 @@ def skip(draft: Draft, loop: str | None, step: str | None, reason: str) -> None:
         give_up(draft, draft.state.loops[loop], reason)
         return
     assert step is not None
-    for other in [each for each in draft.state.loops.values() if step in each.targets]:
-        share = other.shares[step]
-        if other.state is LoopState.ESCALATING and other.escalation is None and not share.done:
+    for waiting in list(draft.state.loops):
+        other = draft.state.loops.get(waiting)
+        if other is not None and step in other.shares and not other.shares[step].done:
             give_up(draft, other, reason)
-    draft.add(e.StepPassedOver(draft.now, step, reason))
+    pass_over(draft, step, reason)
 
 
 def give_up(draft: Draft, loop: Loop, reason: str) -> None:
+    _defer(draft, loop, reason)
+    if loop.source != HUMAN:
+        pass_over(draft, loop.source, reason)
+
+
+def pass_over(draft: Draft, step: str, reason: str) -> None:
+    """Go on without a step; nobody is left to verify what it asked for."""
+    draft.add(e.StepPassedOver(draft.now, step, reason))
+    for loop in [each for each in draft.state.loops.values() if each.source == step]:
+        _defer(draft, loop, reason)
+
+
+def _defer(draft: Draft, loop: Loop, reason: str) -> None:
     settle_findings(draft, loop, Status.DEFERRED)
     close(draft, loop, LoopState.ACCEPTED, Resolution("accepted", by=reason, text="skipped"))
-    if loop.source != HUMAN:
-        draft.add(e.StepPassedOver(draft.now, loop.source, reason))
 
 
 def settle_findings(draft: Draft, loop: Loop, status: Status) -> None:
@@ -128,9 +139,8 @@ def settle_findings(draft: Draft, loop: Loop, status: Status) -> None:
 
 
 def close(draft: Draft, loop: Loop, state: LoopState, resolution: Resolution) -> None:
-    """Close a loop, and whatever question about it still lies in the inbox."""
-    packet = draft.state.loops[loop.id].escalation
-    if packet is not None and draft.state.escalations[packet].loop == loop.id:
+    """Close a loop, and whatever questions about it still lie in the inbox."""
+    for packet in [each.id for each in draft.state.escalations.values() if each.loop == loop.id]:
         draft.add(e.EscalationDecided(draft.now, packet, state.value, by=resolution.by or "verification"))
     draft.add(e.LoopClosed(draft.now, loop.id, state, resolution))
 

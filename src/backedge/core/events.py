@@ -79,6 +79,8 @@ class Sighting(Value, frozen=True):
     id: int
     status: Status
     finding: Finding | None = None
+    fingerprint: str = ""
+    """Recorded with a new finding: what makes two findings one must not change under a journal that exists."""
     fix_authored: bool = False
 
 

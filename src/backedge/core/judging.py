@@ -5,7 +5,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.draft import Draft, close, escalate_loop
 from backedge.core.ledger import Tracked, changes_since, fingerprint, ledger_key, sits_in
-from backedge.core.limits import first_breach
+from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
 from backedge.core.routing import route_for
@@ -51,8 +51,9 @@ def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -
         authored = sum(sighting.fix_authored for sighting in reading.sightings if sighting.finding is not None)
         balance = (authored, sum(status in REMOVED for _, status in reading.settled))
     send_round(draft, loop, reading.actionable, balance)
-    if reading.ask and draft.state.loops[loop.id].state is not LoopState.ESCALATING:
-        escalate_loop(draft, draft.state.loops[loop.id], None, "new findings that could have been made earlier")
+    after = draft.state.loops.get(loop.id)
+    if reading.ask and after is not None and after.state is not LoopState.ESCALATING:
+        escalate_loop(draft, after, None, "new findings that could have been made earlier")
 
 
 def verdict_loop(state: RunState, judge: str) -> Loop | None:
@@ -85,7 +86,8 @@ def deliver(
     draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance))
     routed = draft.state.loops[loop.id]
     breach = first_breach(draft.state, draft.now, loop=routed)
-    if breach is not None:
+    # A budget is the run's, not the loop's: the next start meets it.
+    if breach is not None and breach.limit not in BUDGETS:
         escalate_loop(draft, routed, breach)
 
 
@@ -101,7 +103,7 @@ def read(
     """What a verdict says of each finding. `later` means that its loop is open: the goalposts stand."""
     sightings: dict[int, e.Sighting] = {}
     ask = False
-    free = len(state.findings) + 1
+    new: dict[str, int] = {}
     fails = word == "fail"
     for finding in findings:
         print_ = fingerprint(finding)
@@ -119,11 +121,9 @@ def read(
             status = Status.DEFERRED if policy == "defer" else _seen_again(tracked)
         if id is None:
             # The same defect may stand twice in one report.
-            id = next((s.id for s in sightings.values() if s.finding and fingerprint(s.finding) == print_), None)
-            if id is None:
-                id, free = free, free + 1
+            id = new.setdefault(print_, len(state.findings) + len(new) + 1)
         text = finding if tracked is None or tracked.finding != finding else None
-        sightings.setdefault(id, e.Sighting(id, status, text, authored))
+        sightings.setdefault(id, e.Sighting(id, status, text, print_ if tracked is None else "", authored))
     said = {number(claim.finding): claim.status for claim in claims}
     for id, answer in said.items():
         if answer == "not_fixed" and id not in sightings:
@@ -155,23 +155,29 @@ def check_inputs(draft: Draft, step: str, problems: tuple[tuple[str, Finding], .
         ),
         None,
     )
-    if not problems:
+    word: Word = "fail" if problems else "pass"
+    reading = read(draft.state, step, tuple(finding for _, finding in problems), (), word, [], later=False)
+    gone = tuple((id, Status.FIXED) for id, _ in reading.settled if _is_misfit(draft.state, id))
+    if reading.sightings or gone:
+        draft.add(e.VerdictGiven(draft.now, step, 0, reading.word, reading.sightings, gone))
+    if reading.word != "fail":
         if loop is not None:
-            fixed = tuple((id, Status.FIXED) for id in draft.state.steps[step].open_findings)
-            draft.add(e.VerdictGiven(draft.now, step, 0, "pass", settled=fixed))
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", text="the inputs fit"))
         return True
-    reading = read(draft.state, step, tuple(finding for _, finding in problems), (), "fail", [], later=False)
-    gone = tuple((id, Status.FIXED) for id, _ in reading.settled)
-    draft.add(e.VerdictGiven(draft.now, step, 0, "fail", reading.sightings, gone))
     if loop is None:
         draft.add(e.LoopOpened(draft.now, draft.next_loop(), Kind.VALIDATION_FAILURE, step))
         loop = list(draft.state.loops.values())[-1]
     shares: dict[str, list[int]] = {}
     for producer, finding in problems:
         id = draft.state.known[ledger_key(step, fingerprint(finding))]
-        if id not in shares.setdefault(producer, []):
+        if id in reading.actionable and id not in shares.setdefault(producer, []):
             shares[producer].append(id)
     every = tuple(dict.fromkeys(id for ids in shares.values() for id in ids))
     deliver(draft, loop, {name: tuple(ids) for name, ids in shares.items()}, {"explicit": every})
     return False
+
+
+def _is_misfit(state: RunState, finding: int) -> bool:
+    """Whether a check of inputs made a finding: a judge's other findings are not its to settle."""
+    loop = state.loop(state.findings[finding].loop or "")
+    return loop is not None and loop.kind is Kind.VALIDATION_FAILURE

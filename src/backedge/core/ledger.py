@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from backedge.core.accidents import normalised
@@ -65,7 +66,7 @@ def ledger_key(judge: str, fingerprint: str) -> str:
 def fingerprint(finding: Finding) -> str:
     """The identity of a finding: equality of category, file, requirement and description, less what is accidental."""
     parts = (finding.category, finding.file or "", finding.requirement_id or "", finding.description)
-    return "\n".join(normalised(part) for part in parts)
+    return sha256("\n".join(map(normalised, parts)).encode()).hexdigest()[:16]
 
 
 def sighted(before: Tracked | None, sighting: Sighting, judge: str, verdict: int) -> Tracked:
@@ -75,7 +76,7 @@ def sighted(before: Tracked | None, sighting: Sighting, judge: str, verdict: int
         return Tracked(
             id=sighting.id,
             finding=sighting.finding,
-            fingerprint=fingerprint(sighting.finding),
+            fingerprint=sighting.fingerprint,
             found_by=judge,
             status=sighting.status,
             last_verdict=verdict,

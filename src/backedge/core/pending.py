@@ -140,10 +140,12 @@ class _Survey:
     def _due(self, name: str) -> Mode | None:
         """Why a step has to be executed, or None if it does not."""
         step = self.state.steps[name]
-        if step.running is not None or step.passed_over:
+        if step.running is not None:
             return None
         if name in self.reworks:
             return "rework" if step.artifact is not None else "work"
+        if step.passed_over:
+            return "answer" if name in self.questions else None
         judge = self.graph.is_judge(name)
         verifies = any(loop.source == name and loop.state is LoopState.VALIDATING for loop in self.open)
         if verifies or step.told:

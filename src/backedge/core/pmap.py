@@ -1,7 +1,8 @@
 """A persistent map: `set` gives a new map that shares all but the path to the change.
 
 Findings, closed loops and rejected digests accumulate over a run. Copying a dict per event would make the cost of a
-step grow with history; here it stays flat. The shape is a hash trie of small dicts, 32 ways per level.
+step grow with history; here it stays flat. Up to a few dozen entries a plain dict is copied, which is fastest; beyond
+that the shape is a hash trie of small dicts, 32 ways per level.
 """
 
 from __future__ import annotations
@@ -15,26 +16,32 @@ D = TypeVar("D")
 
 _BITS = 5
 _MASK = 31
+_SMALL = 32
+"""Entries up to which copying a dict beats walking a trie."""
 
 # A node maps 5 bits of the hash to a node below or to a leaf. A leaf holds all pairs of one hash.
-_Leaf = tuple[int, tuple[tuple[Any, Any], ...]]
 _Node = dict[int, Any]
+
+_MISSING: Any = object()
 
 
 class Map(Generic[K, V]):
     """An immutable mapping with cheap `set`; iteration is in the order of the keys, never of their hashes."""
 
-    __slots__ = ("_root", "_size")
+    __slots__ = ("_root", "_size", "_small")
 
-    def __init__(self, root: _Node | None = None, size: int = 0) -> None:
-        self._root: _Node = root if root is not None else {}
-        self._size = size
+    def __init__(self) -> None:
+        self._small: dict[K, V] | None = {}
+        self._root: _Node = {}
+        self._size = 0
 
     @overload
     def get(self, key: K) -> V | None: ...
     @overload
     def get(self, key: K, default: D) -> V | D: ...
     def get(self, key: K, default: Any = None) -> Any:
+        if self._small is not None:
+            return self._small.get(key, default)
         code = hash(key)
         node: Any = self._root
         shift = 0
@@ -66,20 +73,32 @@ class Map(Generic[K, V]):
     __hash__ = None  # type: ignore[assignment]
 
     def set(self, key: K, value: V) -> Map[K, V]:
-        grew = 0 if key in self else 1
-        return Map(_set(self._root, hash(key), 0, key, value), self._size + grew)
+        """The map with one entry more, or another value for one."""
+        new: Map[K, V] = Map()
+        if self._small is not None:
+            small = {**self._small, key: value}
+            if len(small) <= _SMALL:
+                new._small, new._size = small, len(small)
+                return new
+            root: _Node = {}
+            for each, its in small.items():
+                root = _set(root, hash(each), 0, each, its)
+            new._root, new._size = root, len(small)
+        else:
+            new._root = _set(self._root, hash(key), 0, key, value)
+            new._size = self._size if key in self else self._size + 1
+        new._small = None
+        return new
 
     def items(self) -> list[tuple[K, V]]:
-        return sorted(_pairs(self._root), key=lambda pair: pair[0])
+        pairs = self._small.items() if self._small is not None else _pairs(self._root)
+        return sorted(pairs, key=lambda pair: pair[0])
 
     def values(self) -> list[V]:
         return [value for _, value in self.items()]
 
     def __repr__(self) -> str:
         return f"Map({dict(self.items())!r})"
-
-
-_MISSING: Any = object()
 
 
 def _set(node: _Node, code: int, shift: int, key: Any, value: Any) -> _Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.draft import Draft, ask_person, close, escalate_loop
-from backedge.core.limits import first_breach
+from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Feedback, Kind, Malformed, Resolution
 from backedge.core.routing import refusal
@@ -53,7 +53,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
 def _hand_over(draft: Draft, id: str) -> None:
     loop = draft.state.loops[id]
     breach = first_breach(draft.state, draft.now, loop=loop)
-    if breach is not None:
+    if breach is not None and breach.limit not in BUDGETS:
         escalate_loop(draft, loop, breach)
     elif HUMAN in loop.targets:
         ask_person(draft, loop)

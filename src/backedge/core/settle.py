@@ -76,9 +76,9 @@ def _tell_waiters(draft: Draft) -> bool:
 def _upstream_settled(state: RunState, name: str) -> bool:
     for other in state.graph.upstream[name]:
         step = state.steps[other]
-        if step.passed_over:
-            continue
-        if (step.running is not None and step.running.mode != "answer") or not fresh(state, other):
+        if step.running is not None and step.running.mode != "answer":
+            return False
+        if not step.passed_over and not fresh(state, other):
             return False
         if any(other in loop.shares and not loop.shares[other].done for loop in state.loops.values()):
             return False

@@ -50,6 +50,8 @@ class Running(Value, frozen=True):
     started: float
     agent: str = ""
     loops: tuple[str, ...] = ()
+    given: tuple[int, ...] = ()
+    """The findings it has to address."""
     verifies: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     cause: tuple[str, ...] = ()
@@ -160,10 +162,12 @@ class RunState(Value, frozen=True):
 
     def loop(self, id: str) -> Loop | None:
         """An open or closed loop by its id."""
-        return self.loops.get(id) or self.closed.get(number(id))
+        found = self.loops.get(id) or self.closed.get(number(id))
+        return found if found is not None and found.id == id else None
 
     def escalation(self, id: str) -> Escalation | None:
-        return self.escalations.get(id) or self.decided.get(number(id))
+        found = self.escalations.get(id) or self.decided.get(number(id))
+        return found if found is not None and found.id == id else None
 
     @property
     def paused(self) -> bool:
@@ -313,6 +317,7 @@ def _attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         started=event.at,
         agent=event.agent,
         loops=event.loops,
+        given=tuple(dict.fromkeys(finding for id in event.loops for finding in loops[id].shares[name].findings)),
         verifies=verifies if event.mode != "answer" else (),
         told=step.told if event.mode != "answer" else (),
         cause=event.cause,
@@ -388,7 +393,7 @@ def _attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     if running.loops:
         unchanged = 0
         loops = dict(state.loops)
-        for id in running.loops:
+        for id in (id for id in running.loops if delivers(state, id, name)):
             loop = loops[id]
             if changed and f"{name}:{digest}" in loop.rejected:
                 loop = replace(loop, returns=loop.returns + 1)
@@ -396,6 +401,12 @@ def _attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
             unchanged = max(unchanged, loops[id].unchanged - loop.unchanged)
         state = replace(state, loops=loops, recoveries=state.recoveries + unchanged)
     return _claims_noted(state, event.claims) if event.claims and not state.graph.is_judge(name) else state
+
+
+def delivers(state: RunState, loop: str, target: str) -> bool:
+    """Whether a target's attempt still answers a loop: it may have been closed or sent elsewhere by a decision."""
+    share = state.loops[loop].shares.get(target) if loop in state.loops else None
+    return share is not None and share.charged and not share.done
 
 
 def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
@@ -412,7 +423,9 @@ def _claims_noted(state: RunState, claims: tuple[Claim, ...]) -> RunState:
     for claim in claims:
         tracked = findings.get(number(claim.finding))
         if tracked is not None:
-            findings = findings.set(tracked.id, replace(tracked, claim=claim))
+            contested = claim.status == "contested" and tracked.needs_answer
+            status = Status.CONTESTED if contested else tracked.status
+            findings = findings.set(tracked.id, replace(tracked, claim=claim, status=status))
     return replace(state, findings=findings)
 
 
@@ -508,7 +521,6 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         artifact = state.steps[name].artifact
         if artifact is not None:
             rejected = rejected.set(f"{name}:{artifact.digest}", True)
-    asks_person = HUMAN in event.shares
     loop = replace(
         loop.moved(LoopState.WAITING_RESPONSE if loop.state is LoopState.NOTIFYING else LoopState.RESOLVING)
         if loop.state in (LoopState.NOTIFYING, LoopState.VALIDATING, LoopState.ESCALATING)
@@ -517,8 +529,7 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         shares={target: Share(findings=ids) for target, ids in event.shares.items()},
         targets=tuple(event.shares),
         routed_by=next(iter(event.rules), loop.routed_by),
-        round=loop.round + asks_person,
-        delivered=asks_person,
+        delivered=False,
         recent=recent,
         severity=severity,
         blocking=blocking,
@@ -530,21 +541,22 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         answers={},
         acknowledged={},
     )
-    state = replace(with_loop(state, loop), findings=findings)
-    if asks_person:
-        pair = (loop.source, HUMAN)
-        state = replace(state, rounds=state.rounds + 1, pairs={**state.pairs, pair: state.pairs.get(pair, 0) + 1})
-    return state
+    return replace(with_loop(state, loop), findings=findings)
 
 
 def _loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     loop = replace(state.loops[event.loop].moved(event.state), resolution=event.resolution)
     loops = {id: other for id, other in state.loops.items() if id != loop.id}
-    state = replace(state, loops=loops, closed=state.closed.set(number(loop.id), loop))
+    state = replace(
+        state,
+        loops=loops,
+        closed=state.closed.set(number(loop.id), loop),
+        compromised=state.compromised or event.state is LoopState.ACCEPTED,
+    )
     if loop.source == HUMAN:
         return state
     source = state.steps[loop.source]
-    if event.state is LoopState.ACCEPTED and source.verdict is not None:
+    if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
         source = replace(source, verdict=replace(source.verdict, accepted=True))
     if source.running is not None and source.running.awaits == loop.id:
         source = replace(source, running=replace(source.running, awaits=None))
@@ -561,6 +573,7 @@ def _escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         opened_escalations=number(packet.id),
     )
     if event.loop is not None:
+        state = _person_asked(state, event.loop) if event.breach is None else state
         loop = replace(state.loops[event.loop], escalation=packet.id, breach=event.breach)
         if event.reason != ASKED:
             loop = loop.moved(LoopState.ESCALATING)
@@ -574,6 +587,23 @@ def _escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         }
         return replace(state, loops=loops)
     return state
+
+
+def _person_asked(state: RunState, id: str) -> RunState:
+    """A question to a person is a round of its loop, counted when it is put."""
+    loop = state.loops[id]
+    share = loop.shares.get(HUMAN)
+    if share is None or share.charged:
+        return state
+    pair = (loop.source, HUMAN)
+    asked = replace(
+        loop,
+        round=loop.round + (not loop.delivered),
+        delivered=True,
+        shares={**loop.shares, HUMAN: replace(share, charged=True)},
+    )
+    state = replace(with_loop(state, asked), rounds=state.rounds + 1)
+    return replace(state, pairs={**state.pairs, pair: state.pairs.get(pair, 0) + 1})
 
 
 def _no_longer_awaited(state: RunState, loop: Loop) -> RunState:
@@ -672,6 +702,7 @@ __all__ = [
     "Running",
     "StepState",
     "asked_key",
+    "delivers",
     "evolve",
     "number",
     "replay",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backedge.testing.agents import ScriptedAgent
 from backedge.testing.clock import FakeClock
 from backedge.testing.faults import Crashed, CrashingJournal
 
 if TYPE_CHECKING:
     from backedge.testing.journal_contract import JournalContract
 
-__all__ = ["Crashed", "CrashingJournal", "FakeClock", "JournalContract"]
+__all__ = ["Crashed", "CrashingJournal", "FakeClock", "JournalContract", "ScriptedAgent"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,101 @@
+"""The defect log: for each finding where it was injected, where it was detected, and what mending it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from backedge.core import events as e
+from backedge.core.ledger import Tracked
+from backedge.core.state import RunState, evolve
+
+
+class Defect(msgspec.Struct, frozen=True):
+    """One finding and the cost of its loop: rework and cascades count, the verification does not."""
+
+    finding: str
+    description: str
+    severity: str
+    status: str
+    injected_phase: str
+    injected_by: tuple[str, ...]
+    detected_by: str
+    detected_phase: str
+    loop: str | None
+    attempts: dict[str, int]
+    """Correction attempts, by step."""
+    cost_usd: float
+    seconds: float
+    latency: float
+    """Seconds from the verdict that opened the loop until it closed; until now for an open one."""
+
+    @property
+    def correction_attempts(self) -> int:
+        return sum(self.attempts.values())
+
+
+def defects(events: Iterable[e.Event]) -> list[Defect]:
+    """The defect log of one run, in the order of discovery."""
+    attempts: dict[str, dict[str, int]] = {}
+    cost: dict[str, float] = {}
+    seconds: dict[str, float] = {}
+    opened: dict[str, float] = {}
+    closed: dict[str, float] = {}
+    causes: dict[tuple[str, int], tuple[str, ...]] = {}
+    state: RunState | None = None
+    for event in events:
+        state = evolve(state, event)
+        match event:
+            case e.AttemptStarted() if event.mode != "verify" and not state.graph.is_judge(event.step):
+                causes[event.step, event.attempt] = event.cause
+                for loop in event.cause:
+                    by_step = attempts.setdefault(loop, {})
+                    by_step[event.step] = by_step.get(event.step, 0) + 1
+            case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
+                for loop in causes.get((event.step, event.attempt), ()):
+                    cost[loop] = cost.get(loop, 0.0) + event.usage.cost_usd
+                    seconds[loop] = seconds.get(loop, 0.0) + event.seconds
+            case e.LoopOpened():
+                opened[event.loop] = event.at
+            case e.LoopClosed():
+                closed[event.loop] = event.at
+            case _:
+                pass
+    if state is None:
+        return []
+    now = state.last_at
+    return [
+        _defect(
+            state,
+            tracked,
+            attempts.get(tracked.loop or "", {}),
+            cost.get(tracked.loop or "", 0.0),
+            seconds.get(tracked.loop or "", 0.0),
+            closed.get(tracked.loop or "", now) - opened.get(tracked.loop or "", now),
+        )
+        for tracked in state.findings.values()
+    ]
+
+
+def _defect(
+    state: RunState, tracked: Tracked, attempts: dict[str, int], cost: float, seconds: float, latency: float
+) -> Defect:
+    injected = next(iter(tracked.phases), None)
+    if injected is None and tracked.introduced_by:
+        injected = state.graph.phase_of.get(tracked.introduced_by[0], "")
+    return Defect(
+        finding=tracked.name,
+        description=tracked.finding.description,
+        severity=tracked.finding.severity,
+        status=tracked.status,
+        injected_phase=injected or "",
+        injected_by=tracked.introduced_by,
+        detected_by=tracked.found_by,
+        detected_phase=state.graph.phase_of[tracked.found_by],
+        loop=tracked.loop,
+        attempts=attempts,
+        cost_usd=round(cost, 6),
+        seconds=round(seconds, 6),
+        latency=round(latency, 6),
+    )
