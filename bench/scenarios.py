@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from bench import child, workload
-from bench.engine import Unsupported
+from bench.engine import Engine, Unsupported
 from bench.engines import open_engine
 from bench.sizes import Sizes
 
@@ -27,8 +27,9 @@ def names(prefix: str, count: int) -> list[str]:
 
 
 def one_at_a_time(name: str, sizes: Sizes, folder: Path) -> Figures:
+    """Warmed up until SQLite writes over its log rather than making it longer, which takes almost twice as long."""
     engine = open_engine(name, folder)
-    engine.run_each(names("warm", child.WARM_UP))
+    engine.run_each(names("warm", sizes.runs // 2))
     began = time.monotonic()
     engine.run_each(names("run", sizes.runs))
     seconds = time.monotonic() - began
@@ -39,7 +40,7 @@ def one_at_a_time(name: str, sizes: Sizes, folder: Path) -> Figures:
 def at_once(name: str, sizes: Sizes, folder: Path) -> Figures:
     """Batches of runs that start together, for three seconds: the median batch."""
     engine = open_engine(name, folder)
-    engine.run_together(names("warm", min(20, sizes.at_once)))
+    engine.run_together(names("warm", sizes.at_once))
     rates: list[float] = []
     until = time.monotonic() + 3
     while not rates or (time.monotonic() < until and len(rates) < 20):
@@ -52,21 +53,27 @@ def at_once(name: str, sizes: Sizes, folder: Path) -> Figures:
 
 
 def growth(name: str, sizes: Sizes, folder: Path) -> Figures:
-    """One run of many rounds. A run of half the length goes before: it warms up, and shows whether disk grows evenly."""
-    _, half_kb = _long_run(name, sizes.rounds // 2, folder / "half")
-    seconds, kb = _long_run(name, sizes.rounds, folder / "whole")
+    """One run of many rounds.
+
+    A run of half the length goes before it, in the same open store: while SQLite still makes its log longer, a commit
+    takes almost twice as long, and round 10 would look too slow for any growth to show. The half run alone, in a store
+    of its own, tells what that half takes on disk.
+    """
+    half, whole = folder / "half", folder / "whole"
+    _long_runs(name, [sizes.rounds // 2], half)
+    seconds = _long_runs(name, [sizes.rounds // 2, sizes.rounds], whole)
+    half_kb = _kb_in(half) / (sizes.rounds // 2)
+    kb = (_kb_in(whole) - _kb_in(half)) / sizes.rounds
 
     def around(first: int, last: int) -> float:
-        return 1000 * median(seconds[max(first, 1) : last])
+        """In ms; rounds are counted from 1, and the first one includes the start of the run."""
+        return 1000 * median(seconds[max(first, 2) - 1 : last])
 
-    early, middle, late = (
-        around(1, 20),
-        around(sizes.rounds // 2 - 20, sizes.rounds // 2 + 20),
-        around(sizes.rounds - 40, sizes.rounds),
-    )
+    middle = sizes.rounds // 2
+    early, late = around(2, 20), around(sizes.rounds - 39, sizes.rounds)
     return {
         "ms_early": early,
-        "ms_middle": middle,
+        "ms_middle": around(middle - 20, middle + 20),
         "ms_late": late,
         "late_over_early": late / early,
         "kb_per_round": kb,
@@ -74,21 +81,24 @@ def growth(name: str, sizes: Sizes, folder: Path) -> Figures:
     }
 
 
-def _long_run(name: str, rounds: int, folder: Path) -> tuple[list[float], float]:
-    """The seconds of each round, and the KB on disk per round."""
+def _long_runs(name: str, lengths: Sequence[int], folder: Path) -> list[float]:
+    """The seconds of each round of the last of these runs, one after another in a store of their own."""
     folder.mkdir()
     engine = open_engine(name, folder)
-    moments = [time.monotonic()]
-    engine.run_rounds("long", rounds, lambda: moments.append(time.monotonic()))
-    left_over = time.monotonic() - moments[-1]
+    seconds = [_rounds(engine, rounds) for rounds in lengths]
     engine.close()
+    return seconds[-1]
+
+
+def _rounds(engine: Engine, rounds: int) -> list[float]:
+    moments = [time.monotonic()]
+    engine.run_rounds(f"long-{rounds}", rounds, lambda: moments.append(time.monotonic()))
+    left_over = time.monotonic() - moments[-1]
     if len(moments) != rounds + 1:
         raise RuntimeError(f"{len(moments) - 1} rounds were made, expected {rounds}")
     if left_over > max(0.1, 0.25 * (moments[-1] - moments[0])):
-        raise RuntimeError(
-            f"{left_over:.2f} s of work was left after the last round: they were marked before being stored"
-        )
-    return [after - before for before, after in pairwise(moments)], _kb_in(folder) / rounds
+        raise RuntimeError(f"{left_over:.2f} s of work was left after the last round: rounds are marked too early")
+    return [after - before for before, after in pairwise(moments)]
 
 
 def resume(name: str, sizes: Sizes, folder: Path) -> Figures:
@@ -160,7 +170,7 @@ def cold_start(name: str, sizes: Sizes, folder: Path) -> Figures:
 
 def memory(name: str, sizes: Sizes, folder: Path) -> Figures:
     engine = open_engine(name, folder)
-    engine.park(names("warm", min(50, sizes.held)))
+    engine.park(names("warm", min(100, sizes.held)))
     before = _resident_kb()
     engine.park(names("held", sizes.held))
     return {"kb_per_waiting_run": (_resident_kb() - before) / sizes.held}

@@ -18,6 +18,7 @@ from backedge.core.errors import BackedgeError, FeedbackRefused, NotFound
 from backedge.core.events import Event, LoopOpened
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.model import HUMAN, Resolution
+from backedge.core.pending import RunOutcome, outcome_of
 from backedge.core.state import RunState
 from backedge.core.value import Json
 from backedge.definition import Workflow
@@ -103,9 +104,28 @@ class Run:
 
     async def result(self) -> Report:
         """Wait until the run has ended or only a person can help, then say where it stands."""
-        if self._live is not None:
-            await self._live.at_rest()
+        await self.at_rest()
         return await self.report()
+
+    async def at_rest(self) -> RunOutcome:
+        """Wait until the run has ended or only a person can help; `result` says more."""
+        if self._live is not None:
+            return await self._live.at_rest()
+        return outcome_of(await self.state())
+
+    async def changed(self) -> None:
+        """Wait until anything happens in the run."""
+        seq = (await self.state()).seq
+        if self._live is not None:
+            await self._live.watch(lambda state: True if state.seq > seq else None)
+        else:
+            await self._engine.follow(self.id, lambda state: True if state.seq > seq else None)
+
+    async def release(self) -> None:
+        """Stop executing the run here, so that its memory is free and another process can go on with it."""
+        if self._live is not None:
+            await self._engine.release(self._live)
+            self._live = None
 
     async def report(self) -> Report:
         """Where the run stands now."""

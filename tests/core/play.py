@@ -15,7 +15,7 @@ from backedge.core.decide import transact
 from backedge.core.diff import changes
 from backedge.core.limits import Limits
 from backedge.core.loops import Loop
-from backedge.core.model import Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
+from backedge.core.model import HUMAN, Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
 from backedge.core.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
 from backedge.core.staleness import part
 from backedge.core.state import RunState
@@ -100,6 +100,8 @@ class Play:
 
     def do(self, command: c.Command) -> tuple[e.Event, ...]:
         busy = self.state.busy if self.state else 0
+        if isinstance(command, c.FinishAttempt | c.FailAttempt | c.DropAttempt):
+            busy -= 1
         events, self.state = transact(self.state, command, self.now, max(0, self.room - busy))
         self.events += events
         for event in events:
@@ -117,6 +119,14 @@ class Play:
         running = self.s.steps[source].running if source in self.s.steps else None
         self.do(c.RaiseFeedback(source, feedback, running.attempt if running else 0))
         return self
+
+    def person_raises(self, *targets: str, **more: Any) -> Play:
+        """Feedback by a person."""
+        return self.raises(HUMAN, ask(*targets, **more))
+
+    def opened(self) -> int:
+        """How many loops were opened so far."""
+        return self.s.opened_loops
 
     def loop(self, id: str = "L-1") -> Loop:
         found = self.s.loop(id)

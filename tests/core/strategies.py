@@ -235,7 +235,7 @@ def an_outcome(pick: Pick, state: RunState, name: str, temper: str) -> Outcome |
         return "the agent broke"
     before = step.artifact.output if step.artifact else None
     pointers = state.graph.pointers[name]
-    raised = temper == "random" and rarely(pick, 5)
+    raised = (temper == "random" and rarely(pick, 5)) or temper == "raises"
     feedback = tuple(a_feedback(pick, state) for _ in range(1 + pick(2))) if raised else ()
     if running.mode == "answer":
         answer = None if temper == "random" and rarely(pick, 6) else {"is": pick(2)}
@@ -487,7 +487,7 @@ class Tale:
         return False
 
 
-TEMPERS = ("random", "steady", "fails", "random", "broken", "nonsense")
+TEMPERS = ("random", "steady", "fails", "raises", "random", "broken", "nonsense")
 
 
 def a_tale(pick: Pick, *, people: bool = True, moves: int = 50, most: int = 8) -> Tale:

@@ -89,6 +89,9 @@ def something_is_always_pending(tale: Tale) -> None:
         assert effects
         if outcome_of(state) == "running" and not state.busy and not ready(state, turn.now):
             assert any(isinstance(effect, WakeAt) for effect in effects), "nobody would wake the run"
+        running = [step.running for step in state.steps.values() if step.running is not None]
+        if running and all(attempt.awaits for attempt in running) and not state.escalations:
+            assert ready(state, float("inf")), "all attempts wait for each other"
 
 
 def open_loops_wait_for_a_person(tale: Tale) -> None:
@@ -174,6 +177,9 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                 assert {issue.id for issue in told} == owed
                 for loop in event.loops:
                     assert not before.loops[loop].shares[event.step].done
+                if event.mode != "answer" and not event.loops:
+                    own = [loop for loop in before.loops.values() if loop.source == event.step and loop.by_verdict]
+                    assert all(share.done for loop in own for share in loop.shares.values()), "it verifies too early"
             elif isinstance(event, e.AttemptSucceeded):
                 for loop in carried[event.step, event.attempt]:
                     done[loop][event.step] += 1
@@ -291,7 +297,8 @@ def _waited_for(state: RunState) -> set[str]:
         wanted |= {loop.source, *loop.targets}
         wanted |= {name for name, step in graph.steps.items() if set(step.judges) & set(loop.targets)}
     wanted -= {HUMAN}
-    while more := {need for name in wanted for need in graph.needs[name]} - wanted:
+    # What a step needs is also that the judges before it have passed.
+    while more := {need for name in wanted for need in (*graph.needs[name], *graph.gates[name])} - wanted:
         wanted |= more
     return wanted
 
@@ -316,7 +323,7 @@ def loops_move_along_the_table(tale: Tale) -> None:
         sources = Counter(loop.source for loop in turn.after.loops.values() if loop.by_verdict)
         assert all(number == 1 for number in sources.values())
         for id, packet in turn.after.escalations.items():
-            assert packet.loop is None or turn.after.loops[packet.loop].escalation == id
+            assert packet.loop is None or turn.after.loops[packet.loop].escalation is not None, id
         for loop in turn.after.loops.values():
             assert loop.escalation is None or loop.escalation in turn.after.escalations
             assert loop.state != "escalating" or loop.escalation is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 _ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 _ROOTS = r"(?:home|root|Users|private|usr|opt|mnt|srv|build|builds|workspace|workspaces|work|app|tmp|temp|var)"
@@ -45,6 +46,7 @@ _SUSPICIOUS = re.compile(r"[\d/\\\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Without one of these a text has no accidents but white space."""
 
 
+@lru_cache(maxsize=2_048)
 def normalised(text: str) -> str:
     """The text without its accidents: times, paths of a machine, line numbers, ids, addresses, colours, white space."""
     if _SUSPICIOUS.search(text):

@@ -10,10 +10,10 @@ from backedge.core.decisions import decide_escalation, reclassify
 from backedge.core.draft import Draft, end_run, escalate_step
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import check_inputs, judge
-from backedge.core.limits import errors_breach
+from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import LoopState
 from backedge.core.model import HUMAN, Outcome, Usage
-from backedge.core.pending import Start, checked_first, ready
+from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.settle import settle, start_attempt
 from backedge.core.state import Running, RunState, delivers, evolve
@@ -165,8 +165,8 @@ def _fail(draft: Draft, name: str, running: Running, error: str, usage: Usage, s
     wait = min(FIRST_RETRY * 2 ** min(streak, 10), LONGEST_RETRY)
     draft.add(e.AttemptFailed(draft.now, name, running.attempt, error, draft.now + wait, usage, seconds))
     if draft.state.ended is None:
-        breach = errors_breach(draft.state, name)
-        if breach is not None:
+        breach = first_breach(draft.state, draft.now, step=name)
+        if breach is not None and breach.limit not in BUDGETS:
             escalate_step(draft, name, breach, f"agent of {name!r} keeps breaking: {error}")
 
 
@@ -194,7 +194,10 @@ def _check(draft: Draft, command: c.CheckedInputs) -> None:
         if producer not in draft.state.graph.needs[command.step]:
             raise IllegalCommand(f"step {command.step!r} does not need {producer!r}: it cannot have rejected it")
     if check_inputs(draft, command.step, command.problems):
-        start_attempt(draft, Start(start.step, start.mode, start.loops))
+        # The check may have closed the one loop that this step was to go on for while the run is paused.
+        start = next((s for s in ready(draft.state, draft.now) if s.step == command.step), None)
+        if start is not None:
+            start_attempt(draft, start)
 
 
 def _raise(draft: Draft, command: c.RaiseFeedback) -> None:

@@ -39,7 +39,7 @@ class Graph:
         self.phases = phase_order(workflow)
         self._ranks = {label: rank for rank, label in enumerate(self.phases)}
         self.phase_of = self._phases()
-        self.gates: dict[str, tuple[str, ...]] = {name: self._gates(name) for name in self.steps}
+        self.gates, self.before = self._waiting()
         self.root = next(name for name in self.steps if not self.needs[name])
         self.has_judges = any(step.judges for step in workflow.steps)
         self.checks_inputs = any(step.checked for step in workflow.steps)
@@ -67,7 +67,12 @@ class Graph:
         return tuple(name for name in everyone if name in upstream or self.rank(name) < rank or name == self.root)
 
     def legal_pairs(self) -> int:
-        return sum(len(self.legal_targets(name)) for name in self.steps)
+        """How many pairs of source and target there can be; a person may send feedback to every step but judges, and
+        a check of inputs to all that a step needs."""
+        producers = sum(not self.is_judge(name) for name in self.steps)
+        checked = (name for name, step in self.steps.items() if step.checked)
+        judged = sum(self.is_judge(need) for name in checked for need in self.needs[name])
+        return sum(len(self.legal_targets(name)) for name in self.steps) + producers + judged
 
     def distances(self, source: str) -> dict[str, int]:
         """How many needs lie between a step and each step upstream of it."""
@@ -113,6 +118,30 @@ class Graph:
             earlier = (judge for subject in step.judges for judge in self.judges_of[subject])
             gates += [judge for judge in earlier if self.place[judge] < self.place[name]]
         return tuple(dict.fromkeys(judge for judge in gates if name not in self.upstream[judge]))
+
+    def _waiting(self) -> tuple[dict[str, tuple[str, ...]], dict[str, frozenset[str]]]:
+        """The gates of each step, and all that has to be done and passed before it starts.
+
+        A judge that in its turn waits for the step is no gate of it: judges that need each other's readers would
+        otherwise wait in a circle.
+        """
+        gates = {name: self._gates(name) for name in self.steps}
+        before = self._closure({name: (*self.needs[name], *gates[name]) for name in self.steps})
+        open_gates = {name: tuple(gate for gate in gates[name] if name not in before[gate]) for name in self.steps}
+        if open_gates != gates:
+            before = self._closure({name: (*self.needs[name], *open_gates[name]) for name in self.steps})
+        return open_gates, before
+
+    def _closure(self, direct: dict[str, tuple[str, ...]]) -> dict[str, frozenset[str]]:
+        found = {}
+        for name in self.steps:
+            reached, queue = set(direct[name]), list(direct[name])
+            while queue:
+                more = [each for each in direct[queue.pop()] if each not in reached]
+                reached.update(more)
+                queue += more
+            found[name] = frozenset(reached)
+        return found
 
     def _pointers(self) -> dict[str, tuple[str, ...]]:
         """For each producer, the parts of its output that anyone declares to read."""

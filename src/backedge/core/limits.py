@@ -67,7 +67,7 @@ def limit_problems(overrides: dict[str, object]) -> list[str]:
             problems.append(f"limit {name!r} is {bound!r}: expected a whole number, or false to switch it off")
         elif not bound > 0 and not (bound == 0 and name not in ("errors_in_a_row", "same_finding", "attempts")):
             problems.append(f"limit {name!r} is {bound!r}: expected more than 0, or false to switch it off")
-        elif bound != bound or bound in (float("inf"),):
+        elif bound == float("inf"):
             problems.append(f"limit {name!r} is {bound!r}: expected a finite number, or false to switch it off")
     return problems
 
@@ -151,12 +151,3 @@ def spent(state: RunState, budget: str, now: float) -> float:
 def left(state: RunState, now: float, loop: Loop | None, step: str | None) -> dict[str, float]:
     """How much is left of each limit that applies, for briefings."""
     return {name: bound - count for name, count, bound in _counts(state, now, loop, step) if bound is not None}
-
-
-def errors_breach(state: RunState, step: str) -> Breach | None:
-    """Whether a step has broken too often in a row, whatever else is used up."""
-    most = state.graph.limits_of(step).errors_in_a_row
-    of_step = state.steps[step]
-    if most is not None and of_step.errors >= most + of_step.error_grant:
-        return Breach("errors_in_a_row", of_step.errors, most + of_step.error_grant)
-    return None

@@ -129,6 +129,7 @@ class _Survey:
         self.unsettled.update(
             name for name in self.busy if (running := state.steps[name].running) and running.mode != "answer"
         )
+        self.awaited = self._awaited() if self.open else {}
         self.held = self._held()
 
     def starts(self) -> list[Start]:
@@ -144,11 +145,12 @@ class _Survey:
             return None
         if name in self.reworks:
             return "rework" if step.artifact is not None else "work"
+        judge = self.graph.is_judge(name)
+        if any(loop.source == name and loop.state is LoopState.VALIDATING for loop in self.open):
+            return "verify" if judge else "work"
         if step.passed_over:
             return "answer" if name in self.questions else None
-        judge = self.graph.is_judge(name)
-        verifies = any(loop.source == name and loop.state is LoopState.VALIDATING for loop in self.open)
-        if verifies or step.told:
+        if step.told:
             return "verify" if judge else "work"
         if not self.fresh[name]:
             return "verify" if judge and step.open_findings else "work"
@@ -188,7 +190,7 @@ class _Survey:
             wanted |= {loop.source, *loop.targets}
             wanted.update(judge for target in loop.targets if target != HUMAN for judge in self.graph.judges_of[target])
         wanted.discard(HUMAN)
-        return wanted.union(*(self.graph.upstream[name] for name in wanted))
+        return wanted.union(*(self.graph.before[name] for name in wanted))
 
     def _start(self, name: str) -> Start | None:
         if not self._startable(name):
@@ -215,9 +217,7 @@ class _Survey:
         step = self.state.steps[name]
         if name in self.held or (step.errors and step.retry_at > self.now and not soon):
             return False
-        waits = any(loop.state is not LoopState.VALIDATING for loop in self.raised.get(name, ()))
-        if waits and self.due[name] != "answer" and name not in self.reworks:
-            # Its output is provisional: it goes on when all that it asked for is there.
+        if self._waits(name) and self.due[name] != "answer" and name not in self.reworks:
             return False
         upstream, gates = self.graph.upstream[name], self.graph.gates[name]
         if upstream.isdisjoint(self.unsettled) and all(map(self._passing, gates)):
@@ -234,18 +234,37 @@ class _Survey:
             # A judge that has not spoken about the current version does so before that is reworked.
             if self.due.get(subject) == "rework" and self.fresh[subject]:
                 exempt.add(subject)
-        for loop in self.open:
-            # What a loop waits for cannot wait for the loop's own source.
-            if loop.source != HUMAN and self._leads_to_target(name, loop):
-                running = self.state.steps[loop.source].running
-                if running is None or running.awaits is not None:
-                    exempt.add(loop.source)
+        for source, wanted in self.awaited.items():
+            # What a loop waits for cannot wait for the loop's own source, if that has something to go on with.
+            step = self.state.steps[source]
+            waits = step.running.awaits is not None if step.running else step.artifact is not None or step.passed_over
+            if name in wanted and waits:
+                exempt.add(source)
         return exempt
 
-    def _leads_to_target(self, name: str, loop: Loop) -> bool:
-        return any(
-            target != HUMAN and (name == target or name in self.graph.upstream[target]) for target in loop.targets
-        )
+    def _waits(self, name: str) -> bool:
+        """Whether a step has asked for something that is not there yet. Its output is provisional until then; one that
+        has no output goes first if what it asked for needs that."""
+        asked = any(loop.source == name and loop.state is not LoopState.VALIDATING for loop in self.open)
+        return asked and (self.state.steps[name].artifact is not None or name not in self.awaited.get(name, ()))
+
+    def _awaited(self) -> dict[str, set[str]]:
+        """What each source of an open loop waits for: the targets that are not done, and all that comes before them,
+        and what the sources among these wait for in their turn."""
+        found: dict[str, set[str]] = {}
+        for owed in (self.reworks, self.questions):
+            for target, loops in owed.items():
+                for loop in loops:
+                    if loop.source != HUMAN:
+                        found.setdefault(loop.source, set()).update((target, *self.graph.before[target]))
+        grows = len(found) > 1
+        while grows:
+            grows = False
+            for wanted in found.values():
+                more = set().union(*(found[other] for other in wanted & found.keys())) - wanted
+                wanted |= more
+                grows = grows or bool(more)
+        return found
 
     def _passing(self, judge: str) -> bool:
         step = self.state.steps[judge]

@@ -28,6 +28,8 @@ def settle(draft: Draft) -> None:
             continue
         if draft.room > 0 and _start_ready(draft):
             continue
+        if draft.state.busy and _part_waiters(draft):
+            continue
         break
     if draft.state.ended is None and not draft.state.busy:
         if settled(draft.state):
@@ -67,10 +69,33 @@ def _tell_waiters(draft: Draft) -> bool:
         if running is None or running.awaits != loop.id or loop.told:
             continue
         if _upstream_settled(state, loop.source):
-            versions = input_versions(state, loop.source)
-            draft.add(e.WaiterTold(draft.now, loop.id, loop.source, running.attempt, versions))
+            _tell_waiter(draft, loop)
             return True
     return False
+
+
+def _tell_waiter(draft: Draft, loop: Loop) -> None:
+    running = draft.state.steps[loop.source].running
+    assert running is not None
+    versions = input_versions(draft.state, loop.source)
+    draft.add(e.WaiterTold(draft.now, loop.id, loop.source, running.attempt, versions))
+
+
+def _part_waiters(draft: Draft) -> bool:
+    """Attempts that wait in mid-work for each other would do so for ever: one of them is told what there is."""
+    state = draft.state
+    running = [step.running for step in state.steps.values() if step.running is not None]
+    if not all(attempt.awaits for attempt in running) or state.escalations or state.paused_by is not None:
+        return False
+    if ready(state, now=float("inf")):
+        return False
+    loops = [state.loops[attempt.awaits] for attempt in running if attempt.awaits]
+    for loop in loops:
+        if loop.state is LoopState.VALIDATING and not loop.told:
+            _tell_waiter(draft, loop)
+            return True
+    escalate_loop(draft, loops[0], None, f"attempts wait for each other: {', '.join(loop.source for loop in loops)}")
+    return True
 
 
 def _upstream_settled(state: RunState, name: str) -> bool:

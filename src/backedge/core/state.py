@@ -37,6 +37,8 @@ class Artifact(Value, frozen=True):
     """What it was made from: the digest of each input."""
     changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
     """Where the last few versions differ from the ones before them."""
+    inputs: dict[str, int] = {}
+    """The versions it was made from, by producer."""
     cause: tuple[str, ...] = ()
     """The loops that made this version necessary."""
     summary: str = ""
@@ -309,7 +311,8 @@ def _attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
                 delivered=True,
                 shares={**loop.shares, name: replace(share, charged=True)},
             )
-    counted = 1 if asked_for and step.artifact is not None else 0
+    # A first attempt that is given feedback counts too: its source runs again to verify it.
+    counted = 1 if asked_for else 0
     verifies = tuple(loop.id for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
     running = Running(
         attempt=event.attempt,
@@ -385,6 +388,7 @@ def _attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         payload=made.payload,
         parts=made.parts,
         consumed=running.consumed,
+        inputs=running.versions,
         changes=changes,
         cause=running.cause if changed or before is None else before.cause,
         summary=event.summary,
@@ -444,8 +448,7 @@ def _verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
     verdict = judge.verdict
     if event.attempt:
         assert judge.artifact is not None
-        seen = {name: state.steps[name].artifact for name in state.graph.needs[event.judge]}
-        verdict = Judgement(event.word, {name: made.version for name, made in seen.items() if made is not None})
+        verdict = Judgement(event.word, judge.artifact.inputs)
     judge = replace(
         judge,
         verdict=verdict,
@@ -642,7 +645,7 @@ def _escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState
     loops = dict(state.loops)
     for id, loop in state.loops.items():
         if loop.escalation == packet.id:
-            loop = replace(loop, escalation=None)
+            loop = replace(loop, escalation=next((other for other in open_ones if open_ones[other].loop == id), None))
             if goes_on and loop.state is LoopState.ESCALATING:
                 loop = loop.moved(LoopState.RESOLVING)
             loops[id] = _granted(state, loop, event) if packet.loop else loop

@@ -1,0 +1,251 @@
+"""The ledger follows every finding over the rounds of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import events as e
+from backedge.core.briefing import Briefing
+from backedge.core.model import Claim, Finding, Severity, Status
+from tests.core.play import Limits, Play, Reply, failed, flow, grows, out, passed, step, texts
+
+
+def judged(*replies: Reply, design: Any = grows, **more: Any) -> Play:
+    """A design under review, played until nothing can start."""
+    complete = more.pop("complete", False)
+    limits = more.pop("limits", Limits(same_finding=None, rounds_per_loop=None))
+    work = flow(
+        step("plan", phase="planning"),
+        step("design", "plan", phase="design"),
+        step("review", reviews="design", complete=complete),
+        limits=limits,
+        **more,
+    )
+    return Play(work, {"design": design, "review": list(replies)}).run()
+
+
+def status(play: Play, id: int = 1) -> Status:
+    found: Status = play.finding(id).status
+    return found
+
+
+def low(text: str, **more: Any) -> Finding:
+    return Finding(text, severity=Severity.LOW, **more)
+
+
+def test_a_finding_is_fixed_when_its_judge_passes_without_a_word_about_it() -> None:
+    play = judged(failed("no login"), passed())
+    assert status(play) is Status.FIXED
+
+
+def test_a_finding_that_a_failing_judge_does_not_mention_is_unconfirmed_and_not_delivered_again() -> None:
+    play = judged(failed("no login"), failed("no audit"), passed())
+    assert [texts(each.feedback.findings) for each in play.briefings["design"]] == [[], ["no login"], ["no audit"]]
+    assert play.of(e.VerdictGiven)[1].settled == ((1, Status.UNCONFIRMED),)
+    assert "no login" in play.briefings["design"][2].history[0].findings[0]
+
+
+def test_an_unconfirmed_finding_still_has_to_be_answered_for() -> None:
+    play = judged(failed("no login"), failed("no audit"), passed())
+    assert texts(play.briefings["review"][2].verify) == ["no login", "no audit"]
+    assert status(play, 1) is Status.FIXED
+
+
+def test_absence_from_a_complete_report_means_fixed() -> None:
+    play = judged(failed("no login"), failed("no audit"), passed(), complete=True)
+    assert play.of(e.VerdictGiven)[1].settled == ((1, Status.FIXED),)
+
+
+@pytest.mark.parametrize("answer", ["fixed", "withdrawn", "duplicate"])
+def test_a_judge_answers_for_each_finding(answer: Any) -> None:
+    play = judged(failed("no login"), failed("no audit", claims=(Claim("F-1", answer),)), passed())
+    assert play.of(e.VerdictGiven)[1].settled == ((1, Status(answer)),)
+
+
+def test_not_fixed_by_name_means_that_it_was_seen_again() -> None:
+    play = judged(failed("no login"), failed(claims=(Claim("F-1", "not_fixed"),)), passed())
+    assert play.of(e.VerdictGiven)[1].findings == (e.Sighting(1, Status.NOT_FIXED),)
+    assert texts(play.briefings["design"][2].feedback.findings) == ["no login"]
+    assert play.finding().rounds_seen == 2
+
+
+def test_the_same_words_again_are_not_fixed_and_persistent() -> None:
+    play = judged(failed("no login"), failed("no  login"), passed())
+    assert play.of(e.VerdictGiven)[1].findings[0].status is Status.NOT_FIXED
+    assert [issue.persistent for issue in play.briefings["design"][2].feedback.findings] == [True]
+    assert not play.briefings["design"][1].feedback.findings[0].persistent
+    assert len(play.s.findings) == 1
+
+
+def test_a_fixed_finding_that_comes_back_is_regressed() -> None:
+    play = judged(failed("no login"), failed("no audit"), failed("no login"), passed(), complete=True)
+    assert play.of(e.VerdictGiven)[2].findings[0].status is Status.REGRESSED
+
+
+@pytest.mark.parametrize("answer", ["withdrawn", "duplicate"])
+def test_a_withdrawn_finding_that_comes_back_is_open(answer: Any) -> None:
+    play = judged(failed("no login"), failed("no audit", claims=(Claim("F-1", answer),)), failed("no login"), passed())
+    assert play.of(e.VerdictGiven)[2].findings[0].status is Status.OPEN
+
+
+def test_the_newest_words_about_a_finding_are_kept() -> None:
+    play = judged(failed("no login"), failed(Finding("no login", evidence="tried")), passed())
+    assert play.finding().finding.evidence == "tried"
+    assert play.of(e.VerdictGiven)[1].findings[0].finding is not None
+
+
+def test_words_that_did_not_change_are_not_recorded_twice() -> None:
+    play = judged(failed("no login"), failed("no login"), passed())
+    assert play.of(e.VerdictGiven)[1].findings[0].finding is None
+
+
+def test_one_defect_twice_in_a_report_is_one_finding() -> None:
+    play = judged(failed("a.py:1: bad", "a.py:2: bad", "other"), passed())
+    assert [each.name for each in play.s.findings.values()] == ["F-1", "F-2"]
+
+
+def test_two_judges_have_findings_of_their_own() -> None:
+    work = flow(step("design"), step("r1", reviews="design"), step("r2", reviews="design"))
+    play = Play(work, {"design": grows, "r1": [failed("x"), passed()], "r2": [failed("x"), passed()]}).run()
+    assert [each.found_by for each in play.s.findings.values()] == ["r1", "r2"]
+
+
+def test_the_claims_of_who_reworks_are_shown_to_the_judge() -> None:
+    def design(play: Play, name: str) -> Reply:
+        attempt = play.s.steps[name].attempts
+        return out(attempt, claims=(Claim("F-1", "contested", "by design"),) if attempt == 2 else ())
+
+    play = judged(failed("no login"), passed(), design=design)
+    assert play.briefings["review"][1].verify[0].claim == "contested by design"
+    assert play.briefings["review"][1].verify[0].status == "contested"
+    assert status(play) is Status.FIXED
+
+
+def test_a_claim_that_it_is_fixed_changes_nothing_in_the_ledger() -> None:
+    def design(play: Play, name: str) -> Reply:
+        attempt = play.s.steps[name].attempts
+        return out(attempt, claims=(Claim("F-1", "fixed"),) if attempt == 2 else ())
+
+    play = judged(failed("no login"), passed(), design=design)
+    assert play.briefings["review"][1].verify[0].status == "open"
+    assert play.briefings["review"][1].verify[0].claim == "fixed"
+
+
+@pytest.mark.parametrize("claim", [Claim("F-9", "fixed"), Claim("F-1", "withdrawn"), Claim("F-1", "not_fixed")])
+def test_who_reworks_claims_only_fixed_or_contested_and_only_of_what_it_was_given(claim: Claim) -> None:
+    def design(play: Play, name: str) -> Reply:
+        attempt = play.s.steps[name].attempts
+        return out(attempt, claims=(claim,) if attempt == 2 else ())
+
+    play = judged(failed("no login"), passed(), design=design)
+    assert claim.finding in play.of(e.AttemptFailed)[0].error
+
+
+class TestNewFindingsInALaterRound:
+    """The goalposts of a loop do not move silently."""
+
+    def test_a_missed_one_of_low_severity_is_deferred(self) -> None:
+        play = judged(failed("no login"), failed("no login", low("typo")), passed())
+        assert status(play, 2) is Status.DEFERRED
+        assert texts(play.briefings["design"][2].feedback.findings) == ["no login"]
+
+    def test_a_missed_one_of_high_severity_is_reworked(self) -> None:
+        play = judged(failed("no login"), failed("no audit"), passed())
+        assert texts(play.briefings["design"][2].feedback.findings) == ["no audit"]
+        assert not play.finding(2).fix_authored
+
+    def test_one_that_sits_in_what_the_fix_changed_is_fix_authored_and_reworked_whatever_its_severity(self) -> None:
+        work = [{"api": 1, "db": 1}, {"api": 2, "db": 1}, {"api": 3, "db": 1}]
+        wrong = low("broken type", path="/api")
+        play = judged(
+            failed("no login"), failed(wrong), passed(), design=lambda p, n: out(work[p.s.steps[n].attempts - 1])
+        )
+        assert play.finding(2).fix_authored
+        assert texts(play.briefings["design"][2].feedback.findings) == ["broken type"]
+
+    def test_one_that_sits_elsewhere_was_missed_earlier(self) -> None:
+        work = [{"api": 1, "db": 1}, {"api": 2, "db": 1}]
+        elsewhere = low("no index", path="/db")
+        play = judged(
+            failed("no login"), failed(elsewhere), design=lambda p, n: out(work[min(p.s.steps[n].attempts, 2) - 1])
+        )
+        assert not play.finding(2).fix_authored
+        assert status(play, 2) is Status.DEFERRED
+
+    def test_a_fail_with_nothing_but_deferred_findings_counts_as_needs_improvement(self) -> None:
+        play = judged(failed("no login"), failed(low("typo")))
+        assert play.of(e.VerdictGiven)[1].word == "needs_improvement"
+        assert play.outcome == "verified"
+
+    def test_a_deferred_one_that_is_reported_again_stays_deferred(self) -> None:
+        play = judged(failed("no login"), failed("no login", low("typo")), failed(low("typo")))
+        assert status(play, 2) is Status.DEFERRED
+        assert play.outcome == "verified"
+
+    def test_a_policy_of_rework_takes_all_of_them_in(self) -> None:
+        every = tuple((severity, "rework") for severity in Severity)
+        play = judged(failed("no login"), failed(low("typo")), passed(), new_findings=every)
+        assert texts(play.briefings["design"][2].feedback.findings) == ["typo"]
+
+    def test_a_policy_of_ask_puts_them_to_a_person(self) -> None:
+        every = tuple((severity, "ask") for severity in Severity)
+        play = judged(failed("no login"), failed("no audit"), passed(), new_findings=every)
+        assert play.breach() == "new findings that could have been made earlier"
+        play.decide("continue").run()
+        assert play.outcome == "verified"
+
+    def test_a_person_is_not_asked_twice_when_a_limit_stops_the_loop_anyway(self) -> None:
+        every = tuple((severity, "ask") for severity in Severity)
+        play = judged(failed("no login"), failed("no audit"), new_findings=every, limits=Limits(rounds_per_loop=1))
+        assert play.breach() == "rounds_per_loop"
+        assert len(play.s.escalations) == 1
+
+    def test_in_a_new_loop_nothing_is_late(self) -> None:
+        replies = (failed("no login"), passed(), failed(low("typo")), passed())
+        play = judged(*replies)
+        play.person_raises("design")
+        assert texts(play.run().briefings["design"][3].feedback.findings) == ["typo"]
+
+
+def test_needs_improvement_records_its_findings_as_deferred_and_starts_no_loop() -> None:
+    reply = failed("could be nicer")
+    play = judged(type(reply)(reply.made, verdict="needs_improvement", findings=reply.findings))
+    assert status(play) is Status.DEFERRED
+    assert play.opened() == 0
+    assert play.outcome == "verified"
+
+
+def test_an_accepted_finding_found_again_starts_nothing() -> None:
+    play = judged(failed("no login"), limits=Limits(same_finding=1))
+    play.decide("accept").run()
+    assert play.outcome == "accepted"
+    play.person_raises("design").run()
+    assert play.outcome == "accepted"
+    assert play.opened() == 2
+    assert status(play) is Status.ACCEPTED
+
+
+def test_a_briefing_tells_a_finding_with_all_that_is_known_of_it() -> None:
+    finding = Finding(
+        "no login",
+        Severity.CRITICAL,
+        True,
+        "security",
+        ("design",),
+        "seen",
+        "all",
+        "api.md",
+        3,
+        "/api",
+        "add one",
+        "REQ-1",
+        "blocker",
+    )
+    play = judged(failed(finding), passed())
+    told: Briefing = play.briefings["design"][1]
+    issue = told.feedback.findings[0]
+    assert (issue.id, issue.found_by, issue.place, issue.word) == ("F-1", "review", "api.md:3", "blocker")
+    assert (issue.category, issue.evidence, issue.impact, issue.path) == ("security", "seen", "all", "/api")
+    assert (issue.suggested_fix, issue.requirement_id, issue.affected_phase) == ("add one", "REQ-1", ("design",))

@@ -1,0 +1,338 @@
+"""Every limit: one below its bound the work goes on, at its bound it stops, and the breach says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.limits import Limits, limit_problems, with_overrides
+from backedge.core.model import HUMAN, Breach, Finding, Usage
+from tests.core.play import Play, Reply, Script, ask, failed, flow, grows, out, passed, step
+
+OFF = Limits(
+    attempts=1_000,
+    errors_in_a_row=None,
+    rounds_total=None,
+    rounds_per_loop=None,
+    same_finding=None,
+    no_change=None,
+    oscillation=None,
+    chain_depth=None,
+    response_timeout=None,
+)
+
+
+def only(name: str, bound: float) -> Limits:
+    """No limit but one; and 1,000 attempts, as something has to end every run."""
+    return with_overrides(OFF, {name: bound})
+
+
+def made(*outputs: str) -> Script:
+    return lambda play, name: out(outputs[min(play.s.steps[name].attempts, len(outputs)) - 1])
+
+
+def spends(**usage: Any) -> Callable[[Limits], Play]:
+    """Two steps in a row, of which the first costs something."""
+    return lambda limits: Play(flow(step("a"), step("b", "a"), limits=limits), {"a": [out(usage=Usage(**usage))]}).run()
+
+
+def breaks(times: int) -> Callable[[Limits], Play]:
+    replies: list[Reply] = [Exception("broken")] * times
+    return lambda limits: Play(flow(step("a"), limits=limits), {"a": [*replies, out()]}).run()
+
+
+def rejects(*replies: Reply, design: Script = grows) -> Callable[[Limits], Play]:
+    """A review that answers like this, and passes in the end."""
+    work = (step("design"), step("review", reviews="design"))
+    scripts = {"design": design, "review": [*replies, passed()]}
+    return lambda limits: Play(flow(*work, limits=limits), scripts).run()
+
+
+# (limit, the count that the scenario comes to, one more than that still goes on, scenario)
+ROWS: list[tuple[str, float, float, Callable[[Limits], Play]]] = [
+    ("cost_usd", 1.5, 1.51, spends(cost_usd=1.5)),
+    ("tokens", 100, 101, spends(tokens_in=60, tokens_out=40)),
+    ("attempts", 1, 2, spends()),
+    ("wall_clock", 1.0, 1.01, spends()),
+    ("errors_in_a_row", 2, 3, breaks(2)),
+    ("rounds_total", 2, 3, rejects(failed("x"), failed("y"), failed("z"))),
+    ("recoveries_total", 1, 2, rejects(failed("x"), failed("y"), design=made("same"))),
+    ("rounds_per_loop", 2, 3, rejects(failed("x"), failed("y"), failed("z"))),
+    ("rounds_per_pair", 2, 3, rejects(failed("x"), failed("y"), failed("z"))),
+    ("rounds_per_step", 2, 3, rejects(failed("x"), failed("y"), failed("z"))),
+    ("same_finding", 2, 3, rejects(failed("x", "y"), failed("x", "z"))),
+    ("failures_in_a_row", 2, 3, rejects(failed("x"), failed("y"))),
+    ("no_change", 1, 2, rejects(failed("x"), failed("y"), design=made("same"))),
+    ("oscillation", 1, 2, rejects(failed("x"), failed("y"), failed("z"), design=made("A", "B", "A", "C"))),
+]
+
+
+def at_bound(name: str, count: float, above: float, scenario: Callable[[Limits], Play]) -> Play:
+    return scenario(only(name, count))
+
+
+@pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
+def test_at_its_bound_a_limit_stops_the_next_try(
+    name: str, count: float, above: float, scenario: Callable[[Limits], Play]
+) -> None:
+    play = scenario(only(name, count))
+    (packet,) = play.s.escalations.values()
+    assert packet.breach == Breach(name, count, count)
+    assert play.outcome == "waiting"
+
+
+@pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
+def test_below_its_bound_it_does_not(
+    name: str, count: float, above: float, scenario: Callable[[Limits], Play]
+) -> None:
+    play = scenario(only(name, above))
+    assert play.outcome in ("verified", "done")
+    assert play.s.opened_escalations == 0
+
+
+@pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
+def test_continue_grants_what_is_missing(
+    name: str, count: float, above: float, scenario: Callable[[Limits], Play]
+) -> None:
+    play = scenario(only(name, count)).decide("continue", rounds=1, amount=above).run()
+    assert play.outcome in ("verified", "done")
+
+
+@pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_budget_is_of_the_run_an_error_of_its_step_all_else_of_its_loop(
+    name: str, count: float, above: float, scenario: Callable[[Limits], Play]
+) -> None:
+    (packet,) = scenario(only(name, count)).s.escalations.values()
+    if name in ("cost_usd", "tokens", "attempts", "wall_clock"):
+        assert (packet.loop, packet.step) == (None, None)
+    elif name == "errors_in_a_row":
+        assert (packet.loop, packet.step) == (None, "a")
+    else:
+        assert (packet.loop, packet.step) == ("L-1", None)
+
+
+ORDER = [
+    ("cost_usd", 1),
+    ("tokens", 1),
+    ("attempts", 8),
+    ("wall_clock", 8),
+    ("rounds_total", 3),
+    ("recoveries_total", 1),
+    ("rounds_per_loop", 3),
+    ("rounds_per_pair", 3),
+    ("rounds_per_step", 3),
+    ("same_finding", 4),
+    ("failures_in_a_row", 4),
+    ("no_change", 1),
+    ("oscillation", 1),
+    ("diverging", True),
+]
+
+
+@pytest.mark.parametrize("place", range(len(ORDER)), ids=[name for name, _ in ORDER])
+def test_of_several_breaches_the_first_in_the_order_of_the_table_is_reported(place: int) -> None:
+    new = [failed("x"), failed("x"), failed("x", Finding("3", path="/a")), failed("x", Finding("4", path="/a"))]
+    last = new[3]
+    new[3] = type(last)(last.made, verdict="fail", findings=last.findings, usage=Usage(1.0, 1))
+    outputs = [{"a": "A"}, {"a": "A"}, {"a": "B"}, {"a": "A"}]
+    limits = with_overrides(OFF, {"attempts": False, **dict(ORDER[place:])})
+    if place > 2:
+        limits = with_overrides(limits, {"attempts": 100})
+    work = flow(step("design"), step("review", reviews="design"), limits=limits)
+    play = Play(work, {"design": lambda p, n: out(outputs[p.s.steps[n].attempts - 1]), "review": new}).run()
+    assert play.attempts() == {"design": 4, "review": 4}
+    assert play.breach() == ORDER[place][0]
+
+
+def test_a_budget_is_reported_before_errors_and_errors_after_it() -> None:
+    spent = with_overrides(OFF, {"attempts": 2, "errors_in_a_row": 2})
+    play = breaks(2)(spent)
+    assert play.breach() == "attempts"
+    assert play.decide("continue").run().breach() == "errors_in_a_row"
+    assert play.decide("continue", rounds=1).run().outcome == "done"
+
+
+def test_diverging_compares_what_fixes_wrote_with_what_they_removed_over_two_rounds() -> None:
+    def play(*replies: Reply) -> Play:
+        work = flow(
+            step("design"), step("review", reviews="design", complete=True), limits=with_overrides(OFF, {"diverging": True})
+        )
+        script: Script = lambda p, n: out({"a": p.s.steps[n].attempts})  # noqa: E731
+        return Play(work, {"design": script, "review": [*replies, passed()]}).run()
+
+    def at(text: str) -> Finding:
+        return Finding(text, path="/a")
+
+    # One removed and one written in each of two rounds: 2 >= 2.
+    level = play(failed(at("1")), failed(at("2")), failed(at("3")))
+    assert level.breach() == "diverging"
+    # Two written, three removed: the loop gets somewhere.
+    falling = play(failed(at("1"), at("2")), failed(at("3")), failed(at("4")))
+    assert falling.outcome == "verified"
+    # One round says nothing yet; and where nothing new was written nothing diverges.
+    assert play(failed(at("1")), failed(at("2"))).outcome == "verified"
+    assert play(failed("1"), failed("1"), failed("1")).outcome == "verified"
+    # A person who lets it go on is not asked again before that many rounds.
+    assert level.decide("continue", rounds=2).run().outcome == "verified"
+
+
+@pytest.mark.parametrize(("bound", "depth"), [(1, 1), (2, 2), (3, 3)])
+def test_chain_depth_refuses_what_is_deeper_than_its_bound(bound: int, depth: int) -> None:
+    play = chain(bound)
+    assert [loop.depth for loop in play.s.loops.values()][-1] == depth
+    (refused,) = play.of(e.FeedbackRefused)
+    assert f"chain_depth: {bound + 1} hops" in refused.reason
+
+
+def test_chain_depth_3_lets_three_hops_pass_and_refuses_the_fourth() -> None:
+    play = chain(3)
+    assert [(loop.source, *loop.targets) for loop in play.s.loops.values()] == [("e", "d"), ("d", "c"), ("c", "b")]
+    assert "e → d → c → b → a" in play.of(e.FeedbackRefused)[0].reason
+    assert play.loop("L-3").caused_by == "L-2"
+
+
+def test_chain_depth_can_be_switched_off() -> None:
+    assert chain(None).of(e.FeedbackRefused) == []
+
+
+def chain(bound: int | None) -> Play:
+    """Five steps in a row: each rework asks the step before it for a fix."""
+    names = "abcde"
+    steps = [step(name, *names[:place][-1:]) for place, name in enumerate(names)]
+    play = Play(flow(*steps, limits=with_overrides(OFF, {"chain_depth": bound or False})))
+    for name in names[:-1]:
+        play.finish(name)
+    for place in range(4, 0, -1):
+        play.raises(names[place], ask(names[place - 1]))
+        if play.of(e.FeedbackRefused):
+            break
+        play.finish(names[place])
+    return play
+
+
+def test_a_causal_cycle_is_refused_and_names_the_path() -> None:
+    play = Play(flow(step("a"), step("b"), step("c"), step("d", "a", "b", "c"), scope="any", limits=OFF)).run()
+    play.person_raises("b")
+    play.raises("b", ask("c"))
+    play.finish("b")
+    play.raises("c", ask("b"))
+    (refused,) = play.of(e.FeedbackRefused)
+    assert "causal cycle: b → c → b" in refused.reason
+
+
+def test_a_causal_cycle_over_three_steps_names_all_of_them() -> None:
+    play = Play(flow(step("a"), step("b"), step("c"), step("z", "a", "b", "c"), scope="any", limits=OFF)).run()
+    play.person_raises("a")
+    for source, target in ("ab", "bc", "ca"):
+        play.raises(source, ask(target))
+        play.finish(source)
+    (refused,) = play.of(e.FeedbackRefused)
+    assert "causal cycle: a → b → c → a" in refused.reason
+
+
+def test_rounds_of_one_loop_are_not_a_cycle() -> None:
+    play = rejects(failed("x"), failed("x"), failed("x"))(OFF)
+    assert play.loop().round == 3
+    assert play.of(e.FeedbackRefused) == []
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(9.99, False), (10.0, True)])
+def test_response_timeout_is_reached_at_its_bound(seconds: float, late: bool) -> None:
+    play = Play(flow(step("a"), limits=with_overrides(OFF, {"response_timeout": 10})))
+    play.raises("a", ask(HUMAN))
+    play.now += seconds
+    play.do(c.Proceed())
+    assert bool(play.of(e.LoopOverdue)) is late
+
+
+class TestReset:
+    """Nothing but a logged decision refills a counter."""
+
+    def test_revise_starts_all_counters_of_the_loop_again(self) -> None:
+        play = rejects(*[failed("x")] * 6)(Limits())
+        assert play.breach() == "same_finding"
+        play.decide("revise", note="use a queue", by="ann").run()
+        # Three reworks before it would be too many, and the streak counts from the decision.
+        assert play.breach() == "same_finding"
+        assert play.of(e.VerdictGiven)[-1].findings[0].id == 1
+        assert play.attempts()["review"] == 6
+        assert play.of(e.EscalationDecided)[0].note == "use a queue"
+
+    @pytest.mark.parametrize("name", ["rounds_per_loop", "rounds_per_pair", "rounds_per_step"])
+    def test_revise_forgives_the_rounds(self, name: str) -> None:
+        play = rejects(*[failed(f"{n}") for n in range(5)])(only(name, 2))
+        assert play.breach() == name
+        play.decide("revise", note="again").run()
+        assert play.attempts()["design"] == 5
+        assert play.breach() == name
+
+    def test_revise_forgives_returns_and_idle_reworks(self) -> None:
+        play = rejects(failed("x"), failed("y"), design=made("same"))(only("no_change", 1))
+        assert play.decide("revise", note="again").run().outcome == "verified"
+
+    def test_replanning_does_not_refill_the_total(self) -> None:
+        play = rejects(*[failed(f"{n}") for n in range(5)])(only("rounds_total", 2))
+        play.person_raises("design")
+        assert play.breach() == "rounds_total"
+
+    def test_a_retry_after_an_error_is_not_another_round(self) -> None:
+        replies: list[Reply] = [out("v1"), Exception("broken"), out("v2")]
+        work = flow(step("design"), step("review", reviews="design"), limits=Limits(rounds_total=1))
+        play = Play(work, {"design": replies, "review": [failed("x"), passed()]}).run()
+        assert (play.outcome, play.s.rounds, play.loop().round) == ("verified", 1, 1)
+
+    def test_errors_are_counted_in_a_row_and_a_success_ends_the_row(self) -> None:
+        replies: list[Reply] = [Exception("1"), out("v1"), Exception("2"), out("v2")]
+        work = flow(step("design"), step("review", reviews="design"), limits=Limits(errors_in_a_row=2))
+        play = Play(work, {"design": replies, "review": [failed("x"), passed()]}).run()
+        assert play.outcome == "verified"
+
+    def test_the_limits_of_a_judge_are_those_of_its_loops(self) -> None:
+        work = flow(step("design"), step("review", reviews="design", limits=Limits(rounds_per_loop=1)))
+        play = Play(work, {"design": grows, "review": [failed("x"), failed("y")]}).run()
+        assert play.loop().breach == Breach("rounds_per_loop", 1, 1)
+
+
+class TestWriting:
+    """Limits as a user writes them: key by key, `false` switches off, and all that is wrong is named."""
+
+    def test_overrides_leave_the_rest_as_it_is(self) -> None:
+        limits = with_overrides(Limits(), {"rounds_per_loop": 7, "same_finding": False, "diverging": False})
+        assert limits == Limits(rounds_per_loop=7, same_finding=None, diverging=False)
+
+    @pytest.mark.parametrize(
+        ("overrides", "problem"),
+        [
+            ({"rounds_pre_loop": 1}, "did you mean 'rounds_per_loop'"),
+            ({"zzz": 1}, "use one of cost_usd"),
+            ({"rounds_total": -1}, "expected more than 0"),
+            ({"errors_in_a_row": 0}, "expected more than 0"),
+            ({"same_finding": 0}, "expected more than 0"),
+            ({"attempts": 0}, "expected more than 0"),
+            ({"cost_usd": float("nan")}, "expected more than 0"),
+            ({"cost_usd": float("inf")}, "expected a finite number"),
+            ({"rounds_total": 1.5}, "expected a whole number"),
+            ({"rounds_total": "3"}, "expected a number"),
+            ({"rounds_total": True}, "expected a number"),
+            ({"diverging": 3}, "expected true or false"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, overrides: dict[str, object], problem: str) -> None:
+        (said,) = limit_problems(overrides)
+        assert problem in said
+
+    def test_all_problems_are_named_at_once(self) -> None:
+        assert len(limit_problems({"tokens": -1, "nothing": 1, "rounds_total": "x", "cost_usd": 2.5})) == 3
+
+    def test_what_is_right_is_no_problem(self) -> None:
+        fine = {"cost_usd": 0.5, "rounds_total": 0, "same_finding": None, "no_change": False, "diverging": True}
+        assert limit_problems(fine) == []
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_a_breach_says_limit_count_and_bound(limit: int) -> None:
+    assert str(Breach("rounds_per_loop", limit, 3)) == f"rounds_per_loop ({limit}/3)"

@@ -1,0 +1,301 @@
+"""The defect goes to the step that injected it; the first rule that matches wins, and is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.model import HUMAN, Finding
+from backedge.core.profiles import PROFILES, RouteRule
+from backedge.core.routing import route_for
+from backedge.core.workflow import Step, Workflow, graph_of
+from tests.core.play import Limits, Play, ask, failed, flow, grows, passed, step, texts
+
+CHAIN = (
+    step("plan", phase="planning"),
+    step("design", "plan", phase="design"),
+    step("code", "design", phase="code"),
+    step("review", reviews="code"),
+)
+
+
+def routed(work: Workflow, finding: Finding, reporter: str = "review", blockers: int = 0) -> tuple[tuple[str, ...], str]:
+    route = route_for(graph_of(work), reporter, finding.affected_phase, finding, blockers)
+    return route.targets, route.rule
+
+
+def phase(*names: str, **more: Any) -> Finding:
+    return Finding("wrong", affected_phase=names, **more)
+
+
+def test_an_affected_phase_is_the_step_of_that_phase() -> None:
+    assert routed(flow(*CHAIN), phase("planning")) == (("plan",), "affected_phase")
+
+
+def test_two_affected_phases_are_two_targets() -> None:
+    assert routed(flow(*CHAIN), phase("planning", "design")) == (("plan", "design"), "affected_phase")
+
+
+def test_a_phase_named_twice_is_one_target() -> None:
+    assert routed(flow(*CHAIN), phase("planning", "planning")) == (("plan",), "affected_phase")
+
+
+def test_a_phase_without_steps_leaves_it_to_the_next_rule() -> None:
+    assert routed(flow(*CHAIN), phase("research")) == (("code",), "subject")
+
+
+def test_the_nearest_upstream_step_of_the_phase_gets_it() -> None:
+    work = flow(
+        step("d1", phase="design"),
+        step("d2", "d1", phase="design"),
+        step("code", "d2", phase="code"),
+        step("review", reviews="code"),
+    )
+    assert routed(work, phase("design")) == (("d2",), "affected_phase")
+
+
+def test_equally_near_steps_all_get_it() -> None:
+    work = flow(
+        step("api", phase="design"),
+        step("db", phase="design"),
+        step("code", "api", "db", phase="code"),
+        step("review", reviews="code"),
+    )
+    assert routed(work, phase("design")) == (("api", "db"), "affected_phase")
+
+
+def test_steps_of_an_earlier_phase_that_nobody_needs_are_reached_too() -> None:
+    work = flow(
+        step("root"),
+        step("p1", "root", phase="planning"),
+        step("p2", "root", phase="planning"),
+        step("code", "root", phase="code"),
+        step("review", reviews="code"),
+    )
+    assert routed(work, phase("planning")) == (("p1", "p2"), "affected_phase")
+
+
+def test_a_phase_wins_over_the_routes() -> None:
+    work = flow(*CHAIN, routes=(RouteRule("design", category=("security",)),))
+    assert routed(work, phase("planning", category="security")) == (("plan",), "affected_phase")
+
+
+@pytest.mark.parametrize(
+    ("rule", "finding", "rule_matches"),
+    [
+        (RouteRule("plan", category=("security",)), Finding("x", category="security"), True),
+        (RouteRule("plan", category=("security",)), Finding("x", category="API Security!"), True),
+        (RouteRule("plan", category=("api security",)), Finding("x", category="apiSecurity"), True),
+        (RouteRule("plan", category=("api security",)), Finding("x", category="api_security"), True),
+        (RouteRule("plan", category=("security",)), Finding("x", category="insecurity"), False),
+        (RouteRule("plan", category=("security",)), Finding("security", category=""), False),
+        (RouteRule("plan", keywords=("token",)), Finding("the token leaks"), True),
+        (RouteRule("plan", keywords=("token",)), Finding("tokens leak"), False),
+        (RouteRule("plan", keywords=("token",)), Finding("x", category="token"), False),
+        (RouteRule("planning", category=("",)), Finding("anything"), True),
+        (RouteRule("plan", blockers=2), Finding("x"), False),
+    ],
+)
+def test_routes_match_whole_words(rule: RouteRule, finding: Finding, rule_matches: bool) -> None:
+    expected = (("plan",), "routes") if rule_matches else (("code",), "subject")
+    assert routed(flow(*CHAIN, routes=(rule,)), finding, blockers=1) == expected
+
+
+def test_the_first_route_that_matches_and_leads_somewhere_wins() -> None:
+    rules = (
+        RouteRule("research", category=("x",)),
+        RouteRule("design", category=("x",)),
+        RouteRule("plan", category=("x",)),
+    )
+    assert routed(flow(*CHAIN, routes=rules), Finding("w", category="x")) == (("design",), "routes")
+
+
+def test_a_route_to_a_step_that_is_out_of_reach_is_passed_by() -> None:
+    work = flow(*CHAIN, step("deploy", "code"), routes=(RouteRule("deploy", category=("x",)),))
+    assert routed(work, Finding("w", category="x")) == (("code",), "subject")
+
+
+def test_what_nothing_routes_goes_to_the_step_under_judgement() -> None:
+    assert routed(flow(*CHAIN), Finding("w")) == (("code",), "subject")
+
+
+def test_a_judge_of_two_steps_sends_it_to_both() -> None:
+    work = flow(step("a"), step("b"), Step("review", judges=("a", "b")))
+    assert routed(work, Finding("w")) == (("a", "b"), "subject")
+
+
+def sdlc(*steps: Step) -> Workflow:
+    profile = PROFILES["ai-sdlc"]
+    return flow(*steps, routes=profile.routes, nearest_phase=profile.nearest_phase, profile="ai-sdlc")
+
+
+FULL = (step("research", phase="research"), step("plan", "research", phase="planning"), *CHAIN[1:])
+
+
+@pytest.mark.parametrize(
+    ("category", "blockers", "target"),
+    [
+        ("missing_research", 0, "research"),
+        ("requirements", 0, "research"),
+        ("unclear requirement", 0, "research"),
+        ("understanding", 0, "research"),
+        ("missing information", 0, "research"),
+        ("missing", 0, "code"),
+        ("architecture", 0, "plan"),
+        ("design", 0, "plan"),
+        ("approach", 0, "plan"),
+        ("scope", 0, "plan"),
+        ("planning", 0, "plan"),
+        ("story_type", 0, "plan"),
+        ("content_type", 0, "plan"),
+        ("code_quality", 0, "code"),
+        ("code_quality", 1, "code"),
+        ("code_quality", 2, "plan"),
+        ("research", 2, "research"),
+        ("scoped", 0, "code"),
+        ("", 0, "code"),
+    ],
+)
+def test_the_routes_of_ai_sdlc(category: str, blockers: int, target: str) -> None:
+    assert routed(sdlc(*FULL), Finding("w", category=category), blockers=blockers) == ((target,), "routes")
+
+
+def test_a_workflow_without_the_phase_uses_the_nearest_earlier_one_else_its_first() -> None:
+    assert routed(sdlc(*CHAIN), Finding("w", category="research")) == (("plan",), "routes")
+    no_plan = (step("study", phase="research"), step("code", "study", phase="code"), step("review", reviews="code"))
+    assert routed(sdlc(*no_plan), Finding("w", category="scope")) == (("study",), "routes")
+    own = flow(
+        step("think", phase="thinking"),
+        step("make", "think", phase="making"),
+        step("review", reviews="make"),
+        phases=("thinking", "making"),
+        routes=PROFILES["ai-sdlc"].routes,
+        nearest_phase=True,
+    )
+    assert routed(own, Finding("w", category="scope")) == (("think",), "routes")
+
+
+def test_the_journal_says_which_rule_routed_which_finding() -> None:
+    work = flow(*CHAIN, routes=(RouteRule("design", category=("security",)),))
+    found = (phase("planning"), Finding("two", category="security"), Finding("three"))
+    play = Play(work, {"review": [failed(*found), passed()]}).run()
+    (event,) = play.of(e.FeedbackRouted)
+    assert event.shares == {"plan": (1,), "design": (2,), "code": (3,)}
+    assert event.rules == {"affected_phase": (1,), "routes": (2,), "subject": (3,)}
+    assert play.loop().routed_by == "affected_phase"
+    assert play.finding(2).introduced_by == ("design",)
+
+
+class TestReclassifying:
+    """A person says which phase injected a finding: that is the truth."""
+
+    def waiting(self) -> Play:
+        play = Play(flow(*CHAIN), {"review": [failed("wrong"), passed()], "plan": grows, "code": grows}, room=1)
+        for name in ("plan", "design", "code"):
+            play.finish(name)
+        play.room = 0
+        play.finish("review")
+        play.room = 1
+        return play
+
+    def test_what_is_not_delivered_yet_goes_to_that_phase(self) -> None:
+        play = self.waiting()
+        play.do(c.Reclassify("F-1", "planning", by="ann"))
+        play.run()
+        assert texts(play.briefings["plan"][1].feedback.findings) == ["wrong"]
+        assert play.attempts()["plan"] == 2
+        assert play.briefings["plan"][1].feedback.findings[0].affected_phase == ("planning",)
+
+    def test_what_is_delivered_is_recorded_only(self) -> None:
+        play = self.waiting()
+        play.do(c.Proceed())
+        play.do(c.Reclassify("F-1", "planning"))
+        assert play.loop().targets == ("code",)
+        assert play.finding().phases == ("planning",)
+
+    def test_it_can_be_done_when_the_loop_is_closed(self) -> None:
+        play = self.waiting().run()
+        play.do(c.Reclassify("F-1", "planning"))
+        assert play.finding().reclassified == ("planning",)
+
+    def test_the_next_round_goes_where_the_person_said(self) -> None:
+        play = self.waiting()
+        play.scripts["review"] = [failed("x"), failed("wrong"), passed()]
+        play.do(c.Proceed())
+        play.do(c.Reclassify("F-1", "planning"))
+        play.run()
+        assert play.of(e.FeedbackRouted)[1].shares == {"plan": (1,)}
+
+    @pytest.mark.parametrize("name", ["F-9", "L-1", "1", "F-x"])
+    def test_an_unknown_finding_is_not_found(self, name: str) -> None:
+        with pytest.raises(NotFound, match="is unknown"):
+            self.waiting().do(c.Reclassify(name, "planning"))
+
+    def test_an_unknown_phase_is_refused_with_the_nearest(self) -> None:
+        with pytest.raises(IllegalCommand, match="did you mean 'planning'"):
+            self.waiting().do(c.Reclassify("F-1", "plannin"))
+
+
+class TestScope:
+    """Upstream needs, steps of earlier phases and the root; or any step."""
+
+    WORK = (
+        step("root"),
+        step("model", "root", phase="design"),
+        step("code", "root", phase="code"),
+        step("peer", "root", phase="code"),
+        step("test", tests="code"),
+    )
+
+    @pytest.mark.parametrize(("scope", "legal"), [("upstream", ("root", "model")), ("any", ("root", "model", "peer"))])
+    def test_legal_targets(self, scope: str, legal: tuple[str, ...]) -> None:
+        assert graph_of(flow(*self.WORK, scope=scope)).legal_targets("code") == legal
+
+    def test_the_root_is_reached_by_who_does_not_need_it(self) -> None:
+        graph = graph_of(flow(step("first"), step("second"), step("third", "second")))
+        assert graph.legal_targets("third") == ("first", "second")
+
+    @pytest.mark.parametrize(
+        ("to", "why"),
+        [
+            ((), "to is missing"),
+            (("code",), "is the source itself"),
+            (("nobody",), "target 'nobody' is unknown"),
+            (("test",), "is a judge: send it to what is judged (code)"),
+            (("peer",), "is out of scope of 'code'"),
+            (("root", "peer"), "is out of scope of 'code'"),
+        ],
+    )
+    def test_raised_feedback_out_of_scope_is_one_event_with_the_reason(self, to: tuple[str, ...], why: str) -> None:
+        play = Play(flow(*self.WORK))
+        play.finish("root")
+        before = play.s
+        play.raises("code", ask(*to))
+        assert isinstance(play.events[-1], e.FeedbackRefused)
+        assert why in play.events[-1].reason
+        assert play.events[-1].targets == to
+        assert (play.s.loops, play.s.escalations, play.opened()) == (before.loops, before.escalations, 0)
+
+    def test_a_message_is_required(self) -> None:
+        play = Play(flow(*self.WORK))
+        play.finish("root")
+        play.raises("code", ask("root", message=" "))
+        assert "message is missing" in play.of(e.FeedbackRefused)[0].reason
+
+    @pytest.mark.parametrize("source", ["code", "test"])
+    def test_a_person_is_always_a_legal_target(self, source: str) -> None:
+        play = Play(flow(*self.WORK))
+        for name in ("root", "model", "code", "peer")[: 4 if source == "test" else 1]:
+            play.finish(name)
+        play.raises(source, ask(HUMAN))
+        assert play.loop().targets == (HUMAN,)
+
+    def test_a_person_reaches_every_step_but_judges(self) -> None:
+        play = Play(flow(*self.WORK, limits=Limits())).run()
+        play.person_raises("peer").person_raises("test").person_raises(HUMAN)
+        assert play.opened() == 1
+        assert len(play.s.refused) == 2
