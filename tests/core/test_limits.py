@@ -9,8 +9,10 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.limits import Limits, limit_problems, with_overrides
+from backedge.core.limits import Limits, first_breach, with_overrides
 from backedge.core.model import HUMAN, Breach, Finding, Usage
+from backedge.core.value import replace
+from backedge.core.workflow import graph_of
 from tests.core.play import Play, Reply, Script, ask, failed, flow, grows, out, passed, step
 
 OFF = Limits(
@@ -48,7 +50,7 @@ def breaks(times: int) -> Callable[[Limits], Play]:
 def rejects(*replies: Reply, design: Script = grows) -> Callable[[Limits], Play]:
     """A review that answers like this, and passes in the end."""
     work = (step("design"), step("review", reviews="design"))
-    scripts = {"design": design, "review": [*replies, passed()]}
+    scripts: dict[str, Script | list[Reply]] = {"design": design, "review": [*replies, passed()]}
     return lambda limits: Play(flow(*work, limits=limits), scripts).run()
 
 
@@ -71,10 +73,6 @@ ROWS: list[tuple[str, float, float, Callable[[Limits], Play]]] = [
 ]
 
 
-def at_bound(name: str, count: float, above: float, scenario: Callable[[Limits], Play]) -> Play:
-    return scenario(only(name, count))
-
-
 @pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
 def test_at_its_bound_a_limit_stops_the_next_try(
     name: str, count: float, above: float, scenario: Callable[[Limits], Play]
@@ -86,9 +84,7 @@ def test_at_its_bound_a_limit_stops_the_next_try(
 
 
 @pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
-def test_below_its_bound_it_does_not(
-    name: str, count: float, above: float, scenario: Callable[[Limits], Play]
-) -> None:
+def test_below_its_bound_it_does_not(name: str, count: float, above: float, scenario: Callable[[Limits], Play]) -> None:
     play = scenario(only(name, above))
     assert play.outcome in ("verified", "done")
     assert play.s.opened_escalations == 0
@@ -133,19 +129,35 @@ ORDER = [
 ]
 
 
+def used_up() -> Play:
+    """A loop before its next round, with something counted by every limit there is."""
+    reviews = [failed("x"), failed("x"), failed("x", Finding("3", path="/a")), failed("x", Finding("4", path="/a"))]
+    outputs = [{"a": "A"}, {"a": "A"}, {"a": "B"}, {"a": "A"}]
+    work = flow(step("design"), step("review", reviews="design"), limits=OFF)
+    play = Play(work, {"design": lambda p, n: out(outputs[p.s.steps[n].attempts - 1]), "review": reviews})
+    for _ in range(3):
+        play.finish("design")
+        play.finish("review")
+    play.finish("design")
+    play.room = 0
+    last = reviews[3]
+    play.finish("review", type(last)(last.made, verdict="fail", findings=last.findings, usage=Usage(1.0, 1)))
+    return play
+
+
 @pytest.mark.parametrize("place", range(len(ORDER)), ids=[name for name, _ in ORDER])
 def test_of_several_breaches_the_first_in_the_order_of_the_table_is_reported(place: int) -> None:
-    new = [failed("x"), failed("x"), failed("x", Finding("3", path="/a")), failed("x", Finding("4", path="/a"))]
-    last = new[3]
-    new[3] = type(last)(last.made, verdict="fail", findings=last.findings, usage=Usage(1.0, 1))
-    outputs = [{"a": "A"}, {"a": "A"}, {"a": "B"}, {"a": "A"}]
-    limits = with_overrides(OFF, {"attempts": False, **dict(ORDER[place:])})
-    if place > 2:
-        limits = with_overrides(limits, {"attempts": 100})
-    work = flow(step("design"), step("review", reviews="design"), limits=limits)
-    play = Play(work, {"design": lambda p, n: out(outputs[p.s.steps[n].attempts - 1]), "review": new}).run()
-    assert play.attempts() == {"design": 4, "review": 4}
-    assert play.breach() == ORDER[place][0]
+    play = used_up()
+    limits = with_overrides(OFF, {"attempts": 100, **dict(ORDER[place:])})
+    state = replace(play.s, graph=graph_of(flow(*play.workflow.steps, limits=limits)))
+    breach = first_breach(state, play.now, loop=replace(play.loop(), limits=limits), step="design")
+    assert breach is not None
+    assert (breach.limit, breach.count) == (ORDER[place][0], 2 if place == len(ORDER) - 1 else ORDER[place][1])
+
+
+def test_of_a_loop_within_all_limits_nothing_is_reported() -> None:
+    play = used_up()
+    assert first_breach(play.s, play.now, loop=play.loop(), step="design") is None
 
 
 def test_a_budget_is_reported_before_errors_and_errors_after_it() -> None:
@@ -159,7 +171,9 @@ def test_a_budget_is_reported_before_errors_and_errors_after_it() -> None:
 def test_diverging_compares_what_fixes_wrote_with_what_they_removed_over_two_rounds() -> None:
     def play(*replies: Reply) -> Play:
         work = flow(
-            step("design"), step("review", reviews="design", complete=True), limits=with_overrides(OFF, {"diverging": True})
+            step("design"),
+            step("review", reviews="design", complete=True),
+            limits=with_overrides(OFF, {"diverging": True}),
         )
         script: Script = lambda p, n: out({"a": p.s.steps[n].attempts})  # noqa: E731
         return Play(work, {"design": script, "review": [*replies, passed()]}).run()
@@ -253,10 +267,10 @@ class TestReset:
     """Nothing but a logged decision refills a counter."""
 
     def test_revise_starts_all_counters_of_the_loop_again(self) -> None:
-        play = rejects(*[failed("x")] * 6)(Limits())
+        play = rejects(*[failed("x")] * 6)(Limits(rounds_per_loop=None))
         assert play.breach() == "same_finding"
         play.decide("revise", note="use a queue", by="ann").run()
-        # Three reworks before it would be too many, and the streak counts from the decision.
+        # The streak counts from the decision.
         assert play.breach() == "same_finding"
         assert play.of(e.VerdictGiven)[-1].findings[0].id == 1
         assert play.attempts()["review"] == 6
@@ -297,42 +311,6 @@ class TestReset:
         assert play.loop().breach == Breach("rounds_per_loop", 1, 1)
 
 
-class TestWriting:
-    """Limits as a user writes them: key by key, `false` switches off, and all that is wrong is named."""
-
-    def test_overrides_leave_the_rest_as_it_is(self) -> None:
-        limits = with_overrides(Limits(), {"rounds_per_loop": 7, "same_finding": False, "diverging": False})
-        assert limits == Limits(rounds_per_loop=7, same_finding=None, diverging=False)
-
-    @pytest.mark.parametrize(
-        ("overrides", "problem"),
-        [
-            ({"rounds_pre_loop": 1}, "did you mean 'rounds_per_loop'"),
-            ({"zzz": 1}, "use one of cost_usd"),
-            ({"rounds_total": -1}, "expected more than 0"),
-            ({"errors_in_a_row": 0}, "expected more than 0"),
-            ({"same_finding": 0}, "expected more than 0"),
-            ({"attempts": 0}, "expected more than 0"),
-            ({"cost_usd": float("nan")}, "expected more than 0"),
-            ({"cost_usd": float("inf")}, "expected a finite number"),
-            ({"rounds_total": 1.5}, "expected a whole number"),
-            ({"rounds_total": "3"}, "expected a number"),
-            ({"rounds_total": True}, "expected a number"),
-            ({"diverging": 3}, "expected true or false"),
-        ],
-    )
-    def test_what_is_wrong_is_said(self, overrides: dict[str, object], problem: str) -> None:
-        (said,) = limit_problems(overrides)
-        assert problem in said
-
-    def test_all_problems_are_named_at_once(self) -> None:
-        assert len(limit_problems({"tokens": -1, "nothing": 1, "rounds_total": "x", "cost_usd": 2.5})) == 3
-
-    def test_what_is_right_is_no_problem(self) -> None:
-        fine = {"cost_usd": 0.5, "rounds_total": 0, "same_finding": None, "no_change": False, "diverging": True}
-        assert limit_problems(fine) == []
-
-
-@pytest.mark.parametrize("limit", [0, 1, 2])
-def test_a_breach_says_limit_count_and_bound(limit: int) -> None:
-    assert str(Breach("rounds_per_loop", limit, 3)) == f"rounds_per_loop ({limit}/3)"
+def test_a_breach_says_limit_count_and_bound() -> None:
+    assert str(Breach("rounds_per_loop", 3, 3)) == "rounds_per_loop (3/3)"
+    assert str(Breach("cost_usd", 1.5, 1.25)) == "cost_usd (1.5/1.25)"

@@ -23,7 +23,9 @@ CHAIN = (
 )
 
 
-def routed(work: Workflow, finding: Finding, reporter: str = "review", blockers: int = 0) -> tuple[tuple[str, ...], str]:
+def routed(
+    work: Workflow, finding: Finding, reporter: str = "review", blockers: int = 0
+) -> tuple[tuple[str, ...], str]:
     route = route_for(graph_of(work), reporter, finding.affected_phase, finding, blockers)
     return route.targets, route.rule
 

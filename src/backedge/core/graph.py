@@ -6,6 +6,8 @@ from collections import deque
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
+from backedge.core.limits import BUDGETS
+
 if TYPE_CHECKING:
     from backedge.core.limits import Limits
     from backedge.core.workflow import Step, Workflow
@@ -42,6 +44,9 @@ class Graph:
         self.gates, self.before = self._waiting()
         self.root = next(name for name in self.steps if not self.needs[name])
         self.has_judges = any(step.judges for step in workflow.steps)
+        self.budgets: tuple[tuple[str, float], ...] = tuple(
+            (name, bound) for name in BUDGETS if (bound := getattr(workflow.limits, name)) is not None
+        )
         self.checks_inputs = any(step.checked for step in workflow.steps)
         self.pointers: dict[str, tuple[str, ...]] = self._pointers()
         self.reads: dict[tuple[str, str], tuple[str, ...]] = {

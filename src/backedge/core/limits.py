@@ -79,7 +79,7 @@ def with_overrides(limits: Limits, overrides: dict[str, object]) -> Limits:
 
 
 def first_breach(state: RunState, now: float, loop: Loop | None = None, step: str | None = None) -> Breach | None:
-    """The first limit that forbids the next attempt: of `step`, and of a further round of `loop` if one is given."""
+    """The first limit that forbids the next attempt of `step`, or a further round of `loop`."""
     for name, count, bound in _counts(state, now, loop, step):
         if bound is not None and count >= bound:
             return Breach(name, count, bound)
@@ -90,12 +90,10 @@ def _counts(
     state: RunState, now: float, loop: Loop | None, step: str | None
 ) -> Iterator[tuple[str, float, float | None]]:
     """Each limit that applies, in the order in which they are reported: (name, count, bound with what was granted)."""
-    limits, grants = state.workflow.limits, state.grants
-    for name in BUDGETS:
-        bound = getattr(limits, name)
-        if bound is not None:
-            yield name, spent(state, name, now), bound + grants.get(name, 0)
+    grants = state.grants
     if step is not None:
+        for name, bound in state.graph.budgets:
+            yield name, spent(state, name, now), bound + grants.get(name, 0)
         own = state.graph.limits_of(step)
         if own.errors_in_a_row is not None:
             of_step = state.steps[step]

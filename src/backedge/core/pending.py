@@ -124,7 +124,7 @@ class _Survey:
         self.fresh = {name: fresh(state, name) for name in self.graph.steps}
         self.due = {name: reason for name in self.graph.steps if (reason := self._due(name)) is not None}
         # An answer changes nothing that others use: it keeps nobody waiting.
-        self.unsettled = {name for name, mode in self.due.items() if mode != "answer"}
+        self.unsettled = {name for name, mode in self.due.items() if mode != "answer" or not self._stands(name)}
         self.unsettled.update(self.raised)
         self.unsettled.update(
             name for name in self.busy if (running := state.steps[name].running) and running.mode != "answer"
@@ -137,6 +137,9 @@ class _Survey:
             return []
         found = [start for name in self.due if (start := self._start(name)) is not None]
         return sorted(found, key=self._urgency) if len(found) > 1 else found
+
+    def _stands(self, name: str) -> bool:
+        return self.fresh[name] or self.state.steps[name].passed_over
 
     def _due(self, name: str) -> Mode | None:
         """Why a step has to be executed, or None if it does not."""
@@ -152,11 +155,19 @@ class _Survey:
             return "answer" if name in self.questions else None
         if step.told:
             return "verify" if judge else "work"
+        if self._questions_for(name):
+            return "answer"
         if not self.fresh[name]:
             return "verify" if judge and step.open_findings else "work"
-        if name in self.questions:
-            return "answer"
         return None
+
+    def _questions_for(self, name: str) -> list[Loop]:
+        """What a step can answer now. It does its own work first, unless that needs the one who asks: then it answers
+        from what it knows, and works when the asker has gone on."""
+        asked = self.questions.get(name, [])
+        if self._stands(name):
+            return asked
+        return [loop for loop in asked if loop.source in self.graph.before[name]]
 
     def _held(self) -> set[str] | None:
         """The steps that an open escalation keeps from starting; None means all of them."""
@@ -197,7 +208,7 @@ class _Survey:
             return None
         mode = self.due[name]
         if mode == "answer":
-            return Start(name, mode, tuple(loop.id for loop in self.questions[name]))
+            return Start(name, mode, tuple(loop.id for loop in self._questions_for(name)))
         # What it made must not change under the hands of those who are using it, unless they wait for just that.
         for consumer in self.graph.consumers[name]:
             running = self.state.steps[consumer].running

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
-from backedge.core.errors import IllegalCommand, JournalConflict, NotFound
+from backedge.core.errors import BackedgeError, IllegalCommand, JournalConflict, NotFound
 from backedge.core.model import Finding, Resolution
 from backedge.core.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
 from backedge.core.state import RunState, evolve
@@ -35,6 +35,7 @@ class LiveRun:
         self._turn = asyncio.Lock()
         self._appended = state.seq if state else 0
         """The last event that we sent to the journal: what comes after it was written by somebody else."""
+        self._unsure = False
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self._watches: list[_Watch] = []
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
@@ -48,10 +49,18 @@ class LiveRun:
     async def submit(self, command: c.Command, payloads: Mapping[str, bytes] | None = None) -> tuple[e.Event, ...]:
         """Decide a command, append what follows from it and perform that. Raises IllegalCommand."""
         async with self._turn:
+            if self._unsure:
+                await self._catch_up()
             while True:
                 if self.broken is not None:
                     raise self.broken
-                events, state = await self._decide(command)
+                try:
+                    events, state = await self._decide(command)
+                except BackedgeError:
+                    raise
+                except Exception as error:
+                    self._break(error)
+                    raise
                 if not events:
                     return ()
                 entry = Append(
@@ -59,7 +68,7 @@ class LiveRun:
                     self._state.seq if self._state else 0,
                     encoded(events),
                     state.workflow.name,
-                    outcome_of(state) if not state.busy else "running",
+                    "running" if state.busy else outcome_of(state),
                     payloads or {},
                 )
                 self._appended = state.seq
@@ -70,6 +79,10 @@ class LiveRun:
                 except JournalConflict:
                     await self._catch_up()
                     continue
+                except asyncio.CancelledError:
+                    # Whether it was stored is found out before anything else is decided.
+                    self._unsure = True
+                    raise
                 except BaseException as error:
                     # What cannot be recorded must not happen: the run stops here, and resumes from the journal.
                     self._break(error)
@@ -117,8 +130,9 @@ class LiveRun:
         events = decoded(records)
         for event in events:
             state = evolve(state, event)
+        self._unsure = False
+        self._appended = state.seq if state is not None else 0
         if state is not None and events:
-            self._appended = max(self._appended, state.seq)
             self._happened(tuple(events), state)
 
     def _happened(self, events: tuple[e.Event, ...], state: RunState) -> None:
@@ -196,9 +210,10 @@ class LiveRun:
     async def _ring(self, wake: float) -> None:
         await self.engine.clock.sleep(max(0.0, wake - self.engine.clock.now()))
         self._alarm = None
-        with suppress(IllegalCommand):
+        with suppress(BackedgeError):
             await self.submit(c.Proceed())
-        self._set_alarm()
+        if self.broken is None:
+            self._set_alarm()
 
     def _break(self, error: BaseException) -> None:
         self.broken = error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import Briefing, brief
-from backedge.core.errors import AgentError, BackedgeError, IllegalCommand
+from backedge.core.errors import AgentError, IllegalCommand
 from backedge.core.model import Outcome, Usage
 from backedge.core.state import Running
 from backedge.engine import protocol
@@ -24,6 +24,8 @@ def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
     """Start the attempts that were recorded as started; stop all of them if the run has ended."""
     for event in events:
         if isinstance(event, e.AttemptStarted):
+            if live.engine.closing:
+                continue
             running = live.state.steps[event.step].running
             if running is not None and running.attempt == event.attempt and event.step not in live.tasks:
                 task = asyncio.create_task(_attempt(live, event.step, running))
@@ -56,8 +58,10 @@ async def _attempt(live: LiveRun, step: str, running: Running) -> None:
     except IllegalCommand:
         # Somebody else settled this attempt meanwhile, through the journal: theirs stands.
         return
-    except BackedgeError:
-        # The run is broken, and says so to everybody who waits for it.
+    except Exception:
+        # A run that broke says so to everybody who waits for it.
+        if live.broken is None:
+            raise
         return
     live.engine.give_room()
 

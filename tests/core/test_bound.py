@@ -1,0 +1,78 @@
+"""Termination is arithmetic: E x S x (1 + R) attempts end every run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core.bound import max_attempts
+from backedge.core.errors import WorkflowError
+from backedge.core.limits import Limits
+from backedge.core.workflow import graph_of
+from tests.core.play import Play, Reply, failed, flow, grows, step
+
+STEPS = (step("plan"), step("design", "plan"), step("review", reviews="design"))
+
+
+def bound(**limits: Any) -> int | None:
+    return max_attempts(flow(*STEPS, limits=limits))
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        ({}, 3 * 3 * (1 + 10)),
+        ({"errors_in_a_row": 1}, 3 * (1 + 10)),
+        ({"rounds_total": 0}, 3 * 3),
+        ({"rounds_total": None, "rounds_per_step": 2}, 3 * 3 * (1 + 3 * 2)),
+        # The legal pairs: design → plan, review → plan and review → design.
+        ({"rounds_total": None, "rounds_per_pair": 2}, 3 * 3 * (1 + 3 * 2)),
+        ({"rounds_total": 5, "rounds_per_step": 1}, 3 * 3 * (1 + 5)),
+        ({"attempts": 20}, 20),
+        ({"attempts": 500}, 99),
+        ({"attempts": 20, "rounds_total": None}, 20),
+        ({"attempts": 20, "errors_in_a_row": None}, 20),
+        ({"rounds_total": None}, None),
+        ({"errors_in_a_row": None}, None),
+    ],
+)
+def test_the_bound_follows_from_the_limits(limits: dict[str, Any], most: int | None) -> None:
+    assert bound(**limits) == most
+
+
+@pytest.mark.parametrize(
+    ("own", "most"),
+    [
+        (Limits(errors_in_a_row=5), 5 * 3 * 11),
+        (Limits(errors_in_a_row=None), None),
+        (Limits(rounds_total=20), 3 * 3 * 21),
+        (Limits(rounds_total=2), 3 * 3 * 11),
+        (Limits(rounds_total=None), None),
+    ],
+)
+def test_a_judge_with_looser_limits_of_its_own_loosens_the_bound(own: Limits, most: int | None) -> None:
+    work = flow(*STEPS[:2], step("review", reviews="design", limits=own))
+    assert max_attempts(work) == most
+
+
+def test_what_nothing_bounds_is_refused() -> None:
+    with pytest.raises(WorkflowError, match="nothing bounds this workflow"):
+        graph_of(flow(*STEPS, limits={"rounds_total": None}))
+
+
+def test_the_worst_that_agents_can_do_stays_within_the_bound() -> None:
+    """Every attempt breaks as often as it may, and every review finds something new."""
+
+    def stubborn(play: Play, name: str) -> Reply:
+        state = play.s.steps[name]
+        if state.errors < 2:
+            return Exception("broken")
+        return failed(f"{play.now}") if name == "review" else grows(play, name)
+
+    limits = {"rounds_per_loop": None, "rounds_total": 4}
+    play = Play(flow(*STEPS, limits=limits), dict.fromkeys(("plan", "design", "review"), stubborn)).run()
+    assert play.breach() == "rounds_total"
+    assert play.attempts() == {"plan": 3, "design": 15, "review": 15}
+    most = max_attempts(play.workflow)
+    assert most is not None and play.s.attempts <= most

@@ -1,0 +1,206 @@
+"""From what a user writes to limits and habits: profiles by name, overrides key by key, all problems named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core.define import defined, pass_rule
+from backedge.core.errors import WorkflowError
+from backedge.core.limits import Limits, limit_problems, with_overrides
+from backedge.core.model import Severity
+from backedge.core.profiles import PROFILES, RouteRule
+from backedge.core.workflow import PassRule, Step, Workflow
+from tests.core.play import step
+
+STEPS = (
+    step("plan", phase="planning"),
+    step("design", "plan", phase="design"),
+    step("design_review", reviews="design"),
+    step("code", "design", phase="code"),
+    step("code_review", reviews="code"),
+    step("test", tests="code"),
+)
+
+
+def define(*steps: Step, own: dict[str, dict[str, object]] | None = None, **more: Any) -> Workflow:
+    return defined("w", [(each, (own or {}).get(each.name, {})) for each in steps or STEPS], **more)
+
+
+def problems(**more: Any) -> tuple[str, ...]:
+    with pytest.raises(WorkflowError) as error:
+        define(**more)
+    return error.value.problems
+
+
+# profile: rounds_per_loop, rounds_per_step, rounds_per_pair
+NUMBERS: dict[str, tuple[int | None, int | None, int | None]] = {
+    "default": (3, None, None),
+    "bmad": (1, None, None),
+    "ai-sdlc": (3, None, None),
+    "tight-loop": (None, 4, None),
+    "asp": (None, 2, None),
+    "reactree": (None, None, 2),
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_each_profile_has_its_numbers(name: str) -> None:
+    limits = define(profile=name).limits
+    assert (limits.rounds_per_loop, limits.rounds_per_step, limits.rounds_per_pair) == NUMBERS[name]
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_all_other_numbers_of_a_profile_are_the_usual_ones(name: str) -> None:
+    usual = Limits(recoveries_total=10 if name == "ai-sdlc" else None)
+    numbers = dict(zip(("rounds_per_loop", "rounds_per_step", "rounds_per_pair"), NUMBERS[name], strict=True))
+    assert define(profile=name).limits == with_overrides(usual, dict(numbers))
+
+
+def test_the_usual_numbers_are_those_of_the_table() -> None:
+    assert Limits() == Limits(
+        cost_usd=None,
+        tokens=None,
+        attempts=None,
+        wall_clock=None,
+        errors_in_a_row=3,
+        rounds_total=10,
+        recoveries_total=None,
+        rounds_per_loop=3,
+        rounds_per_pair=None,
+        rounds_per_step=None,
+        same_finding=3,
+        failures_in_a_row=None,
+        no_change=2,
+        oscillation=2,
+        diverging=False,
+        chain_depth=3,
+        response_timeout=600.0,
+    )
+
+
+@pytest.mark.parametrize(("name", "scope"), [("bmad", "any"), ("default", "upstream"), ("reactree", "upstream")])
+def test_the_scope_of_a_profile(name: str, scope: str) -> None:
+    assert define(profile=name).scope == scope
+    assert define(profile=name, scope="upstream").scope == "upstream"
+
+
+def rules(work: Workflow) -> dict[str, str]:
+    return {each.name: each.passes_if.name for each in work.steps if each.passes_if is not None}
+
+
+def test_the_pass_rules_of_a_profile_are_those_of_its_reviews() -> None:
+    assert rules(define(profile="default")) == {}
+    assert rules(define(profile="ai-sdlc")) == {"design_review": "ai-sdlc", "code_review": "ai-sdlc"}
+    assert rules(define(profile="asp")) == {"design_review": "asp-design", "code_review": "asp-code"}
+
+
+def test_a_review_that_has_a_rule_keeps_it() -> None:
+    own = step("review", reviews="design", passes_if=PassRule("asp-code"))
+    work = define(*STEPS[:2], own, profile="ai-sdlc")
+    assert rules(work) == {"review": "asp-code"}
+
+
+def test_a_test_judge_of_asp_has_one_round() -> None:
+    work = define(profile="asp", limits={"rounds_total": 20})
+    (test,) = [each for each in work.steps if each.tests]
+    assert test.limits == Limits(rounds_per_loop=1, rounds_per_step=2, rounds_total=20)
+    assert all(each.limits is None for each in work.steps if not each.tests)
+
+
+def test_ai_sdlc_brings_its_routes_after_those_of_the_user() -> None:
+    own = RouteRule("design", category=("ux",))
+    work = define(profile="ai-sdlc", routes=[own])
+    assert work.routes == (own, *PROFILES["ai-sdlc"].routes)
+    assert work.nearest_phase
+
+
+def test_tight_loop_judges_in_the_order_of_the_file() -> None:
+    assert define(profile="tight-loop").judges_in_order
+    assert not define().judges_in_order
+
+
+def test_limits_override_a_profile_key_by_key() -> None:
+    work = define(profile="bmad", limits={"rounds_per_loop": 2, "same_finding": False})
+    assert work.limits == Limits(rounds_per_loop=2, same_finding=None)
+
+
+def test_a_judge_may_have_limits_of_its_own_over_those_of_the_workflow() -> None:
+    work = define(limits={"no_change": 5}, own={"test": {"rounds_per_loop": 1}})
+    (test,) = [each for each in work.steps if each.tests]
+    assert test.limits == Limits(no_change=5, rounds_per_loop=1)
+
+
+def test_policies_for_new_findings_by_one_word_or_by_severity() -> None:
+    assert define(new_findings="ask").policy_for(Severity.LOW) == "ask"
+    some = define(new_findings={"low": "rework"})
+    assert [some.policy_for(each) for each in Severity] == ["rework", "rework", "defer", "rework"]
+    assert [define().policy_for(each) for each in Severity] == ["rework", "rework", "defer", "defer"]
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"profile": "asap"}, "profile 'asap' is unknown: did you mean 'asp'?"),
+        ({"scope": "all"}, "scope is 'all'"),
+        ({"on_breach": "errors"}, "on_breach is 'errors': did you mean 'error'?"),
+        ({"limits": {"rounds_total": -1}}, "limit 'rounds_total' is -1"),
+        ({"own": {"test": {"rounds_total": -1}}}, "step 'test': limit 'rounds_total' is -1"),
+        ({"own": {"plan": {"rounds_total": 1}}}, "step 'plan' has limits of its own"),
+        ({"new_findings": "later"}, "is 'later'"),
+        ({"new_findings": {"hi": "ask"}}, "new_findings names 'hi'"),
+        ({"new_findings": {"high": "asks"}}, "new_findings of high is 'asks': did you mean 'ask'?"),
+    ],
+)
+def test_what_is_wrong_is_said(more: dict[str, Any], problem: str) -> None:
+    assert any(problem in each for each in problems(**more))
+
+
+def test_all_problems_are_named_at_once() -> None:
+    said = problems(profile="asap", scope="all", on_breach="x", limits={"tokens": -1}, phases=["a", "a"])
+    assert len(said) == 5
+
+
+def test_a_pass_rule_is_a_name_or_counts() -> None:
+    assert pass_rule(None) is None
+    assert pass_rule("asp-code") == PassRule("asp-code")
+    assert pass_rule({"high": 2, "blocking": 0}) == PassRule(at_most=(("high", 2), ("blocking", 0)))
+    with pytest.raises(WorkflowError, match="passes_if is empty"):
+        pass_rule({})
+
+
+class TestLimitsAsAUserWritesThem:
+    """Key by key, `false` switches off, and all that is wrong is named."""
+
+    def test_overrides_leave_the_rest_as_it_is(self) -> None:
+        limits = with_overrides(Limits(), {"rounds_per_loop": 7, "same_finding": False, "diverging": False})
+        assert limits == Limits(rounds_per_loop=7, same_finding=None, diverging=False)
+
+    @pytest.mark.parametrize(
+        ("overrides", "problem"),
+        [
+            ({"rounds_pre_loop": 1}, "did you mean 'rounds_per_loop'"),
+            ({"zzz": 1}, "use one of cost_usd"),
+            ({"rounds_total": -1}, "expected more than 0"),
+            ({"errors_in_a_row": 0}, "expected more than 0"),
+            ({"same_finding": 0}, "expected more than 0"),
+            ({"attempts": 0}, "expected more than 0"),
+            ({"cost_usd": float("nan")}, "expected more than 0"),
+            ({"cost_usd": float("inf")}, "expected a finite number"),
+            ({"rounds_total": 1.5}, "expected a whole number"),
+            ({"rounds_total": "3"}, "expected a number"),
+            ({"rounds_total": True}, "expected a number"),
+            ({"diverging": 3}, "expected true or false"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, overrides: dict[str, object], problem: str) -> None:
+        (said,) = limit_problems(overrides)
+        assert problem in said
+
+    def test_all_problems_are_named_at_once(self) -> None:
+        assert len(limit_problems({"tokens": -1, "nothing": 1, "rounds_total": "x", "cost_usd": 2.5})) == 3
+
+    def test_what_is_right_is_no_problem(self) -> None:
+        fine: dict[str, object] = {"cost_usd": 0.5, "rounds_total": 0, "same_finding": None, "diverging": True}
+        assert limit_problems(fine) == []
