@@ -41,13 +41,17 @@ def attempts_dropped(tale: Tale) -> int:
 
 
 def granted(tale: Tale) -> float:
-    """How many attempts the decisions of people added, at most."""
+    """How many attempts people added, at most: by decisions, and by feedback that no attempt raised."""
     limits, steps = tale.workflow.limits, len(tale.workflow.steps)
     every = [limits, *(step.limits for step in tale.workflow.steps if step.limits)]
     tries = max(each.errors_in_a_row or 0 for each in every)
     packets = {event.escalation: event for event in tale.events if isinstance(event, e.EscalationOpened)}
     more: float = 0
+    per_pair = max(each.rounds_per_pair or 0 for each in every) if limits.rounds_total is None else 0
     for event in tale.events:
+        if isinstance(event, e.LoopOpened) and event.feedback is not None and not event.attempt:
+            # Its source runs once more to verify it; a person is a source that no pair of steps counts.
+            more += tries if event.source != HUMAN else tries * steps * per_pair * len(event.feedback.to)
         if not isinstance(event, e.EscalationDecided) or event.by == "on_breach":
             continue
         packet = packets[event.escalation]

@@ -121,6 +121,9 @@ def pass_over(draft: Draft, step: str, reason: str) -> None:
     draft.add(e.StepPassedOver(draft.now, step, reason))
     for loop in [each for each in draft.state.loops.values() if each.source == step]:
         _defer(draft, loop, reason)
+    standing = draft.state.steps[step].open_findings
+    if standing:
+        draft.add(e.FindingsSettled(draft.now, standing, Status.DEFERRED))
 
 
 def _defer(draft: Draft, loop: Loop, reason: str) -> None:

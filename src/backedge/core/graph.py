@@ -72,12 +72,11 @@ class Graph:
         return tuple(name for name in everyone if name in upstream or self.rank(name) < rank or name == self.root)
 
     def legal_pairs(self) -> int:
-        """How many pairs of source and target there can be; a person may send feedback to every step but judges, and
-        a check of inputs to all that a step needs."""
-        producers = sum(not self.is_judge(name) for name in self.steps)
+        """How many pairs of a source and a target there can be among the steps. A check of inputs may find fault with
+        all that a step needs, judges too."""
         checked = (name for name, step in self.steps.items() if step.checked)
         judged = sum(self.is_judge(need) for name in checked for need in self.needs[name])
-        return sum(len(self.legal_targets(name)) for name in self.steps) + producers + judged
+        return sum(len(self.legal_targets(name)) for name in self.steps) + judged
 
     def distances(self, source: str) -> dict[str, int]:
         """How many needs lie between a step and each step upstream of it."""

@@ -71,7 +71,8 @@ def send_round(draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[in
         tracked = findings[id]
         route = route_for(graph, loop.source, tracked.phases, tracked.finding, blockers)
         rules.setdefault(route.rule, []).append(id)
-        for target in route.targets:
+        # A check of inputs has no step under judgement: what no rule routes stays with the producer.
+        for target in route.targets or tracked.introduced_by:
             shares.setdefault(target, []).append(id)
     deliver(draft, loop, {t: tuple(s) for t, s in shares.items()}, {r: tuple(s) for r, s in rules.items()}, balance)
 

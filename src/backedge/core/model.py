@@ -10,6 +10,9 @@ from backedge.core.value import Json, Value
 HUMAN = "human"
 """The name of the person behind the inbox: a legal target everywhere, and the source of what a person raises."""
 
+ROOT = "root"
+"""A name for the first step without needs, whatever it is called."""
+
 Mode = Literal["work", "rework", "verify", "answer"]
 """Why a step is executed: for the first time or because its inputs changed; to fix; to judge a fix; to answer."""
 

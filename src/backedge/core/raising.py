@@ -6,9 +6,10 @@ from backedge.core import events as e
 from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, Feedback, Kind, Malformed, Resolution
+from backedge.core.model import HUMAN, ROOT, Feedback, Kind, Malformed, Resolution
 from backedge.core.routing import refusal
 from backedge.core.state import Running, RunState, asked_key
+from backedge.core.value import replace
 
 
 def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, running: Running | None) -> None:
@@ -16,6 +17,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     if isinstance(feedback, Malformed):
         draft.add(e.FeedbackRefused(draft.now, source, feedback.to, feedback.reason, feedback.message))
         return
+    feedback = addressed(draft.state, feedback)
     if running is not None and _rejoined(draft, source, feedback, running):
         return
     again = _verified_by(draft.state, source, feedback)
@@ -48,6 +50,13 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     )
     draft.add(e.FeedbackRouted(draft.now, loop, dict.fromkeys(feedback.to, ()), {"explicit": ()}))
     _hand_over(draft, loop)
+
+
+def addressed(state: RunState, feedback: Feedback) -> Feedback:
+    """The feedback with `root` as the name of the workflow's first step, unless a step has that name itself."""
+    if ROOT not in feedback.to or ROOT in state.graph.steps:
+        return feedback
+    return replace(feedback, to=tuple(dict.fromkeys(state.graph.root if to == ROOT else to for to in feedback.to)))
 
 
 def _hand_over(draft: Draft, id: str) -> None:

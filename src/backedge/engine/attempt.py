@@ -10,6 +10,7 @@ from backedge.core.errors import FeedbackRefused
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.loops import LoopState
 from backedge.core.model import Feedback, Malformed, Resolution
+from backedge.core.raising import addressed
 from backedge.core.state import RunState, asked_key
 from backedge.core.value import Json
 from backedge.engine import protocol
@@ -37,7 +38,8 @@ class LiveAttempt:
             if isinstance(event, Refused):
                 raise FeedbackRefused(event.reason)
         assert isinstance(item, Feedback) and not isinstance(item, Malformed)
-        return self._live.state.steps[self.step].asked[asked_key(item)]
+        state = self._live.state
+        return state.steps[self.step].asked[asked_key(addressed(state, item))]
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
         await self._live.submit(c.Await(loop, self.step, self.number))
