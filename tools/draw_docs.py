@@ -46,7 +46,7 @@ LIMITS = {
     "no_change": "rounds of one loop whose fixes gave back identical artifacts",
     "oscillation": "returns to an artifact version that this loop rejected before",
     "diverging": "the last two fixes wrote at least as many findings as they removed",
-    "chain_depth": "feedback that a rework raised, while that of another rework was open; one hop more is refused",
+    "chain_depth": "hops of feedback that is raised while reworking for other feedback; one hop more is refused",
     "response_timeout": "seconds for a person to respond; then the loop escalates, once",
 }
 
@@ -135,7 +135,7 @@ def error_reference() -> str:
         if isinstance(kind, type) and issubclass(kind, errors.BackedgeError):
             public = f"`backedge.{name}`" if name in backedge.__all__ else f"`backedge.core.errors.{name}`"
             parent = "" if kind is errors.BackedgeError else f"`{kind.__mro__[1].__name__}`"
-            rows.append((public, parent, _doc(kind)))
+            rows.append((public, parent, _one_paragraph(_doc(kind))))
     return _table(("error", "is a", "what it says"), rows)
 
 

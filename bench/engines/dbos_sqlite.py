@@ -21,6 +21,7 @@ from bench.engine import Engine
 
 TOPIC = "decision"
 PATIENCE = 24 * 3600.0
+STALLED = 60.0
 UNFINISHED = ["PENDING", "ENQUEUED"]
 
 
@@ -104,8 +105,7 @@ class Dbos(Engine):
         self._launch()
         for run in runs:
             self._handles[run] = self._start(run, waits=True)
-        for _ in runs:
-            self._moments.reached_the_question.acquire()
+        _await(self._moments.reached_the_question, len(runs))
 
     def decide(self, run: str) -> float:
         # The listener polls, and a person's decision comes at any moment of its interval.
@@ -119,8 +119,7 @@ class Dbos(Engine):
         self._launch()
         waiting = [status.workflow_id for status in DBOS.list_workflows(status=UNFINISHED)]
         DBOS.send_bulk([SendMessage(run, workload.DECISION, TOPIC, None) for run in waiting])
-        for _ in waiting:
-            self._moments.ended.acquire()
+        _await(self._moments.ended, len(waiting))
         while DBOS.list_workflows(status=UNFINISHED, limit=1):
             time.sleep(0.02)
         return len(waiting)
@@ -154,6 +153,16 @@ class Dbos(Engine):
     def _start(self, run: str, waits: bool = False) -> Any:
         with SetWorkflowID(run):
             return DBOS.start_workflow(self._workflow, workload.ROUNDS_PER_RUN, waits)
+
+
+def _await(moment: threading.Semaphore, count: int) -> None:
+    """A workflow that fails never gets there: say so, rather than wait for good."""
+    for number in range(count):
+        if not moment.acquire(timeout=STALLED):
+            failed = len(DBOS.list_workflows(status="ERROR"))
+            raise RuntimeError(
+                f"{number} of {count} workflows got there, none in the last {STALLED:.0f} s; {failed} failed"
+            )
 
 
 def open_engine(folder: Path, variant: str) -> Engine:

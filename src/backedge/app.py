@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import msgspec
 
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.analytics.report import Report, report
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
-from backedge.core.errors import BackedgeError, FeedbackRefused, NotFound
+from backedge.core.errors import BackedgeError, FeedbackRefused, IllegalCommand, NotFound
 from backedge.core.events import Event, LoopOpened
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.model import HUMAN, Resolution
-from backedge.core.pending import RunOutcome, outcome_of
+from backedge.core.pending import RunOutcome
 from backedge.core.state import RunState
 from backedge.core.value import Json
 from backedge.definition import Workflow
 from backedge.engine import engine as inner
 from backedge.engine.attempt import resolution_of
-from backedge.engine.live import LiveRun
+from backedge.engine.live import LiveRun, resting
 from backedge.engine.protocol import Feedback, raised
 from backedge.ports import Clock, RunHead
 
@@ -108,10 +111,10 @@ class Run:
         return await self.report()
 
     async def at_rest(self) -> RunOutcome:
-        """Wait until the run has ended or only a person can help; `result` says more."""
+        """Wait until the run has ended or only a person can help, whoever executes it; `result` says more."""
         if self._live is not None:
             return await self._live.at_rest()
-        return outcome_of(await self.state())
+        return await self._engine.follow(self.id, resting)
 
     async def changed(self) -> None:
         """Wait until anything happens in the run."""
@@ -170,11 +173,12 @@ class Run:
         phase: str | None = None,
     ) -> None:
         """Answer an escalation: resolve, continue, revise, reassign, reclassify, accept, skip or cancel."""
-        decision = c.Decide(escalation, choice, by, note, rounds, amount, option, target, phase)
-        await self._engine.submit(self.id, decision)
+        await self._submit(c.Decide(escalation, choice, by, note, rounds, amount, option, target, phase))
 
     async def raise_feedback(self, feedback: Feedback, source: str = HUMAN) -> str:
         """Send feedback as a person, or on behalf of a step; returns its loop. Raises FeedbackRefused."""
+        if not isinstance(feedback, Feedback):
+            raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
         events = await self._engine.submit(self.id, c.RaiseFeedback(source, raised(feedback)))
         for event in events:
             if isinstance(event, Refused):
@@ -187,23 +191,32 @@ class Run:
 
     async def acknowledge(self, loop: str, target: str, message: str = "", action: str = "", eta: str = "") -> None:
         """Say for a target that feedback was received and is being worked on."""
-        await self._engine.submit(self.id, c.Acknowledge(loop, target, message, action, eta))
+        await self._submit(c.Acknowledge(loop, target, message, action, eta))
 
     async def reclassify(self, finding: str, phase: str, by: str = "") -> None:
         """Say which phase injected a finding: from now on that is the truth."""
-        await self._engine.submit(self.id, c.Reclassify(finding, phase, by))
+        await self._submit(c.Reclassify(finding, phase, by))
 
     async def pause(self, by: str = "") -> None:
         """Start nothing more; what runs finishes."""
-        await self._engine.submit(self.id, c.Pause(by))
+        await self._submit(c.Pause(by))
 
     async def resume(self, by: str = "") -> None:
         """Go on after a pause by hand."""
-        await self._engine.submit(self.id, c.Resume(by))
+        await self._submit(c.Resume(by))
 
     async def cancel(self, by: str = "", reason: str = "") -> None:
         """End the run; what was made stays."""
-        await self._engine.submit(self.id, c.Cancel(by, reason))
+        await self._submit(c.Cancel(by, reason))
+
+    async def _submit(self, command: c.Command) -> tuple[Event, ...]:
+        """Record a command as it will be read back: a word of the wrong type is refused, not written."""
+        try:
+            msgspec.json.encode(command)
+            checked = msgspec.convert(msgspec.to_builtins(command), type(command))
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            raise IllegalCommand(f"{type(command).__name__} is not understood: {error}") from error
+        return await self._engine.submit(self.id, checked)
 
 
 def run(
@@ -234,16 +247,31 @@ def run(
     # A notebook has a loop of its own already: ours runs beside it.
     results: list[Report] = []
     errors: list[BaseException] = []
+    stops: list[Callable[[], object]] = []
+
+    async def stoppable() -> Report:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        stops.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await go()
 
     def beside() -> None:
         try:
-            results.append(asyncio.run(go()))
+            results.append(asyncio.run(stoppable()))
         except BaseException as error:  # noqa: BLE001 - it is raised again where `run` was called
             errors.append(error)
 
     thread = threading.Thread(target=beside, name="backedge-run")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:
+        # Interrupted: what runs is stopped and recorded before the caller goes on.
+        for stop in stops:
+            with suppress(RuntimeError):  # it has ended by itself
+                stop()
+        thread.join()
+        raise
     if errors:
         raise errors[0]
     return results[0]

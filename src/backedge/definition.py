@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from backedge.adapters.agents.function import Function, FunctionAgent
 from backedge.adapters.agents.models import Model
 from backedge.core import workflow as core
@@ -114,7 +116,7 @@ class Workflow:
                 if ready_made
                 else FunctionAgent(agent, judges=bool(judges), accepts=accepts, returns=returns)  # type: ignore[arg-type]
             )
-        return core.Step(
+        made = core.Step(
             name=step.name,
             phase=step.phase,
             needs=needs,
@@ -128,6 +130,11 @@ class Workflow:
             checked=bool(accepts),
             reads=tuple((producer, tuple(pointers)) for producer, pointers in step.reads.items()),
         )
+        try:
+            # A run keeps its definition: what could not be read back must not be written.
+            return msgspec.convert(msgspec.to_builtins(made), core.Step)
+        except msgspec.ValidationError as error:
+            raise WorkflowError(str(error)) from error
 
 
 def _names(names: Names) -> tuple[str, ...]:

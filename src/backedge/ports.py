@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from backedge.core.briefing import Briefing
-from backedge.core.model import Resolution
+from backedge.core.model import Change, Resolution, Usage
 from backedge.core.value import Json
 
 
@@ -100,13 +102,36 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+class Result(msgspec.Struct, frozen=True):
+    """What an agent brings back from an attempt besides its outcome."""
+
+    outcome: object
+    """An Outcome of `backedge.engine.protocol`."""
+    workspace: str | None = None
+    """The digest of the files that are part of the artifact; None for an agent that has no files."""
+    files: tuple[Change, ...] = ()
+    """Where these files differ from before the attempt."""
+    log: bytes = b""
+    """What the agent said on the way, for people to read."""
+    session: str | None = None
+    """The conversation that a rework can go on with."""
+
+
 class Agent(Protocol):
     """Who executes a step."""
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
         """Do the work and report it. May be called again for the same step after a crash, with another attempt.
 
-        Returns an Outcome of `backedge.engine.protocol`; anything that it raises is an error of the agent.
+        Returns an Outcome of `backedge.engine.protocol`, or a Result that holds one; anything that it raises is an error
+        of the agent.
+        """
+        ...
+
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> object | None:
+        """What an attempt that an earlier process started has left: its result, waited for if it still works.
+
+        None if nothing says how it ended: the attempt is in doubt then.
         """
         ...
 
@@ -117,6 +142,10 @@ class Agent(Protocol):
 
 class Attempt(Protocol):
     """What an agent can do in mid-work, besides working."""
+
+    def spend(self, usage: Usage) -> None:
+        """Say what was used so far, besides what the outcome will report: it counts however the attempt ends."""
+        ...
 
     async def raise_feedback(self, feedback: object) -> str:
         """Send feedback; returns its loop. Raises FeedbackRefused, with the reason, if it cannot be delivered."""

@@ -12,6 +12,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import Briefing, Issue, brief
 from backedge.core.decide import transact
+from backedge.core.define import defined
 from backedge.core.diff import changes
 from backedge.core.limits import Limits
 from backedge.core.loops import Loop
@@ -70,6 +71,11 @@ def step(name: str, *needs: str, phase: str = "", reviews: str = "", tests: str 
 def flow(*steps: Step, **more: Any) -> Workflow:
     limits = more.pop("limits", {})
     return Workflow("w", steps, limits=limits if isinstance(limits, Limits) else Limits(**limits), **more)
+
+
+def profiled(name: str, *steps: Step, **more: Any) -> Workflow:
+    """A workflow with the limits and habits of a profile."""
+    return defined("w", [(each, {}) for each in steps], profile=name, **more)
 
 
 class Play:
@@ -185,6 +191,9 @@ class Play:
         self.do(c.Decide(asked, choice, **more))
         return self
 
+    def wakes(self) -> list[WakeAt]:
+        return [effect for effect in pending(self.s, self.now) if isinstance(effect, WakeAt)]
+
     def breach(self) -> str:
         """The limit that the newest open escalation names."""
         packet = list(self.s.escalations.values())[-1]
@@ -226,6 +235,7 @@ __all__ = [
     "made",
     "out",
     "passed",
+    "profiled",
     "step",
     "texts",
 ]

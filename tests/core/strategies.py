@@ -20,7 +20,7 @@ from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.errors import IllegalCommand
 from backedge.core.limits import Limits
-from backedge.core.model import HUMAN, Claim, Feedback, Finding, Kind, Option, Outcome, Severity, Usage
+from backedge.core.model import HUMAN, Answer, Claim, Feedback, Finding, Kind, Option, Outcome, Severity, Usage
 from backedge.core.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
 from backedge.core.profiles import PROFILES
 from backedge.core.state import RunState, StepState, evolve
@@ -71,6 +71,14 @@ def rarely(pick: Pick, one_in: int) -> bool:
 
 _ALL_OFF: dict[str, Any] = dict.fromkeys(
     ("rounds_total", "rounds_per_loop", "same_finding", "no_change", "oscillation", "chain_depth", "response_timeout")
+)
+
+
+_LONE_BOUNDS: tuple[dict[str, Any], ...] = (
+    {"rounds_total": 1},
+    {"rounds_total": 3},
+    {"rounds_per_step": 1},
+    {"rounds_per_pair": 1},
 )
 
 
@@ -258,7 +266,7 @@ def _a_verdict(pick: Pick, step: StepState, temper: str, blank: Outcome) -> Outc
     findings = tuple(a_finding(pick) for _ in range(1 + pick(2))) if word != "pass" else ()
     if temper == "nonsense":
         findings = (Finding("defect", affected_phase=("nowhere",)),)
-    answers = ("fixed", "not_fixed", "withdrawn", "duplicate")
+    answers: tuple[Answer, ...] = ("fixed", "not_fixed", "withdrawn", "duplicate")
     claims: tuple[Claim, ...] = ()
     if temper not in ("steady", "nonsense") and open_ones and pick(2):
         claims = tuple(Claim(name, one_of(pick, answers)) for name in some_of(pick, open_ones, 2))
@@ -490,10 +498,19 @@ class Tale:
 TEMPERS = ("random", "steady", "fails", "raises", "random", "broken", "nonsense")
 
 
-def a_tale(pick: Pick, *, people: bool = True, moves: int = 50, most: int = 8) -> Tale:
-    """A run of a random workflow under random moves; it may be left anywhere."""
-    tale = Tale(a_workflow(pick, most), pick, people=people)
-    tale.tempers = {step.name: one_of(pick, TEMPERS) for step in tale.workflow.steps}
+STUBBORN = ("raises", "fails", "raises", "fails", "random", "steady")
+
+
+def a_tale(pick: Pick, *, people: bool = True, moves: int = 50, most: int = 8, stubborn: bool = False) -> Tale:
+    """A run of a random workflow under random moves; it may be left anywhere. With stubborn agents, nothing but the
+    bound ends it."""
+    workflow = a_workflow(pick, most)
+    if stubborn:
+        limits = Limits(**{**_ALL_OFF, **one_of(pick, _LONE_BOUNDS), "errors_in_a_row": 1 + pick(2)})
+        workflow = msgspec.structs.replace(workflow, limits=limits, steps=tuple(map(_without_limits, workflow.steps)))
+    tale = Tale(workflow, pick, people=people)
+    tempers = STUBBORN if stubborn else TEMPERS
+    tale.tempers = {step.name: one_of(pick, tempers) for step in tale.workflow.steps}
     tale.do(c.StartRun("r", tale.workflow, input={"task": 1}))
     for _ in range(pick(moves)):
         if tale.s.ended is None or rarely(pick, 4):

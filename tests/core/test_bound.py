@@ -56,6 +56,13 @@ def test_a_judge_with_looser_limits_of_its_own_loosens_the_bound(own: Limits, mo
     assert max_attempts(work) == most
 
 
+def test_a_check_of_inputs_may_reach_judges_too() -> None:
+    limits = {"rounds_total": None, "rounds_per_pair": 1, "errors_in_a_row": 1}
+    plain = flow(*STEPS, step("code", "review"), limits=limits)
+    checked = flow(*STEPS, step("code", "review", checked=True), limits=limits)
+    assert (max_attempts(plain), max_attempts(checked)) == (4 * (1 + 5), 4 * (1 + 6))
+
+
 def test_what_nothing_bounds_is_refused() -> None:
     with pytest.raises(WorkflowError, match="nothing bounds this workflow"):
         graph_of(flow(*STEPS, limits={"rounds_total": None}))

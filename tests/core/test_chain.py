@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from backedge.core.chain import genesis, link, links
-from backedge.core.errors import RunHeld, WorkflowError
+from backedge.core.errors import AgentError, RunHeld, WorkflowError
+from backedge.core.model import Usage
 
 
 def test_the_chain_is_the_links_one_after_the_other() -> None:
@@ -29,6 +30,11 @@ def test_a_run_that_is_held_says_by_whom() -> None:
     held = RunHeld("r-1", "process 7")
     assert (held.run, held.holder) == ("r-1", "process 7")
     assert "process 7" in str(held)
+
+
+def test_an_agent_that_broke_keeps_what_it_cost_and_said() -> None:
+    error = AgentError("no outcome", Usage(0.5), b"log", "session-1")
+    assert (str(error), error.usage, error.log, error.session) == ("no outcome", Usage(0.5), b"log", "session-1")
 
 
 def test_a_workflow_error_lists_all_problems() -> None:

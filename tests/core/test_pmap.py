@@ -6,6 +6,9 @@ import pytest
 
 from backedge.core.pmap import Map
 
+LARGE = 100
+"""Enough entries to make a map a trie."""
+
 
 def filled(count: int) -> Map[int, int]:
     numbers: Map[int, int] = Map()
@@ -42,6 +45,7 @@ def test_a_missing_key_gives_the_default_or_an_error_that_names_it() -> None:
 
 
 def test_a_key_that_shares_a_slot_with_another_is_not_taken_for_it() -> None:
+    assert filled(LARGE).get(LARGE + 28) is None
     assert filled(1).get(32) is None
 
 
@@ -52,15 +56,18 @@ def test_items_and_values_come_in_the_order_of_the_keys() -> None:
 
 
 def test_keys_that_share_a_slot_are_pushed_apart() -> None:
-    numbers = Map[int, str]().set(1, "a").set(33, "b").set(1_025, "c")
-    assert [numbers[1], numbers[33], numbers[1_025]] == ["a", "b", "c"]
+    numbers = filled(LARGE).set(1 << 20, -1).set(1 << 30, -2)
+    assert [numbers[0], numbers[32], numbers[1 << 20], numbers[1 << 30]] == [0, 1_024, -1, -2]
+    assert len(numbers) == LARGE + 2
 
 
 def test_keys_of_the_same_hash_live_side_by_side() -> None:
     # In CPython -1 and -2 have the same hash.
-    numbers = Map[int, str]().set(-1, "a").set(-2, "b").set(-1, "c")
-    assert numbers.items() == [(-2, "b"), (-1, "c")]
-    assert len(numbers) == 2
+    for numbers in (Map[int, int](), filled(LARGE)):
+        both = numbers.set(-1, 7).set(-2, 8).set(-1, 9)
+        assert both.items()[:2] == [(-2, 8), (-1, 9)]
+        assert len(both) == len(numbers) + 2
+        assert numbers.set(-1, 7).get(-2) is None
 
 
 def test_maps_are_equal_by_content_whatever_the_order_of_setting() -> None:
@@ -69,6 +76,17 @@ def test_maps_are_equal_by_content_whatever_the_order_of_setting() -> None:
     assert one == two
     assert one != two.set("a", 9)
     assert one != {"a": 1, "b": 2}
+
+
+def test_setting_a_key_of_a_large_map_again_keeps_its_size() -> None:
+    numbers = filled(LARGE)
+    assert len(numbers.set(5, 0)) == LARGE
+    assert numbers[5] == 25
+
+
+def test_large_maps_are_equal_by_content_too() -> None:
+    assert filled(LARGE) == filled(LARGE).set(3, 9)
+    assert [key for key, _ in filled(LARGE).items()] == list(range(LARGE))
 
 
 def test_a_map_shows_its_content() -> None:

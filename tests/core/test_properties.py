@@ -19,7 +19,7 @@ from backedge.core.decide import decide
 from backedge.core.graph import Graph
 from backedge.core.ledger import UNSETTLED, fingerprint, ledger_key
 from backedge.core.loops import FINAL, way
-from backedge.core.model import HUMAN, Severity, Status
+from backedge.core.model import HUMAN, Severity
 from backedge.core.pending import WakeAt, outcome_of, pending, ready
 from backedge.core.state import RunState, evolve
 from backedge.core.verdicts import stated_findings
@@ -146,7 +146,8 @@ def nearest_of_phase(graph: Graph, source: str, phase: str) -> set[str]:
     while level:
         level = {need for name in level for need in graph.needs[name] if need not in distance}
         distance.update(dict.fromkeys(level, max(distance.values()) + 1))
-    legal = [name for name, step in graph.steps.items() if not step.judges and graph.phase_of[name] == phase]
+    others = [name for name, step in graph.steps.items() if not step.judges and name != source]
+    legal = [name for name in others if graph.phase_of[name] == phase]
     if graph.workflow.scope == "upstream":
         rank = graph.rank(source)
         legal = [name for name in legal if name in distance or graph.rank(name) < rank or name == graph.root]
@@ -164,30 +165,29 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                     assert len(set(ids)) == len(ids)
                 loop = after.loops[event.loop]
                 if "affected_phase" in event.rules:
-                    for id in event.rules["affected_phase"]:
+                    for finding in event.rules["affected_phase"]:
                         expected = {
                             target
-                            for phase in after.findings[id].phases
+                            for phase in after.findings[finding].phases
                             for target in nearest_of_phase(after.graph, loop.source, phase)
                         }
-                        assert {target for target, ids in event.shares.items() if id in ids} == expected
+                        assert {target for target, ids in event.shares.items() if finding in ids} == expected
                 done[event.loop] = Counter()
             elif isinstance(event, e.AttemptStarted):
                 assert len(set(event.loops)) == len(event.loops)
                 carried[event.step, event.attempt] = event.loops
                 told = brief(after, event.step, event.at, None, {}).feedback.findings
                 assert len({issue.id for issue in told}) == len(told)
-                owed = {f"F-{id}" for loop in event.loops for id in after.loops[loop].shares[event.step].findings}
+                owed = {f"F-{id}" for given in event.loops for id in after.loops[given].shares[event.step].findings}
                 assert {issue.id for issue in told} == owed
-                for loop in event.loops:
-                    assert not before.loops[loop].shares[event.step].done
+                assert not any(before.loops[id].shares[event.step].done for id in event.loops)
                 if event.mode != "answer" and not event.loops:
                     own = [loop for loop in before.loops.values() if loop.source == event.step and loop.by_verdict]
                     assert all(share.done for loop in own for share in loop.shares.values()), "it verifies too early"
             elif isinstance(event, e.AttemptSucceeded):
-                for loop in carried[event.step, event.attempt]:
-                    done[loop][event.step] += 1
-                    assert done[loop][event.step] == 1, f"{loop} was delivered twice to {event.step}"
+                for id in carried[event.step, event.attempt]:
+                    done[id][event.step] += 1
+                    assert done[id][event.step] == 1, f"{id} was delivered twice to {event.step}"
 
 
 # 6. A pass belongs to what its judge saw
@@ -369,10 +369,31 @@ def _digests(state: RunState, name: str) -> dict[str, str]:
     return found
 
 
-def the_statuses_are_known(tale: Tale) -> None:
-    for tracked in tale.s.findings.values():
-        assert tracked.status in Status
-        assert tracked.rounds_seen >= tracked.streak >= 1
+# 3.4 Starting
+
+
+def nothing_starts_too_early(tale: Tale) -> None:
+    for turn in tale.turns:
+        for before, event, _ in turn.passages():
+            if not isinstance(event, e.AttemptStarted) or event.mode == "answer":
+                continue
+            for name in (*before.graph.upstream[event.step], *before.graph.consumers[event.step]):
+                running = before.steps[name].running
+                assert running is None or running.awaits is not None or running.mode == "answer", (event.step, name)
+            for need in before.graph.needs[event.step]:
+                assert before.steps[need].artifact is not None or before.steps[need].passed_over, (event.step, need)
+            if not before.loops:
+                for need in before.graph.upstream[event.step]:
+                    assert before.steps[need].passed_over or _current(before, need), (event.step, need)
+                for gate in before.graph.gates[event.step]:
+                    verdict = before.steps[gate].verdict
+                    passed = verdict is not None and (verdict.word != "fail" or verdict.accepted)
+                    assert before.steps[gate].passed_over or (passed and _current(before, gate)), (event.step, gate)
+
+
+def _current(state: RunState, name: str) -> bool:
+    made = state.steps[name].artifact
+    return made is not None and made.consumed == _digests(state, name)
 
 
 EVERYWHERE = (
@@ -387,5 +408,112 @@ EVERYWHERE = (
     a_pause_starts_only_what_loops_wait_for,
     loops_move_along_the_table,
     nothing_runs_again_without_a_reason,
-    the_statuses_are_known,
+    nothing_starts_too_early,
 )
+
+
+@given(picks())
+@effort(250)
+def test_no_run_passes_its_bound(pick: Pick) -> None:
+    tale = a_tale(pick, people=False, most=4, stubborn=True)
+    assert tale.rest(1_500)
+    no_run_passes_its_bound(tale)
+
+
+@given(picks())
+@effort(150)
+def test_people_add_no_more_attempts_than_they_grant(pick: Pick) -> None:
+    tale = a_tale(pick)
+    told_to_the_end(tale)
+    no_run_passes_its_bound(tale)
+
+
+@given(picks())
+@effort(150)
+def test_every_open_loop_ends_or_waits_for_a_person(pick: Pick) -> None:
+    tale = a_tale(pick)
+    assert tale.rest()
+    open_loops_wait_for_a_person(tale)
+
+
+@given(picks())
+@effort(150)
+def test_a_run_whose_inbox_is_answered_comes_to_its_end(pick: Pick) -> None:
+    tale = a_tale(pick)
+    assert told_to_the_end(tale)
+    open_loops_wait_for_a_person(tale)
+    something_is_always_pending(tale)
+
+
+@given(picks())
+@effort(150)
+def test_there_is_no_state_in_which_nothing_is_pending_running_escalated_or_finished(pick: Pick) -> None:
+    something_is_always_pending(a_tale(pick))
+
+
+@given(picks())
+@effort(150)
+def test_no_finding_is_lost(pick: Pick) -> None:
+    tale = a_tale(pick)
+    told_to_the_end(tale)
+    no_finding_is_lost(tale)
+
+
+@given(picks())
+@effort(150)
+def test_each_finding_reaches_each_affected_phase_once_per_round(pick: Pick) -> None:
+    each_finding_reaches_each_phase_once(a_tale(pick))
+
+
+@given(picks())
+@effort(150)
+def test_a_pass_is_never_attached_to_a_version_that_its_judge_did_not_see(pick: Pick) -> None:
+    tale = a_tale(pick)
+    told_to_the_end(tale)
+    a_pass_belongs_to_what_was_seen(tale)
+
+
+@given(picks())
+@effort(150)
+def test_replaying_the_events_gives_the_live_state_after_every_command(pick: Pick) -> None:
+    replaying_gives_the_live_state(a_tale(pick))
+
+
+@given(picks())
+@effort(150)
+def test_refused_feedback_changes_nothing_but_one_event(pick: Pick) -> None:
+    refused_feedback_changes_nothing(a_tale(pick))
+
+
+@given(picks())
+@effort(150)
+def test_deciding_is_a_pure_function_and_an_illegal_command_changes_nothing(pick: Pick) -> None:
+    tale = a_tale(pick)
+    for _ in range(8):
+        tale.do(tale.junk())
+    deciding_is_pure(tale)
+    replaying_gives_the_live_state(tale)
+
+
+@given(picks())
+@effort(150)
+def test_while_paused_only_what_open_loops_wait_for_starts(pick: Pick) -> None:
+    a_pause_starts_only_what_loops_wait_for(a_tale(pick))
+
+
+@given(picks())
+@effort(150)
+def test_loops_move_along_the_table_and_a_judge_has_one_at_most(pick: Pick) -> None:
+    loops_move_along_the_table(a_tale(pick))
+
+
+@given(picks())
+@effort(150)
+def test_a_step_runs_again_only_for_a_reason(pick: Pick) -> None:
+    nothing_runs_again_without_a_reason(a_tale(pick))
+
+
+@given(picks())
+@effort(150)
+def test_a_step_starts_when_nothing_upstream_is_due_or_running(pick: Pick) -> None:
+    nothing_starts_too_early(a_tale(pick))

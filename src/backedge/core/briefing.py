@@ -111,6 +111,8 @@ class Briefing(Value, frozen=True):
     round: int = 0
     """The round of the feedback it addresses; 0 when there is none."""
     agent: str = ""
+    session: str | None = None
+    """The conversation of this step's last attempt, for agents that can go on with one."""
     input: Json = None
     inputs: dict[str, Json] = {}
     feedback: Share = Share()
@@ -140,6 +142,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         mode=running.mode,
         round=max((loop.round for loop in (*given, *judged)), default=0),
         agent=running.agent,
+        session=state.steps[step].session,
         input=input,
         inputs={need: outputs[need] for need in state.graph.needs[step] if need in outputs},
         feedback=Share(

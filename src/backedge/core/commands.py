@@ -30,6 +30,8 @@ class FinishAttempt(Value, frozen=True):
     attempt: int
     outcome: Outcome
     seconds: float = 0.0
+    log: str | None = None
+    session: str | None = None
 
 
 class FailAttempt(Value, frozen=True):
@@ -40,6 +42,8 @@ class FailAttempt(Value, frozen=True):
     error: str
     usage: Usage = Usage()
     seconds: float = 0.0
+    log: str | None = None
+    session: str | None = None
 
 
 class DropAttempt(Value, frozen=True):

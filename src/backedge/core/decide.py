@@ -12,7 +12,7 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import check_inputs, judge
 from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Outcome, Usage
+from backedge.core.model import HUMAN, Outcome
 from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.settle import settle, start_attempt
@@ -62,7 +62,7 @@ def _apply(draft: Draft, command: c.Command) -> None:
             _finish(draft, command)
         case c.FailAttempt():
             running = _running(state, command.step, command.attempt)
-            _fail(draft, command.step, running, command.error, command.usage, command.seconds)
+            _fail(draft, running, command)
         case c.DropAttempt():
             _drop(draft, command)
         case c.CheckedInputs():
@@ -115,7 +115,10 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
         return
     error = _nonsense(state, name, running, outcome)
     if error is not None:
-        _fail(draft, name, running, error, outcome.usage, command.seconds)
+        failed = c.FailAttempt(
+            name, command.attempt, error, outcome.usage, command.seconds, command.log, command.session
+        )
+        _fail(draft, running, failed)
         return
     word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode != "answer" else None
     outcome = with_stated_findings(outcome)
@@ -129,6 +132,8 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
             outcome.claims,
             outcome.usage,
             command.seconds,
+            command.log,
+            command.session,
         )
     )
     if running.mode == "answer":
@@ -160,10 +165,23 @@ def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) ->
     return None
 
 
-def _fail(draft: Draft, name: str, running: Running, error: str, usage: Usage, seconds: float) -> None:
+def _fail(draft: Draft, running: Running, command: c.FailAttempt) -> None:
+    name, error = command.step, command.error
     streak = draft.state.steps[name].errors
     wait = min(FIRST_RETRY * 2 ** min(streak, 10), LONGEST_RETRY)
-    draft.add(e.AttemptFailed(draft.now, name, running.attempt, error, draft.now + wait, usage, seconds))
+    draft.add(
+        e.AttemptFailed(
+            draft.now,
+            name,
+            running.attempt,
+            error,
+            draft.now + wait,
+            command.usage,
+            command.seconds,
+            command.log,
+            command.session,
+        )
+    )
     if draft.state.ended is None:
         breach = first_breach(draft.state, draft.now, step=name)
         if breach is not None and breach.limit not in BUDGETS:

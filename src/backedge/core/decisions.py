@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, assert_never, cast
 
 from backedge.core import events as e
 from backedge.core.commands import Choice, Decide, Reclassify
@@ -65,6 +65,8 @@ def decide_escalation(draft: Draft, command: Decide) -> None:
             assert loop is not None
             resolution = Resolution("resolved", who, command.note, command.option, loop.answers)
             close(draft, loop, LoopState.RESOLVED, resolution)
+        case _:
+            assert_never(choice)
 
 
 def _open_packet(state: RunState, command: Decide) -> Escalation:
@@ -93,6 +95,11 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
             raise IllegalCommand("revise needs a note: say the new approach in words")
         case "resolve" if not (command.note.strip() or (command.option or "").strip()) and packet.reason == ASKED:
             raise IllegalCommand("resolve needs an answer: give an option or a note")
+        case "resolve" if command.option and loop and loop.feedback and loop.feedback.options:
+            offered = [option.option for option in loop.feedback.options]
+            if command.option not in offered:
+                hint = nearest(command.option, offered)
+                raise IllegalCommand(f"option {command.option!r} was not offered: {hint} A note takes free text.")
         case "reassign":
             _require_target(state, loop, command.target)
         case "reclassify" if command.phase not in state.graph.phases:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Breach, Resolution, Status
@@ -78,10 +80,10 @@ def _escalate(
     escalation = draft.next_escalation()
     draft.add(e.EscalationOpened(draft.now, escalation, reason, options, loop, step, breach))
     if breach is not None:
-        apply_policy(draft, escalation)
+        apply_policy(draft, escalation, reason)
 
 
-def apply_policy(draft: Draft, escalation: str) -> None:
+def apply_policy(draft: Draft, escalation: str, reason: str) -> None:
     """What the workflow's `on_breach` says about an escalation that a limit opened."""
     packet = draft.state.escalations[escalation]
     match draft.state.workflow.on_breach:
@@ -89,12 +91,14 @@ def apply_policy(draft: Draft, escalation: str) -> None:
             return
         case "error":
             draft.add(e.EscalationDecided(draft.now, escalation, "error", by="on_breach"))
-            end_run(draft, "failed", packet.reason)
-        case "skip" if packet.loop or packet.step:
-            draft.add(e.EscalationDecided(draft.now, escalation, "skip", by="on_breach"))
-            skip(draft, packet.loop, packet.step, "on_breach: skip")
+            end_run(draft, "failed", reason)
         case "skip":
-            return
+            # A budget has no source that could be passed over: a person decides.
+            if packet.loop or packet.step:
+                draft.add(e.EscalationDecided(draft.now, escalation, "skip", by="on_breach"))
+                skip(draft, packet.loop, packet.step, "on_breach: skip")
+        case _:
+            assert_never(draft.state.workflow.on_breach)
 
 
 def skip(draft: Draft, loop: str | None, step: str | None, reason: str) -> None:

@@ -32,7 +32,14 @@ class FeedbackRefused(BackedgeError):
 
 
 class AgentError(BackedgeError):
-    """The agent broke (not the work it judged): never a pass, never a round."""
+    """The agent broke (not the work it judged): never a pass, never a round.
+
+    What it cost and said until then is kept: `usage`, `log` and `session`, where there are any.
+    """
+
+    def __init__(self, message: str, usage: object = None, log: bytes = b"", session: str | None = None) -> None:
+        super().__init__(message)
+        self.usage, self.log, self.session = usage, log, session
 
 
 class JournalError(BackedgeError):

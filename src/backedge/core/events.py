@@ -50,6 +50,10 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/1"):
     claims: tuple[Claim, ...] = ()
     usage: Usage = Usage()
     seconds: float = 0.0
+    log: str | None = None
+    """The digest of what the agent said on the way."""
+    session: str | None = None
+    """The conversation that a rework can go on with."""
 
 
 class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
@@ -61,6 +65,8 @@ class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
     retry_at: float
     usage: Usage = Usage()
     seconds: float = 0.0
+    log: str | None = None
+    session: str | None = None
 
 
 class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):

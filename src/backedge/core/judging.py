@@ -5,7 +5,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.draft import Draft, close, escalate_loop
 from backedge.core.ledger import Tracked, changes_since, fingerprint, ledger_key, sits_in
-from backedge.core.limits import BUDGETS, first_breach
+from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
 from backedge.core.routing import route_for
@@ -87,8 +87,7 @@ def deliver(
     draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance))
     routed = draft.state.loops[loop.id]
     breach = first_breach(draft.state, draft.now, loop=routed)
-    # A budget is the run's, not the loop's: the next start meets it.
-    if breach is not None and breach.limit not in BUDGETS:
+    if breach is not None:
         escalate_loop(draft, routed, breach)
 
 

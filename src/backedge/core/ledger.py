@@ -127,6 +127,6 @@ def changes_since(state: RunState, judge: str) -> list[Change]:
     found: list[Change] = []
     for name, version in verdict.versions.items():
         artifact = state.steps[name].artifact
-        if artifact is not None:
-            found += [change for made, changed in artifact.changes if made > version for change in changed]
+        assert artifact is not None
+        found += [change for made, changed in artifact.changes if made > version for change in changed]
     return found

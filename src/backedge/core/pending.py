@@ -126,9 +126,10 @@ class _Survey:
         # An answer changes nothing that others use: it keeps nobody waiting.
         self.unsettled = {name for name, mode in self.due.items() if mode != "answer" or not self._stands(name)}
         self.unsettled.update(self.raised)
-        self.unsettled.update(
-            name for name in self.busy if (running := state.steps[name].running) and running.mode != "answer"
-        )
+        for name in self.busy:
+            running = state.steps[name].running
+            if running is not None and (running.mode != "answer" or not self._stands(name)):
+                self.unsettled.add(name)
         self.awaited = self._awaited() if self.open else {}
         self.held = self._held()
 
@@ -228,6 +229,8 @@ class _Survey:
         step = self.state.steps[name]
         if name in self.held or (step.errors and step.retry_at > self.now and not soon):
             return False
+        if self.due[name] == "answer" and not self._stands(name):
+            return True
         if self._waits(name) and self.due[name] != "answer" and name not in self.reworks:
             return False
         upstream, gates = self.graph.upstream[name], self.graph.gates[name]
@@ -248,8 +251,8 @@ class _Survey:
         for source, wanted in self.awaited.items():
             # What a loop waits for cannot wait for the loop's own source, if that has something to go on with.
             step = self.state.steps[source]
-            waits = step.running.awaits is not None if step.running else step.artifact is not None or step.passed_over
-            if name in wanted and waits:
+            waits = step.running is None or step.running.awaits is not None
+            if name in wanted and waits and (step.artifact is not None or step.passed_over):
                 exempt.add(source)
         return exempt
 
@@ -307,9 +310,7 @@ def settled(state: RunState) -> bool:
     for name, step in state.steps.items():
         if step.passed_over:
             continue
-        if step.told or not fresh(state, name):
-            return False
-        if state.graph.is_judge(name) and not passes(state, name):
+        if step.told or not (passes if state.graph.is_judge(name) else fresh)(state, name):
             return False
     return True
 
@@ -318,7 +319,20 @@ def outcome_of(state: RunState) -> RunOutcome:
     """Where the run stands, in the words of the command line."""
     if state.ended is not None:
         return state.ended.outcome
-    return "running" if state.busy or ready(state, now=float("inf")) else "waiting"
+    return "running" if _at_work(state) or ready(state, now=float("inf")) else "waiting"
+
+
+def _at_work(state: RunState) -> bool:
+    """Whether an attempt does something else than wait, in mid-work, for a person's answer."""
+    if not state.busy:
+        return False
+    running = (step.running for step in state.steps.values() if step.running is not None)
+    return not all(
+        each.awaits is not None
+        and state.loops[each.awaits].state is LoopState.WAITING_RESPONSE
+        and HUMAN in state.loops[each.awaits].targets
+        for each in running
+    )
 
 
 def stuck(state: RunState) -> bool:

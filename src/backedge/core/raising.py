@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.draft import Draft, ask_person, close, escalate_loop
-from backedge.core.limits import BUDGETS, first_breach
+from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, ROOT, Feedback, Kind, Malformed, Resolution
 from backedge.core.routing import refusal
@@ -62,7 +62,7 @@ def addressed(state: RunState, feedback: Feedback) -> Feedback:
 def _hand_over(draft: Draft, id: str) -> None:
     loop = draft.state.loops[id]
     breach = first_breach(draft.state, draft.now, loop=loop)
-    if breach is not None and breach.limit not in BUDGETS:
+    if breach is not None:
         escalate_loop(draft, loop, breach)
     elif HUMAN in loop.targets:
         ask_person(draft, loop)
@@ -106,7 +106,9 @@ def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple
         if loop is None or loop.by_verdict or loop.feedback is None or loop.state is not LoopState.VALIDATING:
             continue
         raised_again = any(
-            isinstance(item, Feedback) and item.kind is loop.kind and set(item.to) == set(loop.targets)
+            isinstance(item, Feedback)
+            and item.kind is loop.kind
+            and set(addressed(draft.state, item).to) == set(loop.targets)
             for item in feedback
         )
         if not raised_again:

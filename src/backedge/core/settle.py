@@ -52,9 +52,10 @@ def _finish(draft: Draft) -> None:
 def _escalate_overdue(draft: Draft) -> bool:
     for loop in overdue(draft.state, draft.now):
         bound = loop.limits.response_timeout or 0.0
-        draft.add(e.LoopOverdue(draft.now, loop.id, Breach("response_timeout", draft.now - loop.opened_at, bound)))
-        if loop.escalation is not None:
-            apply_policy(draft, loop.escalation)
+        breach = Breach("response_timeout", draft.now - loop.opened_at, bound)
+        draft.add(e.LoopOverdue(draft.now, loop.id, breach))
+        assert loop.escalation is not None
+        apply_policy(draft, loop.escalation, f"limit {breach}")
         return True
     return False
 
@@ -147,7 +148,8 @@ def _start_ready(draft: Draft) -> bool:
             return False
         if checked_first(draft.state, start):
             continue
-        if not start_attempt(draft, start):
+        if not start_attempt(draft, start) or draft.state.loops:
+            # What a loop waits for may start before what it needs is settled, but not beside it.
             return True
     return False
 

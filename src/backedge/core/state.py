@@ -83,6 +83,8 @@ class StepState(Value, frozen=True):
     errors: int = 0
     error_grant: int = 0
     last_error: str = ""
+    session: str | None = None
+    """The conversation that its agent can go on with."""
     retry_at: float = 0.0
     rounds: int = 0
     """Executions that feedback asked for."""
@@ -228,7 +230,13 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return replace(state, ended=event)
         case e.AttemptFailed():
             step = state.steps[event.step]
-            failed = replace(step, errors=step.errors + 1, retry_at=event.retry_at, last_error=event.error)
+            failed = replace(
+                step,
+                errors=step.errors + 1,
+                retry_at=event.retry_at,
+                last_error=event.error,
+                session=event.session or step.session,
+            )
             return _attempt_over(state, event, failed)
         case e.AttemptDropped():
             return _attempt_over(state, event, state.steps[event.step])
@@ -256,6 +264,10 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.LoopOverdue():
             loop = state.loops[event.loop]
             late = with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
+            packet = late.escalations.get(loop.escalation or "")
+            if packet is not None:
+                known = {**late.escalations, packet.id: replace(packet, breach=event.breach)}
+                late = replace(late, escalations=known)
             return _no_longer_awaited(late, loop)
         case e.EscalationDecided():
             return _escalation_decided(state, event)
@@ -344,13 +356,19 @@ def _attempt_over(
     state: RunState, event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped, step: StepState
 ) -> RunState:
     """What every way to end an attempt has in common: it costs, and it no longer runs."""
-    busy = state.busy - 1
+    busy, since, worked = state.busy - 1, state.busy_since, state.worked
+    if isinstance(event, e.AttemptDropped) and event.reason == "in doubt":
+        # Its process died after the last event and before this one: the time between is nobody's work.
+        since, worked = event.at, state.seconds_at_work(state.last_at)
+    elif not busy:
+        worked = state.seconds_at_work(event.at)
     return replace(
         state,
         steps={**state.steps, event.step: replace(step, running=None)},
         usage=state.usage + event.usage,
         busy=busy,
-        worked=state.worked if busy else state.seconds_at_work(event.at),
+        busy_since=since,
+        worked=worked,
     )
 
 
@@ -363,6 +381,7 @@ def _attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         errors=0,
         error_grant=0,
         last_error="",
+        session=event.session or step.session,
         asked={},
         told=tuple(id for id in step.told if id not in running.told),
     )
@@ -425,11 +444,10 @@ def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
 def _claims_noted(state: RunState, claims: tuple[Claim, ...]) -> RunState:
     findings = state.findings
     for claim in claims:
-        tracked = findings.get(number(claim.finding))
-        if tracked is not None:
-            contested = claim.status == "contested" and tracked.needs_answer
-            status = Status.CONTESTED if contested else tracked.status
-            findings = findings.set(tracked.id, replace(tracked, claim=claim, status=status))
+        tracked = findings[number(claim.finding)]
+        contested = claim.status == "contested" and tracked.needs_answer
+        status = Status.CONTESTED if contested else tracked.status
+        findings = findings.set(tracked.id, replace(tracked, claim=claim, status=status))
     return replace(state, findings=findings)
 
 
@@ -584,11 +602,9 @@ def _escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         return with_loop(state, loop)
     if event.step is not None and event.breach is not None:
         # The fix failed: the loops that wait for this step wait for the decision about it.
-        loops = {
-            id: replace(loop.moved(LoopState.ESCALATING), escalation=packet.id) if _fixing(loop, event.step) else loop
-            for id, loop in state.loops.items()
-        }
-        return replace(state, loops=loops)
+        for loop in [each for each in state.loops.values() if _fixing(each, event.step)]:
+            failed = replace(loop.moved(LoopState.ESCALATING), escalation=packet.id)
+            state = _no_longer_awaited(with_loop(state, failed), failed)
     return state
 
 

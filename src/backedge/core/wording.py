@@ -16,7 +16,7 @@ _CONTROL = re.compile(
 
 def clean(text: str) -> str:
     """Text that can be shown: no escape sequences, no control characters but tab and newline."""
-    return _CONTROL.sub("", text.replace("\r\n", "\n"))
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def one_line(text: str) -> str:

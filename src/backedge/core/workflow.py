@@ -113,7 +113,7 @@ def phase_order(workflow: Workflow) -> tuple[str, ...]:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint at the nearest valid word."""
-    known = tuple(known)
+    known = tuple(map(str, known))
     near = get_close_matches(word, known, 1)
     return f"did you mean {near[0]!r}?" if near else f"use one of: {', '.join(known)}"
 

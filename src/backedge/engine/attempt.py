@@ -9,7 +9,7 @@ from backedge.core import commands as c
 from backedge.core.errors import FeedbackRefused
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.loops import LoopState
-from backedge.core.model import Feedback, Malformed, Resolution
+from backedge.core.model import Feedback, Malformed, Resolution, Usage
 from backedge.core.raising import addressed
 from backedge.core.state import RunState, asked_key
 from backedge.core.value import Json
@@ -28,6 +28,14 @@ class LiveAttempt:
         self.number = number
         self.inputs = dict(inputs)
         """The outputs it works from, by producer; newer after `wait_for` if they changed meanwhile."""
+
+    def spend(self, usage: Usage) -> None:
+        if not isinstance(usage, Usage):
+            raise TypeError(f"usage is a {type(usage).__name__}: expected backedge.Usage")
+        running = self._live.state.steps[self.step].running
+        if running is not None and running.attempt == self.number:
+            key = self.step, self.number
+            self._live.spent[key] = self._live.spent.get(key, Usage()) + usage
 
     async def raise_feedback(self, feedback: object) -> str:
         if not isinstance(feedback, protocol.Feedback):

@@ -45,18 +45,18 @@ def decoded(records: Iterable[Record]) -> list[Event]:
     return events
 
 
-def canonical(value: Any, most: int) -> bytes:
+def canonical(value: Any, most: int, what: str = "the output") -> bytes:
     """A value as JSON with sorted keys. Raises AgentError for what is not JSON or is larger than `most` bytes."""
     try:
-        text = msgspec.json.encode(value, enc_hook=_plain, order="sorted")
+        text = msgspec.json.encode(value, enc_hook=plain, order="sorted")
     except (TypeError, ValueError, RecursionError) as error:
-        raise AgentError(f"the output is not JSON: {error}") from error
+        raise AgentError(f"{what} is not JSON: {error}") from error
     if len(text) > most:
-        raise AgentError(f"the output has {len(text):,} bytes: at most {most:,} are kept; write files instead")
+        raise AgentError(f"{what} has {len(text):,} bytes: at most {most:,} are kept; write files instead")
     return text
 
 
-def _plain(value: Any) -> Json:
+def plain(value: Any) -> Json:
     dump = getattr(value, "model_dump", None)
     if dump is None:
         raise TypeError(f"{type(value).__name__} is not JSON, a pydantic model or a dataclass")

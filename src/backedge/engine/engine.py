@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from secrets import token_hex
 from types import TracebackType
 from typing import Self, TypeVar
@@ -15,6 +16,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.errors import BackedgeError, IllegalCommand, JournalConflict, NotFound, RunHeld, WorkflowError
+from backedge.core.model import Usage
 from backedge.core.pending import outcome_of
 from backedge.core.state import RunState, replay
 from backedge.core.value import Json
@@ -61,7 +63,7 @@ class Engine:
         self.closing = False
         self._live: dict[str, LiveRun] = {}
         self._starved: dict[str, None] = {}
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: dict[object, Subscriber] = {}
         self._notices: set[asyncio.Task[None]] = set()
         self._unsubscribe: Callable[[], None] | None = None
 
@@ -84,17 +86,30 @@ class Engine:
             task.cancel()
         stopping = [task for live in self._live.values() for task in live.stop()]
         await asyncio.gather(*stopping, *self._notices, return_exceptions=True)
+        errors: list[BackedgeError] = []
         for live in list(self._live.values()):
-            await self._let_go(live)
+            try:
+                await self._let_go(live)
+            except BackedgeError as error:
+                errors.append(error)  # the others must not suffer for it
+        if errors:
+            raise errors[0]
 
     async def _let_go(self, live: LiveRun) -> None:
         try:
-            if live.broken is None:
-                for name, step in list(live.state.steps.items()):
-                    if step.running is not None:
-                        seconds = round(max(0.0, self.clock.now() - step.running.started), 6)
-                        await live.submit(c.DropAttempt(name, step.running.attempt, "interrupted", seconds=seconds))
+            await live.idle()
+            await asyncio.gather(*live.stop(), return_exceptions=True)
+            if live.broken is None and live.begun:
+                for name in live.state.steps:
+                    running = live.state.steps[name].running
+                    if running is not None:
+                        seconds = round(max(0.0, self.clock.now() - running.started), 6)
+                        usage = live.spent.get((name, running.attempt), Usage())
+                        with suppress(IllegalCommand):  # it came to its end meanwhile
+                            await live.submit(c.DropAttempt(name, running.attempt, "interrupted", usage, seconds))
         finally:
+            if live.broken is None:
+                live.give_up(IllegalCommand(f"run {live.run!r} is no longer executed here: resume it"))
             self._live.pop(live.run, None)
             self.claims.release(live.run)
 
@@ -130,19 +145,22 @@ class Engine:
         Raises RunHeld, naming the holder, if another process executes it.
         """
         if run in self._live:
-            return self._live[run]
+            if self._live[run].broken is None:
+                return self._live[run]
+            await self._let_go(self._live[run])
         self.claims.claim(run)
         try:
             state = await self.state_of(run)
             _require_agents(state.workflow, agents)
             live = LiveRun(self, run, state, agents)
             self._live[run] = live
-            if state.paused_by is not None:
-                await live.submit(c.Resume())
             for name, step in state.steps.items():
                 if step.running is not None:
                     await live.submit(c.DropAttempt(name, step.running.attempt, "in doubt"))
+            if state.paused_by is not None:
+                await live.submit(c.Resume())
             await live.submit(c.Proceed())
+            live.set_alarm()
         except BaseException:
             self._live.pop(run, None)
             self.claims.release(run)
@@ -226,8 +244,13 @@ class Engine:
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Tell the subscriber of every event of the runs executed here; returns what ends that."""
-        self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+        token = object()
+        self._subscribers[token] = subscriber
+
+        def unsubscribe() -> None:
+            self._subscribers.pop(token, None)
+
+        return unsubscribe
 
     # For live runs
 
@@ -236,26 +259,43 @@ class Engine:
         return 0 if self.closing else self.max_parallel - self.attempts - self.reserved
 
     def tell(self, run: str, events: tuple[e.Event, ...]) -> None:
-        for subscriber in tuple(self._subscribers):
+        for subscriber in tuple(self._subscribers.values()):
             for event in events:
-                subscriber(run, event)
-        if self.attempts >= self.max_parallel:
+                try:
+                    subscriber(run, event)
+                except Exception as error:  # noqa: BLE001 - who listens cannot undo what happened
+                    asyncio.get_running_loop().call_exception_handler(
+                        {"message": f"a subscriber failed at {type(event).__name__} of {run!r}", "exception": error}
+                    )
+
+    def had_room(self, run: str, room: int, used: int) -> None:
+        """A run decided with room for so many attempts: if it used all, it may want more, after those who wait."""
+        if used < room:
+            self._starved.pop(run, None)
+        elif used:
+            self._starved.pop(run, None)
             self._starved[run] = None
+        else:
+            self._starved.setdefault(run)
 
     def give_room(self) -> None:
-        """A place is free: those who found none may have it."""
-        if self._starved and not self.closing and self.room() > 0:
+        """A place is free: those who found none may have it, the one who has waited longest first."""
+        while self._starved and self.room() > 0:
             run = next(iter(self._starved))
-            del self._starved[run]
             live = self._live.get(run)
             if live is not None and live.broken is None:
-                self._spawn(self._proceed(live))
+                self.proceed_soon(live)
+                return
+            del self._starved[run]
+
+    def proceed_soon(self, live: LiveRun) -> None:
+        """Start what can start in a run."""
+        if not self.closing:
+            self._spawn(self._proceed(live))
 
     async def _proceed(self, live: LiveRun) -> None:
-        try:
+        with suppress(BackedgeError):
             await live.submit(c.Proceed())
-        except BackedgeError:
-            return
         self.give_room()
 
     async def input_of(self, state: RunState) -> Json:
@@ -269,10 +309,8 @@ class Engine:
             self._spawn(self._notice(live))
 
     async def _notice(self, live: LiveRun) -> None:
-        try:
+        with suppress(BackedgeError):
             await live.notice()
-        except BackedgeError:
-            return
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -11,7 +11,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.errors import BackedgeError, IllegalCommand, JournalConflict, NotFound
-from backedge.core.model import Finding, Resolution
+from backedge.core.model import Finding, Resolution, Usage
 from backedge.core.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
 from backedge.core.state import RunState, evolve
 from backedge.core.value import Json
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _Watch = tuple[Callable[[RunState], object], "asyncio.Future[object]"]
 
 
+def resting(state: RunState) -> RunOutcome | None:
+    """How a run stands that has ended, or in which nothing can start until a person acts; None for any other."""
+    outcome = outcome_of(state)
+    return None if outcome == "running" else outcome
+
+
 class LiveRun:
     """One run that this process executes. Everything that changes it goes through `submit`."""
 
@@ -37,9 +43,22 @@ class LiveRun:
         """The last event that we sent to the journal: what comes after it was written by somebody else."""
         self._unsure = False
         self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.spent: dict[tuple[str, int], Usage] = {}
+        """What attempts under way say they have used so far, by step and attempt."""
         self._watches: list[_Watch] = []
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
         self.broken: BaseException | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a state: not before the first append."""
+        return self._state is not None
+
+    async def idle(self) -> None:
+        """Wait until nothing is on its way to the journal."""
+        async with self._turn:
+            if self._unsure and self.broken is None:
+                await self._catch_up()
 
     @property
     def state(self) -> RunState:
@@ -68,20 +87,25 @@ class LiveRun:
                     self._state.seq if self._state else 0,
                     encoded(events),
                     state.workflow.name,
-                    "running" if state.busy else outcome_of(state),
+                    outcome_of(state),
                     payloads or {},
                 )
                 self._appended = state.seq
-                starting = max(0, state.busy - (self._state.busy if self._state else 0))
+                starting = state.attempts - (self._state.attempts if self._state else 0)
                 self.engine.reserved += starting
                 try:
                     await self.engine.journal.append(entry)
                 except JournalConflict:
                     await self._catch_up()
+                    # What the quicker one wrote may have made something ready that this command will not start.
+                    self.engine.proceed_soon(self)
                     continue
                 except asyncio.CancelledError:
-                    # Whether it was stored is found out before anything else is decided.
+                    # Whether it was stored is found out before anything else is decided. If it is stored only later,
+                    # the journal tells of it as of what somebody else writes.
                     self._unsure = True
+                    self._appended = entry.after
+                    self.engine.proceed_soon(self)
                     raise
                 except BaseException as error:
                     # What cannot be recorded must not happen: the run stops here, and resumes from the journal.
@@ -104,32 +128,41 @@ class LiveRun:
 
     async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
         now, room = self.engine.clock.now(), self.engine.room()
-        before = self._state.busy if self._state else 0
+        before = self._state.attempts if self._state else 0
         events, state = transact(self._state, command, now, room)
-        while room > state.busy - before and state.graph.checks_inputs:
+        while room > state.attempts - before and state.graph.checks_inputs:
             # Checking inputs costs nothing, so it is part of the same append.
             waiting = next((each for each in pending(state, now) if isinstance(each, CheckInputs)), None)
             if waiting is None:
                 break
             checked = c.CheckedInputs(waiting.step, await self._misfits(state, waiting.step))
-            more, state = transact(state, checked, now, room - (state.busy - before))
+            more, state = transact(state, checked, now, room - (state.attempts - before))
             events += more
+        self.engine.had_room(self.run, room, state.attempts - before)
         return events, state
 
     async def _misfits(self, state: RunState, step: str) -> tuple[tuple[str, Finding], ...]:
         inputs = await self.engine.outputs(state, state.graph.needs[step])
         agent = self.agents[state.graph.steps[step].agents[0]]
+        try:
+            misfits = agent.misfits(inputs)
+        except Exception:  # noqa: BLE001 - the agent cannot say: its attempt meets the same fault, and records it
+            return ()
         return tuple(
             (producer, Finding(description=f"{pointer or 'the whole'}: {problem}", category="schema", path=pointer))
-            for producer, pointer, problem in agent.misfits(inputs)
+            for producer, pointer, problem in misfits
         )
 
     async def _catch_up(self) -> None:
-        records = await self.engine.journal.read(self.run, self._state.seq if self._state else 0)
         state = self._state
-        events = decoded(records)
-        for event in events:
-            state = evolve(state, event)
+        try:
+            events = decoded(await self.engine.journal.read(self.run, state.seq if state else 0))
+            for event in events:
+                state = evolve(state, event)
+        except Exception as error:
+            # What cannot be read cannot be followed: everybody who waits is told, instead of waiting for ever.
+            self._break(error)
+            raise
         self._unsure = False
         self._appended = state.seq if state is not None else 0
         if state is not None and events:
@@ -142,7 +175,7 @@ class LiveRun:
         if self._watches:
             self._look()
         if state.loops or any(isinstance(event, e.AttemptFailed) for event in events):
-            self._set_alarm()
+            self.set_alarm()
 
     def _look(self) -> None:
         still: list[_Watch] = []
@@ -183,20 +216,14 @@ class LiveRun:
 
     async def at_rest(self) -> RunOutcome:
         """Wait until the run has ended, or nothing can start until a person acts."""
-
-        def resting(state: RunState) -> RunOutcome | None:
-            if state.busy and state.ended is None:
-                return None
-            outcome = outcome_of(state)
-            return None if outcome == "running" else outcome
-
         found: object = await self.watch(resting)
         return found  # type: ignore[return-value]
 
     async def inputs_of(self, step: str) -> dict[str, Json]:
         return await self.engine.outputs(self.state, self.state.graph.needs[step])
 
-    def _set_alarm(self) -> None:
+    def set_alarm(self) -> None:
+        """Wake up when the next retry or timeout is due."""
         wake = next_wake(self.state, self.engine.clock.now()) if self.state.ended is None else None
         if self._alarm is not None:
             due, task = self._alarm
@@ -213,16 +240,22 @@ class LiveRun:
         with suppress(BackedgeError):
             await self.submit(c.Proceed())
         if self.broken is None:
-            self._set_alarm()
+            self.set_alarm()
 
     def _break(self, error: BaseException) -> None:
+        self.give_up(error)
+        self.stop()
+        # Its places are free, once whoever reserved them has noticed.
+        asyncio.get_running_loop().call_soon(self.engine.give_room)
+
+    def give_up(self, error: BaseException) -> None:
+        """Do nothing more, and say why to everybody who waits or comes later."""
         self.broken = error
         for _, future in self._watches:
             if not future.done():
                 future.set_exception(error if isinstance(error, Exception) else RuntimeError(str(error)))
                 future.exception()
         self._watches = []
-        self.stop()
 
     def stop(self) -> list[asyncio.Task[None]]:
         """Cancel what runs; returns the tasks that have to end."""

@@ -12,6 +12,7 @@ from backedge.core.briefing import Briefing, brief
 from backedge.core.errors import AgentError, IllegalCommand
 from backedge.core.model import Outcome, Usage
 from backedge.core.state import Running
+from backedge.core.value import replace
 from backedge.engine import protocol
 from backedge.engine.attempt import LiveAttempt
 from backedge.engine.codec import canonical, described
@@ -37,7 +38,15 @@ def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
 
 
 async def _attempt(live: LiveRun, step: str, running: Running) -> None:
-    """One attempt from its briefing to its record. Whatever the agent does, exactly one report follows."""
+    """One attempt from its briefing to its record, after which others may have its place."""
+    try:
+        await _reported(live, step, running)
+    finally:
+        live.engine.give_room()
+
+
+async def _reported(live: LiveRun, step: str, running: Running) -> None:
+    """One attempt and its report. Whatever the agent does, exactly one report follows."""
     clock = live.engine.clock
     started = clock.now()
     payloads: dict[str, bytes] = {}
@@ -48,26 +57,27 @@ async def _attempt(live: LiveRun, step: str, running: Running) -> None:
         except asyncio.CancelledError:
             if live.engine.closing or live.broken is not None or live.state.ended is None:
                 raise
-            command = c.DropAttempt(step, running.attempt, "interrupted", seconds=_since(live, started))
+            usage = live.spent.get((step, running.attempt), Usage())
+            command = c.DropAttempt(step, running.attempt, "interrupted", usage, _since(live, started))
     finally:
         # The place is free before the report is decided, so that the report can give it to the next attempt.
         live.tasks.pop(step, None)
         live.engine.attempts -= 1
+    live.spent.pop((step, running.attempt), None)
     try:
         await live.submit(command, payloads)
     except IllegalCommand:
         # Somebody else settled this attempt meanwhile, through the journal: theirs stands.
         return
-    except Exception:
-        # A run that broke says so to everybody who waits for it.
+    except Exception as error:
+        # A run that broke says so to everybody who waits for it; without a report it would wait for ever.
         if live.broken is None:
+            live.give_up(error)
             raise
-        return
-    live.engine.give_room()
 
 
 async def _worked(live: LiveRun, step: str, running: Running, started: float) -> tuple[c.Command, dict[str, bytes]]:
-    usage = Usage()
+    key, reported = (step, running.attempt), Usage()
     try:
         agent = live.agents[running.agent]
         briefing = await _briefing(live, step)
@@ -75,18 +85,32 @@ async def _worked(live: LiveRun, step: str, running: Running, started: float) ->
         said = await _in_time(agent.work(briefing, attempt), live.state.graph.steps[step].timeout)
         if not isinstance(said, protocol.Outcome):
             raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
-        usage = said.usage
+        if isinstance(said.usage, Usage):
+            reported = said.usage
         outcome, payloads = _translated(live, step, briefing, said)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
+        usage = live.spent.get(key, Usage())
         return c.FailAttempt(step, running.attempt, "the agent cancelled itself", usage, _since(live, started)), {}
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an agent raises is its fault, and recorded as that
-        words = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
-        words = words.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
+    except (KeyboardInterrupt, GeneratorExit):
+        raise  # these are for the process, not for the agent
+    except BaseException as error:  # noqa: BLE001 - whatever an agent raises is its fault, and recorded as that
+        words = _words(error)
+        usage = live.spent.get(key, Usage()) + reported
         return c.FailAttempt(step, running.attempt, words, usage, _since(live, started)), {}
+    if key in live.spent:
+        outcome = replace(outcome, usage=live.spent[key] + outcome.usage)
     return c.FinishAttempt(step, running.attempt, outcome, _since(live, started)), payloads
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
+        text = f"{type(error).__name__}, which cannot be printed"
+    return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
 
 
 async def _in_time(work: Awaitable[object], seconds: float | None) -> object:
@@ -120,4 +144,4 @@ def _translated(
     text = canonical(said.output, live.engine.max_output)
     has_before = live.state.steps[step].artifact is not None
     made, payloads = described(text, briefing.previous, has_before, live.state.graph.pointers[step])
-    return protocol.translated(said, made), payloads
+    return protocol.translated(protocol.checked(said, live.engine.max_output), made), payloads

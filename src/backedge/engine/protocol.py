@@ -11,11 +11,13 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from backedge.core import model
 from backedge.core.errors import AgentError
 from backedge.core.model import Kind, Made, Usage, severity_of
 from backedge.core.value import Json
+from backedge.engine.codec import canonical, plain
 
 LONGEST_TEXT = 16_000
 """Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
@@ -115,6 +117,23 @@ def understood(said: Json) -> Outcome:
         raise AgentError(f"the outcome is not understood: {error}") from error
 
 
+def checked(said: Outcome, most: int) -> Outcome:
+    """The outcome with all but its output as it will be read back. Raises AgentError for wrong types, for what is not
+    JSON and for more than `most` bytes: what a Python function builds is not checked when it is built."""
+    rest = replace(said, output=None)
+    if rest == _NOTHING_MORE:
+        return said
+    text = canonical(rest, most, "the outcome")
+    try:
+        return replace(_outcomes.decode(text), output=said.output)
+    except msgspec.ValidationError as error:
+        raise AgentError(f"the outcome is not understood: {error}") from error
+
+
+_outcomes = msgspec.json.Decoder(Outcome)
+_NOTHING_MORE = Outcome()
+
+
 def translated(said: Outcome, made: Made) -> model.Outcome:
     """The outcome in the engine's own words. Raises AgentError for what means nothing."""
     try:
@@ -151,8 +170,15 @@ def _finding(said: Finding) -> model.Finding:
     )
 
 
+_feedback = msgspec.json.Decoder(Feedback)
+
+
 def raised(said: Feedback) -> model.Feedback | model.Malformed:
     """Feedback in the engine's own words, or why it makes no sense: it is refused then, not an error of the agent."""
+    try:
+        said = _feedback.decode(msgspec.json.encode(said, enc_hook=plain))
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+        return model.Malformed((), f"the feedback is not understood: {error}")
     to = tuple(dict.fromkeys(_listed(said.to)))
     try:
         severity, blocking = severity_of(said.severity)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from backedge.adapters.agents.models import Model
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import Resolution
+from backedge.core.model import Resolution, Usage
 from backedge.core.value import Json
 from backedge.engine.protocol import Outcome, understood
 from backedge.ports import Attempt
 
 Function = Callable[..., Any]
+T = TypeVar("T")
 
 
 class FunctionAgent:
@@ -45,7 +47,9 @@ class FunctionAgent:
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:
         if self._accepts:
-            fitted = {name: model.fitted(briefing.inputs[name]) for name, model in self._accepts.items()}
+            # A producer that was passed over has no output: the step runs without it.
+            inputs = briefing.inputs
+            fitted = {name: model.fitted(inputs[name]) for name, model in self._accepts.items() if name in inputs}
             briefing = replace(briefing, inputs={**briefing.inputs, **fitted})
         if self._is_async:
             said = await self._function(*((briefing, attempt) if self._wants_attempt else (briefing,)))
@@ -55,6 +59,9 @@ class FunctionAgent:
             if inspect.isawaitable(said):
                 said = await said
         return self._outcome(said, briefing.mode)
+
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> None:
+        """A function leaves nothing behind when its process ends."""
 
     def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return [
@@ -76,7 +83,7 @@ class FunctionAgent:
         else:
             outcome = Outcome(output=said)
         if self._returns is not None and mode != "answer":
-            problems = self._returns.misfits(outcome.output)
+            problems = self._returns.misfits(outcome.output, stored=False)
             if problems:
                 where, problem = problems[0]
                 raise AgentError(f"the output does not fit what the step returns: {where or 'the whole'}: {problem}")
@@ -89,11 +96,21 @@ class Blocking:
     def __init__(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
         self._attempt, self._loop = attempt, loop
 
+    def spend(self, usage: Usage) -> None:
+        self._attempt.spend(usage)
+
     def raise_feedback(self, feedback: object) -> str:
-        return asyncio.run_coroutine_threadsafe(self._attempt.raise_feedback(feedback), self._loop).result()
+        return self._asked(self._attempt.raise_feedback(feedback))
 
     def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        return asyncio.run_coroutine_threadsafe(self._attempt.wait_for(loop, timeout), self._loop).result()
+        return self._asked(self._attempt.wait_for(loop, timeout))
+
+    def _asked(self, question: Coroutine[Any, Any, T]) -> T:
+        try:
+            return asyncio.run_coroutine_threadsafe(question, self._loop).result()
+        except RuntimeError:
+            question.close()  # the event loop has ended, and the attempt with it
+            raise
 
 
 async def _off_loop(function: Function, arguments: tuple[Any, ...]) -> Any:
@@ -115,7 +132,7 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...]) -> Any:
             value = context.run(function, *arguments)
         except BaseException as error:  # noqa: BLE001 - it is raised again where the function was called
             failure = RuntimeError("the agent raised StopIteration") if isinstance(error, StopIteration) else error
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the event loop has ended: nobody waits any more
             loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=call, daemon=True, name="backedge-agent").start()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from backedge.core.value import Json
 
 if TYPE_CHECKING:
@@ -24,15 +26,16 @@ class Model:
         return TypeAdapter(self._type)
 
     def fitted(self, value: Json) -> Any:
-        """The value as the declared type."""
-        return self._adapter.validate_python(value)
+        """A value from a journal as the declared type."""
+        # By the rules of JSON: a strict model takes a date from a text there, and a tuple from a list.
+        return self._adapter.validate_json(msgspec.json.encode(value))
 
-    def misfits(self, value: Any) -> list[tuple[str, str]]:
-        """Where a value does not fit: (JSON pointer, problem)."""
+    def misfits(self, value: Any, stored: bool = True) -> list[tuple[str, str]]:
+        """Where a value, as a journal stores it or as Python made it, does not fit: (JSON pointer, problem)."""
         from pydantic import ValidationError
 
         try:
-            self._adapter.validate_python(value)
+            self.fitted(value) if stored else self._adapter.validate_python(value)
         except ValidationError as error:
             return [
                 ("".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in each["loc"]), each["msg"])

@@ -1,0 +1,223 @@
+"""What may stand in a workflow file: the one source for the checker, the published JSON Schema and the reference."""
+
+from __future__ import annotations
+
+import json
+
+from backedge.config.pieces import (
+    FUNCTION,
+    NAMES,
+    VARIABLE,
+    Schema,
+    arguments,
+    choice,
+    duration,
+    either,
+    flag,
+    limit,
+    listed,
+    mapped,
+    number,
+    path,
+    plain,
+    record,
+    required_one,
+    text,
+    time_limit,
+    words,
+)
+from backedge.core.limits import BUDGETS
+from backedge.core.model import Severity
+from backedge.core.profiles import PROFILES
+from backedge.core.workflow import PASS_RULES
+
+SCHEMA_FILE = "backedge.schema.json"
+"""The name under which the schema is published beside a workflow file."""
+
+EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
+"""Put in front of a workflow file, it makes editors complete and check it."""
+
+CLIS = ("claude", "codex", "gemini", "opencode")
+REPORTS = ("junit", "sarif", "json", "exitcode")
+_POLICIES = ("rework", "defer", "ask")
+_POINTER = "^(/([^~/]|~[01])*)*$"
+
+_LIMITS: dict[str, Schema] = {
+    "cost_usd": limit("The most that a run may cost, in US dollars.", whole=False),
+    "tokens": limit("The most tokens that a run may use, in and out."),
+    "attempts": limit("The most attempts that a run may make.", least=1),
+    "wall_clock": time_limit("The longest that a run may be at work; waiting for people does not count.", "2h"),
+    "errors_in_a_row": limit("How often the agent of one step may break in a row.", least=1),
+    "rounds_total": limit("The most executions in a run that feedback asked for."),
+    "recoveries_total": limit("The most attempts in a run that changed nothing."),
+    "rounds_per_loop": limit("The most reworks in one loop; the next rejection escalates."),
+    "rounds_per_pair": limit("The most rounds between the same source and target."),
+    "rounds_per_step": limit("The most executions of one step that feedback asked for."),
+    "same_finding": limit("How often one judge may see the same finding in a row.", least=1),
+    "failures_in_a_row": limit("How often one judge may fail in a row, whatever it finds."),
+    "no_change": limit("The most reworks that give back the identical artifact."),
+    "oscillation": limit("The most returns to an artifact that was rejected before."),
+    "diverging": flag("Stops a loop whose fixes bring as many findings as they remove, over two rounds."),
+    "chain_depth": limit("The longest chain of feedback that reworks raise in their turn."),
+    "response_timeout": time_limit("How long people and outsiders may take to respond.", "10m"),
+}
+
+_OPTIONS: dict[str, Schema] = {
+    "model": text("The model that an agent CLI uses.", "sonnet"),
+    "prompt": path("A file with the prompt of an agent CLI, or with the question to a person.", "prompts/code.md"),
+    "session": choice("Whether a rework resumes the agent's conversation or starts a fresh one.", "resume", "fresh"),
+    "allowed_tools": listed("The tools that an agent CLI may use.", text("A tool."), ["Read", "Edit"]),
+    "permission_mode": text("The permission mode of an agent CLI, in its own words.", "acceptEdits"),
+    "max_turns": number("The most turns that an agent CLI may take in one attempt.", 30, whole=True),
+    "max_budget_usd": number("The most that an agent CLI may spend in one attempt, in US dollars.", 0.5),
+    "timeout": duration("How long an attempt may take before it is stopped.", "90s"),
+    "env": mapped(
+        "Environment variables of the program, added to those of backedge.",
+        plain("The value."),
+        {"CI": "1"},
+        keys={"pattern": VARIABLE, "title": "the name of an environment variable"},
+    ),
+}
+
+_RUN = arguments("A program and its arguments, as a list; no shell is used.", ["pytest", "--junitxml", "{report}"])
+
+_AGENT = record(
+    "An agent that steps can name: a command, an agent CLI, a Python function or a person.",
+    {
+        "run": _RUN,
+        "cli": choice("An agent CLI that is installed on this machine.", *CLIS),
+        "python": text(
+            "A Python function that does the work.", "agents.coder:work", title="module:function", pattern=FUNCTION
+        ),
+        "human": {
+            "description": "The step is a question to a person.",
+            "title": "true",
+            "type": "boolean",
+            "const": True,
+        },
+        **_OPTIONS,
+    },
+    oneOf=required_one("run", "cli", "python", "human"),
+)
+
+_OWN_SCHEMA: Schema = {"description": "A JSON Schema.", "title": "a JSON Schema (a mapping)", "type": "object"}
+
+_COUNTS = {
+    each: number(f"How many {each} findings still pass.", 0, least=0, whole=True) for each in (*Severity, "blocking")
+}
+
+_STEP = record(
+    "One step of the workflow, done by one agent.",
+    {
+        "phase": text("The phase of the step; a judge has its subject's.", "planning", "design", "code", "test"),
+        "needs": words("The steps whose artifacts it gets, and after which it runs.", "plan", ["plan", "design"]),
+        "reviews": words("The steps that it reviews; makes it a judge of them.", "code"),
+        "tests": words("The steps that it tests; makes it a judge of them.", "code"),
+        "run": _RUN,
+        "agent": text("Who does it: an agent CLI, human, python:module:function or a name from agents.", *CLIS, "human"),
+        "agents": listed(
+            "A ladder of agents: round 2 and later use the next one.", text("An agent."), ["coder", "claude"], least=1
+        ),
+        "report": either(
+            "The evidence that decides its verdict, read by backedge itself.",
+            choice("The kind of report.", *REPORTS),
+            record(
+                "The kind of report and its file.",
+                {
+                    "kind": choice("The kind of report.", *REPORTS),
+                    "path": text("The file, relative to the workspace.", "build/junit.xml"),
+                },
+                required=["kind"],
+            ),
+            examples=("junit", {"kind": "junit", "path": "build/junit.xml"}),
+        ),
+        "accepts": either(
+            "What its inputs must look like, checked before it runs: a JSON Schema, or a file with one, by producer.",
+            path("A file with the JSON Schema of its only input.", "schemas/plan.json"),
+            mapped("JSON Schemas by producer.", either("A JSON Schema, or a file with one.", path("A file."), _OWN_SCHEMA)),
+        ),
+        "schema": either(
+            "What its output must look like: a JSON Schema, or a file with one.",
+            path("A file with a JSON Schema.", "schemas/plan.json"),
+            _OWN_SCHEMA,
+        ),
+        "reads": mapped(
+            "The parts of its inputs, as JSON pointers by producer, whose change makes it run again.",
+            listed("JSON pointers.", text("A JSON pointer.", "/api", title="a JSON pointer like /api", pattern=_POINTER)),
+            {"plan": ["/units", "/api"]},
+        ),
+        "writes": listed(
+            "The files that it may change, as globs in its workspace; [] means none.", text("A glob."), ["src/**"]
+        ),
+        "workspace": path("The folder that it works in; by default the folder of this file.", "services/api"),
+        "passes_if": either(
+            "When a judge passes, worked out from its findings: a rule's name, or how many of each severity still pass.",
+            choice("A rule.", *PASS_RULES),
+            record("How many findings still pass, by severity.", _COUNTS, minProperties=1),
+            examples=("ai-sdlc", {"critical": 0, "high": 2}),
+        ),
+        "limits": record(
+            "The limits of the loops that a judge starts, where they differ from the workflow's.",
+            {name: schema for name, schema in _LIMITS.items() if name not in BUDGETS},
+        ),
+        "on_doubt": choice("What becomes of an attempt that a crash left in doubt.", "ask", "rerun"),
+        "idempotent": flag("An attempt that a crash left in doubt may simply be run again."),
+        "complete": flag("A judge that lists all it sees: a finding that it does not repeat is fixed."),
+        **_OPTIONS,
+    },
+    {"needs": ["design"], "run": ["python", "agents/code.py"]},
+    oneOf=required_one("run", "agent", "agents"),
+    **{"not": {"required": ["reviews", "tests"]}},
+)
+
+_ROUTE = record(
+    "Findings of this category, or with one of these keywords, go to this phase or step.",
+    {
+        "to": text("A phase or a step.", "planning"),
+        "category": words("Whole words of the finding's category.", "security"),
+        "keywords": words("Whole words of the finding's description.", ["login", "password"]),
+    },
+    {"to": "planning", "category": "architecture"},
+    required=["to"],
+    anyOf=required_one("category", "keywords"),
+)
+
+_POLICY = "What becomes of findings that a judge could have made earlier"
+
+SCHEMA: Schema = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "a workflow of backedge",
+    **record(
+        "A workflow: steps done by agents, and judges whose findings go back to the step that caused them.",
+        {
+            "name": text("The name of the workflow.", "user-management", pattern=r"\S", title="a name"),
+            "profile": choice("The limits and habits to start from.", *PROFILES),
+            "phases": listed("The order of the phases.", text("A phase."), ["planning", "code", "test"]),
+            "scope": choice("Which steps feedback may go to: those upstream, or any.", "upstream", "any"),
+            "limits": record(
+                "Bounds of the run and its loops; false switches one off.", _LIMITS, {"rounds_per_loop": 3, "cost_usd": 5}
+            ),
+            "routes": listed("Where findings go by category or keywords; the first match wins.", _ROUTE),
+            "on_breach": choice("What happens when a limit is hit.", "manual", "error", "skip"),
+            "new_findings": either(
+                f"{_POLICY}: one policy, or one per severity.",
+                choice("One policy for all.", *_POLICIES),
+                record("Policies by severity.", {each.value: choice("The policy.", *_POLICIES) for each in Severity}),
+                examples=("ask", {"medium": "rework"}),
+            ),
+            "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
+            "redact": listed(
+                "Environment variables whose values are removed from everything that is written.",
+                text("A name.", title="the name of an environment variable", pattern=VARIABLE),
+                ["ANTHROPIC_API_KEY"],
+            ),
+            "steps": mapped("The steps by name, in order.", _STEP, keys=NAMES, least=1),
+        },
+        required=["name", "steps"],
+    ),
+}
+
+
+def schema_text() -> str:
+    """The JSON Schema as it is published."""
+    return json.dumps(SCHEMA, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,147 @@
+"""What was got and what was expected, in the words of somebody who writes a workflow file."""
+
+from __future__ import annotations
+
+import re
+
+from backedge.config.pieces import Schema
+from backedge.config.problems import Trail, quoted
+from backedge.core.limits import BUDGETS
+from backedge.core.value import Json
+from backedge.core.workflow import nearest
+
+_SWITCHES = {"on": "true", "yes": "true", "off": "false", "no": "false"}
+_OTHER_NAMES = {
+    "depends_on": "needs",
+    "depends": "needs",
+    "after": "needs",
+    "command": "run",
+    "cmd": "run",
+    "script": "run",
+    "exec": "run",
+    "judges": "reviews",
+    "max_rounds": "rounds_per_loop",
+    "max_iterations": "rounds_per_loop",
+    "budget": "cost_usd",
+    "cwd": "workspace",
+    "environment": "env",
+    "tools": "allowed_tools",
+    "secrets": "redact",
+}
+_NOT_YET = ("checks", "gates", "when", "repeat", "group", "plans", "approval", "max_steps")
+_SIMPLE = re.compile(r"[\w./=+-]+")
+
+
+def kinds_of(value: Json) -> tuple[str, ...]:
+    """The types of JSON Schema that a value has."""
+    match value:
+        case None:
+            return ("null",)
+        case bool():
+            return ("boolean",)
+        case int():
+            return ("integer", "number")
+        case float():
+            return ("integer", "number") if value.is_integer() else ("number",)
+        case str():
+            return ("string",)
+        case list():
+            return ("array",)
+        case _:
+            return ("object",)
+
+
+def got(value: Json, trail: Trail) -> str:
+    """A value as its author knows it. What may be a secret is not repeated."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case str() if {"env", "redact"} & set(trail):
+            return "a text"
+        case str():
+            return f"the text {quoted(value)}" if value else "an empty text"
+        case int() | float():
+            return f"the number {value}"
+        case list():
+            return "a list" if value else "an empty list"
+        case _:
+            return "a mapping" if value else "an empty mapping"
+
+
+def expected(schema: Schema) -> str:
+    """What a schema asks for."""
+    if "anyOf" in schema:
+        return ", or ".join(expected(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if "title" in schema:
+        return str(schema["title"])
+    match schema.get("type"):
+        case "integer" | "number" as kind:
+            noun = "a whole number" if kind == "integer" else "a number"
+            return f"{noun} of {schema['minimum']} or more" if "minimum" in schema else f"{noun} above 0"
+        case "boolean":
+            return "true or false"
+        case "array":
+            least = "at least one of " if schema.get("minItems") else ""
+            return f"a list ({least}{expected(schema['items'])})" if "title" in schema["items"] else "a list"
+        case _:
+            return "a mapping (key: value)"
+
+
+def hint(value: Json, schema: Schema, written: str) -> str:
+    """How to write what was probably meant; empty if there is nothing to say."""
+    wanted = _kinds_wanted(schema)
+    if isinstance(value, str):
+        if "boolean" in wanted and value.lower() in _SWITCHES:
+            meant = _SWITCHES[value.lower()]
+            return f"write {meant}" if not _only_false(schema) or meant == "false" else ""
+        if wanted & {"integer", "number"} and "string" not in wanted and value.isascii() and value.isdigit():
+            return f"write {value} without quotes"
+        if "array" in wanted and value.strip():
+            parts = value.split()
+            example = parts if len(parts) <= 6 and all(_SIMPLE.fullmatch(part) for part in parts) else ["pytest", "-q"]
+            return f"write a list: [{', '.join(example)}]"
+    elif isinstance(value, dict):
+        if "string" in wanted and len(value) == 1 and set(value.values()) == {None}:
+            return f'write "{{{next(iter(value))}}}" in quotes'
+    elif isinstance(value, list):
+        if wanted == {"object"}:
+            return "write `name: …` lines, without dashes"
+    elif "string" in wanted and value is not None and written:
+        return f'write "{written}" in quotes'
+    return ""
+
+
+def unknown_key(key: str, known: list[str], trail: Trail) -> str:
+    """A key that does not exist, and the one that was probably meant."""
+    if key in _NOT_YET:
+        return "unknown key: this version of backedge does not have it"
+    if key in BUDGETS and trail[-1:] == ("limits",):
+        return "unknown key: it bounds the whole run, set it in limits at the top"
+    meant = meant_key(key, known)
+    return f"unknown key: did you mean {meant!r}?" if meant else f"unknown key: {nearest(key, known)}"
+
+
+def meant_key(key: str, known: list[str]) -> str:
+    """The valid key that an unknown one stands for; empty if none is near."""
+    if key in _NOT_YET:
+        return ""
+    other = _OTHER_NAMES.get(key.lower().replace("-", "_"), "")
+    if other in known:
+        return other
+    said = nearest(key.lower().replace("-", "_"), known)
+    return said.split("'")[1] if said.startswith("did you mean") else ""
+
+
+def _kinds_wanted(schema: Schema) -> set[str]:
+    if "anyOf" in schema:
+        return set().union(*(_kinds_wanted(each) for each in schema["anyOf"]))
+    kind = schema.get("type", ())
+    return {kind} if isinstance(kind, str) else set(kind)
+
+
+def _only_false(schema: Schema) -> bool:
+    return any("const" in each for each in schema.get("anyOf", [schema]))

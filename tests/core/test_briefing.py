@@ -1,0 +1,255 @@
+"""What the next attempt is told: exactly its share, what came before, what is left; and the same in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core.briefing import Briefing, notices
+from backedge.core.model import HUMAN, Finding, Kind, Option, Severity
+from backedge.core.wording import clean, feedback_text, one_line, summary_of
+from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
+
+CHAIN = (
+    step("plan", phase="planning"),
+    step("design", "plan", phase="design"),
+    step("review", reviews="design"),
+)
+
+
+def played(*replies: Reply, **more: Any) -> Play:
+    return Play(flow(*CHAIN, **more), {"plan": grows, "design": grows, "review": [*replies, passed()]}).run()
+
+
+def test_a_first_attempt_has_its_inputs_and_no_feedback() -> None:
+    play = played()
+    told = play.briefings["design"][0]
+    assert (told.run, told.step, told.phase, told.attempt, told.mode, told.round) == (
+        "r",
+        "design",
+        "design",
+        1,
+        "work",
+        0,
+    )
+    assert told.inputs == {"plan": "plan 1"}
+    assert not told.feedback and told.history == () and told.previous is None
+    assert feedback_text(told) == ""
+
+
+def test_the_input_of_the_run_is_told_to_all() -> None:
+    play = Play(flow(step("a")), start=False)
+    play.do(c.StartRun("r", play.workflow, {"story": "S-1"}))
+    assert play.briefings["a"][0].input == {"story": "S-1"}
+
+
+def test_a_rework_has_its_previous_output_the_newest_findings_and_the_history() -> None:
+    play = played(failed("one"), failed("two"))
+    told = play.briefings["design"][2]
+    assert (told.mode, told.round, told.previous) == ("rework", 2, "design 2")
+    assert texts(told.feedback.findings) == ["two"]
+    assert [(each.round, each.findings) for each in told.history] == [(1, ("F-1 (unconfirmed): one",))]
+
+
+def test_each_target_gets_exactly_its_share() -> None:
+    for_plan = Finding("p", affected_phase=("planning",))
+    play = played(failed(for_plan, "d"))
+    assert texts(play.briefings["plan"][1].feedback.findings) == ["p"]
+    assert texts(play.briefings["design"][1].feedback.findings) == ["d"]
+
+
+def test_the_worst_come_first_and_what_blocks_before_the_rest() -> None:
+    found = [
+        Finding(str(n), s, b)
+        for n, (s, b) in enumerate([(Severity.LOW, False), (Severity.HIGH, False), (Severity.HIGH, True)])
+    ]
+    play = played(failed(*found))
+    assert texts(play.briefings["design"][1].feedback.findings) == ["2", "1", "0"]
+
+
+def test_a_judge_is_given_the_findings_to_answer_for() -> None:
+    play = played(failed("one"))
+    told = play.briefings["review"][1]
+    assert (told.mode, told.round, texts(told.verify)) == ("verify", 1, ["one"])
+    assert play.briefings["review"][0].verify == ()
+
+
+def test_history_keeps_the_last_five_rounds() -> None:
+    play = played(*[failed(f"{n}") for n in range(8)], limits={"rounds_per_loop": None})
+    assert [each.round for each in play.briefings["design"][8].history] == [3, 4, 5, 6, 7]
+
+
+def test_what_is_left_of_each_limit_is_told() -> None:
+    play = played(failed("x"), limits={"rounds_per_loop": 3, "attempts": 50})
+    left = play.briefings["design"][1].left
+    # The attempt itself and its round are counted already.
+    assert (left["attempts"], left["rounds_total"], left["errors_in_a_row"]) == (46, 9, 3)
+    assert played().briefings["design"][0].left == {"errors_in_a_row": 3}
+
+
+def test_the_ladder_is_climbed_from_round_two_on() -> None:
+    work = flow(
+        step("a", agents=("junior", "senior", "chief")), step("r", reviews="a"), limits={"rounds_per_loop": None}
+    )
+    play = Play(work, {"a": grows, "r": [*[failed(f"{n}") for n in range(4)], passed()]}).run()
+    assert [each.agent for each in play.briefings["a"]] == ["junior", "junior", "senior", "chief", "chief"]
+
+
+def test_a_retry_stays_on_its_rung() -> None:
+    replies: list[Reply] = [out(1), out(2), Exception("x"), out(3)]
+    work = flow(step("a", agents=("junior", "senior", "chief")), step("r", reviews="a"))
+    play = Play(work, {"a": replies, "r": [failed("1"), failed("2"), passed()]}).run()
+    assert [each.agent for each in play.briefings["a"]] == ["junior", "junior", "senior", "senior"]
+
+
+def test_only_who_runs_is_briefed() -> None:
+    with pytest.raises(ValueError, match="step 'plan' is not running"):
+        played().brief("plan")
+
+
+def test_a_briefing_is_kept_whole_when_its_loop_is_closed_meanwhile() -> None:
+    play = Play(flow(step("a"), step("b", "a")))
+    play.finish("a")
+    play.raises("b", ask("a", HUMAN))
+    play.finish("b")
+    play.decide("resolve", note="never mind")
+    assert [request.message for request in play.brief("a").feedback.requests] == ["mend it"]
+
+
+class TestNotices:
+    """The inbox of a step: all feedback that was ever addressed to it."""
+
+    def raised(self) -> Play:
+        play = Play(flow(*CHAIN), {"plan": grows})
+        play.finish("plan")
+        options = (Option("polling", "low", "slower"),)
+        return play.raises("design", ask("plan", HUMAN, severity=Severity.LOW, details={"k": 1}, options=options))
+
+    def test_each_target_has_one(self) -> None:
+        play = self.raised()
+        for target in ("plan", HUMAN):
+            (notice,) = notices(play.s, target)
+            assert (notice.loop, notice.source, notice.kind) == ("L-1", "design", "fix_request")
+            assert (notice.message, notice.severity, notice.details) == ("mend it", Severity.LOW, {"k": 1})
+            assert (notice.options, notice.resolved) == ((Option("polling", "low", "slower"),), False)
+        assert notices(play.s, "design") == ()
+
+    def test_an_acknowledgement_flags_that_of_its_target_only(self) -> None:
+        play = self.raised()
+        play.do(c.Acknowledge("L-1", HUMAN))
+        assert notices(play.s, HUMAN)[0].acknowledged
+        assert not notices(play.s, "plan")[0].acknowledged
+
+    def test_resolving_the_loop_resolves_all_of_them(self) -> None:
+        play = self.raised()
+        play.finish("design")
+        play.decide("resolve", option="polling", by="ann")
+        for target in ("plan", HUMAN):
+            (notice,) = notices(play.s, target)
+            assert notice.resolved and notice.resolution is not None
+            assert (notice.resolution.option, notice.resolution.by) == ("polling", "ann")
+
+    def test_those_of_a_verdict_tell_its_findings_oldest_first(self) -> None:
+        play = played(failed("x", "y"))
+        play.person_raises("design")
+        assert [(each.loop, each.message) for each in notices(play.s, "design")] == [
+            ("L-1", "x; y"),
+            ("L-2", "mend it"),
+        ]
+
+
+class TestWords:
+    """The briefing as Markdown for a prompt."""
+
+    def told(self, *replies: Reply, step: str = "design", attempt: int = 2) -> str:
+        return feedback_text(played(*replies).briefings[step][attempt - 1])
+
+    def test_findings_with_place_fix_and_count_the_worst_first(self) -> None:
+        major = Finding("slow", file="src/db/pool.ts", word="major")
+        blocker = Finding(
+            "injection",
+            Severity.CRITICAL,
+            True,
+            file="src/db/query.ts",
+            line=42,
+            suggested_fix="bind",
+            evidence="seen",
+            impact="all",
+        )
+        text = self.told(failed(major, blocker))
+        assert "## Iteration 1" in text
+        assert "Review failed: 1 blocker(s), 1 high (2 in total)" in text
+        assert "[blocker] `src/db/query.ts:42` injection" in text
+        assert "[major] `src/db/pool.ts` slow" in text
+        assert text.index("injection") < text.index("slow")
+        for line in ("  Suggested fix: bind", "  Evidence: seen", "  Impact: all"):
+            assert line in text
+
+    def test_a_path_is_a_place_too_and_none_is_none(self) -> None:
+        text = self.told(failed(Finding("a", path="/api"), Finding("b")))
+        assert "[high] `/api` a" in text
+        assert "[high] b" in text
+
+    def test_the_first_iteration_has_no_previous_attempts_the_second_has(self) -> None:
+        replies = (failed("one"), failed("one"))
+        assert "Previous attempts" not in self.told(*replies)
+        again = self.told(*replies, attempt=3)
+        assert "## Iteration 2" in again
+        assert "- Iteration 1: F-1 (not_fixed): one" in again
+        assert "one (seen before: the last fix did not mend it)" in again
+
+    def test_a_judge_is_asked_to_answer_for_each(self) -> None:
+        text = self.told(failed("one"), step="review")
+        assert "Say of each of these whether it is fixed, not_fixed, withdrawn or duplicate" in text
+        assert "**F-1** [high] one" in text
+
+    def test_requests_are_fenced_and_whole(self) -> None:
+        play = Play(flow(*CHAIN)).run()
+        play.person_raises("design", message="see ```x```", suggested_fix="y", requested_info="z")
+        text = feedback_text(play.briefings["design"][1])
+        assert "### fix_request from human (high)" in text
+        assert "````\nsee ```x```\n````" in text
+        assert "Suggested fix: y" in text and "Requested: z" in text
+        assert "## Iteration 1" in text
+
+    def test_a_request_may_be_no_more_than_its_message(self) -> None:
+        play = Play(flow(*CHAIN)).run()
+        play.person_raises("design")
+        assert feedback_text(play.briefings["design"][1]).endswith("```\nmend it\n```")
+
+    def test_resolutions_and_answers_are_told(self) -> None:
+        play = Play(flow(*CHAIN), {"plan": [out("p", answer="seven")]})
+        play.finish("plan")
+        play.raises("design", ask("plan", kind=Kind.CONTEXT_REQUEST, message="how many?"))
+        play.finish("design")
+        play.finish("plan")
+        text = feedback_text(play.briefings["design"][1])
+        assert "### What you raised (how many?) is fixed: plan: seven" in text
+
+    def test_a_fix_without_words_is_told_without_them(self) -> None:
+        play = Play(flow(*CHAIN), {"plan": grows})
+        play.finish("plan")
+        play.raises("design", ask("plan")).run()
+        assert "### What you raised (mend it) is fixed" in feedback_text(play.briefings["design"][1])
+        assert not feedback_text(play.briefings["design"][1]).endswith(":")
+
+    def test_the_advice_of_a_person_is_told(self) -> None:
+        play = played(failed("x"), failed("y"), limits={"rounds_per_loop": 1})
+        play.decide("revise", note="use a queue")
+        assert "### A person says how to go on\n```\nuse a queue\n```" in feedback_text(play.briefings["design"][2])
+
+    def test_control_characters_do_not_get_through(self) -> None:
+        assert clean("\x1b[31mred\x1b[0m\x00 \x1b]0;t\x07a\r\nb\rc\td\x9b") == "red a\nb\nc\td"
+
+    def test_one_line_keeps_the_words(self) -> None:
+        assert one_line(" \x1b[1ma\x1b[0m\n`b`\r\n\tc ") == "a b c"
+
+    def test_the_summary_counts_by_severity(self) -> None:
+        told: Briefing = played(
+            failed(
+                Finding("1", Severity.CRITICAL, True), Finding("2", Severity.CRITICAL), Finding("3", Severity.CRITICAL)
+            )
+        ).briefings["design"][1]
+        assert summary_of(told.feedback.findings) == "Review failed: 1 blocker(s), 2 critical"

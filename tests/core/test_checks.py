@@ -1,0 +1,95 @@
+"""A step that `accepts`: a misfit goes to its producer, and costs no attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.errors import IllegalCommand
+from backedge.core.loops import LoopState
+from backedge.core.model import Finding, Kind, Severity, Status
+from backedge.core.pending import CheckInputs, pending
+from tests.core.play import Play, ask, failed, flow, grows, passed, step, texts
+
+
+class TestChecksOfInputs:
+    """A step that `accepts`: a misfit goes to the producer, and costs no attempt."""
+
+    WORK = flow(step("a"), step("b", "a", checked=True))
+    MISFIT = (("a", Finding("no name", severity=Severity.HIGH)),)
+
+    def played(self, *answers: Any, **more: Any) -> Play:
+        said = iter(answers)
+        return Play(self.WORK, {"a": grows}, checks={"b": lambda play: next(said, ())}, **more)
+
+    def test_inputs_that_fit_let_it_start(self) -> None:
+        play = self.played(())
+        play.finish("a")
+        assert CheckInputs("b") in pending(play.s, play.now)
+        assert play.run().attempts() == {"a": 1, "b": 1}
+        assert play.of(e.VerdictGiven) == []
+
+    def test_a_misfit_is_a_validation_failure_for_the_producer(self) -> None:
+        play = self.played(self.MISFIT, ()).run()
+        assert (play.outcome, play.attempts()) == ("done", {"a": 2, "b": 1})
+        assert (play.loop().kind, play.loop().state) == (Kind.VALIDATION_FAILURE, LoopState.RESOLVED)
+        assert texts(play.briefings["a"][1].feedback.findings) == ["no name"]
+        assert play.finding().status is Status.FIXED
+
+    def test_a_misfit_that_stays_is_the_next_round(self) -> None:
+        other = (("a", Finding("no age")), ("a", Finding("no age")))
+        play = self.played(self.MISFIT, other, ()).run()
+        assert (play.opened(), play.loop().round) == (1, 2)
+        assert play.of(e.VerdictGiven)[1].settled == ((1, Status.FIXED),)
+
+    def test_a_misfit_that_was_accepted_starts_nothing(self) -> None:
+        work = flow(step("a"), step("b", "a", checked=True), limits={"rounds_per_loop": 0})
+        play = Play(work, checks={"b": lambda play: self.MISFIT}).run()
+        play.decide("accept").run()
+        assert (play.outcome, play.attempts()["b"]) == ("accepted", 1)
+
+    def test_a_misfit_that_was_fixed_by_hand_is_fixed_when_the_inputs_fit(self) -> None:
+        work = flow(step("a"), step("b", "a", checked=True), limits={"rounds_per_loop": 0})
+        said = iter([self.MISFIT, ()])
+        play = Play(work, checks={"b": lambda play: next(said)}).run()
+        play.decide("resolve", note="patched").run()
+        assert (play.outcome, play.finding().status) == ("done", Status.FIXED)
+
+    def test_the_other_findings_of_a_judge_are_not_settled_by_a_check(self) -> None:
+        work = flow(step("a"), step("j", reviews="a", checked=True))
+        said = iter([(), self.MISFIT, ()])
+        play = Play(work, {"a": grows, "j": [failed("wrong"), passed()]}, checks={"j": lambda play: next(said)})
+        play.run()
+        assert play.of(e.VerdictGiven)[1].settled == ()
+        assert play.of(e.VerdictGiven)[2].settled == ((2, Status.FIXED),)
+        assert play.outcome == "verified"
+
+    def test_a_step_that_went_on_only_for_its_check_waits_while_another_loop_pauses_the_run(self) -> None:
+        work = flow(step("a"), step("b", "a", checked=True), step("x"))
+        said = iter([self.MISFIT, ()])
+        play = Play(work, {"a": grows, "x": grows})
+        play.finish("a")
+        play.do(c.CheckedInputs("b", next(said)))
+        play.raises("x", ask("human", blocking=True))
+        play.finish("a")
+        play.do(c.CheckedInputs("b", next(said)))
+        assert (play.loop().state, play.attempts()["b"]) == (LoopState.RESOLVED, 0)
+        play.finish("x")
+        play.decide("resolve", note="go on").run()
+        assert play.outcome == "done"
+
+    @pytest.mark.parametrize(
+        ("command", "why"),
+        [
+            (c.CheckedInputs("a"), "is not waiting for a check"),
+            (c.CheckedInputs("b", (("b", Finding("x")),)), "does not need 'b'"),
+        ],
+    )
+    def test_a_check_answers_what_is_pending(self, command: c.CheckedInputs, why: str) -> None:
+        play = self.played()
+        play.finish("a")
+        with pytest.raises(IllegalCommand, match=why):
+            play.do(command)

@@ -1,0 +1,314 @@
+"""A person's answer to an escalation: what each choice does, and what is no answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
+from backedge.core.loops import LoopState
+from backedge.core.model import HUMAN, Finding, Resolution, Status
+from backedge.core.state import Escalation
+from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
+
+WORK = (
+    step("plan", phase="planning"),
+    step("design", "plan", phase="design"),
+    step("review", reviews="design"),
+    step("code", "design", phase="code"),
+)
+
+
+def stuck(*replies: Reply, **more: Any) -> Play:
+    """A review whose loop was stopped after its first round."""
+    limits = more.pop("limits", {"rounds_per_loop": 1})
+    said = list(replies) or [failed("x"), failed("y"), passed()]
+    return Play(flow(*WORK, limits=limits, **more), {"plan": grows, "design": grows, "review": said}).run()
+
+
+def packet(play: Play, id: str = "E-1") -> Escalation:
+    found = play.s.escalation(id)
+    assert found is not None
+    return found
+
+
+def test_the_packet_says_why_and_what_can_be_done() -> None:
+    asked = packet(stuck())
+    assert asked.reason == "limit rounds_per_loop (1/1)"
+    assert asked.options == ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
+    assert asked.loop == "L-1"
+
+
+def test_a_loop_without_findings_has_nothing_to_reclassify() -> None:
+    play = Play(flow(*WORK, limits={"rounds_total": 0}))
+    play.finish("plan")
+    play.raises("design", ask("plan"))
+    assert "reclassify" not in packet(play).options
+
+
+def test_continue_grants_three_rounds_unless_it_says_otherwise() -> None:
+    fails: list[Reply] = [failed(f"{n}") for n in range(9)]
+    play = stuck(*fails, limits={"rounds_per_loop": 1, "rounds_total": 20})
+    play.decide("continue").run()
+    assert (play.loop().round, play.breach()) == (4, "rounds_per_loop")
+    play.decide("continue", rounds=2).run()
+    assert (play.loop().round, play.loop().granted) == (6, 5)
+
+
+def test_continue_of_a_total_grants_it_to_the_run() -> None:
+    fails: list[Reply] = [failed(f"{n}") for n in range(9)]
+    play = stuck(*fails, limits={"rounds_per_loop": None, "rounds_total": 1})
+    play.decide("continue", rounds=2).run()
+    assert (play.s.rounds, play.s.grants) == (3, {"rounds_total": 2})
+
+
+def test_continue_of_a_budget_grants_its_size_again_or_what_is_said() -> None:
+    play = Play(flow(step("a"), step("b", "a"), step("c", "b"), limits={"attempts": 1})).run()
+    assert packet(play).options == ("continue", "cancel")
+    play.decide("continue").run()
+    assert play.s.grants == {"attempts": 1}
+    play.decide("continue", amount=5.0).run()
+    assert (play.outcome, play.s.grants) == ("done", {"attempts": 6})
+
+
+def test_continue_of_errors_grants_more_tries() -> None:
+    play = Play(flow(step("a")), {"a": [Exception("x")]}).run()
+    assert packet(play).options == ("continue", "skip", "cancel")
+    assert "keeps breaking: x" in packet(play).reason
+    play.decide("continue", rounds=2).run()
+    assert (play.attempts()["a"], play.breach()) == (5, "errors_in_a_row")
+
+
+def test_revise_gives_the_new_approach_to_who_reworks_and_to_the_judge() -> None:
+    play = stuck().decide("revise", note="use a queue", by="ann").run()
+    assert play.briefings["design"][2].feedback.advice == ("use a queue",)
+    assert play.briefings["review"][2].feedback.advice == ("use a queue",)
+    assert play.of(e.EscalationDecided)[0].by == "ann"
+
+
+def test_reassign_sends_it_to_another_step_and_grants_rounds() -> None:
+    play = stuck().decide("reassign", target="plan").run()
+    assert texts(play.briefings["plan"][1].feedback.findings) == ["y"]
+    assert play.loop().routed_by == "decision"
+    assert (play.loop().granted, play.outcome) == (3, "verified")
+
+
+def test_reassign_to_a_person_puts_it_into_the_inbox() -> None:
+    play = stuck().decide("reassign", target=HUMAN)
+    assert packet(play, "E-2").reason == "reassigned to a person"
+    assert play.loop().targets == (HUMAN,)
+    play.decide("resolve", note="done by hand").run()
+    assert play.outcome == "verified"
+
+
+def test_what_was_reassigned_to_a_person_can_go_on_as_a_question() -> None:
+    play = stuck().decide("reassign", target=HUMAN).decide("continue")
+    assert packet(play, "E-3").reason == "asked"
+
+
+@pytest.mark.parametrize("target", [None, "review", "nobody"])
+def test_reassign_needs_a_step_that_can_mend_it(target: str | None) -> None:
+    with pytest.raises(IllegalCommand, match="reassign needs a target"):
+        stuck().decide("reassign", target=target)
+
+
+def test_reassign_does_not_lead_back_to_the_source() -> None:
+    play = Play(flow(*WORK, limits={"rounds_total": 0}))
+    play.finish("plan")
+    play.raises("design", ask("plan"))
+    with pytest.raises(IllegalCommand, match="reassign needs a target, got 'design'"):
+        play.decide("reassign", target="design")
+
+
+def test_reclassify_says_which_phase_injected_it_and_sends_it_there() -> None:
+    play = stuck().decide("reclassify", phase="planning", by="ann").run()
+    assert texts(play.briefings["plan"][1].feedback.findings) == ["y"]
+    assert play.finding(2).reclassified == ("planning",)
+    assert (play.loop().granted, play.outcome) == (3, "verified")
+
+
+@pytest.mark.parametrize("phase", [None, "plan"])
+def test_reclassify_needs_a_phase(phase: str | None) -> None:
+    with pytest.raises(IllegalCommand, match=f"phase {phase!r} is unknown"):
+        stuck().decide("reclassify", phase=phase)
+
+
+def test_accept_lets_the_judge_count_as_passed_and_keeps_the_debt() -> None:
+    play = stuck().decide("accept", note="later", by="ann").run()
+    assert play.outcome == "accepted"
+    assert play.attempts() == {"plan": 1, "design": 2, "review": 2, "code": 1}
+    # What the judge left unconfirmed is debt too.
+    assert [each.status for each in play.s.findings.values()] == [Status.ACCEPTED, Status.ACCEPTED]
+    assert play.loop().resolution == Resolution("accepted", "ann", "later")
+
+
+def test_an_accepted_version_that_changes_is_judged_again() -> None:
+    play = stuck().decide("accept").run()
+    play.person_raises("design").run()
+    assert play.attempts()["review"] == 3
+
+
+def test_accepting_what_a_judge_raised_does_not_make_its_verdict_pass() -> None:
+    play = Play(flow(*WORK, limits={"rounds_total": 1}), {"design": grows, "review": [failed("x"), failed("y")]})
+    play.finish("plan")
+    play.finish("design")
+    play.raises("review", ask(HUMAN))
+    play.finish("review")
+    play.decide("accept", "E-1")
+    assert play.s.steps["code"].running is None
+
+
+def test_skip_defers_the_findings_and_passes_over_the_source() -> None:
+    play = stuck().decide("skip").run()
+    assert play.outcome == "accepted"
+    assert {each.status for each in play.s.findings.values()} == {Status.DEFERRED}
+    assert play.s.steps["review"].passed_over
+    play.person_raises("design").run()
+    assert play.attempts()["review"] == 2
+
+
+def test_skip_of_a_step_that_breaks_goes_on_without_it() -> None:
+    play = Play(flow(step("a"), step("b", "a")), {"a": [Exception("x")]}).run()
+    play.decide("skip", by="ann").run()
+    assert play.outcome == "accepted"
+    assert play.of(e.StepPassedOver) == [e.StepPassedOver(play.now - 1, "a", "skipped by ann")]
+
+
+def test_skip_of_a_step_that_breaks_ends_what_waits_for_it() -> None:
+    replies: list[Reply] = [out("v1"), Exception("x")]
+    work = flow(step("design"), step("r1", reviews="design"), step("r2", reviews="design"))
+    play = Play(work, {"design": replies, "r1": [failed("1")], "r2": [failed("2")]}).run()
+    assert play.loop().state is LoopState.ESCALATING
+    play.decide("skip").run()
+    assert play.outcome == "accepted"
+    assert play.loop().state is LoopState.ACCEPTED and play.loop("L-2").state is LoopState.ACCEPTED
+
+
+def test_skip_of_a_step_ends_what_it_had_asked_for() -> None:
+    play = Play(flow(*WORK), {"plan": grows, "design": [Exception("x")]})
+    play.finish("plan")
+    play.raises("design", ask("plan")).run()
+    play.decide("skip").run()
+    assert play.outcome == "accepted"
+    assert play.loop().state is LoopState.ACCEPTED
+
+
+def test_skip_of_a_step_ends_what_a_person_asked_of_it() -> None:
+    play = Play(flow(step("a")), {"a": [out("v1"), Exception("x")]}).run()
+    play.person_raises("a").run()
+    play.decide("skip").run()
+    assert (play.outcome, play.loop().state) == ("accepted", LoopState.ACCEPTED)
+
+
+def test_skip_of_a_judge_defers_what_it_still_had_to_answer_for() -> None:
+    play = stuck(failed("x"), Exception("broken"), limits={"rounds_per_loop": 0}).decide("resolve", note="fixed").run()
+    play.decide("skip").run()
+    assert (play.outcome, play.finding().status) == ("accepted", Status.DEFERRED)
+
+
+def test_feedback_to_a_step_that_was_passed_over_makes_it_due_again() -> None:
+    play = Play(flow(step("a"), step("b", "a")), {"a": [Exception("x")] * 3 + [out("at last")]}).run()
+    play.decide("skip").run()
+    play.person_raises("a").run()
+    assert play.breach() == "errors_in_a_row"
+    play.decide("continue").run()
+    assert play.attempts()["a"] == 4
+
+
+def test_cancel_ends_the_run_and_keeps_the_work() -> None:
+    play = stuck().decide("cancel", note="not worth it")
+    assert play.outcome == "cancelled"
+    assert play.loop().state is LoopState.CANCELLED
+    artifact = play.s.steps["design"].artifact
+    assert artifact is not None and artifact.output == "design 2"
+    assert play.of(e.RunEnded) == [e.RunEnded(play.now, "cancelled", "not worth it")]
+
+
+def test_cancel_closes_questions_about_steps_too() -> None:
+    play = Play(flow(step("a"), step("b")), {"a": [Exception("x")], "b": [Exception("y")]}).run()
+    assert len(play.s.escalations) == 2
+    play.decide("cancel")
+    assert (play.s.escalations, packet(play, "E-2").decided is not None) == ({}, True)
+
+
+def test_resolve_closes_the_loop_and_the_judge_looks_once_more() -> None:
+    play = stuck().decide("resolve", note="I fixed it", by="ann").run()
+    assert (play.outcome, play.attempts()["review"]) == ("verified", 3)
+    assert play.briefings["review"][2].feedback.resolutions[0].text == "I fixed it"
+
+
+@pytest.mark.parametrize("choice", ["continue", "revise"])
+def test_a_person_who_is_not_content_with_a_fix_asks_for_another(choice: str) -> None:
+    play = Play(flow(step("a")), {"a": grows}).run()
+    play.person_raises("a").run()
+    assert packet(play).reason == "the fix waits for your verification"
+    play.decide(choice, note="not yet").run()
+    assert (play.attempts()["a"], play.loop().round) == (3, 2)
+    play.decide("resolve").run()
+    assert play.outcome == "done"
+
+
+class TestNoAnswer:
+    def test_deciding_twice_names_the_first_decision(self) -> None:
+        play = stuck().decide("accept", by="ann")
+        with pytest.raises(AlreadyClosed, match="E-1 was decided before: accept by ann; the first decision stands"):
+            play.decide("cancel", "E-1")
+
+    def test_a_decision_without_a_name_is_named_too(self) -> None:
+        play = stuck().decide("accept")
+        with pytest.raises(AlreadyClosed, match="E-1 was decided before: accept; the first"):
+            play.decide("accept", "E-1")
+
+    @pytest.mark.parametrize("name", ["E-9", "L-1", "x"])
+    def test_an_unknown_escalation_is_not_found(self, name: str) -> None:
+        with pytest.raises(NotFound, match="open are E-1"):
+            stuck().decide("accept", name)
+        with pytest.raises(NotFound, match="open are none"):
+            stuck().decide("accept").decide("accept", "L-1")
+
+    @pytest.mark.parametrize(
+        ("more", "why"),
+        [
+            ({"choice": "acept"}, "'acept' is no choice for E-1: did you mean 'accept'?"),
+            ({"choice": "continue", "rounds": 0}, "rounds is 0: expected 1 or more"),
+            ({"choice": "continue", "amount": 0.0}, "amount is 0.0: expected more than 0"),
+            ({"choice": "continue", "amount": float("inf")}, "expected more than 0"),
+            ({"choice": "revise"}, "revise needs a note"),
+            ({"choice": "revise", "note": " "}, "revise needs a note"),
+        ],
+    )
+    def test_bad_arguments_are_refused_and_nothing_happens(self, more: dict[str, Any], why: str) -> None:
+        play = stuck()
+        before = play.s
+        with pytest.raises(IllegalCommand) as error:
+            play.decide(**more)
+        assert why in str(error.value)
+        assert play.s is before
+
+    @pytest.mark.parametrize("answer", [{}, {"note": " ", "option": " "}])
+    def test_a_question_needs_an_answer(self, answer: dict[str, Any]) -> None:
+        play = Play(flow(step("a"))).raises("a", ask(HUMAN))
+        with pytest.raises(IllegalCommand, match="resolve needs an answer"):
+            play.decide("resolve", **answer)
+
+    def test_showing_the_history_changes_nothing(self) -> None:
+        play = stuck()
+        before = play.s
+        assert packet(play).reason and play.loop().recent
+        assert play.s is before
+
+
+def test_a_finding_of_two_phases_given_up_is_given_up_once() -> None:
+    both = Finding("x", affected_phase=("planning", "design"))
+    play = Play(flow(*WORK, limits={"rounds_per_loop": 0}), {"review": [failed(both)]}).run()
+    play.decide("accept").run()
+    assert play.of(e.FindingsSettled)[0].findings == (1,)
+
+
+def test_a_decision_quotes_an_open_escalation_of_its_own_loop_only() -> None:
+    play = stuck()
+    (event,) = play.do(c.Decide("E-1", "cancel"))[:1]
+    assert isinstance(event, e.EscalationDecided)

@@ -1,0 +1,261 @@
+"""Where a run stands, what ends it, and what a command may answer."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.decide import decide, transact
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
+from backedge.core.loops import LoopState
+from backedge.core.model import HUMAN, Usage
+from backedge.core.pending import RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.state import evolve, replay
+from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step
+
+REVIEWED = (step("a"), step("r", reviews="a"))
+
+
+def test_verified_every_judge_passed_the_current_versions() -> None:
+    play = Play(flow(*REVIEWED), {"a": grows, "r": [failed("x"), passed()]}).run()
+    assert play.outcome == "verified"
+    assert play.events[-1] == e.RunEnded(play.now, "verified")
+
+
+def test_done_the_same_without_judges() -> None:
+    assert Play(flow(step("a"))).run().outcome == "done"
+
+
+@pytest.mark.parametrize("choice", ["accept", "skip"])
+def test_accepted_something_was_accepted_or_skipped_by_decision(choice: str) -> None:
+    play = Play(flow(*REVIEWED, limits={"rounds_per_loop": 0}), {"r": [failed("x")]}).run()
+    assert play.decide(choice).run().outcome == "accepted"
+
+
+def test_accepted_feedback_without_findings_counts_as_well() -> None:
+    play = Play(flow(step("a"))).raises("a", ask(HUMAN))
+    play.finish("a")
+    assert play.decide("accept").run().outcome == "accepted"
+
+
+def test_failed_by_policy() -> None:
+    play = Play(flow(*REVIEWED, limits={"rounds_per_loop": 0}, on_breach="error"), {"r": [failed("x")]}).run()
+    assert play.outcome == "failed"
+
+
+def test_cancelled_by_hand_closes_all_that_is_open() -> None:
+    play = Play(flow(step("a"), step("b", "a"), step("c")))
+    play.finish("a")
+    play.raises("b", ask("a", HUMAN))
+    play.do(c.Cancel(by="ann"))
+    assert play.outcome == "cancelled"
+    assert play.s.loops == {} and play.s.escalations == {}
+    assert play.loop().state is LoopState.CANCELLED
+    assert play.of(e.RunEnded)[0].reason == "cancelled by ann"
+    assert pending(play.s, play.now) == ()
+
+
+def test_cancelled_for_a_reason_or_for_none() -> None:
+    play = Play(flow(step("a")))
+    play.do(c.Cancel(reason="too late"))
+    assert play.of(e.RunEnded)[0].reason == "too late"
+    other = Play(flow(step("a")))
+    other.do(c.Cancel())
+    assert other.of(e.RunEnded)[0].reason == "cancelled"
+    with pytest.raises(AlreadyClosed):
+        other.do(c.Cancel())
+
+
+def test_waiting_nothing_can_start_until_a_person_acts() -> None:
+    play = Play(flow(step("a"))).raises("a", ask(HUMAN))
+    assert play.outcome == "running"
+    play.finish("a")
+    assert play.outcome == "waiting"
+
+
+def test_running_something_could_start_even_if_only_later() -> None:
+    play = Play(flow(step("a")), {"a": [Exception("x"), out()]})
+    play.finish("a")
+    play.room = 0
+    assert play.outcome == "running"
+    assert pending(play.s, play.now - 0.9) == (WakeAt(play.now + 0.5),)
+
+
+def test_what_a_cancelled_run_still_had_running_costs_but_changes_nothing() -> None:
+    play = Play(flow(step("a"), step("b")))
+    play.do(c.Cancel())
+    play.finish("a", out("late", usage=Usage(0.5)))
+    play.finish("b", Exception("late"))
+    assert play.s.usage == Usage(0.5)
+    assert play.s.steps["a"].artifact is None
+    assert play.kinds()[-2:] == ["AttemptDropped", "AttemptFailed"]
+    assert play.s.busy == 0
+
+
+def test_an_attempt_in_doubt_after_the_end_asks_nobody() -> None:
+    play = Play(flow(step("a")))
+    play.do(c.Cancel())
+    play.do(c.DropAttempt("a", 1, "in doubt"))
+    assert play.s.escalations == {}
+
+
+def test_feedback_by_a_person_opens_a_finished_run_again() -> None:
+    play = Play(flow(*REVIEWED), {"a": grows}).run()
+    play.person_raises("a")
+    assert play.outcome == "running"
+    assert play.run().outcome == "verified"
+    assert [event.outcome for event in play.of(e.RunEnded)] == ["verified", "verified"]
+
+
+def test_refused_feedback_leaves_a_finished_run_finished() -> None:
+    play = Play(flow(*REVIEWED)).run()
+    play.person_raises("r")
+    assert play.outcome == "verified"
+
+
+class TestErrors:
+    """The agent broke: never a pass, never a round."""
+
+    def test_retries_wait_twice_as_long_each_time_up_to_a_limit(self) -> None:
+        work = flow(step("a"), limits={"errors_in_a_row": 9})
+        play = Play(work, {"a": [Exception("x")]}).run()
+        waits = [event.retry_at - event.at for event in play.of(e.AttemptFailed)]
+        assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+
+    def test_an_attempt_starts_again_when_its_time_has_come(self) -> None:
+        play = Play(flow(step("a")), {"a": [Exception("x")]})
+        play.room = 0
+        play.finish("a")
+        play.room = 1
+        play.now = play.of(e.AttemptFailed)[0].retry_at - 0.01
+        play.do(c.Proceed())
+        assert play.s.steps["a"].running is None
+        play.now += 0.01
+        play.do(c.Proceed())
+        assert pending(play.s, play.now) == (RunAttempt("a", 2),)
+
+    def test_an_interrupted_attempt_is_made_again_and_is_no_error(self) -> None:
+        play = Play(flow(step("a")))
+        play.do(c.DropAttempt("a", 1, "interrupted", Usage(0.1)))
+        assert (play.attempts()["a"], play.s.steps["a"].errors) == (2, 0)
+        assert play.s.usage == Usage(0.1)
+
+    def test_an_attempt_in_doubt_is_never_silently_run_twice(self) -> None:
+        play = Play(flow(step("a")))
+        play.do(c.DropAttempt("a", 1, "in doubt"))
+        (packet,) = play.s.escalations.values()
+        assert (packet.step, packet.breach) == ("a", None)
+        assert "is in doubt" in packet.reason
+        assert play.attempts()["a"] == 1
+        play.decide("continue").run()
+        assert (play.outcome, play.attempts()["a"]) == ("done", 2)
+
+    def test_unless_the_step_says_that_it_may_be(self) -> None:
+        play = Play(flow(step("a", on_doubt="rerun")))
+        play.do(c.DropAttempt("a", 1, "in doubt"))
+        assert play.attempts()["a"] == 2
+
+
+class TestLegality:
+    """A command answers what is pending, and quotes its attempt."""
+
+    def test_a_run_has_to_be_started_first_and_once(self) -> None:
+        with pytest.raises(NotFound, match="it has to be started before Proceed"):
+            decide(None, c.Proceed(), 0.0)
+        with pytest.raises(IllegalCommand, match="was started before"):
+            Play(flow(step("a"))).do(c.StartRun("r", flow(step("a"))))
+
+    def test_a_bad_workflow_starts_nothing(self) -> None:
+        with pytest.raises(WorkflowError):
+            decide(None, c.StartRun("r", flow()), 0.0)
+
+    @pytest.mark.parametrize(
+        ("command", "error"),
+        [
+            (c.FinishAttempt("a", 2, out()), "attempt 2 of step 'a' is not running: attempt 1 is"),
+            (c.FinishAttempt("b", 1, out()), "attempt 1 of step 'b' is not running: no attempt is"),
+            (c.FailAttempt("x", 1, "e"), "step 'x' is not in run 'r': use one of a, b"),
+            (c.DropAttempt("a", 9, "in doubt"), "is not running"),
+            (c.Await("L-1", "a", 1), "did not raise 'L-1'"),
+        ],
+    )
+    def test_what_answers_nothing_is_refused_and_nothing_is_recorded(self, command: c.Command, error: str) -> None:
+        play = Play(flow(step("a"), step("b", "a")))
+        before = play.s
+        with pytest.raises(IllegalCommand) as raised:
+            play.do(command)
+        assert error in str(raised.value)
+        assert play.s is before
+
+    def test_an_outcome_counts_once(self) -> None:
+        play = Play(flow(step("a"), step("b", "a")))
+        play.finish("a")
+        with pytest.raises(IllegalCommand):
+            play.do(c.FinishAttempt("a", 1, out("a")))
+
+
+class TestTheFold:
+    """Recovery is `pending(replay(events))`."""
+
+    def rich(self) -> Play:
+        replies: list[Reply] = [failed("x"), Exception("broken"), failed("y"), passed()]
+        work = flow(step("p"), step("a", "p"), step("r", reviews="a"), step("z", "a"))
+        play = Play(work, {"p": grows, "a": grows, "r": replies})
+        play.finish("p")
+        play.raises("a", ask("p", HUMAN, details={"k": [1]}))
+        play.finish("a")
+        play.decide("resolve", note="ok")
+        return play.run()
+
+    def test_the_state_is_that_of_its_events_read_back_from_their_text(self) -> None:
+        play = self.rich()
+        text = [msgspec.json.encode(event) for event in play.events]
+        again = replay(msgspec.json.decode(each, type=e.Event) for each in text)
+        assert again == play.s
+        assert play.s.seq == len(play.events)
+
+    def test_no_events_are_no_run(self) -> None:
+        assert replay([]) is None
+
+    def test_the_first_event_starts_the_run_and_no_other_does(self) -> None:
+        play = Play(flow(step("a")))
+        with pytest.raises(ValueError, match="the first event of a run is run_started, got RunPaused"):
+            evolve(None, e.RunPaused(0.0))
+        with pytest.raises(ValueError, match="run_started comes once, and first"):
+            evolve(play.s, play.events[0])
+
+    def test_an_event_of_a_newer_version_is_refused(self) -> None:
+        for text in (b'{"type":"run_paused/2","at":1}', b'{"type":"run_paused/1","at":1,"why":"x"}'):
+            with pytest.raises(msgspec.ValidationError):
+                msgspec.json.decode(text, type=e.Event)
+
+    def test_a_clock_that_jumps_back_does_not_make_events_older(self) -> None:
+        play = Play(flow(step("a"), step("b", "a")))
+        play.now -= 500
+        play.finish("a")
+        assert [event.at for event in play.events] == sorted(event.at for event in play.events)
+
+    def test_time_spent_waiting_for_people_is_not_work(self) -> None:
+        play = Play(flow(step("a"), step("b", "a")))
+        assert play.s.seconds_at_work(play.now + 3) == 3
+        play.finish("a")
+        play.raises("b", ask(HUMAN))
+        play.finish("b")
+        assert play.s.seconds_at_work(play.now + 9_999) == 2
+
+    def test_a_process_that_does_not_execute_the_run_starts_nothing(self) -> None:
+        play = Play(flow(step("a"), step("b", "a")))
+        _, after = transact(play.s, c.FinishAttempt("a", 1, out("a")), play.now + 1)
+        assert after.busy == 0
+        assert outcome_of(after) == "running"
+
+    def test_a_state_that_no_rule_leads_to_asks_for_help_instead_of_hanging(self) -> None:
+        """As a journal from elsewhere might have it: feedback that was taken out of the inbox without an answer."""
+        play = Play(flow(step("a"))).raises("a", ask(HUMAN))
+        play.finish("a")
+        lost = evolve(play.s, e.EscalationDecided(play.now, "E-1", "resolve"))
+        (packet,) = decide(lost, c.Proceed(), play.now, 1)
+        assert isinstance(packet, e.EscalationOpened)
+        assert (packet.reason, packet.options) == ("nothing can start, and nothing says why", ("cancel",))

@@ -1,0 +1,168 @@
+"""Feedback that agents and people raise: joined, refused, opened, verified by doing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
+from backedge.core.loops import LoopState
+from backedge.core.model import Breach, Kind, Malformed
+from tests.core.play import Play, Script, ask, flow, grows, out, step
+
+PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
+
+
+def coding(*steps: Any, code: Script = grows, **more: Any) -> Play:
+    """The plan is done and the code is being written."""
+    play = Play(flow(*(steps or PLAN_CODE), **more), {"plan": grows, "code": code})
+    play.finish("plan")
+    return play
+
+
+def test_a_step_that_raises_feedback_verifies_by_being_executed_again() -> None:
+    play = coding().raises("code", ask("plan", message="no login"))
+    play.run()
+    assert play.attempts() == {"plan": 2, "code": 2}
+    assert play.briefings["plan"][1].feedback.requests[0].message == "no login"
+    told = play.briefings["code"][1].feedback.resolutions[0]
+    assert (told.loop, told.state, told.message) == ("L-1", "fixed", "no login")
+    assert play.loop().state is LoopState.RESOLVED
+
+
+def test_feedback_in_an_outcome_is_raised_like_any_other() -> None:
+    play = coding(code=lambda p, n: out("code", feedback=(ask("plan"),) if p.s.steps[n].attempts == 1 else ()))
+    play.run()
+    assert play.attempts() == {"plan": 2, "code": 2}
+    assert play.outcome == "done"
+
+
+def test_until_it_is_verified_its_output_is_provisional() -> None:
+    play = coding(*PLAN_CODE, step("ship", "code")).raises("code", ask("plan"))
+    play.finish("code")
+    assert play.s.steps["ship"].running is None
+    play.run()
+    assert play.attempts()["ship"] == 1
+    assert play.briefings["ship"][0].inputs == {"code": "code 2"}
+
+
+def test_raising_the_same_again_is_the_next_round() -> None:
+    play = coding(code=lambda p, n: out(p.now, feedback=(ask("plan", message=f"{p.now}"),)))
+    play.run()
+    assert play.opened() == 1
+    assert play.loop().breach == Breach("rounds_per_loop", 3, 3)
+    assert play.attempts() == {"plan": 4, "code": 4}
+    assert [turn.message for turn in play.loop().recent] != []
+
+
+def test_raising_it_again_by_another_name_of_the_root_is_the_next_round_too() -> None:
+    names = iter(["plan", "root", "plan", "root"])
+    play = coding(code=lambda p, n: out(p.now, feedback=(ask(next(names)),)))
+    play.run()
+    assert (play.opened(), play.loop().round) == (1, 3)
+
+
+def test_raising_something_else_resolves_the_loop_and_opens_another() -> None:
+    kinds = [Kind.FIX_REQUEST, Kind.MISSING_REQUIREMENT]
+    play = coding(
+        code=lambda p, n: out(
+            p.now, feedback=tuple(ask("plan", kind=k) for k in kinds[p.s.steps[n].attempts - 1 :][:1])
+        )
+    )
+    play.run()
+    assert [loop.kind for loop in play.s.closed.values()] == kinds
+    assert all(loop.state is LoopState.RESOLVED for loop in play.s.closed.values())
+
+
+def test_one_item_is_one_loop_whatever_its_number_of_targets() -> None:
+    work = (step("a"), step("b"), step("code", "a", "b"))
+    play = Play(flow(*work), {"a": grows, "b": grows, "code": grows})
+    play.finish("a")
+    play.finish("b")
+    play.raises("code", ask("a", "b")).run()
+    assert play.opened() == 1
+    assert play.attempts() == {"a": 2, "b": 2, "code": 2}
+
+
+def test_two_items_are_two_loops_delivered_together_and_verified_once() -> None:
+    play = coding().raises("code", ask("plan", message="1")).raises("code", ask("plan", message="2"))
+    play.run()
+    assert play.opened() == 2
+    assert play.attempts() == {"plan": 2, "code": 2}
+    assert [request.message for request in play.briefings["plan"][1].feedback.requests] == ["1", "2"]
+
+
+def test_a_fix_request_without_a_suggested_fix_is_accepted_with_a_warning() -> None:
+    play = coding().raises("code", ask("plan"))
+    assert "without suggested_fix" in play.of(e.LoopOpened)[0].warning
+    assert coding().raises("code", ask("plan", suggested_fix="x")).of(e.LoopOpened)[0].warning == ""
+
+
+def test_the_root_is_a_name_for_the_first_step() -> None:
+    assert coding().raises("code", ask("root", "plan")).loop().targets == ("plan",)
+
+
+def test_what_cannot_be_understood_is_refused_with_the_reason() -> None:
+    play = coding()
+    play.do(c.RaiseFeedback("code", Malformed(("plan",), "kind 'banana' is unknown", "m"), 1))
+    assert play.of(e.FeedbackRefused) == [
+        e.FeedbackRefused(play.now, "code", ("plan",), "kind 'banana' is unknown", "m")
+    ]
+    assert play.opened() == 0
+
+
+def test_a_malformed_item_does_not_keep_a_loop_open() -> None:
+    def code(play: Play, name: str) -> Any:
+        again = (Malformed(("plan",), "no kind"),) if play.s.steps[name].attempts > 1 else (ask("plan"),)
+        return out(play.now, feedback=again)
+
+    play = coding(code=code).run()
+    assert (play.outcome, play.loop().state) == ("done", LoopState.RESOLVED)
+
+
+def test_an_exhausted_limit_opens_the_loop_in_escalating() -> None:
+    play = coding(limits={"rounds_total": 0}).raises("code", ask("plan"))
+    assert play.loop().state is LoopState.ESCALATING
+    assert play.loop().breach == Breach("rounds_total", 0, 0)
+    assert play.of(e.FeedbackRefused) == []
+
+
+class TestRejoining:
+    """An attempt that was lost in mid-work asked already."""
+
+    def lost(self) -> Play:
+        play = coding().raises("code", ask("plan"))
+        play.do(c.DropAttempt("code", 1, "interrupted"))
+        return play
+
+    def test_the_next_attempt_that_asks_the_same_gets_that_loop(self) -> None:
+        play = self.lost()
+        play.finish("plan")
+        play.raises("code", ask("plan"))
+        assert play.opened() == 1
+        assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 2)]
+
+    def test_one_that_asks_something_else_opens_another(self) -> None:
+        play = self.lost()
+        play.finish("plan")
+        play.raises("code", ask("plan", message="other", kind=Kind.MISSING_REQUIREMENT))
+        assert play.opened() == 2
+
+
+class TestIllegal:
+    def test_a_stranger_is_no_source(self) -> None:
+        with pytest.raises(NotFound, match="source 'x' is unknown"):
+            coding().do(c.RaiseFeedback("x", ask("plan")))
+
+    def test_an_agent_quotes_its_attempt(self) -> None:
+        with pytest.raises(IllegalCommand, match="attempt 7 of step 'code' is not running: attempt 1 is"):
+            coding().do(c.RaiseFeedback("code", ask("plan"), 7))
+
+    def test_nothing_is_raised_in_a_run_that_was_cancelled(self) -> None:
+        play = coding()
+        play.do(c.Cancel(by="ann"))
+        with pytest.raises(AlreadyClosed, match="has ended: cancelled"):
+            play.person_raises("plan")

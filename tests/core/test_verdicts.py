@@ -1,0 +1,225 @@
+"""What a judge may say, what it contradicts itself with, and the verdict that follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import events as e
+from backedge.core.model import Claim, Finding, Outcome, Severity, Status, Usage, severity_of
+from backedge.core.verdicts import computed
+from backedge.core.workflow import PassRule
+from tests.core.play import Play, Reply, failed, flow, grows, made, out, passed, step
+
+
+def judged(*replies: Reply, **more: Any) -> Play:
+    work = flow(
+        step("plan", phase="planning"), step("design", "plan", phase="design"), step("review", reviews="design", **more)
+    )
+    return Play(work, {"design": grows, "review": list(replies)}).run()
+
+
+def said(verdict: Any, *findings: Finding, **more: Any) -> Outcome:
+    return Outcome(made("said"), verdict=verdict, findings=findings, **more)
+
+
+def level(severity: Severity, blocking: bool = False) -> Finding:
+    return Finding(f"{severity} {blocking}", severity=severity, blocking=blocking)
+
+
+CRITICAL, HIGH, MEDIUM, LOW = (level(severity) for severity in Severity)
+BLOCKER = level(Severity.CRITICAL, True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (said(None), "no verdict: say pass, fail or needs_improvement"),
+        (said("fail"), "the verdict is fail without findings"),
+        (said("fail", summary="  "), "the verdict is fail without findings"),
+        (said("pass", HIGH), "the verdict is pass, but 'high False' is critical or high"),
+        (said("pass", MEDIUM, CRITICAL), "the verdict is pass, but 'critical False'"),
+        (said("fail", Finding(" ")), "a finding has no description"),
+        (
+            said("fail", Finding("x", affected_phase=("desing",))),
+            "affected_phase 'desing' is unknown: use one of research",
+        ),
+        (said("fail", HIGH, claims=(Claim("F-7", "fixed"),)), "which is not among the findings to verify (none)"),
+    ],
+)
+def test_a_contradiction_is_an_error_of_the_agent_that_names_it_and_the_judge_is_asked_again(
+    outcome: Outcome, error: str
+) -> None:
+    play = judged(outcome, passed())
+    (failure,) = play.of(e.AttemptFailed)
+    assert error in failure.error
+    assert (play.outcome, play.attempts()["review"], play.opened()) == ("verified", 2, 0)
+
+
+def test_a_judge_does_not_contest() -> None:
+    play = judged(failed("x"), said("fail", claims=(Claim("F-1", "contested"),)), passed())
+    assert "F-1 is contested" in play.of(e.AttemptFailed)[0].error
+
+
+def test_a_pass_that_says_not_fixed_of_something_grave_contradicts_itself() -> None:
+    play = judged(failed("x"), said("pass", claims=(Claim("F-1", "not_fixed"),)), passed())
+    assert "the verdict is pass, but 'F-1' is critical or high" in play.of(e.AttemptFailed)[0].error
+
+
+def test_a_pass_that_says_not_fixed_of_something_small_defers_it() -> None:
+    play = judged(said("fail", LOW), said("pass", claims=(Claim("F-1", "not_fixed"),)))
+    assert play.outcome == "verified"
+    assert play.finding().status is Status.DEFERRED
+
+
+@pytest.mark.parametrize("finding", [MEDIUM, LOW])
+def test_a_pass_may_mention_small_things(finding: Finding) -> None:
+    play = judged(said("pass", finding))
+    assert play.outcome == "verified"
+    assert play.finding().status is Status.DEFERRED
+
+
+def test_a_fail_that_only_has_a_summary_is_one_finding_with_that_text() -> None:
+    play = judged(said("fail", summary=" nothing works "), passed())
+    assert play.finding().finding == Finding("nothing works")
+    assert play.attempts()["design"] == 2
+
+
+def test_a_fail_that_only_says_not_fixed_needs_no_more() -> None:
+    play = judged(failed("x"), said("fail", claims=(Claim("F-1", "not_fixed"),), summary="still"), passed())
+    assert len(play.s.findings) == 1
+    assert play.attempts()["design"] == 3
+
+
+@pytest.mark.parametrize("word", ["pass", "conditional", "needs_improvement"])
+def test_all_verdicts_but_fail_let_the_work_go_on(word: Any) -> None:
+    assert judged(said(word)).outcome == "verified"
+
+
+@pytest.mark.parametrize("reply", [out(verdict="pass"), out(findings=(HIGH,))])
+def test_a_step_that_judges_nothing_gives_no_verdict(reply: Outcome) -> None:
+    play = Play(flow(step("a")), {"a": [reply, out()]}).run()
+    assert "judges nothing" in play.of(e.AttemptFailed)[0].error
+    assert play.outcome == "done"
+
+
+RULES: list[tuple[PassRule, list[Finding], str]] = [
+    (PassRule("ai-sdlc"), [], "pass"),
+    (PassRule("ai-sdlc"), [CRITICAL], "pass"),
+    (PassRule("ai-sdlc"), [CRITICAL, CRITICAL], "fail"),
+    (PassRule("ai-sdlc"), [HIGH] * 9, "pass"),
+    (PassRule("ai-sdlc"), [BLOCKER], "fail"),
+    (PassRule("ai-sdlc"), [level(Severity.LOW, True)], "fail"),
+    (PassRule("asp-design"), [MEDIUM, LOW], "pass"),
+    (PassRule("asp-design"), [HIGH], "fail"),
+    (PassRule("asp-design"), [CRITICAL], "fail"),
+    (PassRule("asp-code"), [], "pass"),
+    (PassRule("asp-code"), [MEDIUM], "pass"),
+    (PassRule("asp-code"), [HIGH], "conditional"),
+    (PassRule("asp-code"), [HIGH] * 4, "conditional"),
+    (PassRule("asp-code"), [HIGH] * 5, "fail"),
+    (PassRule("asp-code"), [CRITICAL], "fail"),
+    (PassRule(at_most=(("high", 1),)), [HIGH], "pass"),
+    (PassRule(at_most=(("high", 1),)), [HIGH, HIGH], "fail"),
+    (PassRule(at_most=(("high", 1),)), [CRITICAL], "pass"),
+    (PassRule(at_most=(("blocking", 0),)), [BLOCKER], "fail"),
+    (PassRule(at_most=(("low", 0), ("high", 3))), [LOW], "fail"),
+]
+
+
+@pytest.mark.parametrize(("rule", "findings", "word"), RULES)
+def test_a_rule_computes_the_verdict_from_the_findings(rule: PassRule, findings: list[Finding], word: str) -> None:
+    assert computed(rule, findings) == word
+
+
+class TestWithARule:
+    """passes_if: the engine computes the verdict, whatever the judge says."""
+
+    def test_a_pass_with_a_blocker_is_a_fail(self) -> None:
+        play = judged(said("pass", BLOCKER), said(None), passes_if=PassRule("ai-sdlc"))
+        assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
+
+    def test_a_fail_with_nothing_that_the_rule_minds_is_a_pass(self) -> None:
+        play = judged(said("fail", HIGH), passes_if=PassRule("ai-sdlc"))
+        assert play.of(e.VerdictGiven)[0].word == "pass"
+        assert play.finding().status is Status.DEFERRED
+
+    def test_a_fail_without_findings_but_with_a_summary_stays_a_fail(self) -> None:
+        play = judged(said("fail", summary="broken"), said(None), passes_if=PassRule("ai-sdlc"))
+        assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
+        assert play.finding().finding.description == "broken"
+
+    def test_a_fail_without_anything_is_an_error_here_too(self) -> None:
+        play = judged(said("fail"), said(None), passes_if=PassRule("ai-sdlc"))
+        assert "fail without findings" in play.of(e.AttemptFailed)[0].error
+
+    def test_what_is_not_fixed_counts(self) -> None:
+        again = said(None, claims=(Claim("F-1", "not_fixed"),))
+        play = judged(said(None, BLOCKER), again, said(None), passes_if=PassRule("ai-sdlc"))
+        assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "fail", "pass"]
+
+    def test_a_conditional_pass_goes_on_and_defers(self) -> None:
+        play = judged(said(None, HIGH), passes_if=PassRule("asp-code"))
+        assert play.outcome == "verified"
+        assert play.s.steps["review"].verdict is not None
+        assert play.s.steps["review"].verdict.word == "conditional"
+
+
+class TestAcceptedFindings:
+    """What a person accepted does not make a verdict fail again."""
+
+    def accepted(self, *later: Reply, **more: Any) -> Play:
+        work = flow(step("design"), step("review", reviews="design", **more), limits={"same_finding": 1})
+        play = Play(work, {"design": grows, "review": [said("fail", HIGH), *later]}).run()
+        return play.decide("accept").person_raises("design").run()
+
+    def test_a_rule_does_not_count_them(self) -> None:
+        play = self.accepted(said(None, HIGH, LOW), passes_if=PassRule("asp-design"))
+        assert (play.outcome, play.of(e.VerdictGiven)[1].word) == ("accepted", "pass")
+
+    def test_a_pass_may_mention_them(self) -> None:
+        play = self.accepted(said("pass", HIGH))
+        assert (play.outcome, play.of(e.AttemptFailed)) == ("accepted", [])
+        assert play.finding().status is Status.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("word", "severity", "blocking"),
+    [
+        ("blocker", "critical", True),
+        ("Blocking ", "critical", True),
+        ("critical", "critical", False),
+        ("major", "high", False),
+        ("ERROR", "high", False),
+        ("high", "high", False),
+        ("warning", "medium", False),
+        ("medium", "medium", False),
+        ("minor", "low", False),
+        ("info", "low", False),
+        ("low", "low", False),
+    ],
+)
+def test_the_words_of_judges_for_severities(word: str, severity: str, blocking: bool) -> None:
+    assert severity_of(word) == (Severity(severity), blocking)
+
+
+def test_a_word_that_nobody_defined_is_refused() -> None:
+    with pytest.raises(ValueError, match="severity 'banana' is unknown: use one of blocker"):
+        severity_of("banana")
+
+
+def test_without_a_word_a_finding_is_high() -> None:
+    assert Finding("x").severity is Severity.HIGH
+
+
+@pytest.mark.parametrize(
+    "usage", [{"cost_usd": -1.0}, {"tokens_in": -1}, {"cost_usd": float("nan")}, {"cost_usd": float("inf")}]
+)
+def test_usage_is_finite_and_not_negative(usage: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected a finite number, 0 or more"):
+        Usage(**usage)
+
+
+def test_usage_adds_up() -> None:
+    assert Usage(0.5, 1, 2) + Usage(0.25, 3, 4) == Usage(0.75, 4, 6)

@@ -1,0 +1,145 @@
+"""An attempt that waits in mid-work is told the moment it happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.errors import NotFound
+from backedge.core.loops import LoopState
+from backedge.core.model import HUMAN
+from tests.core.play import Play, Script, ask, flow, grows, step
+
+PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
+
+
+def coding(*steps: Any, code: Script = grows, **more: Any) -> Play:
+    """The plan is done and the code is being written."""
+    play = Play(flow(*(steps or PLAN_CODE), **more), {"plan": grows, "code": code})
+    play.finish("plan")
+    return play
+
+
+class TestWaiting:
+    """An attempt that waits in mid-work is told the moment it happens."""
+
+    def waiting(self, **more: Any) -> Play:
+        play = coding(**more).raises("code", ask("plan"))
+        play.do(c.Await("L-1", "code", 1))
+        return play
+
+    def running(self, play: Play) -> Any:
+        return play.s.steps["code"].running
+
+    def awaits(self, play: Play, name: str) -> str | None:
+        running = play.s.steps[name].running
+        return running.awaits if running else None
+
+    def test_while_it_waits_what_it_consumed_may_change(self) -> None:
+        play = self.waiting()
+        assert play.s.steps["plan"].running is not None
+        assert coding().raises("code", ask("plan")).s.steps["plan"].running is None
+
+    def test_it_is_told_when_the_fix_is_done_with_its_inputs_as_they_are_now(self) -> None:
+        play = self.waiting()
+        play.finish("plan")
+        (told,) = play.of(e.WaiterTold)
+        assert told.inputs == {"plan": 2}
+        assert self.running(play).awaits is None
+
+    def test_finishing_without_a_further_word_resolves_the_loop(self) -> None:
+        play = self.waiting()
+        play.finish("plan")
+        play.finish("code")
+        assert (play.outcome, play.attempts()) == ("done", {"plan": 2, "code": 1})
+        assert play.loop().state is LoopState.RESOLVED
+
+    def test_raising_it_again_in_the_same_attempt_is_the_next_round(self) -> None:
+        play = self.waiting()
+        play.finish("plan")
+        play.raises("code", ask("plan"))
+        play.do(c.Await("L-1", "code", 1))
+        play.finish("plan")
+        assert (play.loop().round, play.opened()) == (2, 1)
+
+    def test_raising_it_twice_before_it_is_told_is_one_question(self) -> None:
+        play = self.waiting().raises("code", ask("plan"))
+        assert (play.opened(), play.loop().round) == (1, 1)
+
+    def test_it_waits_until_all_upstream_of_it_is_settled(self) -> None:
+        work = (step("plan"), step("design", "plan"), step("code", "design"))
+        play = Play(flow(*work), {"plan": grows, "design": grows})
+        play.finish("plan")
+        play.finish("design")
+        play.raises("code", ask("plan"))
+        play.do(c.Await("L-1", "code", 1))
+        play.finish("plan")
+        assert play.of(e.WaiterTold) == []
+        play.finish("design")
+        assert play.of(e.WaiterTold)[0].inputs == {"design": 2}
+
+    def test_it_is_not_told_while_something_upstream_still_owes_a_fix(self) -> None:
+        play = self.waiting()
+        play.person_raises("plan")
+        play.finish("plan")
+        assert play.of(e.WaiterTold) == []
+        play.run()
+        assert play.of(e.WaiterTold) != []
+
+    def test_an_escalation_ends_the_wait(self) -> None:
+        play = self.waiting()
+        play.scripts["plan"] = [Exception("broken")]
+        for _ in range(3):
+            play.finish("plan")
+            play.now += 60
+            play.do(c.Proceed())
+        assert self.running(play).awaits is None
+
+    def test_an_answer_by_a_person_ends_the_wait_and_needs_no_further_attempt(self) -> None:
+        play = coding().raises("code", ask(HUMAN))
+        play.do(c.Await("L-1", "code", 1))
+        play.decide("resolve", note="yes", by="ann")
+        assert self.running(play).awaits is None
+        play.finish("code")
+        assert (play.outcome, play.attempts()["code"]) == ("done", 1)
+
+    def test_two_that_wait_for_each_other_are_parted(self) -> None:
+        play = Play(flow(step("a"), step("b"), step("c"), scope="any"))
+        play.finish("a")
+        for source, target, loop in (("b", "c", "L-1"), ("c", "b", "L-2")):
+            play.raises(source, ask(target))
+            play.do(c.Await(loop, source, 1))
+        assert play.breach() == "attempts wait for each other: b, c"
+        assert self.awaits(play, "b") is None
+
+    def test_of_two_that_wait_for_each_other_the_one_whose_fix_is_done_is_told(self) -> None:
+        work = flow(step("a"), step("m", "a"), step("b", "a", "m"), scope="any")
+        play = Play(work, {"a": grows, "m": grows})
+        play.finish("a")
+        play.finish("m")
+        play.raises("b", ask("a"))
+        play.do(c.Await("L-1", "b", 1))
+        play.finish("a")
+        play.raises("m", ask("b"))
+        play.do(c.Await("L-2", "m", 2))
+        assert [told.loop for told in play.of(e.WaiterTold)] == ["L-1"]
+
+    def test_one_that_waits_for_want_of_room_is_not_told_too_early(self) -> None:
+        play = coding().raises("code", ask("plan"))
+        play.room = 0
+        play.do(c.Await("L-1", "code", 1))
+        assert (play.of(e.WaiterTold), play.s.escalations) == ([], {})
+
+    def test_a_loop_that_cannot_be_waited_for_begins_no_wait(self) -> None:
+        play = coding(limits={"rounds_total": 0}).raises("code", ask("plan"))
+        play.do(c.Await("L-1", "code", 1))
+        assert play.of(e.WaitBegan) == []
+
+    @pytest.mark.parametrize(("loop", "name"), [("L-9", "code"), ("L-1", "plan")])
+    def test_only_who_raised_it_waits_for_it(self, loop: str, name: str) -> None:
+        play = self.waiting()
+        with pytest.raises(NotFound, match="did not raise"):
+            play.do(c.Await(loop, name, 2 if name == "plan" else 1))

@@ -1,0 +1,179 @@
+"""A definition is refused with everything that is wrong with it, named at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core.errors import WorkflowError
+from backedge.core.model import HUMAN
+from backedge.core.profiles import RouteRule
+from backedge.core.workflow import PassRule, Step, Workflow, graph_of, nearest, phase_order, problems_of
+from tests.core.play import flow, step
+
+FINE = (step("plan", phase="planning"), step("code", "plan", phase="code"), step("review", reviews="code"))
+
+
+def test_a_workflow_that_can_run_has_no_problems() -> None:
+    assert problems_of(flow(*FINE)) == ()
+    assert graph_of(flow(*FINE)).root == "plan"
+
+
+def rule(**counts: int) -> PassRule:
+    return PassRule(at_most=tuple(counts.items()))
+
+
+ONE_PROBLEM: list[tuple[str, Workflow, str]] = [
+    ("no name", Workflow(" ", FINE), "the workflow has no name"),
+    ("no steps", Workflow("w", ()), "the workflow has no steps"),
+    ("unknown profile", flow(*FINE, profile="bmat"), "profile 'bmat' is unknown: did you mean 'bmad'?"),
+    ("phase twice", flow(*FINE, phases=("planning", "code", "code")), "phase 'code' is listed twice"),
+    ("name twice", flow(step("a"), step("a")), "step 'a' is defined twice"),
+    ("empty name", flow(step(" ")), "a step has an empty name"),
+    ("reserved name", flow(step(HUMAN)), "step 'human' has a reserved name"),
+    ("needs itself", flow(step("a", "a")), "step 'a' needs itself"),
+    (
+        "needs a stranger",
+        flow(step("plan"), step("a", "plam")),
+        "needs 'plam', which does not exist: did you mean 'plan'?",
+    ),
+    ("needs a stranger like none", flow(step("a", "zzz")), "use one of: a"),
+    ("judges itself", flow(Step("a", judges=("a",))), "step 'a' judges itself"),
+    ("judges a stranger", flow(step("a"), step("b", reviews="x")), "step 'b' judges 'x', which does not exist"),
+    ("judges a judge", flow(step("a"), step("b", reviews="a"), step("c", reviews="b")), "which is a judge itself"),
+    ("reads itself", flow(step("a", reads=(("a", ("/x",)),))), "step 'a' reads itself"),
+    ("reads a stranger", flow(step("a", reads=(("b", ("/x",)),))), "step 'a' reads 'b', which does not exist"),
+    ("reads unneeded", flow(step("a"), step("b", reads=(("a", ("/x",)),))), "reads 'a' without needing it"),
+    ("no time", flow(step("a", timeout=0.0)), "step 'a' has timeout 0.0"),
+    ("endless time", flow(step("a", timeout=float("inf"))), "expected more than 0 seconds"),
+    ("no number", flow(step("a", timeout=float("nan"))), "expected more than 0 seconds"),
+    (
+        "unknown rule",
+        flow(step("a"), step("b", reviews="a", passes_if=PassRule("asp-cod"))),
+        "step 'b' passes_if 'asp-cod': did you mean 'asp-code'?",
+    ),
+    ("rule without verdict", flow(step("a", passes_if=PassRule("asp-code"))), "has passes_if but judges nothing"),
+    (
+        "rule about a stranger",
+        flow(step("a"), step("b", reviews="a", passes_if=rule(hight=1))),
+        "passes_if counts 'hight': did you mean 'high'?",
+    ),
+    (
+        "rule below nothing",
+        flow(step("a"), step("b", reviews="a", passes_if=rule(high=-1))),
+        "passes_if allows -1 high",
+    ),
+    ("circle", flow(step("a", "b"), step("b", "a")), "steps need each other in a circle: "),
+    (
+        "route to a stranger",
+        flow(*FINE, routes=(RouteRule("codee"),)),
+        "a route leads to 'codee', neither a step nor a",
+    ),
+    ("route to a judge", flow(*FINE, routes=(RouteRule("review"),)), "a route leads to 'review', which is a judge"),
+    (
+        "against the phases",
+        flow(step("a", phase="code"), step("b", "a", phase="planning")),
+        "step 'b' (phase planning) needs 'a' of the later phase code",
+    ),
+    ("no bound", flow(*FINE, limits={"rounds_total": None}), "nothing bounds this workflow"),
+]
+
+
+@pytest.mark.parametrize(("work", "problem"), [each[1:] for each in ONE_PROBLEM], ids=[each[0] for each in ONE_PROBLEM])
+def test_a_problem_is_named(work: Workflow, problem: str) -> None:
+    said = problems_of(work)
+    assert problem in said[0]
+    assert len(said) == 1 or "itself" in problem
+
+
+def test_a_circle_names_the_steps_in_it() -> None:
+    (said,) = problems_of(flow(step("a", "c"), step("b", "a"), step("c", "b")))
+    assert said.count("→") == 3
+
+
+def test_all_problems_are_named_at_once() -> None:
+    work = Workflow("", (step("a", "b", timeout=-1.0), step("a"), step(HUMAN)), profile="x", phases=("p", "p"))
+    assert len(problems_of(work)) == 7
+    with pytest.raises(WorkflowError) as error:
+        graph_of(work)
+    assert error.value.problems == problems_of(work)
+
+
+def test_all_problems_of_the_shape_are_named_at_once() -> None:
+    work = flow(
+        step("a", phase="code"),
+        step("b", "a", phase="planning"),
+        step("c", "a", phase="design"),
+        routes=(RouteRule("x"), RouteRule("y")),
+    )
+    assert len(problems_of(work)) == 4
+
+
+def test_a_rule_of_counts_may_count_what_blocks() -> None:
+    assert problems_of(flow(step("a"), step("b", reviews="a", passes_if=rule(blocking=0, low=3)))) == ()
+
+
+def test_routes_may_lead_to_phases_that_a_profile_stands_in_for() -> None:
+    assert problems_of(flow(*FINE, phases=("planning", "code"), routes=(RouteRule("research"),))) != ()
+    near = flow(*FINE, phases=("planning", "code"), routes=(RouteRule("research"),), nearest_phase=True)
+    assert problems_of(near) == ()
+
+
+class TestPhases:
+    """The label that orders steps."""
+
+    def test_the_usual_order_then_other_labels_by_their_place(self) -> None:
+        work = flow(step("a", phase="ship"), step("b", phase="code"), step("c", phase="sell"))
+        assert phase_order(work) == ("research", "planning", "design", "code", "test", "ship", "sell")
+
+    def test_declared_phases_replace_the_usual_ones(self) -> None:
+        work = flow(step("a", phase="make"), step("b", phase="sell"), phases=("sell",))
+        assert phase_order(work) == ("sell", "make")
+
+    def test_a_judge_has_the_phase_of_its_subject_whatever_it_says(self) -> None:
+        work = flow(step("a", phase="code"), step("j", reviews="a", phase="zzz"))
+        assert graph_of(work).phase_of["j"] == "code"
+        assert "zzz" not in phase_order(work)
+
+    def test_a_step_without_a_label_has_that_of_the_latest_step_it_needs(self) -> None:
+        work = flow(step("a", phase="planning"), step("b", phase="design"), step("c", "b", "a"), step("d"))
+        graph = graph_of(work)
+        assert (graph.phase_of["c"], graph.phase_of["d"]) == ("design", "")
+        assert graph.rank("d") < graph.rank("a") < graph.rank("c")
+
+
+class TestGraph:
+    """Who is upstream of whom."""
+
+    GRAPH = graph_of(
+        flow(
+            step("a"),
+            step("b", "a"),
+            step("c", "b"),
+            step("j", reviews="b"),
+            Step("k", judges=("b", "b"), needs=("b",)),
+        )
+    )
+
+    def test_upstream_and_downstream_are_transitive(self) -> None:
+        assert self.GRAPH.upstream["c"] == {"a", "b"}
+        assert self.GRAPH.downstream["a"] == {"b", "c", "j", "k"}
+
+    def test_judging_implies_needing(self) -> None:
+        assert self.GRAPH.needs["j"] == ("b",)
+        assert self.GRAPH.needs["k"] == ("b",)
+        assert self.GRAPH.judges_of["b"] == ("j", "k")
+
+    def test_one_definition_has_one_graph(self) -> None:
+        assert graph_of(flow(*FINE)) is graph_of(flow(*FINE))
+
+    def test_distances_are_counted_in_needs(self) -> None:
+        work = flow(step("a"), step("b", "a"), step("c", "a", "b"), step("d", "c"))
+        assert graph_of(work).distances("d") == {"d": 0, "c": 1, "a": 2, "b": 2}
+
+
+def test_the_nearest_word_or_all_of_them() -> None:
+    words: Any = ("pass", "fail")
+    assert nearest("pas", words) == "did you mean 'pass'?"
+    assert nearest("zzz", words) == "use one of: pass, fail"

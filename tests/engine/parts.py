@@ -1,0 +1,82 @@
+"""What the tests of the engine share: a way to run a scenario that cannot hang, plain agents, a journal that is slow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from backedge import Briefing, MemoryJournal, Step, Workflow
+from backedge.core import events as e
+from backedge.ports import Append, Listener, Record, RunHead
+
+T = TypeVar("T")
+E = TypeVar("E", bound=e.Fact)
+
+PATIENCE = 20.0
+"""Seconds after which a scenario hangs, as far as the tests go."""
+
+
+def play(scenario: Coroutine[Any, Any, T], patience: float = PATIENCE) -> T:
+    """Run a scenario on an event loop of its own; one that hangs fails."""
+
+    async def bounded() -> T:
+        return await asyncio.wait_for(scenario, patience)
+
+    return asyncio.run(bounded())
+
+
+async def until(condition: Callable[[], object], patience: float = 5.0) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(patience):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def only(kind: type[E], events: Sequence[e.Event]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+async def named(briefing: Briefing) -> dict[str, str]:
+    """Makes something that says who made it."""
+    return {"made by": briefing.step}
+
+
+def flow(*steps: Step, **more: Any) -> Workflow:
+    return Workflow("flow", steps, **more)
+
+
+class SlowJournal:
+    """A journal in memory whose appends take a while: before they are stored, or before that is known."""
+
+    def __init__(self, before: float = 0.0, after: float = 0.0) -> None:
+        self.inside = MemoryJournal()
+        self.before, self.after = before, after
+        self.fails: Callable[[Append], BaseException | None] = lambda entry: None
+        """Says which appends fail."""
+
+    async def append(self, entry: Append) -> None:
+        await asyncio.sleep(self.before)
+        error = self.fails(entry)
+        if error is not None:
+            raise error
+        await self.inside.append(entry)
+        await asyncio.sleep(self.after)
+
+    async def read(self, run: str, after: int = 0) -> Sequence[Record]:
+        return await self.inside.read(run, after)
+
+    async def runs(self) -> Sequence[RunHead]:
+        return await self.inside.runs()
+
+    async def payload(self, digest: str) -> bytes:
+        return await self.inside.payload(digest)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        return self.inside.subscribe(listener)
+
+    def claim(self, run: str) -> None:
+        self.inside.claim(run)
+
+    def release(self, run: str) -> None:
+        self.inside.release(run)

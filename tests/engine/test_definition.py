@@ -1,0 +1,108 @@
+"""Workflows that cannot run are refused when they are defined, with everything that is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge import Step, Workflow, WorkflowError
+from backedge.testing import ScriptedAgent
+from tests.engine.parts import flow, named
+
+
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        ([], "the workflow has no steps"),
+        ([Step("a", named, needs="plam"), Step("plan", named)], "needs 'plam', which does not exist: did you mean 'plan'"),
+        ([Step("a", named, needs="a")], "needs itself"),
+        ([Step("a", named, needs="b"), Step("b", named, needs="a")], "in a circle: "),
+        ([Step("a", named, reviews="b"), Step("b", named, needs="a")], "in a circle: "),
+        ([Step("a", named), Step("a", named)], "step 'a' is defined twice"),
+        ([Step("", named)], "empty name"),
+        ([Step("human", named)], "reserved name"),
+        ([Step("a", named, reviews="a")], "judges itself"),
+        ([Step("a", named), Step("b", named, reviews="a", tests="a")], "both reviews and tests"),
+        ([Step("a", named), Step("b", named, reviews="a"), Step("c", named, reviews="b")], "which is a judge itself"),
+        ([Step("a", named, timeout=0)], "timeout 0"),
+        ([Step("a", named, timeout=-1)], "timeout -1"),
+        ([Step("a", named, timeout=float("nan"))], "timeout nan"),
+        ([Step("a", named, timeout="5s")], "Expected `float | null`, got `str` - at `$.timeout`"),  # type: ignore[arg-type]
+        ([Step("a", named, on_doubt="never")], "Invalid enum value 'never' - at `$.on_doubt`"),  # type: ignore[arg-type]
+        ([Step("a", named, phase=None)], "Expected `str`, got `null` - at `$.phase`"),  # type: ignore[arg-type]
+        ([Step("a", named, complete="yes")], "at `$.complete`"),  # type: ignore[arg-type]
+        ([Step(5, named)], "at `$.name`"),  # type: ignore[arg-type]
+        ([Step("a", "not a function")], "expected a function"),  # type: ignore[arg-type]
+        ([Step("a", [])], "it has no agent"),
+        ([Step("a", lambda x, y, z: None)], "expected (briefing) or (briefing, attempt)"),
+        ([Step("a", named, passes_if="ai-sdlc")], "judges nothing"),
+        ([Step("a", named), Step("b", named, reviews="a", passes_if="strict")], "passes_if 'strict'"),
+        ([Step("a", named), Step("b", named, reviews="a", passes_if={"huge": 1})], "passes_if counts 'huge'"),
+        ([Step("a", named), Step("b", named, reviews="a", passes_if={"high": -1})], "allows -1 high"),
+        ([Step("a", named), Step("b", named, reviews="a", passes_if={})], "passes_if is empty"),
+        ([Step("a", named, limits={"rounds_total": 1})], "only judges can"),
+        ([Step("a", named), Step("b", named, reviews="a", limits={"rounds": 1})], "limit 'rounds' is unknown"),
+        ([Step("a", named, accepts=dict)], "accepts is one type, but it needs 0 steps"),
+        ([Step("a", named), Step("b", named, needs="a", accepts={"c": dict})], "accepts names 'c', which it does not need"),
+        ([Step("a", named), Step("b", named, reads={"a": ["/x"]})], "reads 'a' without needing it"),
+        ([Step("a", named, phase="code"), Step("b", named, phase="planning", needs="a")], "of the later phase code"),
+    ],
+)
+def test_a_step_that_makes_no_sense_is_refused(steps: list[Step], problem: str) -> None:
+    with pytest.raises(WorkflowError) as refusal:
+        flow(*steps)
+    assert problem in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"limits": {"rounds_total": -1}}, "limit 'rounds_total' is -1: expected more than 0, or false"),
+        ({"limits": {"errors_in_a_row": 0}}, "limit 'errors_in_a_row' is 0"),
+        ({"limits": {"cost_usd": float("nan")}}, "limit 'cost_usd' is nan"),
+        ({"limits": {"cost_usd": float("inf")}}, "limit 'cost_usd' is inf"),
+        ({"limits": {"rounds_total": 2.5}}, "expected a whole number"),
+        ({"limits": {"rounds_total": True}}, "expected a number"),
+        ({"limits": {"rounds_total": "3"}}, "expected a number"),
+        ({"limits": {"round_total": 3}}, "did you mean 'rounds_total'?"),
+        ({"limits": {"diverging": 3}}, "expected true or false"),
+        ({"limits": {"rounds_total": False}}, "nothing bounds this workflow"),
+        ({"profile": "asap"}, "profile 'asap' is unknown: did you mean 'asp'?"),
+        ({"scope": "everywhere"}, "scope is 'everywhere'"),
+        ({"on_breach": "panic"}, "on_breach is 'panic'"),
+        ({"phases": ["code", "code"]}, "phase 'code' is listed twice"),
+        ({"new_findings": "ignore"}, "'ignore'"),
+        ({"new_findings": {"huge": "rework"}}, "new_findings names 'huge'"),
+        ({"routes": [{"to": "nowhere", "category": "x"}]}, "leads to 'nowhere', neither a step nor a phase"),
+        ({"routes": [{"to": "r", "category": "x"}]}, "which is a judge"),
+        ({"routes": [{"category": "x"}]}, "expected `to`"),
+        ({"routes": [{"to": "a", "categories": "x"}]}, "did you mean 'category'?"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(WorkflowError) as refusal:
+        flow(Step("a", named), Step("r", named, reviews="a"), **settings)
+    assert problem in str(refusal.value)
+
+
+def test_everything_that_is_wrong_is_named_at_once() -> None:
+    with pytest.raises(WorkflowError) as refusal:
+        flow(Step("a", named, needs="x"), Step("b", named, needs="y"), profile="z", limits={"tokens": -5})
+    assert len(refusal.value.problems) == 4
+
+
+def test_a_workflow_without_a_name_is_refused() -> None:
+    with pytest.raises(WorkflowError, match="the workflow has no name"):
+        Workflow("  ", [Step("a", named)])
+
+
+def test_the_largest_number_of_attempts_is_known_before_anything_runs() -> None:
+    work = flow(Step("a", named), Step("r", named, reviews="a"))
+    assert work.max_attempts == 3 * 2 * (1 + 10)
+    assert flow(Step("a", named), limits={"attempts": 2}).max_attempts == 2
+
+
+def test_a_scripted_agent_needs_something_to_say() -> None:
+    with pytest.raises(ValueError, match="at least one reply"):
+        ScriptedAgent()

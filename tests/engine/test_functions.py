@@ -1,0 +1,556 @@
+"""Functions as agents: plain and async, with declared types, and whatever they return or raise."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import functools
+import gc
+import re
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from backedge import (
+    Attempt,
+    Briefing,
+    Claim,
+    Engine,
+    Feedback,
+    Finding,
+    Outcome,
+    Report,
+    Run,
+    Step,
+    Usage,
+    Workflow,
+    failed,
+    passed,
+)
+from backedge.core import events as e
+from backedge.testing import FakeClock, ScriptedAgent
+from tests.engine.parts import flow, named, only, play
+
+
+async def finished(workflow: Workflow, input: object = None, **engine: Any) -> tuple[Report, list[e.Event]]:
+    async with Engine(**engine) as running:
+        run = await running.start(workflow, input)
+        return await run.result(), await run.events()
+
+
+def error_of(agent: Any, **step: Any) -> str:
+    """What is recorded of an agent that breaks; whatever it does, the run waits for a person and can be replayed."""
+    report, events = play(finished(flow(Step("a", agent, **step), limits={"errors_in_a_row": 1})))
+    assert report.outcome == "waiting"
+    assert not only(e.AttemptSucceeded, events)
+    return only(e.AttemptFailed, events)[0].error
+
+
+# Plain functions
+
+
+def test_a_plain_function_does_not_block_the_event_loop() -> None:
+    threads: list[str] = []
+
+    def slow(briefing: Briefing) -> str:
+        threads.append(threading.current_thread().name)
+        time.sleep(0.15)
+        return "made"
+
+    async def scenario() -> tuple[int, Report]:
+        async with Engine() as engine:
+            run = await engine.start(flow(*(Step(f"s{n}", slow) for n in range(4))))
+            waiting = asyncio.create_task(run.result())
+            started, turns = time.perf_counter(), 0
+            while not waiting.done():
+                await asyncio.sleep(0.002)
+                turns += 1
+            assert time.perf_counter() - started < 0.5, "the four run side by side"
+            return turns, await waiting
+
+    turns, report = play(scenario())
+    assert turns > 15
+    assert report.outcome == "done"
+    assert set(threads) == {"backedge-agent"}
+
+
+def test_a_plain_function_can_raise_feedback_and_wait_on_its_own_thread() -> None:
+    told: list[Any] = []
+
+    def code(briefing: Briefing, attempt: Any) -> str:
+        attempt.spend(Usage(tokens_in=7))
+        loop = attempt.raise_feedback(Feedback("context_request", "plan", "which?", requested_info="currency"))
+        told.append(attempt.wait_for(loop))
+        return "made"
+
+    plan = ScriptedAgent("plan", "EUR")
+    report, _ = play(finished(flow(Step("plan", plan), Step("code", code, needs="plan"))))
+    assert report.outcome == "done"
+    assert told[0].answers == {"plan": "EUR"}
+    assert report.usage.tokens_in == 7
+
+
+def test_a_plain_function_that_goes_on_after_the_engine_closed_hurts_nobody() -> None:
+    over: list[str] = []
+    go = threading.Event()
+
+    def late(briefing: Briefing, attempt: Any) -> str:
+        go.wait(5)
+        try:
+            attempt.raise_feedback(Feedback("fix_request", "human", "?"))
+        except RuntimeError as error:
+            over.append(str(error))
+        return "made"
+
+    async def scenario() -> None:
+        async with Engine() as engine:
+            await engine.start(flow(Step("a", late)))
+            await asyncio.sleep(0.01)
+
+    play(scenario())
+    go.set()
+    deadline = time.monotonic() + 5
+    while not over and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert over == ["Event loop is closed"]
+
+
+def test_a_plain_function_that_takes_too_long_is_timed_out() -> None:
+    go = threading.Event()
+
+    def slow(briefing: Briefing) -> str:
+        if briefing.attempt == 1:
+            go.wait(10)
+        return f"attempt {briefing.attempt}"
+
+    report, events = play(finished(flow(Step("a", slow, timeout=0.05))))
+    go.set()
+    assert report.steps["a"].output == "attempt 2"
+    assert only(e.AttemptFailed, events)[0].error == "timeout: no outcome after 0.05 s"
+
+
+def test_partials_methods_callables_and_lambdas_are_functions_too() -> None:
+    async def prefixed(prefix: str, briefing: Briefing) -> str:
+        return f"{prefix} {briefing.step}"
+
+    class Agent:
+        async def method(self, briefing: Briefing) -> str:
+            return f"method {briefing.step}"
+
+        def __call__(self, briefing: Briefing, attempt: Any) -> str:
+            return f"call {briefing.step}"
+
+    report, _ = play(
+        finished(
+            flow(
+                Step("a", functools.partial(prefixed, "partial")),
+                Step("b", Agent().method),
+                Step("c", Agent()),
+                Step("d", lambda briefing: "lambda d"),
+            )
+        )
+    )
+    assert [step.output for step in report.steps.values()] == ["partial a", "method b", "call c", "lambda d"]
+
+
+# What they return
+
+
+class Plan(BaseModel):
+    units: list[str]
+    due: datetime.date = datetime.date(2026, 1, 2)
+
+
+@dataclass
+class Point:
+    x: int
+
+
+def test_pydantic_models_and_dataclasses_are_outputs() -> None:
+    seen: list[Any] = []
+
+    def consumer(briefing: Briefing) -> None:
+        seen.append(briefing.inputs)
+
+    report, _ = play(
+        finished(
+            flow(
+                Step("plan", lambda briefing: Plan(units=["a"])),
+                Step("point", lambda briefing: {"at": [Point(1)], "plan": Plan(units=[])}),
+                Step("last", consumer, needs=["plan", "point"]),
+            )
+        )
+    )
+    assert report.steps["plan"].output == {"units": ["a"], "due": "2026-01-02"}
+    assert seen == [
+        {
+            "plan": {"units": ["a"], "due": "2026-01-02"},
+            "point": {"at": [{"x": 1}], "plan": {"units": [], "due": "2026-01-02"}},
+        }
+    ]
+
+
+def test_a_declared_input_arrives_as_the_declared_type() -> None:
+    seen: list[Any] = []
+
+    def code(briefing: Briefing) -> str:
+        seen.append(briefing.inputs["plan"])
+        return "made"
+
+    play(finished(flow(Step("plan", lambda b: {"units": ["a"]}), Step("code", code, needs="plan", accepts=Plan))))
+    assert seen == [Plan(units=["a"])]
+
+
+def test_a3_20_an_input_that_does_not_fit_goes_to_its_producer_and_costs_the_consumer_no_attempt() -> None:
+    plan, code = ScriptedAgent({"units": "all"}, {"units": [1]}, {"units": ["a"]}), ScriptedAgent("made")
+    report, events = play(finished(flow(Step("plan", plan), Step("code", code, needs="plan", accepts=Plan))))
+    assert report.outcome == "done"
+    assert [briefing.attempt for briefing in code.briefings] == [1], "it was never called with what does not fit"
+    assert report.steps["code"].attempts == 1
+    assert [(loop.kind, loop.source, loop.targets, loop.state, loop.rounds) for loop in report.loops] == [
+        ("validation_failure", "code", ("plan",), "resolved", 2)
+    ]
+    [issue] = plan.briefings[1].feedback.findings
+    assert (issue.path, issue.category) == ("/units", "schema")
+    assert "valid array" in issue.description
+    assert plan.briefings[2].feedback.findings[0].path == "/units/0"
+    assert plan.briefings[1].previous == {"units": "all"}
+    assert {finding.status for finding in report.findings} == {"fixed"}
+    assert not only(e.AttemptFailed, events)
+
+
+def test_an_input_that_never_fits_escalates_within_the_limits() -> None:
+    code = ScriptedAgent("made")
+    plan = ScriptedAgent(*({"units": n} for n in range(99)))
+    report, _ = play(finished(flow(Step("plan", plan), Step("code", code, needs="plan", accepts=Plan))))
+    assert report.outcome == "waiting"
+    assert report.escalations[0].loop == "L-1"
+    assert not code.briefings
+
+
+def test_a_strict_model_takes_its_own_output_back() -> None:
+    class Strict(BaseModel):
+        model_config = ConfigDict(strict=True)
+        due: datetime.date
+        pair: tuple[int, int]
+
+    report, _ = play(
+        finished(
+            flow(
+                Step("plan", lambda b: Strict(due=datetime.date(2026, 1, 2), pair=(1, 2)), returns=Strict),
+                Step("code", lambda b: b.inputs["plan"].pair, needs="plan", accepts=Strict),
+            )
+        )
+    )
+    assert report.outcome == "done"
+    assert report.steps["code"].output == [1, 2]
+
+
+def test_a_model_that_breaks_while_checking_is_an_error_of_its_step() -> None:
+    class Broken(BaseModel):
+        units: list[str]
+
+        @field_validator("units")
+        @classmethod
+        def check(cls, value: list[str]) -> list[str]:
+            raise RuntimeError("a bug in the model")
+
+    report, events = play(
+        finished(
+            flow(
+                Step("plan", lambda b: {"units": []}),
+                Step("code", named, needs="plan", accepts=Broken),
+                limits={"errors_in_a_row": 1},
+            )
+        )
+    )
+    assert report.outcome == "waiting"
+    assert [(event.step, event.error) for event in only(e.AttemptFailed, events)] == [
+        ("code", "RuntimeError: a bug in the model")
+    ]
+
+
+def test_a_step_that_declares_inputs_runs_without_those_of_a_producer_that_was_skipped() -> None:
+    async def scenario() -> Report:
+        async with Engine() as engine:
+            run = await engine.start(
+                flow(
+                    Step("plan", ScriptedAgent(OSError("x"))),
+                    Step("code", lambda b: sorted(b.inputs), needs="plan", accepts=Plan),
+                    limits={"errors_in_a_row": 1},
+                )
+            )
+            await run.result()
+            await run.decide("E-1", "skip")
+            return await run.result()
+
+    report = play(scenario())
+    assert report.outcome == "accepted"
+    assert report.steps["code"].output == []
+
+
+def test_an_output_that_does_not_fit_what_the_step_returns_is_an_error_that_says_where() -> None:
+    error = error_of(lambda briefing: {"units": [1]}, returns=Plan)
+    assert error == "the output does not fit what the step returns: /units/0: Input should be a valid string"
+    assert "the whole" in error_of(lambda briefing: "text", returns=Plan)
+
+
+def test_the_ladder_is_climbed_from_round_two() -> None:
+    rungs: list[str] = []
+
+    def rung(name: str) -> Callable[[Briefing], str]:
+        def agent(briefing: Briefing) -> str:
+            rungs.append(f"{name} {briefing.attempt} {briefing.agent}")
+            return f"{name} {briefing.attempt}"
+
+        return agent
+
+    review = ScriptedAgent(*(failed(f"defect {n}") for n in range(3)), passed())
+    report, events = play(
+        finished(
+            flow(Step("code", [rung("cheap"), rung("strong"), rung("strongest")]), Step("r", review, reviews="code"))
+        )
+    )
+    assert report.outcome == "verified"
+    assert rungs == ["cheap 1 code", "cheap 2 code", "strong 3 code#2", "strongest 4 code#3"]
+    assert [event.agent for event in only(e.AttemptStarted, events) if event.step == "code"] == [
+        "code",
+        "code",
+        "code#2",
+        "code#3",
+    ]
+
+
+# Nonsense
+
+
+def deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def looped() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("returned", "error"),
+    [
+        (object, "the output is not JSON: object is not JSON"),
+        (lambda: (n for n in range(3)), "the output is not JSON: generator is not JSON"),
+        (lambda: "\ud800", "the output is not JSON: .*surrogates not allowed"),
+        (lambda: {"\udfff": 1}, "the output is not JSON: .*surrogates not allowed"),
+        (lambda: deep(100_000), "the output is not JSON: maximum recursion depth"),
+        (looped, "the output is not JSON: maximum recursion depth"),
+        (lambda: {(1, 2): 3}, "the output is not JSON"),
+        (lambda: {1: "a"}, "the output is not JSON: Only dicts with str keys"),
+        (lambda: threading.Lock(), "the output is not JSON: lock is not JSON"),
+        (lambda: Outcome(summary=5), "the outcome is not understood: Expected `str`, got `int` - at `\\$.summary`"),
+        (lambda: Outcome(summary="\ud800"), "the outcome is not JSON: .*surrogates"),
+        (lambda: Outcome(feedback="x"), "Expected `array`, got `str` - at `\\$.feedback`"),
+        (lambda: Outcome(feedback=[Feedback("fix_request", "a", blocking="yes")]), "at `\\$.feedback\\[0\\].blocking`"),
+        (lambda: Outcome(answer=object()), "the outcome is not JSON: object is not JSON"),
+        (lambda: Outcome(usage={"cost_usd": -1}), "usage cost_usd is -1"),
+        (lambda: Outcome(usage=5), "at `\\$.usage`"),
+        (lambda: Outcome(output=object()), "the output is not JSON: object is not JSON"),
+        (lambda: Outcome(resolutions=[Claim("F-9", "fixed")]), "resolutions name 'F-9'"),
+        (lambda: Outcome(resolutions=[Claim("F-9", "mended")]), "Invalid enum value 'mended'"),
+        (lambda: passed(), "judges nothing, but gave a verdict"),
+        (lambda: failed("x"), "judges nothing, but gave a verdict"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_nonsense_is_an_error_of_the_agent_that_says_what_is_wrong(
+    returned: Callable[[], Any], error: str, kind: str
+) -> None:
+    async def agent(briefing: Briefing) -> Any:
+        return returned()
+
+    said = error_of(agent if kind == "async" else lambda briefing: returned())
+    assert re.search(error, said)
+    # Python 3.11 trips over a deep value that is collected while it parses something.
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("returned", "error"),
+    [
+        (lambda: "looks good", "a judge returned str: expected passed\\(\\), failed\\(\\) or an Outcome"),
+        (lambda: True, "a judge returned bool"),
+        (lambda: None, "verdict"),
+        (lambda: {}, "verdict"),
+        (lambda: {"verdict": "PASS"}, "Invalid enum value 'PASS'"),
+        (lambda: {"verdict": "pass", "finding": []}, "unknown field `finding`"),
+        (lambda: Outcome(verdict="passed"), "Invalid enum value 'passed'"),  # type: ignore[arg-type]
+        (lambda: passed(Finding("x", "critical")), "critical|contradict"),
+        (lambda: failed(), "finding"),
+        (lambda: failed(Finding("x", "banana")), "severity 'banana' is unknown"),
+        (lambda: failed(Finding("x", line="abc")), "at `\\$.findings\\[0\\].line`"),  # type: ignore[arg-type]
+        (lambda: failed(Finding("x", file=Path("a"))), "PosixPath is not JSON"),  # type: ignore[arg-type]
+        (lambda: failed(Finding("x", blocking="no")), "at `\\$.findings\\[0\\].blocking`"),  # type: ignore[arg-type]
+        (lambda: failed(Finding("x", affected_phase="desing")), "desing"),
+        (lambda: failed(Finding(5)), "at `\\$.findings\\[0\\].description`"),  # type: ignore[arg-type]
+        (lambda: failed("\ud800"), "surrogates"),
+    ],
+)
+def test_a2_12_a_judge_that_makes_no_sense_is_asked_again_and_never_taken_for_a_pass(
+    returned: Callable[[], Any], error: str
+) -> None:
+    judge = ScriptedAgent(lambda briefing: returned(), passed())
+    report, events = play(
+        finished(flow(Step("a", named, phase="code"), Step("r", judge, reviews="a")), clock=FakeClock(auto=True))
+    )
+    assert report.outcome == "verified"
+    [event] = only(e.AttemptFailed, events)
+    assert event.step == "r"
+    assert re.search(error, event.error)
+    assert [verdict.word for verdict in only(e.VerdictGiven, events)] == ["pass"]
+    assert not report.loops
+
+
+def test_what_json_can_say_in_its_own_way_is_kept_in_that_way() -> None:
+    report, _ = play(
+        finished(
+            flow(
+                Step("nan", lambda b: [float("nan"), float("inf")]),
+                Step("bytes", lambda b: b"\x00\xff"),
+                Step("set", lambda b: {3, 1, 2}),
+                Step("when", lambda b: datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)),
+            )
+        )
+    )
+    assert report.outcome == "done"
+    assert {name: step.output for name, step in report.steps.items()} == {
+        "nan": [None, None],
+        "bytes": "AP8=",
+        "set": [1, 2, 3],
+        "when": "2026-01-02T00:00:00Z",
+    }
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (asyncio.CancelledError(), "the agent cancelled itself"),
+        (TimeoutError("slow"), "TimeoutError: slow"),
+        (StopIteration(1), "RuntimeError|StopIteration"),
+        (MemoryError(), "MemoryError"),
+        (RecursionError("deep"), "RecursionError: deep"),
+        (ExceptionGroup("several", [ValueError("x")]), "ExceptionGroup: several"),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "\ud800"), "UnicodeEncodeError"),
+        (ValueError("x" * 100_000), "ValueError: xxx"),
+        (BaseException("odd"), "BaseException: odd"),
+    ],
+)
+def test_whatever_an_agent_raises_is_recorded_as_its_error(raised: BaseException, error: str, kind: str) -> None:
+    async def agent(briefing: Briefing) -> None:
+        raise raised
+
+    def plain(briefing: Briefing) -> None:
+        raise raised
+
+    said = error_of(agent if kind == "async" else plain)
+    assert len(said) <= 16_000
+    assert re.search(error, said)
+
+
+def test_an_exception_that_cannot_be_printed_is_recorded_too() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    async def agent(briefing: Briefing) -> None:
+        raise Mute
+
+    assert error_of(agent).startswith("Mute")
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_a_keyboard_interrupt_stops_the_process_not_the_agent_alone(kind: str) -> None:
+    """Ctrl-C is for everybody: it is never recorded as an error of an agent."""
+
+    async def agent(briefing: Briefing) -> None:
+        raise KeyboardInterrupt
+
+    def plain(briefing: Briefing) -> None:
+        raise KeyboardInterrupt
+
+    async def scenario() -> None:
+        async with Engine() as engine:
+            await (await engine.start(flow(Step("a", agent if kind == "async" else plain)))).result()
+
+    with pytest.raises(KeyboardInterrupt):
+        play(scenario())
+
+
+def test_an_agent_that_returns_a_hundred_megabytes_is_refused_and_nothing_is_lost() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def agent(briefing: Briefing) -> str:
+        return "x" * 100_000_000 if briefing.attempt == 1 else "small"
+
+    async def scenario() -> tuple[Report, list[e.Event], int]:
+        async with Engine() as engine:
+            run = await engine.start(flow(Step("a", named), Step("b", agent, needs="a")))
+            report = await run.result()
+            stored = sum(len(record.body) for record in await engine.journal.read(run.id))
+            return report, await run.events(), stored
+
+    report, events, stored = play(scenario())
+    assert only(e.AttemptFailed, events)[0].error == (
+        "the output has 100,000,002 bytes: at most 16,777,216 are kept; write files instead"
+    )
+    assert report.outcome == "done"
+    assert report.steps["b"].output == "small"
+    assert stored < 10_000
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * (1 if sys.platform == "darwin" else 1024)
+    assert grown < 450_000_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Outcome(summary="x" * 3_000_000, output="small"),
+        Outcome(feedback=[Feedback("fix_request", "human", "x", details="y" * 3_000_000)]),
+        Outcome(answer="x" * 3_000_000),
+    ],
+    ids=["summary", "details", "answer"],
+)
+def test_nothing_else_that_an_agent_says_may_be_so_large_either(said: Outcome) -> None:
+    async def scenario() -> str:
+        async with Engine(max_output=2_000_000) as engine:
+            run = await engine.start(flow(Step("a", lambda b: said), limits={"errors_in_a_row": 1}))
+            await run.result()
+            return only(e.AttemptFailed, await run.events())[0].error
+
+    assert "the outcome has 3,000," in play(scenario())
+
+
+def test_two_arguments_mean_the_attempt() -> None:
+    seen: list[Any] = []
+
+    async def agent(briefing: Briefing, attempt: Attempt) -> None:
+        seen.append((attempt.step, attempt.number))  # type: ignore[attr-defined]
+
+    async def scenario() -> Run:
+        async with Engine() as engine:
+            run = await engine.start(flow(Step("a", agent)))
+            await run.result()
+            return run
+
+    play(scenario())
+    assert seen == [("a", 1)]

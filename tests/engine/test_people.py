@@ -1,0 +1,142 @@
+"""People and outsiders at the Python API: they raise feedback, acknowledge, reclassify and decide."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from backedge import Briefing, Engine, Feedback, FeedbackRefused, Finding, Report, Step, failed, passed
+from backedge.core import events as e
+from backedge.core.errors import IllegalCommand, NotFound
+from backedge.testing import FakeClock, ScriptedAgent
+from tests.engine.parts import flow, named, only, play
+
+
+def test_a_person_sends_feedback_and_the_judges_of_the_target_verify_the_fix() -> None:
+    code, review = ScriptedAgent("v1", "v2"), ScriptedAgent(passed())
+
+    async def scenario() -> Report:
+        async with Engine() as engine:
+            run = await engine.start(flow(Step("code", code), Step("review", review, reviews="code")))
+            await run.result()
+            loop = await run.raise_feedback(Feedback("missing_requirement", "code", "it must log in"))
+            assert loop == "L-1"
+            return await run.result()
+
+    report = play(scenario())
+    assert report.outcome == "verified"
+    assert report.steps["code"].output == "v2"
+    assert code.briefings[1].feedback.requests[0].source == "human"
+    assert [(loop.source, loop.state) for loop in report.loops] == [("human", "resolved")]
+    assert len(review.briefings) == 2
+
+
+def test_a0_02_what_a_person_raises_wrongly_is_refused_with_the_reason_and_one_event() -> None:
+    async def scenario() -> None:
+        async with Engine() as engine:
+            run = await engine.start(flow(Step("code", named)))
+            await run.result()
+            for feedback, reason in (
+                (Feedback("fix_request", "nobody", "x"), "nobody"),
+                (Feedback("fix_request", (), "x"), "target|to"),
+                (Feedback("", "code", "x"), "kind"),
+                (Feedback("fix_request", "code", ""), "message"),
+            ):
+                before = len(await run.events())
+                with pytest.raises(FeedbackRefused, match=reason):
+                    await run.raise_feedback(feedback)
+                assert len(await run.events()) == before + 1
+            with pytest.raises(TypeError, match="feedback is a str: expected backedge.Feedback"):
+                await run.raise_feedback("please fix")  # type: ignore[arg-type]
+            with pytest.raises(NotFound, match="source 'nobody' is unknown"):
+                await run.raise_feedback(Feedback("fix_request", "code", "x"), source="nobody")
+            assert (await run.report()).outcome == "done", "the run is as it was"
+
+    play(scenario())
+
+
+def test_a0_14_an_acknowledgement_is_for_targets_only() -> None:
+    go = asyncio.Event()
+
+    async def code(briefing: Briefing) -> str:
+        if briefing.mode == "rework":
+            await go.wait()
+        return f"v{briefing.attempt}"
+
+    async def scenario() -> None:
+        async with Engine() as engine:
+            run = await engine.start(flow(Step("code", code), Step("review", lambda b: passed(), reviews="code")))
+            await run.result()
+            loop = await run.raise_feedback(Feedback("fix_request", "code", "x"))
+            await run.acknowledge(loop, "code", message="on it", action="rework", eta="1 h")
+            with pytest.raises(IllegalCommand, match="'review' is not a target of L-1"):
+                await run.acknowledge(loop, "review")
+            [notice] = await run.notices("code")
+            assert notice.acknowledged
+            assert not notice.resolved
+            go.set()
+            assert (await run.result()).outcome == "verified"
+            with pytest.raises(IllegalCommand, match="nothing left to acknowledge"):
+                await run.acknowledge(loop, "code")
+
+    play(scenario())
+
+
+def test_a_reclassified_finding_goes_where_the_person_says() -> None:
+    plan, code = ScriptedAgent("p1", "p2"), ScriptedAgent("c1", "c2")
+    review = ScriptedAgent(failed(Finding("no login", category="security")), failed("no login"), passed())
+
+    async def scenario() -> Report:
+        async with Engine() as engine:
+            run = await engine.start(
+                flow(
+                    Step("plan", plan, phase="planning"),
+                    Step("code", code, phase="code", needs="plan"),
+                    Step("review", review, reviews="code"),
+                    limits={"rounds_total": 0},
+                )
+            )
+            await run.result()
+            with pytest.raises(IllegalCommand, match="phase 'plannig' is unknown: did you mean 'planning'"):
+                await run.reclassify("F-1", "plannig")
+            with pytest.raises(NotFound, match="finding 'F-7' is unknown"):
+                await run.reclassify("F-7", "planning")
+            await run.decide("E-1", "reclassify", phase="planning", rounds=2, by="maria")
+            return await run.result()
+
+    report = play(scenario())
+    assert report.outcome == "verified"
+    assert report.steps["plan"].attempts == 2
+    assert report.findings[0].introduced_by == "plan"
+
+
+def test_control_characters_in_what_agents_say_are_kept_as_data_and_break_nothing() -> None:
+    nasty = "\x00 \x1b[31mred\x1b[0m \r\n\u202e ` $(rm -rf /) ' \" \\"
+    code, review = ScriptedAgent(nasty, nasty + "2"), ScriptedAgent(failed(nasty, summary=nasty), passed(summary=nasty))
+
+    async def scenario() -> tuple[Report, list[e.Event]]:
+        async with Engine() as engine:
+            run = await engine.start(flow(Step("code", code), Step("review", review, reviews="code")), nasty)
+            return await run.result(), await run.events()
+
+    report, events = play(scenario())
+    assert report.outcome == "verified"
+    assert report.findings[0].description == nasty
+    assert code.briefings[1].feedback.findings[0].description == nasty
+    assert code.briefings[0].input == nasty
+    assert report.steps["code"].output == nasty + "2"
+    assert only(e.AttemptSucceeded, events)[1].summary == nasty
+
+
+def test_a_text_of_any_length_is_kept_up_to_a_limit_that_it_names() -> None:
+    code, review = ScriptedAgent("a", "b"), ScriptedAgent(failed("x" * 50_000), passed())
+
+    async def scenario() -> Report:
+        async with Engine(clock=FakeClock()) as engine:
+            run = await engine.start(flow(Step("code", code), Step("review", review, reviews="code")))
+            return await run.result()
+
+    text = play(scenario()).findings[0].description
+    assert len(text) < 17_000
+    assert text.endswith("… (34000 more characters)")
