@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -137,6 +139,7 @@ class Run:
         return report(state, await self._engine.outputs(state, large))
 
     async def state(self) -> RunState:
+        """Everything that the rules know of the run; `report` is what people read."""
         return await self._engine.state_of(self.id)
 
     async def events(self) -> list[Event]:
@@ -245,8 +248,7 @@ def run(
     except RuntimeError:
         return asyncio.run(go())
     # A notebook has a loop of its own already: ours runs beside it.
-    results: list[Report] = []
-    errors: list[BaseException] = []
+    outcome: Future[Report] = Future()
     stops: list[Callable[[], object]] = []
 
     async def stoppable() -> Report:
@@ -257,24 +259,25 @@ def run(
 
     def beside() -> None:
         try:
-            results.append(asyncio.run(stoppable()))
+            outcome.set_result(asyncio.run(stoppable()))
         except BaseException as error:  # noqa: BLE001 - it is raised again where `run` was called
-            errors.append(error)
+            outcome.set_exception(error)
 
     thread = threading.Thread(target=beside, name="backedge-run")
-    thread.start()
     try:
-        thread.join()
-    except BaseException:
-        # Interrupted: what runs is stopped and recorded before the caller goes on.
-        for stop in stops:
-            with suppress(RuntimeError):  # it has ended by itself
-                stop()
-        thread.join()
-        raise
-    if errors:
-        raise errors[0]
-    return results[0]
+        thread.start()
+        return outcome.result()
+    finally:
+        if thread.ident is not None and not outcome.done():
+            # Interrupted: what runs is stopped and recorded before the caller goes on.
+            while not stops and not outcome.done():
+                time.sleep(0.001)
+            for stop in stops:
+                with suppress(RuntimeError):  # it has ended by itself
+                    stop()
+            wait([outcome])
+        if outcome.done():
+            thread.join()
 
 
 __all__ = ["BackedgeError", "Engine", "Mapping", "Run", "run"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -13,8 +12,7 @@ from backedge.core.model import Change, Resolution, Usage
 from backedge.core.value import Json
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True):
     """The events of one decision, to be stored after event number `after` of the run, all or none."""
 
     run: str
@@ -25,12 +23,11 @@ class Append:
     """The name of the workflow, for listings."""
     outcome: str = "running"
     """Where the run stands after these events, for listings: a view, not part of the chain."""
-    payloads: Mapping[str, bytes] = field(default_factory=dict)
+    payloads: Mapping[str, bytes] = {}
     """Large values by the hex sha256 of their bytes; stored in the same transaction, each once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """One stored event."""
 
     seq: int
@@ -38,8 +35,7 @@ class Record:
     link: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunHead:
+class RunHead(msgspec.Struct, frozen=True):
     """One run as listings show it."""
 
     run: str

@@ -10,7 +10,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Finding, Resolution, Status
+from backedge.core.model import HUMAN, Finding, Option, Resolution, Status
 from backedge.core.state import Escalation
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
@@ -293,6 +293,13 @@ class TestNoAnswer:
         play = Play(flow(step("a"))).raises("a", ask(HUMAN))
         with pytest.raises(IllegalCommand, match="resolve needs an answer"):
             play.decide("resolve", **answer)
+
+    def test_an_option_is_one_of_those_offered(self) -> None:
+        play = Play(flow(step("a"))).raises("a", ask(HUMAN, options=(Option("polling"), Option("push"))))
+        with pytest.raises(IllegalCommand, match="option 'poling' was not offered: did you mean 'polling'"):
+            play.decide("resolve", option="poling")
+        play.decide("resolve", option="push")
+        assert play.loop().state is LoopState.RESOLVED
 
     def test_showing_the_history_changes_nothing(self) -> None:
         play = stuck()

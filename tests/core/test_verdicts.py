@@ -137,7 +137,7 @@ class TestWithARule:
     """passes_if: the engine computes the verdict, whatever the judge says."""
 
     def test_a_pass_with_a_blocker_is_a_fail(self) -> None:
-        play = judged(said("pass", BLOCKER), said(None), passes_if=PassRule("ai-sdlc"))
+        play = judged(said("pass", BLOCKER), said("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
 
     def test_a_fail_with_nothing_that_the_rule_minds_is_a_pass(self) -> None:
@@ -146,18 +146,22 @@ class TestWithARule:
         assert play.finding().status is Status.DEFERRED
 
     def test_a_fail_without_findings_but_with_a_summary_stays_a_fail(self) -> None:
-        play = judged(said("fail", summary="broken"), said(None), passes_if=PassRule("ai-sdlc"))
+        play = judged(said("fail", summary="broken"), said("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
         assert play.finding().finding.description == "broken"
 
     def test_a_fail_without_anything_is_an_error_here_too(self) -> None:
-        play = judged(said("fail"), said(None), passes_if=PassRule("ai-sdlc"))
+        play = judged(said("fail"), said("pass"), passes_if=PassRule("ai-sdlc"))
         assert "fail without findings" in play.of(e.AttemptFailed)[0].error
 
     def test_what_is_not_fixed_counts(self) -> None:
         again = said(None, claims=(Claim("F-1", "not_fixed"),))
-        play = judged(said(None, BLOCKER), again, said(None), passes_if=PassRule("ai-sdlc"))
+        play = judged(said(None, BLOCKER), again, said("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "fail", "pass"]
+
+    def test_silence_is_no_pass(self) -> None:
+        play = judged(said(None), said("pass"), passes_if=PassRule("ai-sdlc"))
+        assert play.of(e.AttemptFailed)[0].error.startswith("no verdict")
 
     def test_a_conditional_pass_goes_on_and_defers(self) -> None:
         play = judged(said(None, HIGH), passes_if=PassRule("asp-code"))

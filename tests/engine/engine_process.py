@@ -47,7 +47,7 @@ async def decide(journal: str, *escalations: str) -> None:
             sys.stdin.readline()
             run = await engine.find("r")
             decided = time.monotonic()
-            await run.decide(escalation, "continue", by="another process")
+            await run.decide(escalation, "continue", rounds=1, by="another process")
             say("decided", decided, time.monotonic())
 
 
@@ -119,21 +119,6 @@ def notebook(journal: str) -> None:
     asyncio.new_event_loop().run_until_complete(cell())
 
 
-def fill(journal: str) -> None:
-    """Fill the disk with a run of large outputs, and say how that ends."""
-
-    def large(briefing: Briefing) -> str:
-        return f"{briefing.step} " * 40_000
-
-    steps = [Step(f"s{n}", large, needs=[f"s{n - 1}"] if n else []) for n in range(8)]
-    try:
-        report = backedge.run(Workflow("filling", steps), journal=journal, run="r")
-    except backedge.JournalError as error:
-        say(type(error).__name__, str(error).replace("\n", " "))
-        return
-    say(report.outcome, len([step for step in report.steps.values() if step.state == "done"]))
-
-
 def main(what: str, journal: str, *rest: str) -> None:
     assert Path(journal).parent.is_dir()
     match what:
@@ -149,8 +134,6 @@ def main(what: str, journal: str, *rest: str) -> None:
             interrupted(journal)
         case "notebook":
             notebook(journal)
-        case "fill":
-            fill(journal)
         case _:
             raise SystemExit(f"unknown: {what}")
 

@@ -29,7 +29,7 @@ def play(scenario: Coroutine[Any, Any, T], patience: float = PATIENCE) -> T:
 async def until(condition: Callable[[], object], patience: float = 5.0) -> None:
     """Wait until something is so."""
     async with asyncio.timeout(patience):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what is waited for is not the test's to signal
             await asyncio.sleep(0.001)
 
 

@@ -15,7 +15,10 @@ from tests.engine.parts import flow, named
     ("steps", "problem"),
     [
         ([], "the workflow has no steps"),
-        ([Step("a", named, needs="plam"), Step("plan", named)], "needs 'plam', which does not exist: did you mean 'plan'"),
+        (
+            [Step("a", named, needs="plam"), Step("plan", named)],
+            "needs 'plam', which does not exist: did you mean 'plan'",
+        ),
         ([Step("a", named, needs="a")], "needs itself"),
         ([Step("a", named, needs="b"), Step("b", named, needs="a")], "in a circle: "),
         ([Step("a", named, reviews="b"), Step("b", named, needs="a")], "in a circle: "),
@@ -44,7 +47,10 @@ from tests.engine.parts import flow, named
         ([Step("a", named, limits={"rounds_total": 1})], "only judges can"),
         ([Step("a", named), Step("b", named, reviews="a", limits={"rounds": 1})], "limit 'rounds' is unknown"),
         ([Step("a", named, accepts=dict)], "accepts is one type, but it needs 0 steps"),
-        ([Step("a", named), Step("b", named, needs="a", accepts={"c": dict})], "accepts names 'c', which it does not need"),
+        (
+            [Step("a", named), Step("b", named, needs="a", accepts={"c": dict})],
+            "accepts names 'c', which it does not need",
+        ),
         ([Step("a", named), Step("b", named, reads={"a": ["/x"]})], "reads 'a' without needing it"),
         ([Step("a", named, phase="code"), Step("b", named, phase="planning", needs="a")], "of the later phase code"),
     ],

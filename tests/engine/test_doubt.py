@@ -310,7 +310,9 @@ def test_counters_and_budgets_survive_resume() -> None:
         return f"made {briefing.attempt}"
 
     work = flow(
-        Step("a", costly), Step("r", ScriptedAgent(failed("x"), failed("y"), passed()), reviews="a"), limits={"cost_usd": 2}
+        Step("a", costly),
+        Step("r", ScriptedAgent(failed("x"), failed("y"), passed()), reviews="a"),
+        limits={"cost_usd": 2},
     )
 
     async def scenario() -> Report:

@@ -47,7 +47,7 @@ def test_a0_02_what_a_person_raises_wrongly_is_refused_with_the_reason_and_one_e
                 with pytest.raises(FeedbackRefused, match=reason):
                     await run.raise_feedback(feedback)
                 assert len(await run.events()) == before + 1
-            with pytest.raises(TypeError, match="feedback is a str: expected backedge.Feedback"):
+            with pytest.raises(TypeError, match=r"feedback is a str: expected backedge.Feedback"):
                 await run.raise_feedback("please fix")  # type: ignore[arg-type]
             with pytest.raises(NotFound, match="source 'nobody' is unknown"):
                 await run.raise_feedback(Feedback("fix_request", "code", "x"), source="nobody")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,10 @@ def test_no_more_attempts_run_than_allowed_and_every_run_gets_its_turn(bound: in
         return f"{briefing.step} {briefing.attempt}"
 
     work = flow(
-        Step("a", counted), Step("b", counted), Step("c", counted, needs=["a", "b"]), Step("review", counted, reviews="c")
+        Step("a", counted),
+        Step("b", counted),
+        Step("c", counted, needs=["a", "b"]),
+        Step("review", counted, reviews="c"),
     )
 
     async def scenario() -> list[str]:
@@ -317,9 +321,7 @@ def test_a_budget_that_only_failures_used_up_stops_the_run() -> None:
         raise ConnectionError("down")
 
     clock = FakeClock(auto=True)
-    report, _ = play(
-        finished(flow(Step("a", agent), limits={"errors_in_a_row": 10, "cost_usd": 2}), clock=clock)
-    )
+    report, _ = play(finished(flow(Step("a", agent), limits={"errors_in_a_row": 10, "cost_usd": 2}), clock=clock))
     assert report.outcome == "waiting"
     assert report.escalations[0].breach is not None
     assert report.escalations[0].breach.limit == "cost_usd"
@@ -350,7 +352,7 @@ def test_errors_in_a_row_wait_half_a_second_and_twice_as_long_each_time() -> Non
             return await run.result()
 
     report = play(scenario())
-    waits = [round(later - earlier, 3) for earlier, later in zip(begun, begun[1:], strict=False)]
+    waits = [round(later - earlier, 3) for earlier, later in pairwise(begun)]
     assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert report.outcome == "waiting"
     assert report.escalations[0].step == "a"
@@ -360,9 +362,7 @@ def test_errors_in_a_row_wait_half_a_second_and_twice_as_long_each_time() -> Non
 def test_a_success_ends_the_streak() -> None:
     judge = ScriptedAgent(failed("x"), passed())
     work = ScriptedAgent(OSError("1"), OSError("2"), "made", OSError("3"), OSError("4"), "made again")
-    report, events = play(
-        finished(flow(Step("a", work), Step("r", judge, reviews="a")), clock=FakeClock(auto=True))
-    )
+    report, events = play(finished(flow(Step("a", work), Step("r", judge, reviews="a")), clock=FakeClock(auto=True)))
     assert report.outcome == "verified"
     waits = [round(event.retry_at - event.at, 3) for event in only(e.AttemptFailed, events)]
     assert waits == [0.5, 1.0, 0.5, 1.0]
@@ -580,3 +580,18 @@ def test_a_timeout_in_the_middle_of_raising_feedback_is_an_error_of_the_agent_an
     report = play(scenario())
     assert report.outcome == "done"
     assert [loop.state for loop in report.loops] == ["resolved"]
+
+
+def test_runs_whose_inputs_are_checked_wait_for_their_places_like_all_others() -> None:
+    work = flow(
+        Step("plan", ScriptedAgent({"n": "x"}, {"n": 1})),
+        Step("code", lambda briefing: briefing.inputs["plan"], needs="plan", accepts=dict[str, int]),
+        Step("docs", lambda briefing: briefing.inputs["plan"], needs="plan", accepts=dict[str, int]),
+    )
+
+    async def scenario() -> list[str]:
+        async with Engine(max_parallel=1) as engine:
+            runs = [await engine.start(work) for _ in range(20)]
+            return [(await run.result()).outcome for run in runs]
+
+    assert play(scenario()) == ["done"] * 20

@@ -79,6 +79,14 @@ class Await(Value, frozen=True):
     attempt: int
 
 
+class StopWaiting(Value, frozen=True):
+    """An attempt gives up waiting."""
+
+    loop: str
+    step: str
+    attempt: int
+
+
 class Acknowledge(Value, frozen=True):
     loop: str
     target: str
@@ -131,6 +139,7 @@ Command: TypeAlias = (
     | CheckedInputs
     | RaiseFeedback
     | Await
+    | StopWaiting
     | Acknowledge
     | Decide
     | Reclassify

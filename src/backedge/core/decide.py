@@ -71,6 +71,10 @@ def _apply(draft: Draft, command: c.Command) -> None:
             _raise(draft, command)
         case c.Await():
             _await(draft, command)
+        case c.StopWaiting():
+            running = _running(state, command.step, command.attempt)
+            if running.awaits == command.loop:
+                draft.add(e.WaitEnded(draft.now, command.loop, command.step, command.attempt))
         case c.Acknowledge():
             _acknowledge(draft, command)
         case c.Decide():

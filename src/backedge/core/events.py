@@ -161,6 +161,14 @@ class WaitBegan(Fact, frozen=True, tag="wait_began/1"):
     attempt: int
 
 
+class WaitEnded(Fact, frozen=True, tag="wait_ended/1"):
+    """An attempt gave up waiting: it goes on with what it had."""
+
+    loop: str
+    step: str
+    attempt: int
+
+
 class WaiterTold(Fact, frozen=True, tag="waiter_told/1"):
     """A waiting attempt was given the result, and goes on with the inputs as they are now."""
 
@@ -249,6 +257,7 @@ Event: TypeAlias = (
     | FeedbackRejoined
     | AnswerGiven
     | WaitBegan
+    | WaitEnded
     | WaiterTold
     | LoopClosed
     | EscalationOpened

@@ -106,7 +106,8 @@ def _counts(
     if own.recoveries_total is not None:
         yield "recoveries_total", state.recoveries, own.recoveries_total + grants.get("recoveries_total", 0)
     more, off = loop.granted, loop.forgiven
-    waiting = [target for target, share in loop.shares.items() if not share.charged]
+    # With every share delivered nothing is asked for any more; what is left is still told of all targets.
+    waiting = [target for target, share in loop.shares.items() if not share.charged] or list(loop.shares)
     if own.rounds_per_loop is not None and not loop.delivered:
         yield "rounds_per_loop", loop.round - off.get("loop", 0), own.rounds_per_loop + more
     if own.rounds_per_pair is not None:

@@ -126,7 +126,8 @@ def _close_verified(draft: Draft) -> bool:
         if loop.answers_only:
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))
             return True
-        if not judges:
+        if not judges or not any(share.changed for share in loop.shares.values()):
+            # Judges that passed this very version before were not asked about what this person sees in it.
             ask_to_verify(draft, loop)
             return True
         if all(_judged(state, judge) for judge in judges):

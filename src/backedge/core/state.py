@@ -255,6 +255,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return with_loop(state, _share_done(answered, event.target, changed=True))
         case e.WaitBegan():
             return _running(state, event.step, awaits=event.loop)
+        case e.WaitEnded():
+            return _running(state, event.step, awaits=None)
         case e.WaiterTold():
             consumed = consumed_by(state, event.step)
             state = _running(state, event.step, awaits=None, consumed=consumed, versions=event.inputs)
@@ -264,10 +266,9 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.LoopOverdue():
             loop = state.loops[event.loop]
             late = with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
-            packet = late.escalations.get(loop.escalation or "")
-            if packet is not None:
-                known = {**late.escalations, packet.id: replace(packet, breach=event.breach)}
-                late = replace(late, escalations=known)
+            assert loop.escalation is not None
+            packet = replace(late.escalations[loop.escalation], breach=event.breach)
+            late = replace(late, escalations={**late.escalations, packet.id: packet})
             return _no_longer_awaited(late, loop)
         case e.EscalationDecided():
             return _escalation_decided(state, event)

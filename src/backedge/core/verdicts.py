@@ -45,10 +45,11 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
                 return f"affected_phase {phase!r} is unknown: use one of {', '.join(state.graph.phases)}"
     if outcome.verdict == "fail" and not findings and not again:
         return "the verdict is fail without findings: say what is wrong, at least in the summary"
+    computable = step.passes_if is not None and (findings or outcome.claims or outcome.summary.strip())
+    if outcome.verdict is None and not computable:
+        return "no verdict: say pass, fail or needs_improvement"
     if step.passes_if is not None:
         return None
-    if outcome.verdict is None:
-        return "no verdict: say pass, fail or needs_improvement"
     if outcome.verdict == "pass":
         grave = [finding.description for finding in _standing(state, findings) if finding.severity in GRAVE]
         grave += [name for name in again if state.findings[number(name)].finding.severity in GRAVE]

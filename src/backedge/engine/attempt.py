@@ -52,6 +52,13 @@ class LiveAttempt:
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
         await self._live.submit(c.Await(loop, self.step, self.number))
         resolution = await self._live.wait_for(loop, timeout)
+        if resolution.state == "timeout":
+            await self._live.submit(c.StopWaiting(loop, self.step, self.number))
+            told = resolution_of(self._live.state, loop)
+            if told is None:
+                return resolution
+            # The answer came while we gave up: it counts.
+            resolution = told
         self.inputs = await self._live.inputs_of(self.step)
         return resolution
 

@@ -1,0 +1,67 @@
+"""Edges that random runs seldom meet, each found by a change of the code that no other test noticed."""
+
+from __future__ import annotations
+
+from backedge.core.briefing import brief
+from backedge.core.profiles import PROFILES
+from tests.core.play import Finding, Play, failed, flow, out, passed, step
+
+
+def test_the_second_target_of_a_round_gets_its_share_whatever_the_first_gave_back() -> None:
+    both = Finding("both", affected_phase=("planning", "code"))
+    workflow = flow(
+        step("plan", phase="planning"),
+        step("code", "plan", phase="code"),
+        step("review", reviews="code"),
+        limits={"oscillation": 1},
+    )
+    outputs = {"plan": [out(1), out(2), out(1)], "code": [out(1), out(2), out(3)]}
+    play = Play(workflow, {**outputs, "review": [failed(both), failed(both), passed()]}).run()
+    assert play.s.steps["plan"].attempts == 3
+    assert play.s.steps["code"].attempts == 3
+    assert play.outcome == "verified"
+
+
+def test_a_diverging_loop_is_looked_at_again_after_exactly_the_rounds_that_were_granted() -> None:
+    def review(play: Play, name: str) -> object:
+        count = play.attempts()["review"]
+        return failed(Finding(f"defect {count}", path="/a"))
+
+    workflow = flow(
+        step("plan"),
+        step("review", reviews="plan", complete=True),
+        limits={"diverging": True, "rounds_per_loop": None, "rounds_total": 50},
+    )
+    scripts = {"plan": lambda play, name: out({"a": play.attempts()["plan"]}), "review": review}
+    play = Play(workflow, scripts).run()  # type: ignore[arg-type]
+    (packet,) = play.s.escalations.values()
+    assert packet.breach is not None and packet.breach.limit == "diverging"
+    before = play.s.loops["L-1"].round
+    play.decide("continue", rounds=2).run()
+    (packet,) = play.s.escalations.values()
+    assert packet.breach is not None and packet.breach.limit == "diverging"
+    assert play.s.loops["L-1"].round == before + 2
+
+
+def test_a_phase_that_is_missing_stands_for_the_nearest_earlier_one_and_not_for_the_root() -> None:
+    sdlc = PROFILES["ai-sdlc"]
+    workflow = flow(
+        step("ask", phase="research"),
+        step("study", "ask", phase="research"),
+        step("code", "study", phase="code"),
+        step("review", reviews="code"),
+        routes=sdlc.routes,
+        nearest_phase=True,
+    )
+    play = Play(workflow, {"review": [failed(Finding("too big", category="architecture")), passed()]}).run()
+    assert play.attempts() == {"ask": 1, "study": 2, "code": 1, "review": 2}
+
+
+def test_a_briefing_tells_what_is_left_of_the_rounds_between_a_pair_and_of_a_step() -> None:
+    limits = {"rounds_per_pair": 2, "rounds_per_step": 3}
+    play = Play(flow(step("plan"), step("review", reviews="plan"), limits=limits))
+    play.finish("plan")
+    play.finish("review", failed("a gap"))
+    left = brief(play.s, "plan", play.now, None, {}).left
+    assert left["rounds_per_pair"] == 1
+    assert left["rounds_per_step"] == 2
