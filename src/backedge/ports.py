@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -124,15 +124,20 @@ class Agent(Protocol):
         """
         ...
 
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        """Why inputs do not fit what the step accepts: (producer, JSON pointer, problem); empty if they fit."""
+        ...
+
+
+@runtime_checkable
+class Recovering(Protocol):
+    """An agent whose attempts can outlive the process that started them."""
+
     async def recovered(self, briefing: Briefing, attempt: Attempt) -> object | None:
         """What an attempt that an earlier process started has left: its result, waited for if it still works.
 
         None if nothing says how it ended: the attempt is in doubt then.
         """
-        ...
-
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        """Why inputs do not fit what the step accepts: (producer, JSON pointer, problem); empty if they fit."""
         ...
 
 

@@ -23,6 +23,7 @@ from backedge.core.value import Json
 from backedge.core.workflow import Workflow
 from backedge.engine.codec import INLINE, canonical, decoded, digest_of, encoded
 from backedge.engine.live import LiveRun
+from backedge.engine.perform import recover
 from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead
 
 MAX_OUTPUT = 16 * 1024 * 1024
@@ -155,7 +156,7 @@ class Engine:
             live = LiveRun(self, run, state, agents)
             self._live[run] = live
             for name, step in state.steps.items():
-                if step.running is not None:
+                if step.running is not None and not recover(live, name, step.running):
                     await live.submit(c.DropAttempt(name, step.running.attempt, "in doubt"))
             if state.paused_by is not None:
                 await live.submit(c.Resume())

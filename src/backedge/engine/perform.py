@@ -15,7 +15,8 @@ from backedge.core.state import Running
 from backedge.core.value import replace
 from backedge.engine import protocol
 from backedge.engine.attempt import LiveAttempt
-from backedge.engine.codec import canonical, described
+from backedge.engine.codec import canonical, described, digest_of
+from backedge.ports import Recovering, Result
 
 if TYPE_CHECKING:
     from backedge.engine.live import LiveRun
@@ -37,15 +38,25 @@ def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
                 task.cancel()
 
 
-async def _attempt(live: LiveRun, step: str, running: Running) -> None:
+def recover(live: LiveRun, step: str, running: Running) -> bool:
+    """Find out what became of an attempt that an earlier process started; False if its agent leaves no traces."""
+    agent = live.agents[running.agent]
+    if not isinstance(agent, Recovering):
+        return False
+    live.tasks[step] = asyncio.create_task(_attempt(live, step, running, agent))
+    live.engine.attempts += 1
+    return True
+
+
+async def _attempt(live: LiveRun, step: str, running: Running, left_by: Recovering | None = None) -> None:
     """One attempt from its briefing to its record, after which others may have its place."""
     try:
-        await _reported(live, step, running)
+        await _reported(live, step, running, left_by)
     finally:
         live.engine.give_room()
 
 
-async def _reported(live: LiveRun, step: str, running: Running) -> None:
+async def _reported(live: LiveRun, step: str, running: Running, left_by: Recovering | None) -> None:
     """One attempt and its report. Whatever the agent does, exactly one report follows."""
     clock = live.engine.clock
     started = clock.now()
@@ -53,7 +64,7 @@ async def _reported(live: LiveRun, step: str, running: Running) -> None:
     command: c.Command
     try:
         try:
-            command, payloads = await _worked(live, step, running, started)
+            command, payloads = await _worked(live, step, running, started, left_by)
         except asyncio.CancelledError:
             if live.engine.closing or live.broken is not None or live.state.ended is None:
                 raise
@@ -76,18 +87,25 @@ async def _reported(live: LiveRun, step: str, running: Running) -> None:
             raise
 
 
-async def _worked(live: LiveRun, step: str, running: Running, started: float) -> tuple[c.Command, dict[str, bytes]]:
+async def _worked(
+    live: LiveRun, step: str, running: Running, started: float, left_by: Recovering | None
+) -> tuple[c.Command, dict[str, bytes]]:
     key, reported = (step, running.attempt), Usage()
+    result = Result(None)
     try:
-        agent = live.agents[running.agent]
         briefing = await _briefing(live, step)
         attempt = LiveAttempt(live, step, running.attempt, briefing.inputs)
-        said = await _in_time(agent.work(briefing, attempt), live.state.graph.steps[step].timeout)
+        work = left_by.recovered if left_by else live.agents[running.agent].work
+        said = await _in_time(work(briefing, attempt), live.state.graph.steps[step].timeout)
+        if said is None and left_by is not None:
+            return c.DropAttempt(step, running.attempt, "in doubt", seconds=_since(live, started)), {}
+        if isinstance(said, Result):
+            result, said = said, said.outcome
         if not isinstance(said, protocol.Outcome):
             raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
         if isinstance(said.usage, Usage):
             reported = said.usage
-        outcome, payloads = _translated(live, step, briefing, said)
+        outcome, payloads = _translated(live, step, briefing, said, result)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -99,10 +117,19 @@ async def _worked(live: LiveRun, step: str, running: Running, started: float) ->
     except BaseException as error:  # noqa: BLE001 - whatever an agent raises is its fault, and recorded as that
         words = _words(error)
         usage = live.spent.get(key, Usage()) + reported
-        return c.FailAttempt(step, running.attempt, words, usage, _since(live, started)), {}
+        log, session = result.log, result.session
+        if isinstance(error, AgentError):
+            usage += error.usage if isinstance(error.usage, Usage) else Usage()
+            log, session = error.log or log, error.session or session
+        kept = digest_of(log) if log else None
+        failed = c.FailAttempt(step, running.attempt, words, usage, _since(live, started), kept, session)
+        return failed, {kept: log} if kept else {}
     if key in live.spent:
         outcome = replace(outcome, usage=live.spent[key] + outcome.usage)
-    return c.FinishAttempt(step, running.attempt, outcome, _since(live, started)), payloads
+    kept = digest_of(result.log) if result.log else None
+    if kept:
+        payloads[kept] = result.log
+    return c.FinishAttempt(step, running.attempt, outcome, _since(live, started), kept, result.session), payloads
 
 
 def _words(error: BaseException) -> str:
@@ -139,9 +166,15 @@ async def _briefing(live: LiveRun, step: str) -> Briefing:
 
 
 def _translated(
-    live: LiveRun, step: str, briefing: Briefing, said: protocol.Outcome
+    live: LiveRun, step: str, briefing: Briefing, said: protocol.Outcome, result: Result
 ) -> tuple[Outcome, dict[str, bytes]]:
     text = canonical(said.output, live.engine.max_output)
     has_before = live.state.steps[step].artifact is not None
     made, payloads = described(text, briefing.previous, has_before, live.state.graph.pointers[step])
+    if result.workspace is not None:
+        made = replace(
+            made,
+            digest=digest_of(f"{made.digest} {result.workspace}".encode()),
+            changed=(*made.changed, *result.files) if has_before else (),
+        )
     return protocol.translated(protocol.checked(said, live.engine.max_output), made), payloads

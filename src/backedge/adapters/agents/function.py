@@ -60,9 +60,6 @@ class FunctionAgent:
                 said = await said
         return self._outcome(said, briefing.mode)
 
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> None:
-        """A function leaves nothing behind when its process ends."""
-
     def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return [
             (name, pointer, problem)
