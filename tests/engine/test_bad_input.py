@@ -324,10 +324,6 @@ def test_a_payload_that_is_gone_is_said_and_the_rest_can_be_read(tmp_path: Path)
     assert len(only(e.AttemptSucceeded, play(scenario()))) == 2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="SQLite goes on writing to a file that is deleted: the journal has to look (SQLITE_FCNTL_HAS_MOVED or st_nlink)",
-)
 def test_a_journal_that_is_deleted_under_a_running_engine_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
 

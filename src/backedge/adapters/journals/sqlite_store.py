@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +16,7 @@ from backedge.adapters.journals.group_commit import Outcome
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
 from backedge.adapters.journals.sqlite_format import Durability, open_journal
 from backedge.core.chain import genesis, links
-from backedge.core.errors import JournalConflict, JournalDamaged, JournalError
+from backedge.core.errors import JournalConflict, JournalDamaged, JournalError, JournalUnavailable
 from backedge.ports import Append, Record, RunHead
 
 _HEAD = "SELECT id, seq, link FROM runs WHERE run = ?"
@@ -38,6 +39,14 @@ class SqliteStore:
     def __init__(self, path: Path, durability: Durability) -> None:
         self._path = str(path)
         self._connection = open_journal(path, durability)
+        self._identity = self._on_disk()
+
+    def _on_disk(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def commit(self, entries: Sequence[Append]) -> tuple[list[Outcome], float]:
         """Store the entries in one transaction, except those that do not follow on; if it fails, none is stored.
@@ -50,6 +59,12 @@ class SqliteStore:
         moves: dict[int, tuple[str, int, bytes, int]] = {}
         events: list[tuple[int, int, bytes, bytes]] = []
         payloads: list[tuple[str, bytes]] = []
+        if self._on_disk() != self._identity:
+            # SQLite would go on writing to a file that nobody can find any more.
+            raise JournalUnavailable(
+                f"{self._path} was deleted or moved while it was open: nothing more is recorded; put it back, or start "
+                "again with what is there"
+            )
         try:
             # Taking the write lock first means that nobody can append between the check and the insert.
             started = perf_counter()
