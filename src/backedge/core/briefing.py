@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backedge.core.ledger import Tracked
 from backedge.core.limits import left
@@ -127,39 +127,43 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     running = state.steps[step].running
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
+    graph, judge = state.graph, state.graph.is_judge(step) and running.mode != "answer"
+    told_more = _feedback(state, step, now, running) if running.loops or running.verifies or running.told else {}
+    return Briefing(
+        run=state.run,
+        step=step,
+        phase=graph.phase_of[step],
+        attempt=running.attempt,
+        mode=running.mode,
+        agent=running.agent,
+        session=state.steps[step].session,
+        input=input,
+        inputs={need: outputs[need] for need in graph.needs[step] if need in outputs},
+        verify=_issues(state, state.steps[step].open_findings) if judge else (),
+        previous=outputs.get(step),
+        **(told_more or {"left": left(state, now, None, step)}),
+    )
+
+
+def _feedback(state: RunState, step: str, now: float, running: Running) -> dict[str, Any]:
+    """The part of a briefing that is about loops."""
     # A decision may have closed a loop, or sent it elsewhere, since the attempt began.
     given = [loop for id in running.loops if (loop := state.loop(id)) is not None]
-    nearest = max(given, key=lambda loop: loop.round, default=None)
     verified = [loop for id in running.verifies if (loop := state.loop(id)) is not None]
     raised = [loop for loop in verified if loop.feedback is not None]
     judged = [loop for loop in verified if loop.by_verdict]
     closed = [ended for id in running.told if (ended := state.loop(id)) is not None]
-    return Briefing(
-        run=state.run,
-        step=step,
-        phase=state.graph.phase_of[step],
-        attempt=running.attempt,
-        mode=running.mode,
-        round=max((loop.round for loop in (*given, *judged)), default=0),
-        agent=running.agent,
-        session=state.steps[step].session,
-        input=input,
-        inputs={need: outputs[need] for need in state.graph.needs[step] if need in outputs},
-        feedback=Share(
+    return {
+        "round": max((loop.round for loop in (*given, *judged)), default=0),
+        "feedback": Share(
             findings=_issues(state, running.given),
             requests=tuple(request for loop in given if (request := _request(loop)) is not None),
             resolutions=tuple(told(loop) for loop in (*closed, *raised)),
             advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *judged) if loop.advice)),
         ),
-        verify=_issues(state, state.steps[step].open_findings) if _verifies(state, step, running) else (),
-        previous=outputs.get(step),
-        history=tuple(earlier for loop in (*given, *judged, *raised) for earlier in _history(state, loop)),
-        left=left(state, now, nearest, step),
-    )
-
-
-def _verifies(state: RunState, step: str, running: Running) -> bool:
-    return state.graph.is_judge(step) and running.mode != "answer"
+        "history": tuple(earlier for loop in (*given, *judged, *raised) for earlier in _history(state, loop)),
+        "left": left(state, now, max(given, key=lambda loop: loop.round, default=None), step),
+    }
 
 
 def issue(tracked: Tracked) -> Issue:

@@ -10,7 +10,7 @@ from typing import Literal
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Mode
 from backedge.core.staleness import fresh
-from backedge.core.state import ASKED, RunState
+from backedge.core.state import ASKED, RunState, StepState
 from backedge.core.value import Value
 
 RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "failed", "cancelled"]
@@ -120,15 +120,19 @@ class _Survey:
                 for target, share in loop.shares.items():
                     if not share.done and target != HUMAN:
                         owed.setdefault(target, []).append(loop)
-        self.busy = {name for name, step in state.steps.items() if step.running is not None}
-        self.fresh = {name: fresh(state, name) for name in self.graph.steps}
-        self.due = {name: reason for name in self.graph.steps if (reason := self._due(name)) is not None}
-        # An answer changes nothing that others use: it keeps nobody waiting.
-        self.unsettled = {name for name, mode in self.due.items() if mode != "answer" or not self._stands(name)}
-        self.unsettled.update(self.raised)
-        for name in self.busy:
-            running = state.steps[name].running
-            if running is not None and (running.mode != "answer" or not self._stands(name)):
+        self.verifying = {loop.source for loop in self.open if loop.state is LoopState.VALIDATING}
+        self.fresh: dict[str, bool] = {}
+        self.due: dict[str, Mode] = {}
+        self.unsettled = set(self.raised)
+        for name, step in state.steps.items():
+            self.fresh[name] = fresh(state, name)
+            mode = self._due(name, step) if step.running is None else step.running.mode
+            if mode is None:
+                continue
+            if step.running is None:
+                self.due[name] = mode
+            # An answer changes nothing that others use: it keeps nobody waiting.
+            if mode != "answer" or not self._stands(name):
                 self.unsettled.add(name)
         self.awaited = self._awaited() if self.open else {}
         self.held = self._held()
@@ -142,21 +146,18 @@ class _Survey:
     def _stands(self, name: str) -> bool:
         return self.fresh[name] or self.state.steps[name].passed_over
 
-    def _due(self, name: str) -> Mode | None:
-        """Why a step has to be executed, or None if it does not."""
-        step = self.state.steps[name]
-        if step.running is not None:
-            return None
+    def _due(self, name: str, step: StepState) -> Mode | None:
+        """Why a step that does not run has to be executed, or None if it does not."""
         if name in self.reworks:
             return "rework" if step.artifact is not None else "work"
         judge = self.graph.is_judge(name)
-        if any(loop.source == name and loop.state is LoopState.VALIDATING for loop in self.open):
+        if name in self.verifying:
             return "verify" if judge else "work"
         if step.passed_over:
             return "answer" if name in self.questions else None
         if step.told:
             return "verify" if judge else "work"
-        if self._questions_for(name):
+        if self.questions and self._questions_for(name):
             return "answer"
         if not self.fresh[name]:
             return "verify" if judge and step.open_findings else "work"

@@ -74,20 +74,25 @@ class Map(Generic[K, V]):
 
     def set(self, key: K, value: V) -> Map[K, V]:
         """The map with one entry more, or another value for one."""
+        return self.merged({key: value})
+
+    def merged(self, entries: dict[K, V]) -> Map[K, V]:
+        """The map with these entries."""
+        if not entries:
+            return self
         new: Map[K, V] = Map()
         if self._small is not None:
-            small = {**self._small, key: value}
+            small = {**self._small, **entries}
             if len(small) <= _SMALL:
                 new._small, new._size = small, len(small)
                 return new
             root: _Node = {}
-            for each, its in small.items():
-                root = _set(root, hash(each), 0, each, its)
-            new._root, new._size = root, len(small)
+            entries, size = small, len(small)
         else:
-            new._root = _set(self._root, hash(key), 0, key, value)
-            new._size = self._size if key in self else self._size + 1
-        new._small = None
+            root, size = self._root, self._size + sum(key not in self for key in entries)
+        for key, value in entries.items():
+            root = _set(root, hash(key), 0, key, value)
+        new._small, new._root, new._size = None, root, size
         return new
 
     def items(self) -> list[tuple[K, V]]:

@@ -85,6 +85,8 @@ def _tell_waiter(draft: Draft, loop: Loop) -> None:
 def _part_waiters(draft: Draft) -> bool:
     """Attempts that wait in mid-work for each other would do so for ever: one of them is told what there is."""
     state = draft.state
+    if not state.loops:
+        return False
     running = [step.running for step in state.steps.values() if step.running is not None]
     if not all(attempt.awaits for attempt in running) or state.escalations or state.paused_by is not None:
         return False
@@ -144,12 +146,13 @@ def _judged(state: RunState, judge: str) -> bool:
 
 def _start_ready(draft: Draft) -> bool:
     """Start steps while there is room; True if something else changed and the rest has to be looked at again."""
-    for start in ready(draft.state, draft.now):
+    starts = ready(draft.state, draft.now)
+    for start in starts:
         if draft.room <= 0:
             return False
         if checked_first(draft.state, start):
             continue
-        if not start_attempt(draft, start) or draft.state.loops:
+        if not start_attempt(draft, start) or (draft.state.loops and start is not starts[-1]):
             # What a loop waits for may start before what it needs is settled, but not beside it.
             return True
     return False

@@ -455,15 +455,15 @@ def _claims_noted(state: RunState, claims: tuple[Claim, ...]) -> RunState:
 def _verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
     judge = state.steps[event.judge]
     verdicts = judge.verdicts + 1
-    findings, known = state.findings, state.known
-    for sighting in event.findings:
-        tracked = sighted(findings.get(sighting.id), sighting, event.judge, verdicts)
-        findings = findings.set(tracked.id, tracked)
-        known = known.set(tracked.key, tracked.id)
+    findings = state.findings
+    changed = {
+        sighting.id: sighted(findings.get(sighting.id), sighting, event.judge, verdicts) for sighting in event.findings
+    }
+    known = state.known.merged({tracked.key: id for id, tracked in changed.items() if id not in findings})
     for id, status in event.settled:
-        findings = findings.set(id, with_status(findings[id], status))
-    answered = {sighting.id for sighting in event.findings} | {id for id, _ in event.settled}
-    given = [id for id in judge.open_findings if id not in answered] + sorted(answered)
+        changed[id] = with_status(changed.get(id) or findings[id], status)
+    findings = findings.merged(changed)
+    given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
     verdict = judge.verdict
     if event.attempt:
         assert judge.artifact is not None
@@ -530,12 +530,14 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         for id in ids:
             routed.setdefault(id, []).append(target)
     severity, blocking, streak = loop.severity, loop.blocking, 0
+    changed: dict[int, Tracked] = {}
     for id, targets in routed.items():
-        tracked = replace(findings[id], loop=loop.id, introduced_by=tuple(targets))
-        findings = findings.set(id, tracked)
-        severity = min(severity, tracked.finding.severity, key=lambda level: level.rank)
+        tracked = changed[id] = replace(findings[id], loop=loop.id, introduced_by=tuple(targets))
+        if tracked.finding.severity.rank < severity.rank:
+            severity = tracked.finding.severity
         blocking = blocking or tracked.finding.blocking
         streak = max(streak, tracked.streak)
+    findings = findings.merged(changed)
     source = state.steps.get(loop.source)
     verdicts = source.verdicts - loop.revised_at if source else 0
     rejected = loop.rejected

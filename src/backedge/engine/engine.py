@@ -15,7 +15,15 @@ import msgspec
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
-from backedge.core.errors import BackedgeError, IllegalCommand, JournalConflict, NotFound, RunHeld, WorkflowError
+from backedge.core.errors import (
+    AgentError,
+    BackedgeError,
+    IllegalCommand,
+    JournalConflict,
+    NotFound,
+    RunHeld,
+    WorkflowError,
+)
 from backedge.core.model import Usage
 from backedge.core.pending import outcome_of
 from backedge.core.state import RunState, replay
@@ -122,7 +130,13 @@ class Engine:
         """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
         _require_agents(workflow, agents)
         run = run or f"r-{int(self.clock.now() * 1000):011x}{token_hex(3)}"
-        text = canonical(input, self.max_output)
+        try:
+            run.encode()
+            text = canonical(input, self.max_output, "the input")
+        except (AgentError, AttributeError, UnicodeEncodeError) as error:
+            # What is wrong here was given by the caller, not by an agent.
+            wrong = str(error) if isinstance(error, AgentError) else f"the id of the run is {run!r}: expected text"
+            raise IllegalCommand(wrong) from error
         large = len(text) > INLINE
         command = c.StartRun(
             run, workflow, None if large else msgspec.json.decode(text), digest_of(text) if large else None

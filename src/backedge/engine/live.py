@@ -23,6 +23,8 @@ from backedge.ports import Agent, Append
 if TYPE_CHECKING:
     from backedge.engine.engine import Engine
 
+_TIMED = {e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed}
+"""What can set a time at which something is due."""
 _Watch = tuple[Callable[[RunState], object], "asyncio.Future[object]"]
 
 
@@ -174,7 +176,7 @@ class LiveRun:
         self.engine.tell(self.run, events)
         if self._watches:
             self._look()
-        if state.loops or any(isinstance(event, e.AttemptFailed) for event in events):
+        if self._alarm is not None or any(type(event) in _TIMED for event in events):
             self.set_alarm()
 
     def _look(self) -> None:
