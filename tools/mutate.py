@@ -64,12 +64,25 @@ def _for_the_type_checker(test: ast.expr) -> bool:
     return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
+def _exempt(node: ast.AST) -> list[ast.AST]:
+    """Parts that say nothing about behaviour: assertions, annotations, and how a class is declared."""
+    match node:
+        case ast.Assert():
+            return [node]
+        case ast.AnnAssign() | ast.arg() if node.annotation is not None:
+            return [node.annotation]
+        case ast.FunctionDef() if node.returns is not None:
+            return [node.returns]
+        case ast.ClassDef():
+            return list(node.keywords)
+        case _:
+            return []
+
+
 def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Every node with the field and index of its parent that hold it; annotations and assertions are left alone."""
+    """Every node with the field and index of its parent that hold it."""
     for parent in ast.walk(tree):
         for name, value in ast.iter_fields(parent):
-            if name in ("annotation", "returns", "type_params") or isinstance(parent, ast.Assert):
-                continue
             children = value if isinstance(value, list) else [value]
             for index, child in enumerate(children):
                 if isinstance(child, ast.AST):
@@ -79,9 +92,9 @@ def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
 def mutants(source: str) -> Iterator[tuple[int, str, str]]:
     """(line, what was changed into what, the whole source changed)."""
     tree = ast.parse(source)
-    asserted = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.Assert) for inner in ast.walk(node)}
+    exempt = {id(inner) for node in ast.walk(tree) for part in _exempt(node) for inner in ast.walk(part)}
     for parent, name, index, child in places(tree):
-        if id(child) in asserted:
+        if id(child) in exempt:
             continue
         for variant in variants(copy.deepcopy(child)):
             held = getattr(parent, name)

@@ -39,7 +39,7 @@ class Step:
     tests: Names = ()
     accepts: Any = None
     returns: Any = None
-    reads: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reads: Mapping[str, Names] = field(default_factory=dict)
     passes_if: str | Mapping[str, int] | None = None
     limits: Mapping[str, object] = field(default_factory=dict)
     timeout: float | None = None
@@ -64,7 +64,7 @@ class Workflow:
         on_breach: Literal["manual", "error", "skip"] = "manual",
         new_findings: str | Mapping[str, str] | None = None,
     ) -> None:
-        problems: list[str] = []
+        problems = _name_problems(name)
         self.agents: dict[str, Agent] = {}
         built = []
         for step in steps:
@@ -79,7 +79,7 @@ class Workflow:
             built,
             profile=profile,
             limits=limits,
-            phases=phases,
+            phases=_names(phases),
             scope=scope,
             routes=[_route(rule) for rule in routes],
             on_breach=on_breach,
@@ -128,7 +128,7 @@ class Workflow:
             on_doubt=step.on_doubt or ("rerun" if step.idempotent else "ask"),
             timeout=step.timeout,
             checked=bool(accepts),
-            reads=tuple((producer, tuple(pointers)) for producer, pointers in step.reads.items()),
+            reads=tuple((producer, _pointers(producer, pointers)) for producer, pointers in step.reads.items()),
         )
         try:
             # A run keeps its definition: what could not be read back must not be written.
@@ -139,6 +139,17 @@ class Workflow:
 
 def _names(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _name_problems(name: object) -> list[str]:
+    return [] if isinstance(name, str) else [f"the name is {name!r}: expected text"]
+
+
+def _pointers(producer: str, pointers: Names) -> tuple[str, ...]:
+    for pointer in _names(pointers):
+        if pointer and not pointer.startswith("/"):
+            raise WorkflowError(f"it reads {pointer!r} of {producer!r}: expected a JSON pointer, such as '/{pointer}'")
+    return _names(pointers)
 
 
 def _models(accepts: Any, needs: tuple[str, ...]) -> dict[str, Model]:

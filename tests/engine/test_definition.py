@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from backedge import Step, Workflow, WorkflowError
+from backedge import Engine, IllegalCommand, Step, Workflow, WorkflowError
 from backedge.testing import ScriptedAgent
-from tests.engine.parts import flow, named
+from tests.engine.parts import flow, named, play
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,42 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
 def test_a_workflow_without_a_name_is_refused() -> None:
     with pytest.raises(WorkflowError, match="the workflow has no name"):
         Workflow("  ", [Step("a", named)])
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(WorkflowError, match="the name is 5: expected text"):
+        Workflow(5, [Step("a", named)])  # type: ignore[arg-type]
+
+
+def test_a_part_that_is_read_is_named_by_a_json_pointer() -> None:
+    with pytest.raises(WorkflowError, match="reads 'units' of 'a': expected a JSON pointer, such as '/units'"):
+        flow(Step("a", named), Step("b", named, needs="a", reads={"a": "units"}))
+    [_, step] = flow(Step("a", named), Step("b", named, needs="a", reads={"a": "/units"})).definition.steps
+    assert step.reads == (("a", ("/units",)),), "one pointer is a list of one"
+
+
+def test_one_phase_is_a_list_of_one() -> None:
+    assert flow(Step("a", named, phase="idea"), phases="idea").definition.phases == ("idea",)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"input": object()}, "the input is not JSON: object is not JSON"),
+        ({"input": "\ud800"}, "the input is not JSON: .*surrogates"),
+        ({"input": "x" * 1000}, "the input has 1,002 bytes: at most 1,000 are kept"),
+        ({"run": 5}, "the id of the run is 5: expected text"),
+        ({"run": "\ud800"}, "the id of the run is .*: expected text"),
+    ],
+)
+def test_a_start_that_makes_no_sense_is_refused_and_leaves_nothing(given: dict[str, Any], problem: str) -> None:
+    async def scenario() -> None:
+        async with Engine(max_output=1000) as engine:
+            with pytest.raises(IllegalCommand, match=problem):
+                await engine.start(flow(Step("a", named)), **given)
+            assert not await engine.runs()
+
+    play(scenario())
 
 
 def test_the_largest_number_of_attempts_is_known_before_anything_runs() -> None:

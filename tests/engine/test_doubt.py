@@ -432,3 +432,39 @@ def test_a_decision_of_the_wrong_shape_is_refused_and_nothing_is_written(wrong: 
             assert (await run.result()).outcome == "done"
 
     play(scenario())
+
+
+@pytest.mark.parametrize("slow", [{"before": 0.05}, {"after": 0.05}], ids=["before it is stored", "after"])
+@pytest.mark.parametrize("way", ["start", "resume"])
+def test_a_start_or_resume_that_was_given_up_executes_nothing(slow: dict[str, float], way: str) -> None:
+    executed: list[tuple[str, int]] = []
+
+    async def agent(briefing: Briefing) -> str:
+        executed.append((briefing.step, briefing.attempt))
+        await asyncio.sleep(0.02)
+        return "made"
+
+    work = flow(Step("a", agent, idempotent=True), Step("b", agent, idempotent=True))
+
+    async def scenario() -> Report:
+        journal = SlowJournal()
+        if way == "resume":
+            journal.inside = await crashed(flow(*(Step(name, sleeps, idempotent=True) for name in "ab")))
+        journal.before, journal.after = slow.get("before", 0.0), slow.get("after", 0.0)
+        async with Engine(journal) as engine, Engine(journal) as other:
+            for patience in (0.01, 0.07):
+                journal.before, journal.after = slow.get("before", 0.0), slow.get("after", 0.0)
+                begin = engine.start(work, run="r") if way == "start" and patience == 0.01 else engine.resume("r", work)
+                with pytest.raises((TimeoutError, NotFound)):
+                    await asyncio.wait_for(begin, patience)
+                journal.before = journal.after = 0.0
+                await asyncio.sleep(0.03)
+                seen = len(executed)
+                await asyncio.sleep(0.03)
+                assert len(executed) == seen, "nothing goes on behind the back of who has the run"
+            exists = await other.runs()
+            run = await (other.resume("r", work) if exists else other.start(work, run="r"))
+            return await run.result()
+
+    assert play(scenario()).outcome == "done"
+    assert len(executed) == len(set(executed)), "no attempt is executed twice"

@@ -41,7 +41,7 @@ def _either(value: Json, schema: Schema, written: Written, trail: Trail) -> Iter
     fitting = [each for each in schema["anyOf"] if _fits_type(value, each)]
     if not fitting:
         yield Flaw(trail, _mismatch(value, schema, written, trail))
-    elif isinstance(value, dict | list) or "enum" in fitting[0] or "anyOf" in fitting[0]:
+    elif isinstance(value, dict | list) or "enum" in fitting[0]:
         yield from flaws_of(value, fitting[0], written, trail)
     elif any(flaws_of(value, fitting[0], written, trail)):
         yield Flaw(trail, _mismatch(value, schema, written, trail))
@@ -85,12 +85,12 @@ def _missing(there: set[str], schema: Schema, trail: Trail) -> Iterator[Flaw]:
 
 def _mismatch(value: Json, schema: Schema, written: Written, trail: Trail) -> str:
     said = hint(value, schema, written(trail))
+    if said.startswith("write a list"):
+        return f"got {got(value, trail)}: {said}"
     return f"got {got(value, trail)}, expected {expected(schema)}" + (f": {said}" if said else "")
 
 
 def _fits_type(value: Json, schema: Schema) -> bool:
-    if "anyOf" in schema and "type" not in schema:
-        return any(_fits_type(value, each) for each in schema["anyOf"])
     wanted = schema["type"]
     return not set(kinds_of(value)).isdisjoint([wanted] if isinstance(wanted, str) else wanted)
 

@@ -69,7 +69,9 @@ class Composer:
         if kind == "AliasEvent":
             return self._aliased(event.anchor, place)
         if event.tag is not None:
-            self._slip(place, f"the tag {quoted(str(event.tag))} is not used here: put text that starts with ! in quotes")
+            self._slip(
+                place, f"the tag {quoted(str(event.tag))} is not used here: put text that starts with ! in quotes"
+            )
         if kind == "ScalarEvent":
             node = Node(place, text=event.value, plain=event.style is None and event.tag is None)
         elif kind == "SequenceStartEvent":

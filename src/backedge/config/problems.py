@@ -28,7 +28,8 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
-        return place + (f"{self.where}: " if self.where else "") + self.text
+        line = place + (f"{self.where}: " if self.where else "") + self.text
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
 
 
 class WorkflowFileError(WorkflowError):

@@ -79,7 +79,7 @@ _OPTIONS: dict[str, Schema] = {
     ),
 }
 
-_RUN = arguments("A program and its arguments, as a list; no shell is used.", ["pytest", "--junitxml", "{report}"])
+_RUN = arguments("A program and its arguments, as a list; no shell is used.", ["pytest", "-q"])
 
 _AGENT = record(
     "An agent that steps can name: a command, an agent CLI, a Python function or a person.",
@@ -114,7 +114,9 @@ _STEP = record(
         "reviews": words("The steps that it reviews; makes it a judge of them.", "code"),
         "tests": words("The steps that it tests; makes it a judge of them.", "code"),
         "run": _RUN,
-        "agent": text("Who does it: an agent CLI, human, python:module:function or a name from agents.", *CLIS, "human"),
+        "agent": text(
+            "Who does it: an agent CLI, human, python:module:function or a name from agents.", *CLIS, "human"
+        ),
         "agents": listed(
             "A ladder of agents: round 2 and later use the next one.", text("An agent."), ["coder", "claude"], least=1
         ),
@@ -134,7 +136,9 @@ _STEP = record(
         "accepts": either(
             "What its inputs must look like, checked before it runs: a JSON Schema, or a file with one, by producer.",
             path("A file with the JSON Schema of its only input.", "schemas/plan.json"),
-            mapped("JSON Schemas by producer.", either("A JSON Schema, or a file with one.", path("A file."), _OWN_SCHEMA)),
+            mapped(
+                "JSON Schemas by producer.", either("A JSON Schema, or a file with one.", path("A file."), _OWN_SCHEMA)
+            ),
         ),
         "schema": either(
             "What its output must look like: a JSON Schema, or a file with one.",
@@ -143,7 +147,9 @@ _STEP = record(
         ),
         "reads": mapped(
             "The parts of its inputs, as JSON pointers by producer, whose change makes it run again.",
-            listed("JSON pointers.", text("A JSON pointer.", "/api", title="a JSON pointer like /api", pattern=_POINTER)),
+            listed(
+                "JSON pointers.", text("A JSON pointer.", "/api", title="a JSON pointer like /api", pattern=_POINTER)
+            ),
             {"plan": ["/units", "/api"]},
         ),
         "writes": listed(
@@ -195,7 +201,9 @@ SCHEMA: Schema = {
             "phases": listed("The order of the phases.", text("A phase."), ["planning", "code", "test"]),
             "scope": choice("Which steps feedback may go to: those upstream, or any.", "upstream", "any"),
             "limits": record(
-                "Bounds of the run and its loops; false switches one off.", _LIMITS, {"rounds_per_loop": 3, "cost_usd": 5}
+                "Bounds of the run and its loops; false switches one off.",
+                _LIMITS,
+                {"rounds_per_loop": 3, "cost_usd": 5},
             ),
             "routes": listed("Where findings go by category or keywords; the first match wins.", _ROUTE),
             "on_breach": choice("What happens when a limit is hit.", "manual", "error", "skip"),

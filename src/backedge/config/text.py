@@ -14,7 +14,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 def decoded(data: bytes, most: int, file: str) -> str:
     """UTF-8 text, with or without a byte order mark. Raises WorkflowFileError for anything else."""
     if len(data) > most:
-        sentence = f"the file has {len(data)} bytes, expected at most {most}: move long texts into files of their own"
+        sentence = f"the file has more than {most} bytes: move long texts into files of their own"
         raise WorkflowFileError([Problem(1, 1, "", sentence, file)])
     if data.startswith(_OTHER_ENCODINGS):
         raise WorkflowFileError([Problem(1, 1, "", "the file is not UTF-8: save it as UTF-8", file)])
@@ -41,10 +41,10 @@ def in_words(error: Any) -> tuple[int, int, str]:
     """Line, column and sentence for an error of the parser."""
     problem, context = str(error.problem or ""), str(error.context or "")
     mark = error.problem_mark or error.context_mark
-    start = error.context_mark or mark
-    opened = f"that starts in line {start.line + 1}, column {start.column + 1}"
     if mark is None:
         return 1, 1, f"not valid YAML: {problem or context}"
+    start = error.context_mark or mark
+    opened = f"that starts in line {start.line + 1}, column {start.column + 1}"
     odd = re.search(r"found character '(.+)' that cannot start", problem)
     if "'\\t'" in problem or (odd and odd[1] == "\t"):
         sentence = "a tab character: use spaces"

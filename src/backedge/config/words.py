@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from backedge.config.pieces import Schema
+from backedge.config.pieces import LARGEST, Schema
 from backedge.config.problems import Trail, quoted
 from backedge.core.limits import BUDGETS
 from backedge.core.value import Json
@@ -85,8 +85,7 @@ def expected(schema: Schema) -> str:
         case "boolean":
             return "true or false"
         case "array":
-            least = "at least one of " if schema.get("minItems") else ""
-            return f"a list ({least}{expected(schema['items'])})" if "title" in schema["items"] else "a list"
+            return "a list with at least one entry" if schema.get("minItems") else "a list"
         case _:
             return "a mapping (key: value)"
 
@@ -97,19 +96,22 @@ def hint(value: Json, schema: Schema, written: str) -> str:
     if isinstance(value, str):
         if "boolean" in wanted and value.lower() in _SWITCHES:
             meant = _SWITCHES[value.lower()]
-            return f"write {meant}" if not _only_false(schema) or meant == "false" else ""
+            return f"write {meant}" if meant in _switches_wanted(schema) else ""
         if wanted & {"integer", "number"} and "string" not in wanted and value.isascii() and value.isdigit():
             return f"write {value} without quotes"
         if "array" in wanted and value.strip():
-            parts = value.split()
-            example = parts if len(parts) <= 6 and all(_SIMPLE.fullmatch(part) for part in parts) else ["pytest", "-q"]
+            parts = re.split(r"[,\s]+", value.strip())
+            simple = len(parts) <= 6 and all(_SIMPLE.fullmatch(part) for part in parts)
+            example = parts if simple else schema.get("examples", [["first", "second"]])[0]
             return f"write a list: [{', '.join(example)}]"
     elif isinstance(value, dict):
-        if "string" in wanted and len(value) == 1 and set(value.values()) == {None}:
+        if "string" in wanted and list(value.values()) == [None]:
             return f'write "{{{next(iter(value))}}}" in quotes'
     elif isinstance(value, list):
         if wanted == {"object"}:
             return "write `name: …` lines, without dashes"
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value > LARGEST:
+        return f"the largest is {LARGEST}"
     elif "string" in wanted and value is not None and written:
         return f'write "{written}" in quotes'
     return ""
@@ -143,5 +145,6 @@ def _kinds_wanted(schema: Schema) -> set[str]:
     return {kind} if isinstance(kind, str) else set(kind)
 
 
-def _only_false(schema: Schema) -> bool:
-    return any("const" in each for each in schema.get("anyOf", [schema]))
+def _switches_wanted(schema: Schema) -> set[str]:
+    switches = [each for each in schema.get("anyOf", [schema]) if each.get("type") == "boolean"]
+    return {str(each["const"]).lower() for each in switches if "const" in each} or {"true", "false"}

@@ -73,7 +73,8 @@ class _Builder:
         if len(trail) > MAX_DEPTH or len(self.values) >= MAX_VALUES:
             much = f"nested more than {MAX_DEPTH} deep" if len(trail) > MAX_DEPTH else f"more than {MAX_VALUES} values"
             raise WorkflowFileError([self._problem(node, trail[:3], f"{much} once aliases are expanded: use fewer")])
-        self.values[trail] = node.place
+        # An empty value stands where its key does: the parser only meets it at the next one.
+        self.values[trail] = self.keys.get(trail, node.place) if node.plain and not node.text else node.place
         if node.items is not None:
             return [self.value(item, (*trail, index)) for index, item in enumerate(node.items)]
         if node.pairs is not None:

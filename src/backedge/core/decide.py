@@ -6,7 +6,7 @@ from typing import assert_never
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.decisions import decide_escalation, reclassify
+from backedge.core.decisions import decide_escalation, done_by_hand, reclassify
 from backedge.core.draft import Draft, end_run, escalate_step
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import check_inputs, judge
@@ -79,6 +79,9 @@ def _apply(draft: Draft, command: c.Command) -> None:
             _acknowledge(draft, command)
         case c.Decide():
             decide_escalation(draft, command)
+            done = done_by_hand(draft, command)
+            if done is not None:
+                _finish(draft, done)
         case c.Reclassify():
             reclassify(draft, command)
         case c.Pause():

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, assert_never, cast
 
 from backedge.core import events as e
-from backedge.core.commands import Choice, Decide, Reclassify
+from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.draft import Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import send_round
 from backedge.core.limits import BUDGETS
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, Resolution, Status
+from backedge.core.model import HUMAN, Made, Outcome, Resolution, Status
+from backedge.core.pending import ready
+from backedge.core.settle import record_start
 from backedge.core.state import ASKED, number
+from backedge.core.value import replace
 from backedge.core.workflow import nearest
 
 if TYPE_CHECKING:
     from backedge.core.state import Escalation, RunState
+
+
+VERDICTS = ("pass", "fail", "needs_improvement")
 
 
 def decide_escalation(draft: Draft, command: Decide) -> None:
@@ -61,12 +69,32 @@ def decide_escalation(draft: Draft, command: Decide) -> None:
             assert loop is not None
             settle_findings(draft, loop, Status.ACCEPTED)
             close(draft, loop, LoopState.ACCEPTED, Resolution("accepted", by=who, text=command.note))
+        case "resolve" if loop is None:
+            return  # a person did the step itself: `done_by_hand` says what
         case "resolve":
             assert loop is not None
             resolution = Resolution("resolved", who, command.note, command.option, loop.answers)
             close(draft, loop, LoopState.RESOLVED, resolution)
         case _:
             assert_never(choice)
+
+
+def done_by_hand(draft: Draft, command: Decide) -> FinishAttempt | None:
+    """The outcome of a step that a person did, as their decision says it; its attempt begins and ends here."""
+    packet = draft.state.escalation(command.escalation)
+    assert packet is not None
+    if packet.step is None or packet.reason != ASKED or command.choice != "resolve":
+        return None
+    start = next((each for each in ready(draft.state, float("inf")) if each.step == packet.step), None)
+    if start is None:
+        return None
+    said = command.note.strip() or (command.option or "").strip()
+    attempt = record_start(draft, start, HUMAN)
+    digest = sha256(json.dumps(said).encode()).hexdigest()
+    outcome = Outcome(Made(digest, said, size=len(said)), summary=command.note, answer=said)
+    if draft.state.graph.is_judge(packet.step) and start.mode != "answer":
+        outcome = replace(outcome, verdict=command.option)
+    return FinishAttempt(packet.step, attempt, outcome)
 
 
 def _open_packet(state: RunState, command: Decide) -> Escalation:
@@ -100,6 +128,12 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
             if command.option not in offered:
                 hint = nearest(command.option, offered)
                 raise IllegalCommand(f"option {command.option!r} was not offered: {hint} A note takes free text.")
+        case "resolve" if packet.step and state.graph.is_judge(packet.step):
+            if command.option not in VERDICTS:
+                got = repr(command.option) if command.option else "no option"
+                raise IllegalCommand(f"{packet.step!r} needs a verdict as the option, got {got}: {', '.join(VERDICTS)}")
+            if command.option == "fail" and not command.note.strip():
+                raise IllegalCommand("a fail needs a note: say what is wrong")
         case "reassign":
             _require_target(state, loop, command.target)
         case "reclassify" if command.phase not in state.graph.phases:

@@ -36,6 +36,7 @@ LOOP_OPTIONS = ("continue", "revise", "reassign", "reclassify", "resolve", "acce
 ASKED_OPTIONS = ("resolve", "accept", "skip", "cancel")
 VERIFY_OPTIONS = ("resolve", "continue", "revise", "reassign", "accept", "cancel")
 STEP_OPTIONS = ("continue", "skip", "cancel")
+DO_OPTIONS = ("resolve", "skip", "cancel")
 RUN_OPTIONS = ("continue", "cancel")
 
 
@@ -50,6 +51,11 @@ def escalate_loop(draft: Draft, loop: Loop, breach: Breach | None, reason: str =
 def ask_person(draft: Draft, loop: Loop) -> None:
     """Put feedback to a person into the inbox: a question, not a breach."""
     draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
+
+
+def ask_to_do(draft: Draft, step: str) -> None:
+    """A person does this step: what they answer is its outcome."""
+    draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), ASKED, DO_OPTIONS, step=step))
 
 
 def ask_to_verify(draft: Draft, loop: Loop) -> None:

@@ -6,6 +6,7 @@ from backedge.core import events as e
 from backedge.core.draft import (
     Draft,
     apply_policy,
+    ask_to_do,
     ask_to_verify,
     close,
     end_run,
@@ -175,21 +176,21 @@ def start_attempt(draft: Draft, start: Start) -> bool:
             if breach is not None:
                 escalate_loop(draft, loop, breach)
                 return False
-    loops = [draft.state.loops[id] for id in start.loops]
-    draft.add(
-        e.AttemptStarted(
-            draft.now,
-            start.step,
-            draft.state.steps[start.step].attempts + 1,
-            start.mode,
-            _agent(draft.state, start.step, loops),
-            input_versions(draft.state, start.step),
-            start.loops,
-            _cause(draft.state, start),
-        )
-    )
+    agent = _agent(draft.state, start.step, [draft.state.loops[id] for id in start.loops])
+    if agent == HUMAN:
+        ask_to_do(draft, start.step)
+        return False
+    record_start(draft, start, agent)
     draft.room -= 1
     return True
+
+
+def record_start(draft: Draft, start: Start, agent: str) -> int:
+    """Record that an attempt has started; returns its number."""
+    attempt = draft.state.steps[start.step].attempts + 1
+    inputs, cause = input_versions(draft.state, start.step), _cause(draft.state, start)
+    draft.add(e.AttemptStarted(draft.now, start.step, attempt, start.mode, agent, inputs, start.loops, cause))
+    return attempt
 
 
 def _agent(state: RunState, step: str, loops: list[Loop]) -> str:

@@ -147,8 +147,7 @@ class Engine:
         try:
             await live.submit(command, {digest_of(text): text} if large else {})
         except BaseException as error:
-            self._live.pop(run, None)
-            self.claims.release(run)
+            await self._abandon(live, error)
             if isinstance(error, JournalConflict | IllegalCommand):
                 raise IllegalCommand(f"run {run!r} exists: resume it, or choose another id") from error
             raise
@@ -167,8 +166,12 @@ class Engine:
         try:
             state = await self.state_of(run)
             _require_agents(state.workflow, agents)
-            live = LiveRun(self, run, state, agents)
-            self._live[run] = live
+        except BaseException:
+            self.claims.release(run)
+            raise
+        live = LiveRun(self, run, state, agents)
+        self._live[run] = live
+        try:
             for name, step in state.steps.items():
                 if step.running is not None and not recover(live, name, step.running):
                     await live.submit(c.DropAttempt(name, step.running.attempt, "in doubt"))
@@ -176,11 +179,19 @@ class Engine:
                 await live.submit(c.Resume())
             await live.submit(c.Proceed())
             live.set_alarm()
-        except BaseException:
-            self._live.pop(run, None)
-            self.claims.release(run)
+        except BaseException as error:
+            await self._abandon(live, error)
             raise
         return live
+
+    async def _abandon(self, live: LiveRun, error: BaseException) -> None:
+        """Whoever started or resumed a run has not got it: nobody may find it executed here without holding it."""
+        live.give_up(error)
+        try:
+            await asyncio.gather(*live.stop(), return_exceptions=True)
+        finally:
+            self._live.pop(live.run, None)
+            self.claims.release(live.run)
 
     async def release(self, live: LiveRun) -> None:
         """Stop executing a run that is at rest, so that others can."""

@@ -70,7 +70,7 @@ class LiveRun:
     async def submit(self, command: c.Command, payloads: Mapping[str, bytes] | None = None) -> tuple[e.Event, ...]:
         """Decide a command, append what follows from it and perform that. Raises IllegalCommand."""
         async with self._turn:
-            if self._unsure:
+            if self._unsure and self.broken is None:
                 await self._catch_up()
             while True:
                 if self.broken is not None:
@@ -121,7 +121,8 @@ class LiveRun:
     async def notice(self) -> None:
         """Somebody else wrote to this run: learn what, and do what follows."""
         async with self._turn:
-            await self._catch_up()
+            if self.broken is None:
+                await self._catch_up()
         with suppress(IllegalCommand):
             await self.submit(c.Proceed())
 

@@ -1,0 +1,152 @@
+"""Everything about one attempt of a command, in one folder: what it was told, what it said, how it ended.
+
+The files are what outlives a crash of backedge: the command goes on writing into them, and whoever resumes the run
+reads there what became of it.
+
+    briefing.json   what it was told, also on its stdin
+    before.json     the workspace before it began, until it has ended
+    starting        written before the process is made: from here on it may have run
+    process.json    which process it is
+    stdout, log     what it said; `log` is its stderr
+    outcome.json    what it reports
+    ended.json      how it ended, by whoever saw it
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from backedge.core.errors import AgentError
+
+_PLAIN = re.compile(r"[a-z0-9_][a-z0-9._-]{0,79}")
+_FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
+
+T = TypeVar("T")
+
+
+class Starting(msgspec.Struct, frozen=True):
+    """What was so just before the process was made."""
+
+    at: float
+    """Seconds since the epoch."""
+    report: tuple[int, ...] | None = None
+    """The state of the report file, if there was one: a report that still is the same one is stale."""
+
+
+class Running(msgspec.Struct, frozen=True):
+    """Which process does the attempt."""
+
+    pid: int
+    began: str
+    argv: tuple[str, ...]
+
+
+class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a process ended. Without code and signal nobody knows: it was not our child any more."""
+
+    code: int | None = None
+    signal: int | None = None
+    because: str = ""
+    """Why backedge ended it, or why it could not be started; the error of the attempt."""
+    cancelled: bool = False
+    """Somebody took it back: there is no outcome to look for."""
+
+    @property
+    def known(self) -> bool:
+        return self.code is not None or self.signal is not None or bool(self.because)
+
+
+class AttemptFolder:
+    """The paths of one attempt, and the records in them."""
+
+    def __init__(self, state: Path, run: str, step: str, attempt: int) -> None:
+        self.path = state.absolute() / "attempts" / file_name(run) / f"{file_name(step)}-{attempt}"
+        self.briefing = self.path / "briefing.json"
+        self.before = self.path / "before.json"
+        self.outcome = self.path / "outcome.json"
+        self.stdout = self.path / "stdout"
+        self.log = self.path / "log"
+
+    @property
+    def mark(self) -> bytes:
+        """What every process of this attempt has in its environment, and no other process."""
+        return b"BACKEDGE_OUTCOME=" + os.fsencode(self.outcome)
+
+    def make(self) -> None:
+        """Make the folder, empty. What an attempt of the same name left, in a journal that is gone, is put aside."""
+        if self.path.exists():
+            number = 1
+            while (aside := self.path.with_name(f"{self.path.name}~{number}")).exists():
+                number += 1
+            self.path.rename(aside)
+        self.path.mkdir(parents=True, mode=0o700)
+
+    @property
+    def starting(self) -> Starting | None:
+        return _read(self.path / "starting", Starting)
+
+    @starting.setter
+    def starting(self, record: Starting) -> None:
+        written(self.path / "starting", msgspec.json.encode(record))
+
+    @property
+    def running(self) -> Running | None:
+        return _read(self.path / "process.json", Running)
+
+    @running.setter
+    def running(self, record: Running) -> None:
+        written(self.path / "process.json", msgspec.json.encode(record), durable=True)
+
+    @property
+    def ended(self) -> Ended | None:
+        return _read(self.path / "ended.json", Ended)
+
+    @ended.setter
+    def ended(self, record: Ended) -> None:
+        written(self.path / "ended.json", msgspec.json.encode(record))
+
+    @property
+    def started_ns(self) -> int:
+        """When the process was about to be made, by the clock that also stamps the files it writes."""
+        return (self.path / "starting").stat().st_mtime_ns
+
+
+def file_name(name: str) -> str:
+    """A name as one part of a path: never a separator, never `..`, never too long, never the same for two names, not
+    even where upper and lower case are one."""
+    if _PLAIN.fullmatch(name):
+        return name
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{_FOREIGN.sub('_', name).lstrip('.')[:60]}~{digest}"
+
+
+def written(path: Path, text: bytes, durable: bool = False) -> None:
+    """Write a file so that nobody ever sees half of it; durable on return if asked."""
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("wb") as file:
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    beside.replace(path)
+    if durable:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise AgentError(f"{path.name} of the attempt cannot be read ({error}): something else wrote it") from error

@@ -1,0 +1,47 @@
+"""A briefing as commands read it: every key is always there, also inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from backedge.core.briefing import Briefing
+from backedge.core.value import Json
+
+
+def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) -> bytes:
+    """The briefing of the agent protocol; `views` has the paths of the scratchpad and the progress file."""
+    views = views or {}
+    return msgspec.json.format(
+        msgspec.json.encode(
+            {
+                "run": briefing.run,
+                "input": briefing.input,
+                "step": briefing.step,
+                "phase": briefing.phase,
+                "attempt": briefing.attempt,
+                "round": briefing.round,
+                "mode": briefing.mode,
+                "inputs": briefing.inputs,
+                "feedback": _whole(briefing.feedback),
+                "verify": _whole(briefing.verify),
+                "previous": briefing.previous,
+                "history": _whole(briefing.history),
+                "limits_left": briefing.left,
+                "agent": briefing.agent,
+                "session": briefing.session,
+                "scratchpad": views.get("scratchpad"),
+                "progress": views.get("progress"),
+            }
+        ),
+        indent=2,
+    )
+
+
+def _whole(value: Any) -> Json:
+    """A value with the fields that hold their default, which its own JSON leaves out."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    return [_whole(item) for item in value] if isinstance(value, tuple) else value

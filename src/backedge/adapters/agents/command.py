@@ -1,0 +1,224 @@
+"""A command in any language as an agent: it is told what to do by a file, and reports by one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
+from backedge.adapters.agents.briefing_json import briefing_json
+from backedge.adapters.agents.evidence import evidence
+from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
+from backedge.adapters.agents.outcome import last_lines, reported, tail
+from backedge.adapters.agents.process import Bounds
+from backedge.adapters.agents.schema import Schema
+from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.model import Change, Usage
+from backedge.core.value import Json
+from backedge.engine.protocol import Outcome, understood
+from backedge.ports import Attempt, Result
+
+LOG_KEPT = 256 * 1024
+"""Bytes at the end of a command's stderr that are kept with the attempt."""
+
+_WORD = re.compile(r"\{(report|briefing|outcome|run|step|attempt)\}")
+
+
+class Report(Protocol):
+    """How the evidence that a command leaves is read."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    @property
+    def is_file(self) -> bool: ...
+
+    def outcome(self, text: bytes, code: int | None, said: str, folder: Path) -> Outcome: ...
+
+
+class CommandAgent:
+    """Starts a command for every attempt, in its workspace, and reads what it reports."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        state: Path,
+        env: Mapping[str, str] | None = None,
+        report: Report | None = None,
+        writes: Sequence[str] | None = None,
+        judges: bool = False,
+        accepts: Mapping[str, Json] | None = None,
+        schema: Json = None,
+        timeout: float | None = None,
+        max_output: int = 16 * 1024 * 1024,
+        max_stdout: int = 64 * 1024 * 1024,
+        grace: float = 2.0,
+        views: Callable[[str], Mapping[str, str]] | None = None,
+        digests: FileDigests | None = None,
+    ) -> None:
+        if not argv or not argv[0]:
+            raise ValueError("the command is empty: name the program to start")
+        if report is not None and not judges:
+            raise ValueError("the step has a report but judges nothing: a report is the evidence of a judge")
+        if any("{report}" in word for word in argv) and not (report and report.is_file):
+            raise ValueError(
+                "the command names {report}, but the step has no report file: say which `report` it writes"
+            )
+        self._argv = tuple(argv)
+        self._folder, self._state = folder.absolute(), state.absolute()
+        self._env = dict(env or {})
+        self._report = report
+        self._judges = judges
+        self._workspace = None if judges else Workspace(folder, state, writes, digests)
+        self._writes_nothing = writes is not None and not writes
+        self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
+        self._schema = None if schema is None else Schema(schema)
+        self._bounds = Bounds(timeout, max_stdout, grace)
+        self._max_output = max_output
+        self._views = views
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:
+        folder = self._attempt_folder(briefing)
+        before = await asyncio.to_thread(self._before)
+        ended = await executed(folder, self._program(briefing, folder, before), self._bounds)
+        result = await asyncio.to_thread(self._result, briefing, folder, ended, before)
+        if result is None:
+            raise AgentError("the command left no outcome, and something else took note of how it ended")
+        return result
+
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:
+        folder = self._attempt_folder(briefing)
+        ended = await recovered(folder, self._bounds)
+        if ended is None:
+            return None
+        return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return [
+            (producer, pointer, problem)
+            for producer, shape in self._accepts.items()
+            if producer in inputs
+            for pointer, problem in shape.misfits(inputs[producer])
+        ]
+
+    def _attempt_folder(self, briefing: Briefing) -> AttemptFolder:
+        return AttemptFolder(self._state, briefing.run, briefing.step, briefing.attempt)
+
+    def _program(self, briefing: Briefing, folder: AttemptFolder, before: Snapshot | None) -> Program:
+        report = self._report_file(folder)
+        words = {
+            "briefing": str(folder.briefing),
+            "outcome": str(folder.outcome),
+            "run": briefing.run,
+            "step": briefing.step,
+            "attempt": str(briefing.attempt),
+            **({"report": str(report)} if report else {}),
+        }
+        return Program(
+            # In one pass: what is put in is not looked at again.
+            argv=[_WORD.sub(lambda word: words.get(word[1], word[0]), part) for part in self._argv],
+            cwd=self._folder,
+            env={**os.environ, **self._env, **{f"BACKEDGE_{key.upper()}": value for key, value in words.items()}},
+            briefing=briefing_json(briefing, self._views(briefing.run) if self._views else None),
+            before=before,
+            report=report,
+        )
+
+    def _report_file(self, folder: AttemptFolder) -> Path | None:
+        if self._report is None or not self._report.is_file:
+            return None
+        return self._folder / self._report.path if self._report.path else folder.path / f"report{self._report.suffix}"
+
+    def _result(
+        self, briefing: Briefing, folder: AttemptFolder, ended: Ended, before: Snapshot | None
+    ) -> Result | None:
+        """What the attempt brought; None if nobody saw its end and it left nothing complete."""
+        log, _ = tail(folder.log, LOG_KEPT)
+        try:
+            outcome = self._outcome(folder, ended)
+            if outcome is None:
+                return None
+            if self._schema is not None and briefing.mode != "answer":
+                for where, problem in self._schema.misfits(outcome.output):
+                    raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")
+        except AgentError as error:
+            error.log = log
+            raise
+        digest, changes = self._artifact(briefing, before)
+        folder.before.unlink(missing_ok=True)
+        return Result(outcome, digest, changes, log)
+
+    def _outcome(self, folder: AttemptFolder, ended: Ended) -> Outcome | None:
+        code, fault = ended.code, ended.because
+        said = last_lines(tail(folder.log, LOG_KEPT)[0]) or last_lines(tail(folder.stdout, LOG_KEPT)[0])
+        if not fault and ended.signal is not None:
+            fault = f"the command was ended by {_signal_name(ended.signal)}: {said or 'it said nothing'}"
+        elif not fault and code and self._report is None:
+            fault = f"the command failed (exit code {code}): {said or 'it said nothing'}"
+        if fault:
+            raise AgentError(fault, usage=self._spent(folder))
+        in_file = False
+        try:
+            if self._report is not None:
+                return self._by_report(self._report, folder, code)
+            read, in_file = reported(folder.outcome, folder.stdout, self._max_output)
+            return understood(read)
+        except AgentError:
+            # A whole outcome file is an end that can be judged; anything less may be half of one.
+            if ended.known or in_file:
+                raise
+            return None
+
+    def _by_report(self, report: Report, folder: AttemptFolder, code: int | None) -> Outcome:
+        printed, logged = (last_lines(tail(file, LOG_KEPT)[0], most=20) for file in (folder.stdout, folder.log))
+        said = "\n".join(part for part in (logged, printed) if part)
+        path = self._report_file(folder)
+        try:
+            text = evidence(path, self._folder, folder) if path else b""
+        except AgentError as error:
+            ended = "" if code is None else f" (exit code {code}: {said or 'it said nothing'})"
+            raise AgentError(f"{error}{ended}") from error
+        return report.outcome(text, code, said, self._folder)
+
+    def _spent(self, folder: AttemptFolder) -> Usage | None:
+        """What a command that failed says it used: that counts however it ended."""
+        with suppress(AgentError):
+            return understood(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
+        return None
+
+    def _before(self) -> Snapshot | None:
+        return self._workspace.snapshot(keep=True) if self._workspace and not self._writes_nothing else None
+
+    def _artifact(self, briefing: Briefing, before: Snapshot | None) -> tuple[str | None, tuple[Change, ...]]:
+        """The digest of the files that are part of the artifact, and where they changed."""
+        if self._workspace is None:
+            return None, ()
+        if self._writes_nothing:
+            return NO_FILES, ()
+        after = self._workspace.snapshot()
+        if after is None:
+            # Nothing tells which files count: an attempt that ran a command counts as changed.
+            name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
+            return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
+        return after.digest, self._workspace.changes(before, after) if before else ()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,27 @@
+"""The report file of a tool: it counts only if this attempt wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder
+from backedge.adapters.agents.execution import stamp
+from backedge.adapters.agents.outcome import content
+from backedge.core.errors import AgentError
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a report that are read."""
+
+
+def evidence(path: Path, workspace: Path, folder: AttemptFolder) -> bytes:
+    """The text of a report. Raises AgentError if it is missing, stale, elsewhere or too large."""
+    if not path.resolve().is_relative_to(workspace.resolve()) and path.parent != folder.path:
+        raise AgentError(f"the report {path.name!r} leads out of the workspace: write a file inside it")
+    text = content(path, LARGEST, "the report")
+    if text is None:
+        raise AgentError(f"the report {path.name!r} is missing: the command has to write it")
+    starting, now = folder.starting, stamp(path)
+    untouched = starting is None or now == starting.report
+    if untouched or now is None or path.stat().st_mtime_ns < folder.started_ns:
+        raise AgentError(f"the report {path.name!r} is stale: it is older than the attempt, which did not write it")
+    return text

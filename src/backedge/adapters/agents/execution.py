@@ -1,0 +1,103 @@
+"""One attempt of a program from its briefing to its end, also over a death of backedge in between.
+
+Nothing here knows what the program's output means: that is for the agent that runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Starting, written
+from backedge.adapters.agents.process import Bounds, Process
+from backedge.adapters.agents.workspace import Snapshot
+from backedge.core.errors import AgentError
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is started, where, and with what in its environment and on its stdin."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    briefing: bytes
+    before: Snapshot | None = None
+    """The workspace before it begins, to tell afterwards what it changed."""
+    report: Path | None = None
+    """The file that must be new when it has ended."""
+
+
+async def executed(folder: AttemptFolder, program: Program, bounds: Bounds) -> Ended:
+    """Run a program to its end. Raises AgentError if it cannot be started."""
+    loop = asyncio.get_running_loop()
+    # Not a task: ending the event loop cancels all tasks, and the thread would go on to start a process for nobody.
+    begun = loop.run_in_executor(None, _begun, folder, program)
+    try:
+        process = await asyncio.shield(begun)
+    except asyncio.CancelledError:
+        while not begun.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({begun})
+        if begun.exception() is None:
+            await begun.result().cancel(bounds.grace)
+        raise
+    return await process.ended(bounds)
+
+
+async def recovered(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
+    """How an attempt ended that an earlier process of ours began, waited for if it still runs; None if it was never
+    begun, or was taken back. If nobody saw its end, neither code nor signal is known."""
+    starting = folder.starting
+    if starting is None:
+        return None
+    ended = folder.ended
+    if ended is not None:
+        return None if ended.cancelled else ended
+    process = Process.found(folder)
+    if process is None:
+        return Ended()
+    if process.lives:
+        return await process.ended(bounds, spent=max(0.0, time.time() - starting.at))
+    await process.swept(bounds.grace)
+    return Ended()
+
+
+def stamp(path: Path | None) -> tuple[int, ...] | None:
+    """The state of a file, other than before whenever somebody wrote it."""
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if found else None
+
+
+def kept_before(folder: AttemptFolder) -> Snapshot | None:
+    """The workspace before the attempt, as far as a crash left it."""
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(folder.before.read_bytes(), type=Snapshot)
+    return None
+
+
+def _begun(folder: AttemptFolder, program: Program) -> Process:
+    try:
+        if folder.path.exists():
+            earlier = Process.found(folder)
+            if earlier is not None and earlier.lives:
+                raise AgentError(f"this attempt is being executed already, by process {earlier.identity.pid}")
+        folder.make()
+        written(folder.briefing, program.briefing)
+        if program.before is not None:
+            # Without the contents: they are needed only to name lines, and may be large.
+            written(folder.before, msgspec.json.encode(msgspec.structs.replace(program.before, texts={})))
+        # From here on the process may exist, whether or not we live to record it.
+        folder.starting = Starting(time.time(), stamp(program.report))
+    except OSError as error:
+        raise AgentError(f"the attempt cannot be recorded in {str(folder.path)!r}: {error}") from error
+    return Process.start(folder, program.argv, program.cwd, program.env)

@@ -1,0 +1,82 @@
+"""Globs over the files of a workspace, as `writes` gives them: `src/**/*.py`, `docs`, `*.md`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+_WILD = re.compile(r"[*?\[]")
+_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+
+
+class Globs:
+    """Files under a folder that match one of some globs. Links are not followed."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
+                raise ValueError(f"the glob {pattern!r} leaves the workspace: use one inside it")
+        self._patterns = [_regex(pattern) for pattern in patterns]
+        self._heads = [_head(pattern) for pattern in patterns]
+
+    def files(self, folder: Path, skipped: Callable[[str], bool]) -> Iterator[str]:
+        """The matching files, by their paths relative to the folder."""
+        if self._patterns:
+            yield from self._below(os.fspath(folder), "", skipped)
+
+    def _below(self, folder: str, inside: str, skipped: Callable[[str], bool]) -> Iterator[str]:
+        try:
+            entries = list(os.scandir(os.path.join(folder, inside)))
+        except OSError:
+            return  # gone meanwhile, or not ours to read
+        for entry in entries:
+            name = f"{inside}/{entry.name}" if inside else entry.name
+            if skipped(name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if self._may_hold(name):
+                    yield from self._below(folder, name, skipped)
+            elif any(pattern.fullmatch(name) for pattern in self._patterns):
+                yield name
+
+    def _may_hold(self, name: str) -> bool:
+        parts = name.split("/")
+        return any(all(a == b for a, b in zip(head, parts, strict=False)) for head in self._heads)
+
+
+def _head(pattern: str) -> list[str]:
+    """The parts before the first wildcard: nothing outside of them can match."""
+    head: list[str] = []
+    for part in PurePosixPath(pattern).parts:
+        if _WILD.search(part):
+            break
+        head.append(part)
+    return head
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    parts = PurePosixPath(pattern).parts
+    plain = "/".join(parts)
+    translated = "".join(_translated(piece.group()) for piece in _PIECE.finditer(plain))
+    # A name without wildcards at the end may be a folder: all that is in it counts.
+    below = "" if parts and _WILD.search(parts[-1]) else "(?:/.*)?" if parts else ".*"
+    return re.compile(translated + below, re.DOTALL)
+
+
+def _translated(piece: str) -> str:
+    match piece:
+        case "**/":
+            return "(?:.*/)?"
+        case "**":
+            return ".*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+        case _ if len(piece) > 1:
+            inner = piece[1:-1].replace("\\", "\\\\")
+            return f"(?!/)[{'^' + inner[1:] if inner.startswith('!') else inner}]"
+        case _:
+            return re.escape(piece)

@@ -1,0 +1,120 @@
+"""What a command reports: the file it was given for that or, if that is absent, the last JSON object on its stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from backedge.adapters.agents.outcome_text import Unreadable, last_object
+from backedge.core.errors import AgentError
+from backedge.core.value import Json
+from backedge.core.wording import clean, one_line
+
+TAIL = 16 * 1024 * 1024
+"""Bytes at the end of stdout in which the outcome is looked for."""
+
+
+class NoOutcome(AgentError):
+    """There is nothing that could be an outcome, or only the beginning of it."""
+
+
+def reported(file: Path, stdout: Path, most: int) -> tuple[Json, bool]:
+    """The JSON that a command reported, and whether it stood in the file. Raises AgentError if there is none."""
+    text = content(file, most, "the outcome file")
+    if text is not None and text.strip():
+        return parsed(text, "the outcome file"), True
+    return _printed(stdout, most), False
+
+
+def parsed(text: bytes, what: str) -> Json:
+    """JSON as programs write it: invalid UTF-8 is replaced, control characters in strings are data. Raises NoOutcome,
+    naming the position, for anything else that is not JSON."""
+    readable = text.decode("utf-8-sig", "replace")
+    try:
+        return msgspec.json.decode(readable)
+    except RecursionError:
+        raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        pass
+    try:
+        value = json.loads(readable, strict=False, parse_constant=_refused)
+        # Half a surrogate pair is no text: it cannot be written down again.
+        return msgspec.json.decode(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
+    except RecursionError:
+        raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
+    except ValueError as error:
+        said = excerpt(readable)
+        raise NoOutcome(f"{what} is not JSON: {error}; got {said}; write it in one piece, as one object") from error
+
+
+def content(path: Path, most: int, what: str) -> bytes | None:
+    """A file that a program wrote; None if there is none. Raises AgentError for what is no file, or is too large."""
+    try:
+        # A pipe in its place would keep us waiting for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AgentError(f"{what} cannot be read: {error.strerror}; leave a readable file") from error
+    with open(descriptor, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise AgentError(f"{what} is not a file: write a regular one")
+        if found.st_size > most:
+            raise AgentError(
+                f"{what} has {found.st_size:,} bytes: at most {most:,} are read; write large results to files"
+            )
+        return file.read(most)
+
+
+def tail(path: Path, most: int) -> tuple[bytes, bool]:
+    """The end of a file, and whether something stands before it."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            return file.read(most), size > most
+    except FileNotFoundError:
+        return b"", False
+
+
+def last_lines(text: bytes, most: int = 10, longest: int = 2_000) -> str:
+    """The end of what a program said, as it can be shown."""
+    lines = [line.rstrip() for line in clean(text[-4 * longest :].decode("utf-8", "replace")).splitlines()]
+    return "\n".join([line for line in lines if line][-most:])[-longest:]
+
+
+def excerpt(text: str) -> str:
+    """How a text begins, as it can be quoted in an error."""
+    said = one_line(text[:4_000])
+    return "nothing" if not said else repr(said if len(said) <= 200 else f"{said[:200]}…")
+
+
+def _printed(stdout: Path, most: int) -> Json:
+    text, cut = tail(stdout, TAIL)
+    if cut:
+        # The first line is half a line: a brace in it may stand inside a string.
+        text = text[text.find(b"\n") + 1 :] if b"\n" in text else b""
+    try:
+        span = last_object(text)
+    except Unreadable as error:
+        raise NoOutcome(f"stdout cannot be read as an outcome: {error}; write it in one piece, as one object") from None
+    if span is None:
+        raise NoOutcome(
+            "no outcome: expected JSON in $BACKEDGE_OUTCOME or as the last object on stdout; "
+            f"got {excerpt(text.decode('utf-8', 'replace')) if not cut else f'{TAIL:,} bytes and more without one'}"
+        )
+    if cut and text[span.end :].lstrip()[:1] in (b",", b"]", b"}"):
+        raise NoOutcome(f"the outcome on stdout has more than {TAIL:,} bytes: write large results to files")
+    if span.end - span.start > most:
+        raise AgentError(f"the outcome has {span.end - span.start:,} bytes: at most {most:,} are read")
+    return parsed(text[span.start : span.end], "the last object on stdout")
+
+
+def _refused(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a number in JSON")

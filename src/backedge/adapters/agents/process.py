@@ -1,0 +1,250 @@
+"""One process of an attempt: started so that it outlives us, waited for, and ended with everything it started.
+
+Its input and output are files, not pipes: when backedge dies the process goes on undisturbed, and whoever resumes the
+run waits for the same process and reads the same files. It leads a session of its own, so that one signal reaches its
+whole group and none meant for us reaches it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Running
+from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, row_of, send
+from backedge.core.errors import AgentError
+
+LOOK = 0.1
+"""Seconds between two looks at how much a process has written."""
+POLL = 0.05
+"""Seconds between two looks at a process that cannot be watched."""
+PATIENCE = 5.0
+"""Seconds after which a process that cannot be killed (it hangs in the system) is left to the system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long a process may run, how much it may say, and how long it has to end when asked."""
+
+    timeout: float | None = None
+    max_stdout: int = 64 * 1024 * 1024
+    grace: float = 2.0
+
+
+class Process:
+    """The process of one attempt, whether this process started it or an earlier one."""
+
+    def __init__(self, identity: Identity, folder: AttemptFolder, child: subprocess.Popen[bytes] | None = None) -> None:
+        self.identity = identity
+        self._folder = folder
+        self._child = child
+        self._hurried = False
+
+    @classmethod
+    def start(cls, folder: AttemptFolder, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
+        """Start a program, without a shell. Raises AgentError if it cannot be started."""
+        with folder.briefing.open("rb") as told, folder.stdout.open("ab") as stdout, folder.log.open("ab") as log:
+            try:
+                child = subprocess.Popen(
+                    argv, stdin=told, stdout=stdout, stderr=log, cwd=cwd, env=env, start_new_session=True
+                )
+            except (OSError, ValueError) as error:
+                folder.ended = Ended(because=_why_not(error, argv[0], cwd))
+                raise AgentError(folder.ended.because) from error
+        row = row_of(child.pid)
+        assert row is not None, "a child stays in the table of processes until it is asked how it ended"
+        try:
+            folder.running = Running(child.pid, row.identity.began, tuple(argv))
+        except OSError as error:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            raise AgentError(f"the process was ended again, since it cannot be recorded: {error}") from error
+        return cls(row.identity, folder, child)
+
+    @classmethod
+    def found(cls, folder: AttemptFolder) -> Process | None:
+        """The process that an earlier one of us started; None if nothing tells which it was."""
+        running = folder.running
+        if running is not None:
+            return cls(Identity(running.pid, running.began), folder)
+        # We died between making the process and recording it. A living one still carries the attempt's mark.
+        for row in marked(folder.mark):
+            if row.session == row.identity.pid:
+                return cls(row.identity, folder)
+        return None
+
+    @property
+    def lives(self) -> bool:
+        return lives(self.identity)
+
+    async def ended(self, bounds: Bounds, spent: float = 0.0) -> Ended:
+        """Wait until it has ended, and say how; `spent` seconds of its time are over already.
+
+        Too much time, too much output and cancellation end it, and everything that it started.
+        """
+        gone = asyncio.ensure_future(self._gone())
+        try:
+            because = await self._watched(gone, bounds, spent)
+        except asyncio.CancelledError:
+            await self.cancel(bounds.grace)
+            raise
+        finally:
+            gone.cancel()
+        if because:
+            await self._stopped(self._family, bounds.grace)
+            self._shorten(bounds.max_stdout)
+        else:
+            # What it left in its session would go on changing files that are already an artifact.
+            await self._stopped(self._rest, bounds.grace)
+        ended = self._recorded(because)
+        if self._hurried:
+            raise asyncio.CancelledError
+        return ended
+
+    async def cancel(self, grace: float) -> None:
+        """End it, with everything that it started. Returns when that is done, whoever cancels meanwhile."""
+        await self._stopped(self._family, grace)
+        self._recorded(cancelled=True)
+
+    async def swept(self, grace: float) -> None:
+        """End what a process that has ended left running in its session."""
+        await self._stopped(self._rest, grace)
+        if self._hurried:
+            raise asyncio.CancelledError
+
+    async def _watched(self, gone: asyncio.Future[None], bounds: Bounds, spent: float) -> str:
+        """Wait for the end; returns why it has to be ended instead."""
+        loop = asyncio.get_running_loop()
+        deadline = None if bounds.timeout is None else loop.time() + max(0.0, bounds.timeout - spent)
+        while True:
+            left = LOOK if deadline is None else min(LOOK, max(0.0, deadline - loop.time()))
+            await asyncio.wait({gone}, timeout=left)
+            for name, file in (("stdout", self._folder.stdout), ("stderr", self._folder.log)):
+                if _size(file) > bounds.max_stdout:
+                    return (
+                        f"the command wrote more than {bounds.max_stdout:,} bytes on {name}: "
+                        "write large results to files, and say less"
+                    )
+            if gone.done():
+                return ""
+            if deadline is not None and loop.time() >= deadline:
+                return f"timeout: no outcome after {bounds.timeout:g} s"
+
+    async def _gone(self) -> None:
+        """Return when the process has ended, whoever's child it is."""
+        watch = _pidfd(self.identity.pid)
+        if watch is not None:
+            loop = asyncio.get_running_loop()
+            over = asyncio.Event()
+            try:
+                loop.add_reader(watch, over.set)
+                # The number may have been another process's by the time it was opened.
+                if self.lives:
+                    await over.wait()
+            except NotImplementedError:
+                pass  # this event loop cannot watch descriptors
+            finally:
+                with suppress(NotImplementedError):
+                    loop.remove_reader(watch)
+                os.close(watch)
+        while self.lives:
+            await asyncio.sleep(POLL)
+
+    async def _stopped(self, members: Callable[[], set[Identity]], grace: float) -> None:
+        """Ask the members to end, and make them after the grace. Cancelling only shortens the grace: an attempt that
+        was given up must not go on working."""
+        known = members()
+        if not known:
+            return
+        send(self.identity, known, signal.SIGTERM)
+        await self._passed(lambda: not any(map(lives, known)), grace)
+        for _ in range(int(PATIENCE / POLL)):
+            # Looking again finds what was started in the meantime.
+            known |= members()
+            rest = [member for member in known if lives(member)]
+            if not rest:
+                return
+            send(self.identity, rest, signal.SIGKILL)
+            await self._passed(lambda rest=rest: not any(map(lives, rest)), POLL, always=True)  # type: ignore[misc]
+
+    async def _passed(self, over: Callable[[], bool], seconds: float, always: bool = False) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while not over() and loop.time() < until and (always or not self._hurried):
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                self._hurried = True
+
+    def _family(self) -> set[Identity]:
+        return family(self.identity, self._folder.mark) | ({self.identity} if self.lives else set())
+
+    def _rest(self) -> set[Identity]:
+        return left_behind(self.identity, self._folder.mark)
+
+    def _recorded(self, because: str = "", cancelled: bool = False) -> Ended:
+        """Ask the system how it ended, so that no dead process stays in its table, and write that down."""
+        code = self._reaped()
+        failed = code is not None and code < 0
+        ended = Ended(
+            code=None if failed else code,
+            signal=-code if code is not None and failed else None,
+            because=because,
+            cancelled=cancelled,
+        )
+        with suppress(OSError):  # a full disk: what is known here is returned all the same
+            self._folder.ended = ended
+        return ended
+
+    def _reaped(self) -> int | None:
+        try:
+            pid, status = os.waitpid(self.identity.pid, os.WNOHANG)
+        except ChildProcessError:
+            return None  # an earlier process of ours started it: the system has reaped it
+        code = os.waitstatus_to_exitcode(status) if pid else None
+        if self._child is not None:
+            # Popen would ask the system again, and take silence for success.
+            self._child.returncode = code if code is not None else -signal.SIGKILL
+        return code
+
+    def _shorten(self, most: int) -> None:
+        for file in (self._folder.stdout, self._folder.log):
+            if _size(file) > most:
+                os.truncate(file, most)
+
+
+def _pidfd(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where the system has none."""
+    try:
+        return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except OSError:
+        return None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _why_not(error: OSError | ValueError, program: str, cwd: Path) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    if not cwd.is_dir():
+        return f"cannot start {program!r}: its workspace {str(cwd)!r} is not a folder; make it, or correct `workspace`"
+    if number == errno.ENOENT and (cwd / program).exists() and "/" in program:
+        return f"cannot start {program!r}: the interpreter in its #! line does not exist; install it"
+    if number == errno.ENOENT:
+        return f"cannot start {program!r}: there is no such program; install it, or correct `run`"
+    if number == errno.EACCES:
+        return f"cannot start {program!r}: it is not executable; run chmod +x on it, or name its interpreter first"
+    if number == errno.ENOEXEC:
+        return f"cannot start {program!r}: it is no program and has no #! line; name its interpreter first"
+    return f"cannot start {program!r}: {error}"

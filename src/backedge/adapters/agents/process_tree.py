@@ -1,0 +1,146 @@
+"""Processes as the system shows them: who descends from whom, and whether a number still means the same process.
+
+Numbers of processes are used again. A process is known by its number and the moment it began, counted since the boot;
+what it left behind is also known by its environment, which every process inherits.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+
+
+class Identity(NamedTuple):
+    """One process, and no later one with the same number."""
+
+    pid: int
+    began: str
+
+
+class Row(NamedTuple):
+    """What the system says of one process."""
+
+    identity: Identity
+    state: str
+    parent: int
+    group: int
+    session: int
+
+    @property
+    def dead(self) -> bool:
+        """Ended, though its parent has not asked how."""
+        return self.state in "ZX"
+
+
+def row_of(pid: int) -> Row | None:
+    """What the system says of a process; None if there is none with that number."""
+    try:
+        text = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None if _has_proc() else _row_by_ps(pid)
+    # The second field is the program's name in brackets, and may itself contain brackets and spaces.
+    state, parent, group, session, *rest = text[text.rindex(b")") + 2 :].split()
+    began = f"{_boot()}:{rest[15].decode()}"
+    return Row(Identity(pid, began), state.decode(), int(parent), int(group), int(session))
+
+
+def lives(identity: Identity) -> bool:
+    row = row_of(identity.pid)
+    return row is not None and row.identity == identity and not row.dead
+
+
+def family(root: Identity, mark: bytes) -> set[Identity]:
+    """All that still runs for an attempt: its process, the group and session it leads, whatever descends from these,
+    and whatever carries the attempt's mark in its environment, wherever it moved."""
+    rows = _rows()
+    there = any(row.identity == root for row in rows)
+    found = {row.identity.pid for row in rows if (there and _is_led(row, root)) or _is_marked(row, mark)}
+    grew = True
+    while grew:
+        born = {row.identity.pid for row in rows if row.parent in found} - found
+        found |= born
+        grew = bool(born)
+    return {row.identity for row in rows if row.identity.pid in found and not row.dead} - {_myself()}
+
+
+def left_behind(root: Identity, mark: bytes) -> set[Identity]:
+    """What an ended process left running in its own session. What moved to a session of its own wanted to stay."""
+    rows = _rows()
+    # A number is not used again while a group or session bears it. Once the root is gone altogether, though, the same
+    # number may lead a later session: then only the mark tells.
+    there = any(row.identity == root for row in rows)
+    led = [row for row in rows if _is_led(row, root) and not row.dead]
+    return {row.identity for row in led if there or _is_marked(row, mark)} - {root, _myself()}
+
+
+def marked(mark: bytes) -> list[Row]:
+    """Every process that carries a mark in its environment."""
+    return [row for row in _rows() if not row.dead and _is_marked(row, mark)]
+
+
+def send(root: Identity, members: Iterable[Identity], number: signal.Signals) -> None:
+    """Signal the group of the root at once, so that none of it can fork away, then every member outside it."""
+    row = row_of(root.pid)
+    grouped = row is not None and row.identity == root and row.group == root.pid
+    with suppress(ProcessLookupError, PermissionError):
+        if grouped:
+            os.killpg(root.pid, number)
+    for member in members:
+        row = row_of(member.pid)
+        if row is None or row.identity != member or row.dead or (grouped and row.group == root.pid):
+            continue  # a second signal of the same kind would mean "at once" to many programs
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(member.pid, number)
+
+
+def _is_led(row: Row, root: Identity) -> bool:
+    return root.pid in (row.group, row.session)
+
+
+def _is_marked(row: Row, mark: bytes) -> bool:
+    try:
+        return mark in (PROC / str(row.identity.pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False  # it has ended meanwhile, or belongs to somebody else
+
+
+def _rows() -> list[Row]:
+    if not _has_proc():
+        return []
+    pids = (int(name) for name in os.listdir(PROC) if name.isdigit())
+    return [row for pid in pids if (row := row_of(pid)) is not None]
+
+
+def _myself() -> Identity | None:
+    row = row_of(os.getpid())
+    return row.identity if row else None
+
+
+@cache
+def _has_proc() -> bool:
+    return (PROC / "self" / "stat").exists()
+
+
+@cache
+def _boot() -> str:
+    with suppress(OSError):
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
+    return ""
+
+
+def _row_by_ps(pid: int) -> Row | None:
+    """The same where there is no /proc."""
+    form = ["ps", "-o", "state=,ppid=,pgid=,sess=,lstart=", "-p", str(pid)]
+    words = subprocess.run(form, capture_output=True, text=True, check=False).stdout.split(maxsplit=4)
+    if len(words) < 5:
+        return None
+    state, parent, group, _, began = words
+    return Row(Identity(pid, began.strip()), state[:1], int(parent), int(group), int(group))

@@ -1,0 +1,49 @@
+"""Declared shapes of inputs and outputs as JSON Schema."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from backedge.core.errors import WorkflowError
+from backedge.core.value import Json
+
+MOST = 20
+"""Problems that are named at once."""
+LONGEST = 300
+"""Characters of one problem: its message quotes the value, which may be large."""
+
+
+class Schema:
+    """One JSON Schema. The validator is imported when it is first used: most workflows declare no shapes."""
+
+    def __init__(self, schema: Json) -> None:
+        self._schema = schema
+
+    def misfits(self, value: Json) -> list[tuple[str, str]]:
+        """Where a value does not fit: (JSON pointer, problem)."""
+        errors = sorted(self._validator.iter_errors(value), key=lambda error: [str(part) for part in error.path])
+        return [(_pointer(error.absolute_path), _short(error.message)) for error in errors[:MOST]]
+
+    @cached_property
+    def _validator(self) -> Any:
+        from jsonschema import Draft202012Validator, SchemaError
+        from jsonschema.validators import validator_for
+        from referencing import Registry
+
+        kind = validator_for(self._schema, default=Draft202012Validator)
+        try:
+            kind.check_schema(self._schema)
+        except SchemaError as error:
+            place = _pointer(error.absolute_path) or "the whole"
+            raise WorkflowError(f"the schema is not a JSON Schema: {place}: {_short(error.message)}") from error
+        # An empty registry: a reference to the network is an error, not a download.
+        return kind(self._schema, registry=Registry())
+
+
+def _pointer(path: Any) -> str:
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= LONGEST else f"{message[:LONGEST]}…"

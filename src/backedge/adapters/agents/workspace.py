@@ -1,0 +1,169 @@
+"""The files that are part of an artifact: one digest of them all, and where they differ from before the attempt.
+
+Which files these are: those that `writes` names, else all that git does not ignore. Links count as links; nothing
+outside the workspace is ever read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from backedge.adapters.agents.git_tree import blobs, git_tree
+from backedge.adapters.agents.globs import Globs
+from backedge.core.diff import changed_lines
+from backedge.core.model import Change
+
+LARGEST = 1024 * 1024
+"""Bytes of a text whose lines are compared."""
+MOST_COMPARED = 200
+"""Files whose lines are compared; of the others it is only said that they changed."""
+MOST_NAMED = 1_000
+"""Files that are named at all, and that are kept to be compared."""
+MOST_KEPT = 32 * 1024 * 1024
+"""Bytes of files that are kept in memory during an attempt, where git does not have them."""
+STATE_FOLDER = ".backedge"
+
+_SETTLED = 100_000_000
+"""Nanoseconds after which a file that is changed again certainly gets another time stamp."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The files of a workspace at one moment, by their paths: kind and hash of the content."""
+
+    files: dict[str, str]
+    blobs: dict[str, str] = {}
+    """The git objects of those that were as the index had them."""
+    texts: dict[str, bytes] = {}
+    """The contents of others, as far as they are kept."""
+
+    @property
+    def digest(self) -> str:
+        return sha256("".join(f"{name}\0{found}\0" for name, found in sorted(self.files.items())).encode()).hexdigest()
+
+
+NO_FILES = Snapshot({}).digest
+"""The digest of an artifact that has no files."""
+
+
+class FileDigests:
+    """The hashes of files, computed again only if a file's time, size or place changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, ...], str]] = {}
+
+    def of(self, path: str) -> str | None:
+        """Kind and hash of a file: `f` file, `x` executable, `l` link; None for whatever else it is."""
+        try:
+            found = os.lstat(path)
+            if stat.S_ISLNK(found.st_mode):
+                return f"l:{sha256(os.fsencode(os.readlink(path))).hexdigest()}"
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
+            known = self._known.get(path)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            digest = f"{'x' if found.st_mode & stat.S_IXUSR else 'f'}:{_hash(path)}"
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return f"?:{error.errno}"
+        # The clock of the file system ticks slowly: a file as young as this may change again within the same tick.
+        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
+            self._known[path] = stamp, digest
+        return digest
+
+
+class Workspace:
+    """The files of one step's artifact."""
+
+    def __init__(
+        self, folder: Path, state: Path, writes: Sequence[str] | None = None, digests: FileDigests | None = None
+    ) -> None:
+        self._folder = folder.absolute()
+        self._state = os.path.relpath(state.absolute(), self._folder).replace(os.sep, "/")
+        self._globs = None if writes is None else Globs(writes)
+        self._digests = digests or FileDigests()
+
+    def snapshot(self, keep: bool = False) -> Snapshot | None:
+        """The files as they are now; None where nothing says which files count. With `keep` their contents are kept,
+        as far as that is needed and affordable, to compare lines later."""
+        if self._globs is not None:
+            names, known = sorted(self._globs.files(self._folder, self._skipped)), {}
+        else:
+            tree = git_tree(self._folder)
+            if tree is None:
+                return None
+            names, known = [name for name in tree.files if not self._skipped(name)], tree.blobs
+        files = {name: found for name in names if (found := self._digests.of(self._path(name))) is not None}
+        shown = {name: _printable(name) for name in files}
+        kept = self._kept(name for name in files if name not in known) if keep else {}
+        return Snapshot(
+            {shown[name]: found for name, found in files.items()},
+            {shown[name]: blob for name, blob in known.items() if name in files},
+            {shown[name]: text for name, text in kept.items()},
+        )
+
+    def changes(self, before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
+        """Where the files differ; without lines a file changed as a whole, was made or was removed."""
+        differing = [
+            name for name in sorted({**before.files, **after.files}) if before.files.get(name) != after.files.get(name)
+        ]
+        compared = [name for name in differing if name in before.files and name in after.files][:MOST_COMPARED]
+        old = blobs(self._folder, (before.blobs[name] for name in compared if name in before.blobs), LARGEST)
+        lines = {}
+        for name in compared:
+            first = before.texts.get(name, old.get(before.blobs.get(name, "")))
+            second = self._text(name) if first is not None and after.files[name][0] in "fx" else None
+            if first is not None and second is not None and b"\0" not in first and b"\0" not in second:
+                lines[name] = changed_lines(first.decode("utf-8", "replace"), second.decode("utf-8", "replace"))
+        return tuple(Change(name, lines.get(name, ())) for name in differing[:MOST_NAMED])
+
+    def _kept(self, names: Iterable[str]) -> dict[str, bytes]:
+        kept: dict[str, bytes] = {}
+        room = MOST_KEPT
+        for name in islice(names, MOST_NAMED):
+            text = self._text(name)
+            if text is not None and len(text) <= room:
+                kept[name] = text
+                room -= len(text)
+        return kept
+
+    def _text(self, name: str) -> bytes | None:
+        """The content of a file that is not too large to compare."""
+        try:
+            with open(os.open(self._path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None
+                text = file.read(LARGEST + 1)
+        except OSError:
+            return None
+        return text if len(text) <= LARGEST else None
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}"
+
+    def _skipped(self, name: str) -> bool:
+        """Our own records are no part of anybody's work, nor is git's."""
+        first = name.partition("/")[0]
+        return first in (STATE_FOLDER, ".git") or name == self._state or name.startswith(f"{self._state}/")
+
+
+def _hash(path: str) -> str:
+    digest = sha256()
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", buffering=0) as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _printable(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

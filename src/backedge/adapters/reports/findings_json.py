@@ -1,0 +1,24 @@
+"""A report in the words of the agent protocol: an outcome, or a list of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from backedge.core.errors import AgentError
+from backedge.engine.protocol import Finding, Outcome, understood
+
+
+def read_json(text: bytes) -> Outcome | Sequence[Finding]:
+    """The outcome, or the findings. Raises AgentError for anything else."""
+    try:
+        said = msgspec.json.decode(text.decode("utf-8-sig", "replace"))
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise AgentError(f"the report is not JSON: {error}; the tool may have been cut off") from error
+    if isinstance(said, dict):
+        return understood(said)
+    try:
+        return msgspec.convert(said, list[Finding])
+    except msgspec.ValidationError as error:
+        raise AgentError(f"the report is not understood: {error}; expected an outcome or a list of findings") from error

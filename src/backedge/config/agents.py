@@ -1,0 +1,148 @@
+"""Who does a step, as the file says: a command, an agent CLI, a Python function or a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from backedge.config.pieces import FUNCTION
+from backedge.config.problems import Trail, quoted
+from backedge.config.schema import CLIS
+from backedge.config.source import Source, seconds
+from backedge.core.model import HUMAN
+from backedge.core.value import Json
+from backedge.core.workflow import nearest
+
+Kind = Literal["command", "cli", "python", "human"]
+
+_NOUNS: dict[Kind, str] = {
+    "command": "a command",
+    "cli": "an agent CLI",
+    "python": "a Python function",
+    "human": "a person",
+}
+_OPTIONS = ("model", "prompt", "session", "allowed_tools", "permission_mode", "max_turns", "max_budget_usd")
+_FITTING: dict[Kind, tuple[str, ...]] = {
+    "command": ("timeout", "env"),
+    "cli": (*_OPTIONS, "timeout", "env"),
+    "python": ("timeout",),
+    "human": ("prompt", "timeout"),
+}
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """One agent with everything it needs to be started, the options of its step included."""
+
+    name: str
+    """Its word in the file; the step's name for a step's own command."""
+    kind: Kind
+    run: tuple[str, ...] = ()
+    """The program and its arguments, of a command."""
+    cli: str = ""
+    """Which agent CLI: claude, codex, gemini or opencode."""
+    function: str = ""
+    """module:function, not imported yet."""
+    model: str = ""
+    prompt: Path | None = None
+    session: Literal["resume", "fresh"] = "resume"
+    allowed_tools: tuple[str, ...] | None = None
+    permission_mode: str = ""
+    max_turns: int | None = None
+    max_budget_usd: float | None = None
+    timeout: float | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def named_agents(source: Source) -> dict[str, AgentSpec]:
+    """The agents that steps can name: those of the file, the agent CLIs and the person."""
+    known = {cli: AgentSpec(cli, "cli", cli=cli) for cli in CLIS}
+    for name, given in source.value.get("agents", {}).items():
+        trail: Trail = ("agents", name)
+        if name == HUMAN:
+            source.refuse(trail, "is a reserved name: it is the person behind the inbox", at_key=True)
+            continue
+        options = _options(source, trail, given)
+        known[name] = _with_options(source, trail, options, [_agent(source, trail, name, given)])[0]
+    return {**known, HUMAN: AgentSpec(HUMAN, "human")}
+
+
+def agents_of(source: Source, step: str, known: Mapping[str, AgentSpec]) -> list[AgentSpec]:
+    """The agent of a step, or its ladder."""
+    trail: Trail = ("steps", step)
+    given = source.value["steps"][step]
+    options = _options(source, trail, given)
+    if "run" in given:
+        return _with_options(source, trail, options, [_agent(source, trail, step, given)])
+    ladder: list[tuple[Trail, str]] = [
+        ((*trail, "agents", rung), word) for rung, word in enumerate(given.get("agents", ()))
+    ]
+    if "agent" in given:
+        ladder = [((*trail, "agent"), given["agent"])]
+    rungs = [_agent_called(source, place, word, known) for place, word in ladder]
+    found = [rung for rung in rungs if rung is not None]
+    return _with_options(source, trail, options, found) if found and len(found) == len(rungs) else found
+
+
+def _agent(source: Source, trail: Trail, name: str, given: Mapping[str, Json]) -> AgentSpec:
+    if "cli" in given:
+        return AgentSpec(name, "cli", cli=given["cli"])
+    if "python" in given:
+        return AgentSpec(name, "python", function=given["python"])
+    if "human" in given:
+        return AgentSpec(name, "human")
+    run = tuple(source.written((*trail, "run", index), part) for index, part in enumerate(given.get("run", ())))
+    if run and not run[0].strip():
+        source.refuse((*trail, "run", 0), "got an empty text, expected a program: name what is to be started")
+    return AgentSpec(name, "command", run=run)
+
+
+def _agent_called(source: Source, trail: Trail, word: str, known: Mapping[str, AgentSpec]) -> AgentSpec | None:
+    if word in known:
+        return known[word]
+    if word.startswith("python:"):
+        function = word.removeprefix("python:")
+        if re.fullmatch(FUNCTION, function):
+            return AgentSpec(word, "python", function=function)
+        source.refuse(trail, f"got {quoted(word)}, expected python:module:function")
+    elif re.search(r"[\s/\\]", word):
+        source.refuse(trail, f"got {quoted(word)}, expected the name of an agent: a command goes into `run`, as a list")
+    else:
+        source.refuse(trail, f"unknown agent {quoted(word)}: {nearest(word, known)}")
+    return None
+
+
+def _with_options(source: Source, trail: Trail, options: dict[str, Any], rungs: list[AgentSpec]) -> list[AgentSpec]:
+    """The agents with the options that stand beside them. One that no rung can use is refused: a bound that nothing
+    keeps is worse than none."""
+    for key in options:
+        # A command without a program is an agent whose kind could not be read: nothing can be said about its options.
+        if not any(key in _FITTING[rung.kind] or (rung.kind == "command" and not rung.run) for rung in rungs):
+            noun = _NOUNS[rungs[0].kind]
+            source.refuse((*trail, key), f"has no effect on {noun}: remove it, or use another agent", at_key=True)
+    return [_filled(rung, {key: each for key, each in options.items() if key in _FITTING[rung.kind]}) for rung in rungs]
+
+
+def _filled(rung: AgentSpec, options: dict[str, Any]) -> AgentSpec:
+    env = {**rung.env, **options.pop("env", {})}
+    return replace(rung, env=env, **options)
+
+
+def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[str, Any]:
+    options: dict[str, Any] = {key: given[key] for key in (*_OPTIONS, "timeout", "env") if key in given}
+    if "prompt" in options:
+        options["prompt"] = source.path((*trail, "prompt"), options["prompt"], "file")
+    if "allowed_tools" in options:
+        options["allowed_tools"] = tuple(options["allowed_tools"])
+    if "max_turns" in options:
+        options["max_turns"] = int(options["max_turns"])
+    if "max_budget_usd" in options:
+        options["max_budget_usd"] = float(options["max_budget_usd"])
+    if "timeout" in options:
+        options["timeout"] = seconds(options["timeout"])
+    if "env" in options:
+        options["env"] = {key: source.written((*trail, "env", key), each) for key, each in options["env"].items()}
+    return options

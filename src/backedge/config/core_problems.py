@@ -1,0 +1,65 @@
+"""Where in the file the problems stand that the core finds with a definition as a whole."""
+
+from __future__ import annotations
+
+import re
+
+from backedge.config.problems import Flaw, Trail
+from backedge.config.source import Source, listed
+
+_REFERENCE = re.compile(r"step '([^']*)'(?: \(phase [^)]*\))? (needs|judges|reads) (?:'([^']*)'|itself)")
+_OF_STEP = re.compile(r"step '([^']*)'")
+_SURE = ("does not exist", "itself: remove", "in a circle", "reserved name", "listed twice")
+"""Problems that no other flaw can be the cause of."""
+
+
+def flaw_of(problem: str, source: Source) -> Flaw | None:
+    """A problem of the core with its place, or None if it may only follow from what is wrong already."""
+    steps = _OF_STEP.findall(problem)
+    sure = any(phrase in problem for phrase in _SURE)
+    if "nothing bounds this workflow" in problem:
+        return None if source.flawed or source.flawed_top - {"steps"} else Flaw(("limits",), problem, at_key=True)
+    if not sure and _doubtful(problem, source):
+        return None
+    if reference := _REFERENCE.match(problem):
+        step, word, other = reference.groups()
+        return Flaw(_reference(source, step, word, other or step), problem, at_key=word == "reads")
+    if "in a circle" in problem:
+        first, second = re.split(r": | → |; ", problem)[1:3]
+        return Flaw(_reference(source, second, "needs", first), problem)
+    if problem.startswith("phase "):
+        phase = problem.split("'")[1]
+        places = [index for index, each in enumerate(source.value["phases"]) if each == phase]
+        return Flaw(("phases", places[-1]), problem)
+    if problem.startswith("a route "):
+        target = problem.split("'")[1]
+        routes = enumerate(source.value.get("routes", ()))
+        return Flaw(next((("routes", index, "to") for index, each in routes if each["to"] == target), ()), problem)
+    return Flaw(_of_step(steps[0], problem) if steps else (), problem, at_key=True)
+
+
+def _doubtful(problem: str, source: Source) -> bool:
+    """A step that the problem names has a flaw that may be the cause of it."""
+    flawed = source.flawed.intersection(re.findall(r"'([^']*)'", problem))
+    if "of the later phase" in problem:
+        return "phases" in source.flawed_top or any("phase" not in source.value["steps"][step] for step in flawed)
+    return bool(flawed)
+
+
+def _reference(source: Source, step: str, word: str, other: str) -> Trail:
+    """Where a step names another one."""
+    given = source.value["steps"].get(step, {})
+    if word == "reads":
+        return ("steps", step, "reads", other)
+    for key in ("needs", "reviews", "tests") if word == "needs" else ("reviews", "tests"):
+        if other in listed(given.get(key)):
+            inside = () if isinstance(given[key], str) else (given[key].index(other),)
+            return ("steps", step, key, *inside)
+    return ("steps", step)
+
+
+def _of_step(step: str, problem: str) -> Trail:
+    for key in ("passes_if", "limits", "timeout"):
+        if f"has {key}" in problem or f" {key} " in problem:
+            return ("steps", step, key)
+    return ("steps", step)

@@ -1,0 +1,128 @@
+"""The graph of a workflow with its back edges, as Mermaid and as plain text."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from unicodedata import east_asian_width
+
+from backedge.core.graph import Graph
+from backedge.core.workflow import Workflow, graph_of
+
+_LEAST = 20
+"""No text is drawn narrower than this."""
+
+
+def back_edges(definition: Workflow) -> dict[str, tuple[str, ...]]:
+    """For each judge the steps that its findings are likely to go back to: what it judges, then what lies upstream of
+    that, nearest first, then what routes name. More can be legal: steps of earlier phases, or any."""
+    graph = graph_of(definition)
+    routed = [name for rule in definition.routes for name in graph.steps if rule.to in (name, graph.phase_of[name])]
+    found = {}
+    for name in _in_order(graph):
+        if graph.is_judge(name):
+            near = graph.distances(name)
+            upstream = sorted(graph.upstream[name], key=lambda each: (near[each], graph.place[each]))
+            likely, legal = (*graph.steps[name].judges, *upstream, *routed), graph.legal_targets(name)
+            found[name] = tuple(dict.fromkeys(each for each in likely if each in legal))
+    return found
+
+
+def mermaid(definition: Workflow) -> str:
+    """The graph as a Mermaid flowchart: needs are arrows, judges are hexagons, back edges are dashed."""
+    graph = graph_of(definition)
+    ids = {name: f"s{place}" for name, place in graph.place.items()}
+    lines = ["flowchart TD"]
+    for number, (phase, names) in enumerate(_by_phase(graph)):
+        boxes = [f"{ids[name]}{_shape(name, graph.is_judge(name))}" for name in names]
+        if phase:
+            lines += [f'  subgraph p{number}["{_escaped(phase)}"]', *(f"    {box}" for box in boxes), "  end"]
+        else:
+            lines += [f"  {box}" for box in boxes]
+    for name in _in_order(graph):
+        lines += [f"  {ids[need]} --> {ids[name]}" for need in graph.needs[name]]
+    for judge, targets in back_edges(definition).items():
+        lines += [f"  {ids[judge]} -.-> {ids[target]}" for target in targets]
+    return "\n".join(lines) + "\n"
+
+
+def picture(definition: Workflow, width: int = 80) -> str:
+    """The graph for a terminal: steps (●) and judges (◆) by phase, in an order in which they can run, with what each
+    needs (←) and where its findings go back to (↩). The same workflow always gives the same text."""
+    graph, edges = graph_of(definition), back_edges(definition)
+    width = max(width, _LEAST)
+    column = min(max(map(_cells, graph.steps)), width // 3)
+    phases = _by_phase(graph)
+    lines = [*_wrapped(definition.name, width), ""]
+    for phase, names in phases:
+        if phase or len(phases) > 1:
+            lines += _wrapped(phase or "(no phase)", width)
+        for name in names:
+            mark = "◆" if graph.is_judge(name) else "●"
+            told = _relations(graph, name, edges.get(name, ()))
+            if _cells(name) > column:
+                lines += [*_indented(name, f"  {mark} ", width), *_indented(told, "      ", width)]
+            else:
+                padded = name + " " * (column - _cells(name))
+                lines += _indented(told, f"  {mark} {padded}  ", width) or [f"  {mark} {name}"]
+    return "\n".join(lines) + "\n"
+
+
+def _relations(graph: Graph, name: str, targets: tuple[str, ...]) -> str:
+    step = graph.steps[name]
+    needs = [need for need in graph.needs[name] if need not in step.judges]
+    parts = (
+        f"{'tests' if step.tests else 'reviews'} {', '.join(step.judges)}" if step.judges else "",
+        f"← {', '.join(needs)}" if needs else "",
+        f"↩ {', '.join(targets)}" if targets else "",
+    )
+    return "  ".join(part for part in parts if part)
+
+
+def _in_order(graph: Graph) -> list[str]:
+    """An order in which the steps can run, phase by phase: no step needs one of a later phase."""
+    return sorted(graph.order, key=graph.rank)
+
+
+def _by_phase(graph: Graph) -> list[tuple[str, list[str]]]:
+    return [(phase, list(names)) for phase, names in groupby(_in_order(graph), key=lambda name: graph.phase_of[name])]
+
+
+def _shape(name: str, judge: bool) -> str:
+    return f'{{{{"{_escaped(name)}"}}}}' if judge else f'["{_escaped(name)}"]'
+
+
+def _escaped(text: str) -> str:
+    """A text as a Mermaid label: whatever could end it is written as an entity."""
+    return "".join(each if each.isalnum() or each in " _-.,/" else f"#{ord(each)};" for each in text)
+
+
+def _indented(text: str, start: str, width: int) -> list[str]:
+    """A text after a start, its further lines below its first."""
+    room = max(width - _cells(start), 1)
+    lines = _wrapped(text, room)
+    return [(start if number == 0 else " " * _cells(start)) + line for number, line in enumerate(lines)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most `width` cells, broken between words where that is possible."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if _cells(longer) <= width:
+            line = longer
+            continue
+        if line.strip():
+            lines.append(line.rstrip())
+        line = ""
+        for character in word:
+            if _cells(line + character) > width:
+                lines.append(line)
+                line = ""
+            line += character
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
+def _cells(text: str) -> int:
+    """How wide a text is on a terminal."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)

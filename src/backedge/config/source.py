@@ -1,0 +1,118 @@
+"""A checked document on its way to a workflow: the parts of it that are sound, and what else is found wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from backedge.config.problems import Flaw, Trail, quoted
+from backedge.config.yaml import MAX_BYTES, Document
+from backedge.core.value import Json
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Source:
+    """What a file says, and the collected flaws. Parts with a flaw are left out, so that the rest can be looked at."""
+
+    def __init__(self, document: Document, flaws: list[Flaw], folder: Path) -> None:
+        self.document, self.flaws, self.folder = document, list(flaws), folder
+        self.value: dict[str, Json] = sound_parts(document.value, flaws)
+        self.flawed = {str(flaw.trail[1]) for flaw in flaws if len(flaw.trail) > 1 and flaw.trail[0] == "steps"}
+        """Steps with a flaw: what else seems wrong with them may only follow from it."""
+        self.flawed_top = frozenset(str(flaw.trail[0]) for flaw in flaws if flaw.trail)
+
+    def refuse(self, trail: Trail, text: str, at_key: bool = False) -> None:
+        self.flaws.append(Flaw(trail, text, at_key))
+
+    def written(self, trail: Trail, value: Json) -> str:
+        """A text, or a number as it stands in the file."""
+        return value if isinstance(value, str) else self.document.written(trail)
+
+    def path(self, trail: Trail, text: str, expected: Literal["file", "folder"]) -> Path | None:
+        """A path in the folder of the workflow file, with links followed. A file must exist."""
+        home = os.path.realpath(self.folder)
+        found = os.path.realpath(os.path.join(home, text))
+        if found != home and not found.startswith(home.rstrip(os.sep) + os.sep):
+            self.refuse(trail, f"got {quoted(text)}, which leaves the folder of this file: use a path inside it")
+        elif expected == "file" and not os.path.isfile(found):
+            self.refuse(trail, f"got {quoted(text)}, which is not a file here: create it, or correct the path")
+        elif expected == "folder" and os.path.exists(found) and not os.path.isdir(found):
+            self.refuse(trail, f"got {quoted(text)}, which is not a folder: name a folder")
+        else:
+            return Path(found)
+        return None
+
+    def own_schema(self, trail: Trail, value: Json) -> Json:
+        """A JSON Schema of the user, from the file itself or one beside it; None if it cannot be had."""
+        if not isinstance(value, str):
+            return value
+        path = self.path(trail, value, "file")
+        if path is None:
+            return None
+        try:
+            with path.open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+            if len(data) > MAX_BYTES:
+                self.refuse(trail, f"{quoted(value)} has more than {MAX_BYTES} bytes: use a smaller schema")
+                return None
+            found = json.loads(data.decode("utf-8-sig"), parse_constant=_not_json)
+        except json.JSONDecodeError as error:
+            self.refuse(trail, f"{quoted(value)} is not JSON: {error.msg} in line {error.lineno}, column {error.colno}")
+        except (OSError, ValueError, RecursionError) as error:
+            self.refuse(trail, f"{quoted(value)} cannot be read as JSON: {_reason(error)}")
+        else:
+            if isinstance(found, dict):
+                return found
+            self.refuse(trail, f"{quoted(value)} holds no JSON Schema: expected an object")
+        return None
+
+
+def sound_parts(value: dict[str, Json], flaws: list[Flaw]) -> dict[str, Json]:
+    """A document without the parts that are wrong: each is a key of the top, of a step, of an agent or of limits."""
+    cut = {flaw.trail[: _depth(flaw.trail)] for flaw in flaws if flaw.trail}
+
+    def kept(part: Json, trail: Trail) -> dict[str, Json]:
+        # A step that is no mapping stays, with nothing in it: others may name it.
+        return {key: each for key, each in part.items() if (*trail, key) not in cut} if isinstance(part, dict) else {}
+
+    sound = kept(value, ())
+    for key in ("limits", "new_findings"):
+        if isinstance(sound.get(key), dict):
+            sound[key] = kept(sound[key], (key,))
+    for key in ("agents", "steps"):
+        if key in sound:
+            sound[key] = {name: kept(part, (key, name)) for name, part in sound[key].items()}
+    return sound
+
+
+def seconds(value: str | float) -> float:
+    """A duration that fits the schema, in seconds."""
+    return float(value[:-1]) * _UNITS[value[-1]] if isinstance(value, str) else float(value)
+
+
+def listed(value: str | list[str] | None) -> tuple[str, ...]:
+    """A word or a list of words, as words."""
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def _depth(trail: Trail) -> int:
+    return 3 if trail[0] in ("steps", "agents") else 2 if trail[0] in ("limits", "new_findings") else 1
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case OSError():
+            return error.strerror or "it cannot be opened"
+        case RecursionError():
+            return "it is nested too deep"
+        case UnicodeDecodeError():
+            return "it is not UTF-8"
+        case _:
+            return str(error)
+
+
+def _not_json(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a JSON number")

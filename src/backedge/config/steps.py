@@ -1,0 +1,143 @@
+"""The steps of a file: what the core keeps of them, and what only those who execute them need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from backedge.config.agents import AgentSpec
+from backedge.config.problems import Trail, quoted
+from backedge.config.source import Source, listed
+from backedge.core.define import pass_rule
+from backedge.core.value import Json, replace
+from backedge.core.workflow import Step, nearest
+
+
+@dataclass(frozen=True)
+class Report:
+    """The evidence that backedge reads itself."""
+
+    kind: Literal["junit", "sarif", "json", "exitcode"]
+    path: str = ""
+    """Relative to the workspace; empty for the file that `{report}` stands for."""
+
+
+@dataclass(frozen=True)
+class StepExtras:
+    """What a step needs to be executed, besides its agents."""
+
+    name: str
+    workspace: Path
+    report: Report | None = None
+    writes: tuple[str, ...] | None = None
+    """Globs of the files it may change; None if the file does not say."""
+    accepts: Mapping[str, Json] = field(default_factory=dict)
+    """JSON Schemas of its inputs, by producer."""
+    schema: Json = None
+    """The JSON Schema of its output."""
+
+
+def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: StepExtras) -> Step:
+    """A step as the definition keeps it. Its agents are named by the step, so that a resumed run finds them again after
+    other steps were edited."""
+    given = source.value["steps"][name]
+    judges = judged(given)
+    timeouts = [agent.timeout for agent in agents]
+    known = [each for each in timeouts if each is not None]
+    evidence = extras.report is not None and extras.report.kind != "exitcode"
+    return Step(
+        name=name,
+        phase=given.get("phase", ""),
+        needs=tuple(need for need in listed(given.get("needs")) if need not in judges),
+        judges=judges,
+        tests="tests" in given,
+        complete=given.get("complete", "tests" in given or evidence),
+        agents=agent_names(name, len(agents)),
+        passes_if=pass_rule(_counts(given.get("passes_if"))),
+        on_doubt=given.get("on_doubt") or ("rerun" if given.get("idempotent") else "ask"),
+        timeout=max(known) if known and len(known) == len(timeouts) else None,
+        checked=bool(extras.accepts),
+        reads=tuple((producer, tuple(pointers)) for producer, pointers in given.get("reads", {}).items()),
+    )
+
+
+def with_known_steps(step: Step, names: Collection[str]) -> Step:
+    """A step without what it says about itself or about steps that do not exist."""
+    known = [name for name in names if name != step.name]
+    return replace(
+        step,
+        needs=tuple(need for need in step.needs if need in known),
+        judges=tuple(subject for subject in step.judges if subject in known),
+        reads=tuple((producer, pointers) for producer, pointers in step.reads if producer in known),
+    )
+
+
+def agent_names(step: str, rungs: int) -> tuple[str, ...]:
+    """The names under which a definition keeps the agents of a step."""
+    return tuple(step if rung == 0 else f"{step}#{rung + 1}" for rung in range(rungs))
+
+
+def judged(given: Mapping[str, Json]) -> tuple[str, ...]:
+    """The steps that a step judges."""
+    return listed(given.get("reviews")) or listed(given.get("tests"))
+
+
+def extras_of(source: Source, name: str) -> StepExtras:
+    """What the core does not keep of a step."""
+    given = source.value["steps"][name]
+    trail: Trail = ("steps", name)
+    workspace = source.path((*trail, "workspace"), given.get("workspace", "."), "folder")
+    return StepExtras(
+        name=name,
+        workspace=workspace or source.folder,
+        report=_report(source, (*trail, "report"), given.get("report")),
+        writes=_writes(source, (*trail, "writes"), given.get("writes")),
+        accepts=_accepts(source, name, given) if "accepts" in given else {},
+        schema=source.own_schema((*trail, "schema"), given["schema"]) if "schema" in given else None,
+    )
+
+
+def _counts(rule: Json) -> Json:
+    return {severity: int(count) for severity, count in rule.items()} if isinstance(rule, dict) else rule
+
+
+def _report(source: Source, trail: Trail, given: Json) -> Report | None:
+    if given is None or isinstance(given, str):
+        return Report(given) if given else None  # type: ignore[arg-type]
+    path = given.get("path", "")
+    if path and given["kind"] == "exitcode":
+        source.refuse((*trail, "path"), "an exit code has no file: remove the path", at_key=True)
+    elif path and _leaves(path):
+        source.refuse((*trail, "path"), f"got {quoted(path)}, which leaves the workspace: use a path inside it")
+    return Report(given["kind"], path)
+
+
+def _writes(source: Source, trail: Trail, globs: Sequence[str] | None) -> tuple[str, ...] | None:
+    for index, glob in enumerate(globs or ()):
+        if _leaves(glob):
+            source.refuse((*trail, index), f"got {quoted(glob)}, which leaves the workspace: use a glob inside it")
+    return None if globs is None else tuple(globs)
+
+
+def _leaves(path: str) -> bool:
+    return PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
+
+
+def _accepts(source: Source, name: str, given: Mapping[str, Json]) -> dict[str, Json]:
+    trail: Trail = ("steps", name, "accepts")
+    inputs = tuple(dict.fromkeys((*judged(given), *listed(given.get("needs")))))
+    accepts = given["accepts"]
+    if isinstance(accepts, str):
+        if len(inputs) != 1 and name not in source.flawed:
+            source.refuse(trail, f"is one schema, but the step needs {len(inputs)} steps: give a schema by producer")
+        schema = source.own_schema(trail, accepts)
+        return {inputs[0]: schema} if len(inputs) == 1 else {}
+    found = {}
+    for producer, schema in accepts.items():
+        if producer not in inputs and name not in source.flawed:
+            known = nearest(producer, inputs) if inputs else "add it to needs"
+            source.refuse((*trail, producer), f"the step does not need {quoted(producer)}: {known}", at_key=True)
+        found[producer] = source.own_schema((*trail, producer), schema)
+    return found

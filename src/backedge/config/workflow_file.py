@@ -1,0 +1,157 @@
+"""From `backedge.yaml` to a definition and its agents, with every problem located and told at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backedge.config.agents import AgentSpec, agents_of, named_agents
+from backedge.config.check import flaws_of
+from backedge.config.core_problems import flaw_of
+from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
+from backedge.config.schema import SCHEMA
+from backedge.config.source import Source, listed, seconds
+from backedge.config.steps import StepExtras, agent_names, core_step, extras_of, with_known_steps
+from backedge.config.yaml import MAX_BYTES, Document, loaded
+from backedge.core.define import defined
+from backedge.core.errors import WorkflowError
+from backedge.core.profiles import RouteRule
+from backedge.core.workflow import Step, Workflow
+
+FILE_NAMES = (FILE_NAME, "backedge.yml")
+
+
+@dataclass(frozen=True)
+class WorkflowFile:
+    """A workflow file that can run."""
+
+    path: Path
+    folder: Path
+    definition: Workflow
+    agents: Mapping[str, AgentSpec]
+    """By the names that the definition's steps have for them."""
+    steps: Mapping[str, StepExtras]
+    redact: tuple[str, ...] = ()
+    """Environment variables whose values are removed from everything that is written."""
+
+
+def find(start: Path) -> Path:
+    """The workflow file of a folder: in it, or in the nearest folder above. Raises WorkflowFileError."""
+    folder = start.resolve()
+    for each in (folder, *folder.parents):
+        for name in FILE_NAMES:
+            if os.path.isfile(each / name):
+                return each / name
+    raise _unplaced(f"no {FILE_NAME} in {folder} or above: run `backedge init`")
+
+
+def load(path: Path) -> WorkflowFile:
+    """A checked workflow file. Nothing of it is executed or imported. Raises WorkflowFileError with all problems."""
+    if not os.path.exists(path):
+        if path.name in FILE_NAMES:
+            raise _unplaced(f"no {FILE_NAME} in {path.parent.resolve()} or above: run `backedge init`")
+        raise _unplaced(f"{path} does not exist: name a workflow file, or run `backedge init`")
+    if not os.path.isfile(path):
+        raise _unplaced(f"{path} is not a file: name a workflow file")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _unplaced(f"{path} cannot be read: {error.strerror}") from error
+    return workflow_file(data, path)
+
+
+def workflow_file(data: bytes, path: Path) -> WorkflowFile:
+    """The contents of a file as a workflow; `path` says where it is, and so what its paths mean."""
+    document = loaded(data, _shown(path))
+    if not isinstance(document.value, dict):
+        raise WorkflowFileError([*document.problems, *_not_a_mapping(document)])
+    source = Source(document, list(flaws_of(document.value, SCHEMA, document.written)), path.parent.resolve())
+    made = _built(source, path)
+    problems = set(document.problems)
+    # A value that could not be read has been named already; that it has the wrong type says nothing new.
+    told = {(problem.line, problem.column) for problem in problems}
+    problems |= {each for each in map(document.problem, source.flaws) if (each.line, each.column) not in told}
+    if problems or made is None:
+        raise WorkflowFileError(sorted(problems))
+    return made
+
+
+def _built(source: Source, path: Path) -> WorkflowFile | None:
+    known = named_agents(source)
+    agents: dict[str, AgentSpec] = {}
+    extras: dict[str, StepExtras] = {}
+    steps = []
+    for name, given in source.value.get("steps", {}).items():
+        rungs = agents_of(source, name, known)
+        agents.update(zip(agent_names(name, len(rungs)), rungs, strict=True))
+        extras[name] = extras_of(source, name)
+        steps.append((core_step(source, name, rungs, extras[name]), _limits(given.get("limits", {}))))
+    if not steps:
+        return None
+    definition = _definition(source, steps)
+    if definition is None:
+        # The core looks at the graph once all names are known: without the unknown ones it can, and says more.
+        known_only = [(with_known_steps(step, source.value["steps"]), own) for step, own in steps]
+        source.flawed |= {step.name for (step, _), (less, _) in zip(steps, known_only, strict=True) if step != less}
+        _definition(source, known_only)
+        return None
+    return WorkflowFile(path, source.folder, definition, agents, extras, tuple(source.value.get("redact", ())))
+
+
+def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> Workflow | None:
+    value = source.value
+    try:
+        return defined(
+            value.get("name", "unnamed"),
+            steps,
+            profile=value.get("profile", "default"),
+            limits=_limits(value.get("limits", {})),
+            phases=value.get("phases", ()),
+            scope=value.get("scope"),
+            routes=[_route(rule) for rule in value.get("routes", ())],
+            on_breach=value.get("on_breach", "manual"),
+            new_findings=value.get("new_findings"),
+        )
+    except WorkflowError as error:
+        located = [flaw_of(problem, source) for problem in error.problems]
+        source.flaws += [flaw for flaw in located if flaw is not None]
+        return None
+
+
+def _limits(given: Mapping[str, Any]) -> dict[str, object]:
+    """Limits as the core takes them: durations in seconds, whole numbers whole."""
+    return {name: _bound(name, bound) for name, bound in given.items()}
+
+
+def _bound(name: str, bound: Any) -> object:
+    if isinstance(bound, bool):
+        return bound
+    if name in ("wall_clock", "response_timeout"):
+        return seconds(bound)
+    return float(bound) if name == "cost_usd" else int(bound)
+
+
+def _route(rule: Mapping[str, Any]) -> RouteRule:
+    return RouteRule(rule["to"], listed(rule.get("category")), listed(rule.get("keywords")))
+
+
+def _not_a_mapping(document: Document) -> list[Problem]:
+    if document.value is None:
+        return [Problem(1, 1, "", "the file is empty: `backedge init` writes one to start from", document.file)]
+    return [
+        document.problem(Flaw((), "expected `name: …` and `steps: …` at the top: `backedge init` writes an example"))
+    ]
+
+
+def _unplaced(text: str) -> WorkflowFileError:
+    return WorkflowFileError([Problem(0, 0, "", text)])
+
+
+def _shown(path: Path) -> str:
+    """The file as problems name it: short if it is below the current folder."""
+    whole, here = path.absolute(), Path.cwd()
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(path)

@@ -1,0 +1,101 @@
+"""The graph is drawn with its back edges, the same every time, and no wider than the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backedge.config import back_edges, mermaid, picture
+from backedge.core.define import defined
+from backedge.core.profiles import RouteRule
+from backedge.core.workflow import Step, Workflow
+from tests.config.files import EXAMPLE, read
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Workflow:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/code.md").write_text("x")
+    return read(EXAMPLE, tmp_path).definition
+
+
+def flow(*steps: Step, **more: object) -> Workflow:
+    return defined("w", [(step, {}) for step in steps], **more)  # type: ignore[arg-type]
+
+
+def test_findings_go_back_to_the_subject_first_and_then_upstream(example: Workflow) -> None:
+    assert back_edges(example) == {"design_review": ("design", "plan"), "test": ("code", "design", "plan")}
+
+
+def test_a_route_adds_a_likely_target_only_where_it_is_legal() -> None:
+    steps = (Step("a", phase="design"), Step("b", phase="design"), Step("r", judges=("b",)))
+    routes = [RouteRule("design", category=("x",))]
+    # The first step is the root, and so always legal.
+    assert back_edges(flow(*reversed(steps), routes=routes)) == {"r": ("b",)}
+    assert back_edges(flow(*steps, routes=routes)) == {"r": ("b", "a")}
+
+
+def test_the_example_as_text(example: Workflow) -> None:
+    assert picture(example) == (
+        "user-management\n"
+        "\n"
+        "planning\n"
+        "  ● plan\n"
+        "design\n"
+        "  ● design         ← plan\n"
+        "  ◆ design_review  reviews design  ↩ design, plan\n"
+        "code\n"
+        "  ● code           ← design\n"
+        "  ◆ test           tests code  ↩ code, design, plan\n"
+    )
+
+
+def test_the_example_as_mermaid(example: Workflow) -> None:
+    assert mermaid(example).splitlines() == [
+        "flowchart TD",
+        '  subgraph p0["planning"]',
+        '    s0["plan"]',
+        "  end",
+        '  subgraph p1["design"]',
+        '    s1["design"]',
+        '    s2{{"design_review"}}',
+        "  end",
+        '  subgraph p2["code"]',
+        '    s3["code"]',
+        '    s4{{"test"}}',
+        "  end",
+        "  s0 --> s1",
+        "  s1 --> s2",
+        "  s1 --> s3",
+        "  s3 --> s4",
+        "  s2 -.-> s1",
+        "  s2 -.-> s0",
+        "  s4 -.-> s3",
+        "  s4 -.-> s1",
+        "  s4 -.-> s0",
+    ]
+
+
+def test_steps_without_phases_need_no_heading() -> None:
+    drawn = picture(flow(Step("a"), Step("b", needs=("a",)), Step("r", judges=("b",), needs=("a",))))
+    assert drawn == "w\n\n  ● a\n  ● b  ← a\n  ◆ r  reviews b  ← a  ↩ b, a\n"
+    mixed = picture(flow(Step("a"), Step("b", phase="code", needs=("a",))))
+    assert mixed == "w\n\n(no phase)\n  ● a\ncode\n  ● b  ← a\n"
+    assert "subgraph" not in mermaid(flow(Step("a")))
+
+
+@pytest.mark.parametrize("width", [1, 20, 30, 40, 80, 200])
+def test_nothing_is_wider_than_the_terminal(width: int) -> None:
+    names = ["plan", "設計" * 8, "a_name_that_is_long_" * 4, "c"]
+    steps = [Step(name, needs=tuple(names[:place])) for place, name in enumerate(names)]
+    drawn = picture(flow(*steps, Step("r", judges=tuple(names))), width)
+    for line in drawn.splitlines():
+        assert len(line) + line.count("設") + line.count("計") <= max(width, 20)
+        assert line == line.rstrip()
+    assert drawn == picture(flow(*steps, Step("r", judges=tuple(names))), width)
+
+
+def test_no_label_ends_its_quotes() -> None:
+    drawn = mermaid(flow(Step('x"] --> y', phase='p"\nend')))
+    assert drawn.splitlines()[1:3] == ['  subgraph p0["p#34;#10;end"]', '    s0["x#34;#93; --#62; y"]']

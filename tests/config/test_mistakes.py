@@ -1,0 +1,489 @@
+"""Each typical mistake once: the exact line and column, the key, and a sentence that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.files import EXAMPLE, problems, step
+
+FINE = "name: w\nsteps: {a: {run: [x]}}\n"
+
+MISTAKES: list[tuple[str, str, list[str]]] = [
+    ("empty", "", ["1:1: the file is empty: `backedge init` writes one to start from"]),
+    ("only a comment", "# hm\n", ["1:1: the file is empty: `backedge init` writes one to start from"]),
+    (
+        "a list",
+        "- a\n",
+        ["1:1: expected `name: …` and `steps: …` at the top: `backedge init` writes an example"],
+    ),
+    (
+        "nothing required is there",
+        "scope: any\n",
+        ["1:1: name: missing: expected a name", "1:1: steps: missing: expected a mapping (key: value)"],
+    ),
+    ("no name", "name:\nsteps: {a: {run: [x]}}\n", ["1:1: name: got nothing, expected a name"]),
+    ("blank name", "name: ' '\nsteps: {a: {run: [x]}}\n", ["1:7: name: got the text ' ', expected a name"]),
+    ("no steps", "name: w\nsteps: {}\n", ["2:8: steps: got an empty mapping, expected at least one entry"]),
+    (
+        "steps as a list",
+        "name: w\nsteps:\n  - a: {run: [x]}\n",
+        ["3:3: steps: got a list, expected a mapping (key: value): write `name: …` lines, without dashes"],
+    ),
+    (
+        "a step without anything",
+        "name: w\nsteps:\n  a:\n",
+        ["3:3: steps.a: got nothing, expected a mapping (key: value)"],
+    ),
+    ("misspelt key", "name: w\nstps: {a: {run: [x]}}\n", ["2:1: stps: unknown key: did you mean 'steps'?"]),
+    ("capital key", "Name: w\nsteps: {a: {run: [x]}}\n", ["1:1: Name: unknown key: did you mean 'name'?"]),
+    (
+        "misspelt key of a step",
+        step(run="[x]", nedds="[b]"),
+        ["5:5: steps.a.nedds: unknown key: did you mean 'needs'?"],
+    ),
+    (
+        "the key of another tool",
+        step(run="[x]", depends_on="[b]"),
+        ["5:5: steps.a.depends_on: unknown key: did you mean 'needs'?"],
+    ),
+    ("a command by another name", step(command="[x]"), ["4:5: steps.a.command: unknown key: did you mean 'run'?"]),
+    (
+        "hyphens",
+        step(run="[x]", on_doubt="ask") + "on-breach: skip\n",
+        ["6:1: on-breach: unknown key: did you mean 'on_breach'?"],
+    ),
+    (
+        "a key for later",
+        FINE + "gates: []\n",
+        ["3:1: gates: unknown key: this version of backedge does not have it"],
+    ),
+    (
+        "a step's key for later",
+        step(run="[x]", when="x"),
+        ["5:5: steps.a.when: unknown key: this version of backedge does not have it"],
+    ),
+    (
+        "a key like no other",
+        FINE + "zzz: 1\n",
+        [
+            "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
+            "agents, redact, steps"
+        ],
+    ),
+    (
+        "a key twice",
+        step(run="[x]") + "name: v\n",
+        ["5:1: name: is here twice, in line 1, column 1 and in line 5, column 1: keep one"],
+    ),
+    (
+        "a step twice",
+        "name: w\nsteps:\n  a: {run: [x]}\n  a: {run: [y]}\n",
+        ["4:3: steps.a: is here twice, in line 3, column 3 and in line 4, column 3: keep one"],
+    ),
+    (
+        "a shell line",
+        step(run="pytest -q"),
+        ["4:10: steps.a.run: got the text 'pytest -q': write a list: [pytest, -q]"],
+    ),
+    (
+        "a shell line that is not so simple",
+        step(run="'make && make test'"),
+        ["4:10: steps.a.run: got the text 'make && make test': write a list: [pytest, -q]"],
+    ),
+    (
+        "nothing to run",
+        step(run="[]"),
+        ["4:10: steps.a.run: got an empty list, expected a list with at least one entry"],
+    ),
+    (
+        "an empty program",
+        step(run="['', x]"),
+        ["4:11: steps.a.run[0]: got an empty text, expected a program: name what is to be started"],
+    ),
+    (
+        "braces without quotes",
+        step(run="[pytest, {report}]"),
+        ['4:19: steps.a.run[1]: got a mapping, expected text: write "{report}" in quotes'],
+    ),
+    (
+        "a switch as an argument",
+        step(run="[x, true]"),
+        ['4:14: steps.a.run[1]: got true, expected text: write "true" in quotes'],
+    ),
+    ("nobody does it", step(phase="code"), ["3:3: steps.a: missing: expected one of run, agent or agents"]),
+    (
+        "two do it",
+        step(run="[x]", agent="claude"),
+        ["5:5: steps.a.agent: stands beside run: keep one of run, agent or agents"],
+    ),
+    (
+        "it reviews and tests",
+        "name: w\nsteps:\n  b: {run: [x]}\n  a: {run: [x], reviews: b, tests: b}\n",
+        ["4:29: steps.a.tests: stands beside reviews: keep one, or make it two steps"],
+    ),
+    ("unknown agent", step(agent="cluade"), ["4:12: steps.a.agent: unknown agent 'cluade': did you mean 'claude'?"]),
+    (
+        "unknown rung",
+        "name: w\nagents: {coder: {cli: codex}}\nsteps:\n  a: {agents: [coder, coder2]}\n",
+        ["4:23: steps.a.agents[1]: unknown agent 'coder2': did you mean 'coder'?"],
+    ),
+    (
+        "a command as an agent",
+        step(agent="python agents/x.py"),
+        [
+            "4:12: steps.a.agent: got 'python agents/x.py', expected the name of an agent: a command goes into `run`, "
+            "as a list"
+        ],
+    ),
+    (
+        "a function without a module",
+        step(agent="python:work"),
+        ["4:12: steps.a.agent: got 'python:work', expected python:module:function"],
+    ),
+    (
+        "a function and a line break",
+        step(agent='"python:m:f\\n"'),
+        ["4:12: steps.a.agent: got 'python:m:f\\n', expected python:module:function"],
+    ),
+    (
+        "a function in another notation",
+        "name: w\nagents: {x: {python: agents.x.work}}\nsteps: {a: {agent: x}}\n",
+        ["2:22: agents.x.python: got the text 'agents.x.work', expected module:function"],
+    ),
+    (
+        "an agent of two kinds",
+        "name: w\nagents: {x: {cli: claude, human: true}}\nsteps: {a: {agent: x}}\n",
+        ["2:27: agents.x.human: stands beside cli: keep one of run, cli, python or human"],
+    ),
+    (
+        "an agent of no kind",
+        "name: w\nagents: {x: {model: opus}}\nsteps: {a: {agent: x}}\n",
+        ["2:10: agents.x: missing: expected one of run, cli, python or human"],
+    ),
+    (
+        "an unknown CLI",
+        "name: w\nagents: {x: {cli: claud, model: m}}\nsteps: {a: {agent: x, max_turns: 3}}\n",
+        ["2:19: agents.x.cli: got the text 'claud': did you mean 'claude'?"],
+    ),
+    (
+        "the person as a name",
+        "name: w\nagents: {human: {cli: claude}}\nsteps: {a: {agent: human}}\n",
+        ["2:10: agents.human: is a reserved name: it is the person behind the inbox"],
+    ),
+    (
+        "human: false",
+        "name: w\nagents: {x: {human: no}}\nsteps: {a: {agent: x}}\n",
+        ["2:21: agents.x.human: got the text 'no', expected true"],
+    ),
+    (
+        "an option that nothing would keep",
+        step(run="[x]", max_budget_usd="1"),
+        ["5:5: steps.a.max_budget_usd: has no effect on a command: remove it, or use another agent"],
+    ),
+    (
+        "an option for the wrong agent",
+        "name: w\nagents: {x: {python: 'm:f', env: {A: b}}}\nsteps: {a: {agent: human, model: m}, b: {agent: x}}\n",
+        [
+            "2:29: agents.x.env: has no effect on a Python function: remove it, or use another agent",
+            "3:27: steps.a.model: has no effect on a person: remove it, or use another agent",
+        ],
+    ),
+    (
+        "off is text",
+        FINE + "limits: {same_finding: off}\n",
+        [
+            "3:24: limits.same_finding: got the text 'off', expected a whole number of 1 or more, or false to switch it "
+            "off: write false"
+        ],
+    ),
+    (
+        "on is no bound",
+        FINE + "limits: {no_change: on}\n",
+        ["3:21: limits.no_change: got the text 'on', expected a whole number of 0 or more, or false to switch it off"],
+    ),
+    (
+        "true is no bound",
+        FINE + "limits: {no_change: true}\n",
+        ["3:21: limits.no_change: got true, expected a whole number of 0 or more, or false to switch it off"],
+    ),
+    (
+        "an empty limit",
+        FINE + "limits:\n  tokens:\n",
+        ["4:3: limits.tokens: got nothing, expected a whole number of 0 or more, or false to switch it off"],
+    ),
+    (
+        "half a round",
+        FINE + "limits: {rounds_total: 1.5}\n",
+        [
+            "3:24: limits.rounds_total: got the number 1.5, expected a whole number of 0 or more, or false to switch it off"
+        ],
+    ),
+    (
+        "no attempts at all",
+        FINE + "limits: {attempts: 0}\n",
+        ["3:20: limits.attempts: got the number 0, expected a whole number of 1 or more, or false to switch it off"],
+    ),
+    (
+        "more than anybody means",
+        FINE + "limits: {tokens: 10000000000000}\n",
+        [
+            "3:18: limits.tokens: got the number 10000000000000, expected a whole number of 0 or more, or false to switch "
+            "it off: the largest is 1000000000000"
+        ],
+    ),
+    (
+        "a number in quotes",
+        FINE + "limits: {rounds_total: '3'}\n",
+        [
+            "3:24: limits.rounds_total: got the text '3', expected a whole number of 0 or more, or false to switch it "
+            "off: write 3 without quotes"
+        ],
+    ),
+    (
+        "an infinite limit",
+        FINE + "limits: {tokens: .inf}\n",
+        ["3:18: limits.tokens: is not a finite number: write a number, or false to switch a limit off"],
+    ),
+    (
+        "a misspelt limit",
+        FINE + "limits: {round_per_loop: 3}\n",
+        ["3:10: limits.round_per_loop: unknown key: did you mean 'rounds_per_loop'?"],
+    ),
+    (
+        "diverging has no number",
+        FINE + "limits: {diverging: yes}\n",
+        ["3:21: limits.diverging: got the text 'yes', expected true or false: write true"],
+    ),
+    (
+        "a duration without a unit it knows",
+        step(run="[x]", timeout="90sec"),
+        ["5:14: steps.a.timeout: got the text '90sec', expected a number above 0, or text like 90s, 10m or 1h"],
+    ),
+    (
+        "no time",
+        step(run="[x]", timeout="0s"),
+        ["5:14: steps.a.timeout: got the text '0s', expected a number above 0, or text like 90s, 10m or 1h"],
+    ),
+    ("a misspelt word", FINE + "scope: upstraem\n", ["3:8: scope: got the text 'upstraem': did you mean 'upstream'?"]),
+    (
+        "a word for later",
+        FINE + "on_breach: replan\n",
+        ["3:12: on_breach: got the text 'replan': use one of: manual, error, skip"],
+    ),
+    ("an unknown profile", FINE + "profile: bmat\n", ["3:10: profile: got the text 'bmat': did you mean 'bmad'?"]),
+    (
+        "an unknown policy",
+        FINE + "new_findings: {low: ignore}\n",
+        ["3:21: new_findings.low: got the text 'ignore': use one of: rework, defer, ask"],
+    ),
+    (
+        "a severity that is none",
+        FINE + "new_findings: {hihg: ask}\n",
+        ["3:16: new_findings.hihg: unknown key: did you mean 'high'?"],
+    ),
+    (
+        "a switch as text",
+        step(run="[x]", idempotent="yes"),
+        ["5:17: steps.a.idempotent: got the text 'yes', expected true or false: write true"],
+    ),
+    (
+        "a bad name of a step",
+        "name: w\nsteps:\n  my step: {run: [x]}\n",
+        ["3:3: steps.'my step': got the name 'my step', expected a name of letters, digits, _ - and ."],
+    ),
+    (
+        "a number as a name",
+        "name: w\nsteps:\n  1: {run: [x]}\n",
+        ['3:3: steps: the key 1 is not text: write "1" in quotes'],
+    ),
+    (
+        "the reserved name of a step",
+        "name: w\nsteps:\n  human: {run: [x]}\n",
+        ["3:3: steps.human: step 'human' has a reserved name: it is the person behind the inbox"],
+    ),
+    (
+        "a secret instead of its name",
+        FINE + "redact: [sk-ant-secret]\n",
+        ["3:10: redact[0]: got a text, expected the name of an environment variable"],
+    ),
+    (
+        "a switch in the environment",
+        step(run="[x]", env="{DEBUG: true}"),
+        ['5:18: steps.a.env.DEBUG: got true, expected text: write "true" in quotes'],
+    ),
+    (
+        "a variable of the protocol",
+        step(run="[x]", env="{BACKEDGE_RUN: x}"),
+        ["5:11: steps.a.env.BACKEDGE_RUN: got the name 'BACKEDGE_RUN', expected the name of an environment variable"],
+    ),
+    (
+        "an unknown report",
+        step(run="[x]", report="junti"),
+        ["5:13: steps.a.report: got the text 'junti': did you mean 'junit'?"],
+    ),
+    (
+        "a report without a kind",
+        step(run="[x]", report="{path: x.xml}"),
+        ["5:5: steps.a.report.kind: missing: expected one of junit, sarif, json, exitcode"],
+    ),
+    (
+        "an exit code with a file",
+        step(run="[x]", report="{kind: exitcode, path: x}"),
+        ["5:30: steps.a.report.path: an exit code has no file: remove the path"],
+    ),
+    (
+        "a route to nothing in particular",
+        FINE + "routes: [{to: a}]\n",
+        ["3:10: routes[0]: missing: expected category or keywords"],
+    ),
+    (
+        "a pointer that is none",
+        "name: w\nsteps:\n  p: {run: [x]}\n  a: {run: [x], needs: p, reads: {p: [units]}}\n",
+        ["4:39: steps.a.reads.p[0]: got the text 'units', expected a JSON pointer like /api"],
+    ),
+    (
+        "a glob that leaves",
+        step(run="[x]", writes="[../x, /etc/*]"),
+        [
+            "5:14: steps.a.writes[0]: got '../x', which leaves the workspace: use a glob inside it",
+            "5:20: steps.a.writes[1]: got '/etc/*', which leaves the workspace: use a glob inside it",
+        ],
+    ),
+    (
+        "a glob without quotes",
+        step(run="[x]", writes="[*.py]"),
+        ["5:14: steps.a.writes[0]: no anchor &.py stands before this: put text that starts with * in quotes"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [each[1:] for each in MISTAKES], ids=[each[0] for each in MISTAKES])
+def test_a_mistake_is_located_and_explained(text: str, expected: list[str], tmp_path: Path) -> None:
+    assert problems(text, tmp_path) == expected
+
+
+JUDGE = "name: w\nsteps:\n  a: {phase: code, run: [x]}\n"
+
+WHOLE: list[tuple[str, str, list[str]]] = [
+    (
+        "needs a stranger",
+        JUDGE + "  b: {run: [x], needs: [a, aa]}\n",
+        ["4:28: steps.b.needs[1]: step 'b' needs 'aa', which does not exist: did you mean 'a'?"],
+    ),
+    (
+        "needs itself",
+        JUDGE + "  b: {run: [x], needs: b}\n",
+        ["4:24: steps.b.needs: step 'b' needs itself: remove that"],
+    ),
+    (
+        "reviews a stranger",
+        JUDGE + "  b: {run: [x], reviews: c}\n",
+        ["4:26: steps.b.reviews: step 'b' judges 'c', which does not exist: use one of: a, b"],
+    ),
+    (
+        "tests a judge",
+        JUDGE + "  b: {run: [x], reviews: a}\n  c: {run: [x], tests: [b]}\n",
+        ["5:25: steps.c.tests[0]: step 'c' judges 'b', which is a judge itself: judge what it judges instead"],
+    ),
+    (
+        "reads without needing",
+        JUDGE + "  b: {run: [x], reads: {a: [/x]}}\n",
+        ["4:25: steps.b.reads.a: step 'b' reads 'a' without needing it: add it to needs"],
+    ),
+    (
+        "a circle",
+        "name: w\nsteps:\n  a: {run: [x], needs: c}\n  b: {run: [x], needs: a}\n  c: {run: [x], needs: [b]}\n",
+        ["4:24: steps.b.needs: steps need each other in a circle: a → b → c → a; remove one of these needs"],
+    ),
+    (
+        "against the phases",
+        JUDGE + "  b: {phase: planning, run: [x], needs: a}\n",
+        [
+            "4:41: steps.b.needs: step 'b' (phase planning) needs 'a' of the later phase code: change one of the phases, "
+            "or order them with `phases`"
+        ],
+    ),
+    (
+        "a phase twice",
+        JUDGE + "phases: [code, test, code]\n",
+        ["4:22: phases[2]: phase 'code' is listed twice in phases: list it once"],
+    ),
+    (
+        "a rule for somebody who judges nothing",
+        JUDGE + "  b: {run: [x], passes_if: ai-sdlc}\n",
+        ["4:17: steps.b.passes_if: step 'b' has passes_if but judges nothing: only judges have a verdict"],
+    ),
+    (
+        "limits for somebody who judges nothing",
+        JUDGE + "  b: {run: [x], limits: {no_change: 1}}\n",
+        ["4:17: steps.b.limits: step 'b' has limits of its own: only judges can, as loops are theirs"],
+    ),
+    (
+        "a budget of a judge",
+        JUDGE + "  b: {run: [x], reviews: a, limits: {cost_usd: 1}}\n",
+        ["4:38: steps.b.limits.cost_usd: unknown key: it bounds the whole run, set it in limits at the top"],
+    ),
+    (
+        "a route to nowhere",
+        JUDGE + "routes: [{to: a, keywords: x}, {to: b, keywords: x}]\n",
+        [
+            "4:37: routes[1].to: a route leads to 'b', neither a step nor a phase: use one of: a, research, planning, "
+            "design, code, test"
+        ],
+    ),
+    (
+        "nothing bounds it",
+        JUDGE + "limits: {rounds_total: false}\n",
+        [
+            "4:1: limits: nothing bounds this workflow: set limits.attempts, or errors_in_a_row together with one of "
+            "rounds_total, rounds_per_step and rounds_per_pair"
+        ],
+    ),
+    (
+        "accepts what it does not need",
+        JUDGE + "  b: {run: [x], needs: a, accepts: {type: object}}\n",
+        [
+            "4:37: steps.b.accepts.type: the step does not need 'type': use one of: a",
+            "4:43: steps.b.accepts.type: got 'object', which is not a file here: create it, or correct the path",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [each[1:] for each in WHOLE], ids=[each[0] for each in WHOLE])
+def test_what_is_wrong_with_the_whole_is_located_too(text: str, expected: list[str], tmp_path: Path) -> None:
+    assert problems(text, tmp_path) == expected
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = (
+        EXAMPLE.replace("profile: default", "profil: default")
+        .replace("cost_usd: 5", "cost_usd: off")
+        .replace("needs: [plan]", "needs: [pln]")
+        .replace("reviews: design,", "reviews: design, tests: design,")
+        .replace("report: junit", "report: xml, report: junit")
+        .replace("phase: code, needs: [design]", "phase: research, needs: [design]")
+        .replace("agent: claude", "agent: claud")
+    )
+    assert [line.split(": ", 2)[:2] for line in problems(text, tmp_path)] == [
+        ["2:1", "profil"],
+        ["3:40", "limits.cost_usd"],
+        ["6:42", "steps.design.needs[0]"],
+        ["7:36", "steps.design_review.tests"],
+        ["8:44", "steps.code.needs[0]"],
+        ["8:60", "steps.code.agent"],
+        ["8:75", "steps.code.prompt"],
+        ["9:79", "steps.test.report"],
+        ["9:84", "steps.test.report"],
+    ]
+
+
+def test_what_only_follows_from_a_flaw_is_not_told(tmp_path: Path) -> None:
+    misspelt = JUDGE + "  b: {run: [x], revews: a, passes_if: ai-sdlc, limits: {no_change: 1}, accepts: {a: {}}}\n"
+    assert problems(misspelt, tmp_path) == ["4:17: steps.b.revews: unknown key: did you mean 'reviews'?"]
+    unknown = JUDGE + "  b: {run: [x], reviews: aa, passes_if: ai-sdlc}\n"
+    assert len(problems(unknown, tmp_path)) == 1
+    phases = JUDGE + "  b: {phase: planning, run: [x], needs: a}\nphases: code, planning\n"
+    assert problems(phases, tmp_path) == ["5:9: phases: got the text 'code, planning': write a list: [code, planning]"]

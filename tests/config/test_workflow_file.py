@@ -1,0 +1,273 @@
+"""A good file becomes a definition with its agents; every key of it arrives somewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from backedge.config import AgentSpec, Report, WorkflowFile, WorkflowFileError, find, load
+from backedge.config.schema import SCHEMA
+from backedge.core.limits import Limits
+from backedge.core.model import Severity
+from backedge.core.profiles import RouteRule
+from backedge.core.workflow import PassRule, Workflow
+from tests.config.files import EXAMPLE, problems, read, step
+
+
+def prompt(folder: Path, name: str = "prompts/code.md") -> Path:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("do it")
+    return folder / name
+
+
+def test_the_example_of_the_design_loads(tmp_path: Path) -> None:
+    path = tmp_path / "backedge.yaml"
+    path.write_text(EXAMPLE)
+    there = prompt(tmp_path)
+    file = load(path)
+    assert (file.path, file.folder, file.redact) == (path, tmp_path, ())
+    assert file.definition.name == "user-management"
+    assert [each.name for each in file.definition.steps] == ["plan", "design", "design_review", "code", "test"]
+    assert file.definition.limits == Limits(rounds_per_loop=3, cost_usd=5.0)
+    assert file.agents["plan"] == AgentSpec("plan", "command", run=("python", "agents/plan.py"))
+    assert file.agents["code"] == AgentSpec("claude", "cli", cli="claude", prompt=there)
+    assert file.steps["test"].report == Report("junit")
+    plan, _, review, _, test = file.definition.steps
+    assert (plan.phase, plan.judges, plan.agents) == ("planning", (), ("plan",))
+    assert (review.judges, review.tests, review.complete) == (("design",), False, False)
+    assert (test.judges, test.tests, test.complete) == (("code",), True, True)
+
+
+EVERYTHING = """\
+name: everything
+profile: asp
+phases: [planning, code, test]
+scope: any
+limits: {cost_usd: 5, tokens: 1000000, attempts: 100, wall_clock: 2h, errors_in_a_row: 2, rounds_total: 8,
+  recoveries_total: 4, rounds_per_loop: 2.0, rounds_per_pair: false, rounds_per_step: 3, same_finding: 2,
+  failures_in_a_row: 5, no_change: 1, oscillation: 1, diverging: true, chain_depth: 2, response_timeout: 90}
+routes:
+  - {to: plan, category: architecture}
+  - {to: code, keywords: [typo, "null pointer"]}
+on_breach: skip
+new_findings: {medium: ask}
+agents:
+  coder: {cli: codex, model: gpt, prompt: prompts/code.md, session: fresh, allowed_tools: [Read], timeout: 5m,
+    permission_mode: full, max_turns: 30, max_budget_usd: 1, env: {A: x, B: y}}
+  own: {run: [./agent.sh, 3.10]}
+  fun: {python: "agents.more:Coder.work"}
+  boss: {human: true, prompt: prompts/code.md}
+redact: [API_KEY]
+steps:
+  plan: {phase: planning, agent: boss, schema: schemas/plan.json}
+  code:
+    phase: code
+    needs: plan
+    agents: [coder, own, fun, "python:m:f", claude]
+    model: large
+    env: {B: z}
+    accepts: {plan: {type: object}}
+    schema: {type: object, properties: {done: {type: boolean}}}
+    reads: {plan: [/units, /api]}
+    writes: [src/**]
+    workspace: services/api
+    idempotent: true
+  review:
+    reviews: [code, plan]
+    needs: [plan]
+    agent: gemini
+    timeout: 90s
+    passes_if: {critical: 0, high: 2.0}
+    limits: {rounds_per_loop: 1, same_finding: false}
+    complete: true
+    on_doubt: rerun
+    accepts: {code: schemas/plan.json}
+  lint: {reviews: code, run: [ruff], report: {kind: sarif, path: build/lint.sarif}, writes: [], accepts: schemas/plan.json}
+  test: {tests: code, run: [pytest], report: exitcode, complete: false, passes_if: asp-code, timeout: 30}
+"""
+
+
+@pytest.fixture
+def everything(tmp_path: Path) -> WorkflowFile:
+    prompt(tmp_path)
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas/plan.json").write_text('{"type": "object", "required": ["units"]}')
+    return read(EVERYTHING, tmp_path)
+
+
+def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
+    made = everything.definition
+    assert (made.name, made.profile, made.phases, made.scope) == (
+        "everything",
+        "asp",
+        ("planning", "code", "test"),
+        "any",
+    )
+    assert made.limits == Limits(
+        cost_usd=5.0,
+        tokens=1_000_000,
+        attempts=100,
+        wall_clock=7200.0,
+        errors_in_a_row=2,
+        rounds_total=8,
+        recoveries_total=4,
+        rounds_per_loop=2,
+        rounds_per_pair=None,
+        rounds_per_step=3,
+        same_finding=2,
+        failures_in_a_row=5,
+        no_change=1,
+        oscillation=1,
+        diverging=True,
+        chain_depth=2,
+        response_timeout=90.0,
+    )
+    assert made.routes == (
+        RouteRule("plan", category=("architecture",)),
+        RouteRule("code", keywords=("typo", "null pointer")),
+    )
+    assert made.on_breach == "skip"
+    assert [made.policy_for(each) for each in Severity] == ["rework", "rework", "ask", "defer"]
+    assert everything.redact == ("API_KEY",)
+
+
+def test_every_key_of_a_step_arrives(everything: WorkflowFile) -> None:
+    _, code, review, lint, test = everything.definition.steps
+    assert (code.phase, code.needs, code.checked, code.on_doubt) == ("code", ("plan",), True, "rerun")
+    assert code.reads == (("plan", ("/units", "/api")),)
+    assert (review.judges, review.needs, review.complete, review.on_doubt) == (("code", "plan"), (), True, "rerun")
+    assert review.passes_if == PassRule(at_most=(("critical", 0), ("high", 2)))
+    assert review.limits is not None
+    assert (review.limits.rounds_per_loop, review.limits.same_finding, review.limits.rounds_total) == (1, None, 8)
+    assert (review.timeout, test.timeout, code.timeout) == (90.0, 30.0, None)
+    assert (lint.complete, test.complete, test.passes_if) == (True, False, PassRule("asp-code"))
+    extras = everything.steps
+    assert extras["code"].accepts == {"plan": {"type": "object"}}
+    assert extras["code"].schema == {"type": "object", "properties": {"done": {"type": "boolean"}}}
+    assert extras["plan"].schema == {"type": "object", "required": ["units"]}
+    assert extras["lint"].accepts == extras["review"].accepts == {"code": extras["plan"].schema}
+    assert (extras["code"].writes, extras["lint"].writes, extras["test"].writes) == (("src/**",), (), None)
+    assert extras["code"].workspace == everything.folder / "services/api"
+    assert extras["plan"].workspace == everything.folder
+    assert extras["lint"].report == Report("sarif", "build/lint.sarif")
+    assert extras["test"].report == Report("exitcode")
+
+
+def test_every_key_of_an_agent_arrives_and_the_step_has_the_last_word(everything: WorkflowFile) -> None:
+    code = everything.definition.steps[1]
+    assert code.agents == ("code", "code#2", "code#3", "code#4", "code#5")
+    coder, own, fun, inline, claude = (everything.agents[name] for name in code.agents)
+    assert coder == AgentSpec(
+        name="coder",
+        kind="cli",
+        cli="codex",
+        model="large",
+        prompt=everything.folder / "prompts/code.md",
+        session="fresh",
+        allowed_tools=("Read",),
+        permission_mode="full",
+        max_turns=30,
+        max_budget_usd=1.0,
+        timeout=300.0,
+        env={"A": "x", "B": "z"},
+    )
+    assert own == AgentSpec("own", "command", run=("./agent.sh", "3.10"), env={"B": "z"})
+    assert fun == AgentSpec("fun", "python", function="agents.more:Coder.work")
+    assert inline == AgentSpec("python:m:f", "python", function="m:f")
+    assert claude == AgentSpec("claude", "cli", cli="claude", model="large", env={"B": "z"})
+    assert everything.agents["plan"].kind == "human"
+    assert everything.agents["review"].timeout == 90.0
+
+
+def test_everything_uses_every_key_there_is() -> None:
+    def keys(schema: dict[str, object]) -> set[str]:
+        properties = schema.get("properties", {})
+        assert isinstance(properties, dict)
+        return set(properties)
+
+    top = SCHEMA["properties"]
+    words = {word.strip(" {[-") for line in EVERYTHING.splitlines() for word in line.replace(",", ":").split(":")}
+    for schema in (SCHEMA, top["limits"], top["agents"]["additionalProperties"], top["steps"]["additionalProperties"]):
+        assert keys(schema) <= words
+
+
+def test_a_definition_can_be_written_and_read_back(everything: WorkflowFile) -> None:
+    text = msgspec.json.encode(everything.definition)
+    assert msgspec.json.decode(text, type=Workflow) == everything.definition
+
+
+def test_the_longest_patience_of_a_ladder_counts_when_all_rungs_have_one(tmp_path: Path) -> None:
+    agents = "agents: {x: {run: [x], timeout: 10}, y: {run: [y], timeout: 1m}}\n"
+    file = read(f"name: w\n{agents}steps: {{a: {{agents: [x, y]}}}}\n", tmp_path)
+    assert file.definition.steps[0].timeout == 60.0
+    assert [file.agents[name].timeout for name in ("a", "a#2")] == [10.0, 60.0]
+
+
+def test_an_agent_cli_can_be_redefined(tmp_path: Path) -> None:
+    file = read("name: w\nagents: {claude: {run: [./stand-in]}}\nsteps: {a: {agent: claude}}\n", tmp_path)
+    assert file.agents["a"].run == ("./stand-in",)
+
+
+def test_a_python_agent_is_not_imported(tmp_path: Path) -> None:
+    assert read(step(agent="python:no_such_module:f"), tmp_path).agents["a"].function == "no_such_module:f"
+
+
+def test_a_file_without_names_of_its_own_takes_those_of_the_profile(tmp_path: Path) -> None:
+    text = "name: w\nprofile: asp\nsteps: {d: {phase: design, run: [x]}, r: {reviews: d, run: [x]}}\n"
+    assert read(text, tmp_path).definition.steps[1].passes_if == PassRule("asp-design")
+
+
+def test_a_file_is_found_in_the_folder_or_above(tmp_path: Path) -> None:
+    below = tmp_path / "a/b"
+    below.mkdir(parents=True)
+    (tmp_path / "backedge.yml").write_text(EXAMPLE)
+    assert find(below) == tmp_path / "backedge.yml"
+    (tmp_path / "backedge.yaml").write_text(EXAMPLE)
+    assert find(below) == tmp_path / "backedge.yaml"
+    (below / "backedge.yml").write_text(EXAMPLE)
+    assert find(below) == below / "backedge.yml"
+
+
+def test_a_missing_file_is_one_helpful_sentence(tmp_path: Path) -> None:
+    sentence = f"no backedge.yaml in {tmp_path} or above: run `backedge init`"
+    for act in (lambda: find(tmp_path), lambda: load(tmp_path / "backedge.yaml")):
+        with pytest.raises(WorkflowFileError) as caught:
+            act()
+        assert str(caught.value) == sentence
+    with pytest.raises(WorkflowFileError, match=r"other\.yaml does not exist: name a workflow file"):
+        load(tmp_path / "other.yaml")
+    with pytest.raises(WorkflowFileError, match="is not a file: name a workflow file"):
+        load(tmp_path)
+
+
+def test_problems_name_the_file_as_seen_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sub/backedge.yaml"
+    path.parent.mkdir()
+    path.write_text("nmae: w\nsteps: {a: {run: [x]}}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WorkflowFileError) as caught:
+        load(path)
+    assert str(caught.value) == "sub/backedge.yaml:1:1: nmae: unknown key: did you mean 'name'?"
+    assert caught.value.located[0].line == 1
+
+
+def test_a_file_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "backedge.yaml"
+    path.symlink_to(path)
+    with pytest.raises(WorkflowFileError):
+        load(path)
+
+
+def test_importing_the_package_reads_no_yaml_library() -> None:
+    code = "import sys, backedge.config; sys.exit('ruamel' in sys.modules or 'ruamel.yaml' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_good_file_has_no_problems(tmp_path: Path) -> None:
+    assert problems(step(run="[x]"), tmp_path) == []

@@ -1,0 +1,94 @@
+"""The import rule: arrows point inward, the rules are pure, and kinds of adapters do not know each other."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "backedge"
+PURE = sorted([*(PACKAGE / "core").rglob("*.py"), *(PACKAGE / "analytics").rglob("*.py")])
+FORBIDDEN = {
+    "asyncio",
+    "datetime",
+    "logging",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "time",
+    "uuid",
+    "apsw",
+    "pydantic",
+    "rich",
+}
+CALLS_THE_WORLD = {"open", "print", "input", "exec", "eval", "__import__"}
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The full names of all modules that are imported anywhere, in functions and under TYPE_CHECKING too."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            found.add(node.module or "")
+    return found
+
+
+def test_the_contracts_of_the_import_linter_are_kept() -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([str(lint), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_rule_touches_nothing_but_values(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    modules = imported(tree)
+    assert not {name.partition(".")[0] for name in modules} & FORBIDDEN
+    ours = {name for name in modules if name.split(".")[0] == "backedge"}
+    inner = ("backedge.core", "backedge.analytics") if "analytics" in path.parts else ("backedge.core",)
+    assert all(name.startswith(inner) for name in ours), "arrows point inward"
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not called & CALLS_THE_WORLD
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Global | ast.AsyncFunctionDef | ast.Await)]
+
+
+def test_the_engine_knows_no_adapter() -> None:
+    for path in (PACKAGE / "engine").rglob("*.py"):
+        ours = {name for name in imported(ast.parse(path.read_text())) if name.startswith("backedge")}
+        assert not {
+            name for name in ours if not name.startswith(("backedge.core", "backedge.engine", "backedge.ports"))
+        }
+
+
+def test_pydantic_is_imported_where_it_is_used_and_nowhere_else() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        if path != PACKAGE / "adapters" / "agents" / "models.py":
+            names = {name.partition(".")[0] for name in imported(ast.parse(path.read_text()))}
+            assert "pydantic" not in names, path
+
+
+def test_no_module_swallows_every_error_in_silence() -> None:
+    """`except Exception: pass` is how work gets lost: whoever catches everything says why, and does something."""
+    silent = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ExceptHandler):
+                caught = ast.unparse(node.type) if node.type else ""
+                nothing = all(isinstance(each, ast.Pass) for each in node.body)
+                if caught in ("", "Exception", "BaseException") and nothing:
+                    silent.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert not silent
