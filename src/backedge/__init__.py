@@ -4,24 +4,60 @@ Whatever a later step finds wrong goes back, as structured feedback, to the step
 that feedback, verified by whoever complained, bounded so that it always ends, and recorded so that nothing is lost.
 """
 
-from backedge.adapters.journals.memory import MemoryJournal
-from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.analytics.report import Report
-from backedge.app import Engine, Run, run
-from backedge.core.briefing import Briefing
-from backedge.core.errors import (
-    BackedgeError,
-    FeedbackRefused,
-    IllegalCommand,
-    JournalError,
-    RunHeld,
-    WorkflowError,
-)
-from backedge.core.model import Resolution, Usage
-from backedge.core.wording import feedback_text
-from backedge.definition import Step, Workflow
-from backedge.engine.protocol import Claim, Feedback, Finding, Option, Outcome, failed, passed
-from backedge.ports import Attempt
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from backedge.adapters.journals.memory import MemoryJournal
+    from backedge.adapters.journals.sqlite import SqliteJournal
+    from backedge.analytics.report import Report
+    from backedge.app import Engine, Run, run
+    from backedge.core.briefing import Briefing
+    from backedge.core.errors import (
+        BackedgeError,
+        FeedbackRefused,
+        IllegalCommand,
+        JournalError,
+        RunHeld,
+        WorkflowError,
+    )
+    from backedge.core.model import Resolution, Usage
+    from backedge.core.wording import feedback_text
+    from backedge.definition import Step, Workflow
+    from backedge.engine.protocol import Claim, Feedback, Finding, Option, Outcome, failed, passed
+    from backedge.ports import Attempt
+
+# Names are looked up when they are first used: a command that only prints its help does not pay for an engine.
+_HOMES = {
+    "Attempt": "backedge.ports",
+    "BackedgeError": "backedge.core.errors",
+    "Briefing": "backedge.core.briefing",
+    "Claim": "backedge.engine.protocol",
+    "Engine": "backedge.app",
+    "Feedback": "backedge.engine.protocol",
+    "FeedbackRefused": "backedge.core.errors",
+    "Finding": "backedge.engine.protocol",
+    "IllegalCommand": "backedge.core.errors",
+    "JournalError": "backedge.core.errors",
+    "MemoryJournal": "backedge.adapters.journals.memory",
+    "Option": "backedge.engine.protocol",
+    "Outcome": "backedge.engine.protocol",
+    "Report": "backedge.analytics.report",
+    "Resolution": "backedge.core.model",
+    "Run": "backedge.app",
+    "RunHeld": "backedge.core.errors",
+    "SqliteJournal": "backedge.adapters.journals.sqlite",
+    "Step": "backedge.definition",
+    "Usage": "backedge.core.model",
+    "Workflow": "backedge.definition",
+    "WorkflowError": "backedge.core.errors",
+    "failed": "backedge.engine.protocol",
+    "feedback_text": "backedge.core.wording",
+    "passed": "backedge.engine.protocol",
+    "run": "backedge.app",
+}
 
 __all__ = [
     "Attempt",
@@ -51,3 +87,14 @@ __all__ = [
     "passed",
     "run",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,7 +10,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -26,12 +26,22 @@ from backedge.core.model import HUMAN, Resolution
 from backedge.core.pending import RunOutcome
 from backedge.core.state import RunState
 from backedge.core.value import Json
+from backedge.core.workflow import Workflow as Definition
 from backedge.definition import Workflow
 from backedge.engine import engine as inner
 from backedge.engine.attempt import resolution_of
 from backedge.engine.live import LiveRun, resting
 from backedge.engine.protocol import Feedback, raised
-from backedge.ports import Clock, RunHead
+from backedge.ports import Agent, Clock, RunHead
+
+
+class Runnable(Protocol):
+    """A definition with those who execute it: a Workflow of Python functions, or one from a file."""
+
+    @property
+    def definition(self) -> Definition: ...
+    @property
+    def agents(self) -> Mapping[str, Agent]: ...
 
 
 class Engine:
@@ -76,12 +86,12 @@ class Engine:
             if self._owned and isinstance(self.journal, SqliteJournal):
                 self.journal.close()
 
-    async def start(self, workflow: Workflow, input: Json = None, run: str | None = None) -> Run:
+    async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
         """Start a run of a workflow; it works on while you do other things."""
         live = await self._inner.start(workflow.definition, workflow.agents, input, run)
         return Run(self._inner, live.run, live)
 
-    async def resume(self, run: str, workflow: Workflow) -> Run:
+    async def resume(self, run: str, workflow: Runnable) -> Run:
         """Go on with a run where its journal ends. It keeps the definition it started with; `workflow` lends its
         functions. Raises RunHeld if another process executes it."""
         live = await self._inner.resume(run, workflow.agents)
@@ -118,9 +128,9 @@ class Run:
             return await self._live.at_rest()
         return await self._engine.follow(self.id, resting)
 
-    async def changed(self) -> None:
-        """Wait until anything happens in the run."""
-        seq = (await self.state()).seq
+    async def changed(self, since: int | None = None) -> None:
+        """Wait until anything happens in the run, or has happened after event number `since`."""
+        seq = (await self.state()).seq if since is None else since
         if self._live is not None:
             await self._live.watch(lambda state: True if state.seq > seq else None)
         else:
@@ -266,6 +276,9 @@ def run(
     thread = threading.Thread(target=beside, name="backedge-run")
     try:
         thread.start()
+        while not outcome.done():
+            # A Ctrl-C that comes just before a wait begins is seen only when it ends.
+            wait([outcome], timeout=0.2)
         return outcome.result()
     finally:
         if thread.ident is not None and not outcome.done():

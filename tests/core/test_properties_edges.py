@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from backedge.core import commands as c
+from backedge.core import events as e
 from backedge.core.briefing import brief
+from backedge.core.decide import decide
 from backedge.core.errors import IllegalCommand
 from backedge.core.loops import FINAL, Loop, LoopState
 from backedge.core.model import Kind
@@ -78,3 +81,41 @@ def test_a_loop_that_has_ended_moves_no_more(final: LoopState) -> None:
         if state is not final:
             with pytest.raises(IllegalCommand, match="final"):
                 Loop("L-1", Kind.FIX_REQUEST, "code", final).moved(state)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("a b b b", id="first seen in a later verdict"),
+        pytest.param("a b a a a", id="seen again after a gap"),
+    ],
+)
+def test_a_streak_begins_with_the_verdict_that_saw_the_finding(said: str) -> None:
+    workflow = flow(
+        step("plan"),
+        step("review", reviews="plan"),
+        limits={"same_finding": 3, "rounds_per_loop": None, "no_change": None},
+    )
+    verdicts = [failed(word) for word in said.split()]
+    play = Play(workflow, {"plan": lambda play, name: out(play.attempts()["plan"]), "review": verdicts}).run()
+    (packet,) = play.s.escalations.values()
+    assert packet.breach is not None and packet.breach.limit == "same_finding"
+    assert play.attempts()["review"] == len(verdicts)
+
+
+def test_a_finding_sits_in_the_last_fix_only_if_that_fix_changed_its_place() -> None:
+    versions = [{"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 2, "b": 2}]
+    late = Finding("late", path="/a")
+    workflow = flow(step("plan"), step("review", reviews="plan"))
+    play = Play(
+        workflow,
+        {"plan": [out(version) for version in versions], "review": [failed("one"), failed("two"), failed(late)]},
+    )
+    for name in ("plan", "review", "plan", "review", "plan", "review"):
+        play.finish(name)
+    assert not play.s.findings[3].fix_authored
+
+
+def test_who_does_not_say_how_much_room_there_is_starts_nothing() -> None:
+    events = decide(None, c.StartRun("r", flow(step("plan"))), 1.0)
+    assert [type(event) for event in events] == [e.RunStarted]

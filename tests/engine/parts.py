@@ -33,6 +33,15 @@ async def until(condition: Callable[[], object], patience: float = 5.0) -> None:
             await asyncio.sleep(0.001)
 
 
+async def turns_until(condition: Callable[[], object]) -> int:
+    """How many turns of the event loop it takes until something is so: few, unless somebody polls."""
+    for turns in range(10_000):
+        if condition():
+            return turns
+        await asyncio.sleep(0)
+    raise AssertionError("it did not become so")
+
+
 def only(kind: type[E], events: Sequence[e.Event]) -> list[E]:
     return [event for event in events if isinstance(event, kind)]
 

@@ -6,7 +6,7 @@ import msgspec
 
 from backedge.core.ledger import Tracked
 from backedge.core.loops import Loop
-from backedge.core.model import Breach, Resolution
+from backedge.core.model import Breach, Option, Resolution
 from backedge.core.pending import outcome_of, passes
 from backedge.core.staleness import fresh
 from backedge.core.state import Escalation, RunState
@@ -72,6 +72,10 @@ class EscalationReport(Shape, frozen=True):
     options: tuple[str, ...]
     decided: str | None
     by: str = ""
+    message: str = ""
+    """What the feedback behind it says."""
+    offers: tuple[Option, ...] = ()
+    """The options that the feedback brings."""
 
 
 class RefusalReport(Shape, frozen=True):
@@ -120,7 +124,7 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
         steps={name: _step(state, name, outputs or {}) for name in state.steps},
         loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in loops),
         findings=tuple(_finding(each) for each in tracked),
-        escalations=tuple(_escalation(packet) for packet in packets),
+        escalations=tuple(_escalation(state, packet) for packet in packets),
         refused=tuple(RefusalReport(each.source, each.targets, each.reason) for each in state.refused.values()),
         usage=UsageReport(
             round(state.usage.cost_usd, 6),
@@ -199,8 +203,12 @@ def _finding(tracked: Tracked) -> FindingReport:
     )
 
 
-def _escalation(packet: Escalation) -> EscalationReport:
+def _escalation(state: RunState, packet: Escalation) -> EscalationReport:
     decided = packet.decided
+    loop = state.loop(packet.loop) if packet.loop else None
+    raised = loop.feedback if loop else None
+    given = [id for share in loop.shares.values() for id in share.findings] if loop else []
+    findings = "; ".join(state.findings[id].finding.description for id in dict.fromkeys(given))
     return EscalationReport(
         packet.id,
         packet.loop,
@@ -210,4 +218,6 @@ def _escalation(packet: Escalation) -> EscalationReport:
         packet.options,
         decided.choice if decided else None,
         decided.by if decided else "",
+        raised.message if raised else findings,
+        raised.options if raised else (),
     )

@@ -11,6 +11,7 @@ from backedge.config.agents import AgentSpec
 from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
 from backedge.core.define import pass_rule
+from backedge.core.model import HUMAN
 from backedge.core.value import Json, replace
 from backedge.core.workflow import Step, nearest
 
@@ -54,7 +55,7 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         judges=judges,
         tests="tests" in given,
         complete=given.get("complete", "tests" in given or evidence),
-        agents=agent_names(name, len(agents)),
+        agents=agent_names(name, agents),
         passes_if=pass_rule(_counts(given.get("passes_if"))),
         on_doubt=given.get("on_doubt") or ("rerun" if given.get("idempotent") else "ask"),
         timeout=max(known) if known and len(known) == len(timeouts) else None,
@@ -74,9 +75,12 @@ def with_known_steps(step: Step, names: Collection[str]) -> Step:
     )
 
 
-def agent_names(step: str, rungs: int) -> tuple[str, ...]:
-    """The names under which a definition keeps the agents of a step."""
-    return tuple(step if rung == 0 else f"{step}#{rung + 1}" for rung in range(rungs))
+def agent_names(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
+    """The names under which a definition keeps the agents of a step; a person is a person everywhere."""
+    return tuple(
+        HUMAN if agent.kind == "human" else step if rung == 0 else f"{step}#{rung + 1}"
+        for rung, agent in enumerate(rungs)
+    )
 
 
 def judged(given: Mapping[str, Json]) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
     steps = []
     for name, given in source.value.get("steps", {}).items():
         rungs = agents_of(source, name, known)
-        agents.update(zip(agent_names(name, len(rungs)), rungs, strict=True))
+        agents.update(zip(agent_names(name, rungs), rungs, strict=True))
         extras[name] = extras_of(source, name)
         steps.append((core_step(source, name, rungs, extras[name]), _limits(given.get("limits", {}))))
     if not steps:

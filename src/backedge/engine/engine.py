@@ -24,7 +24,7 @@ from backedge.core.errors import (
     RunHeld,
     WorkflowError,
 )
-from backedge.core.model import Usage
+from backedge.core.model import HUMAN, Usage
 from backedge.core.pending import outcome_of
 from backedge.core.state import RunState, replay
 from backedge.core.value import Json
@@ -37,6 +37,11 @@ from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead
 MAX_OUTPUT = 16 * 1024 * 1024
 T = TypeVar("T")
 Subscriber = Callable[[str, e.Event], None]
+
+
+def new_run_id(now: float) -> str:
+    """An id that nobody else has, and that sorts by time."""
+    return f"r-{int(now * 1000):011x}{token_hex(3)}"
 
 
 class SystemClock:
@@ -129,7 +134,7 @@ class Engine:
     ) -> LiveRun:
         """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
         _require_agents(workflow, agents)
-        run = run or f"r-{int(self.clock.now() * 1000):011x}{token_hex(3)}"
+        run = run or new_run_id(self.clock.now())
         try:
             run.encode()
             text = canonical(input, self.max_output, "the input")
@@ -349,7 +354,7 @@ def _require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
         f"step {step.name!r} has no agent {name!r}: give one"
         for step in workflow.steps
         for name in step.agents or ("",)
-        if name not in agents
+        if name not in agents and name != HUMAN
     ]
     if missing:
         raise WorkflowError(tuple(missing))

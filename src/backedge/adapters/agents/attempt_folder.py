@@ -101,6 +101,8 @@ class AttemptFolder:
 
     @running.setter
     def running(self, record: Running) -> None:
+        # At once, in case we are killed the next moment; then durably, which takes longer.
+        written(self.path / "process.json", msgspec.json.encode(record))
         written(self.path / "process.json", msgspec.json.encode(record), durable=True)
 
     @property

@@ -91,16 +91,16 @@ class CommandAgent:
         self._max_output = max_output
         self._views = views
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
         folder = self._attempt_folder(briefing)
         before = await asyncio.to_thread(self._before)
         ended = await executed(folder, self._program(briefing, folder, before), self._bounds)
-        result = await asyncio.to_thread(self._result, briefing, folder, ended, before)
+        result = await asyncio.to_thread(self._result, briefing, folder, ended, before) if ended.known else None
         if result is None:
-            raise AgentError("the command left no outcome, and something else took note of how it ended")
+            raise AgentError("nobody saw how the command ended: something in this process takes the ends of its children")
         return result
 
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002
         folder = self._attempt_folder(briefing)
         ended = await recovered(folder, self._bounds)
         if ended is None:

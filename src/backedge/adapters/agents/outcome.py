@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
 from backedge.adapters.agents.outcome_text import Unreadable, last_object
+from backedge.adapters.agents.regular_file import NotAFile, opened
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
 from backedge.core.wording import clean, one_line
@@ -55,21 +55,17 @@ def parsed(text: bytes, what: str) -> Json:
 def content(path: Path, most: int, what: str) -> bytes | None:
     """A file that a program wrote; None if there is none. Raises AgentError for what is no file, or is too large."""
     try:
-        # A pipe in its place would keep us waiting for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > most:
+                raise AgentError(f"{what} has {size:,} bytes: at most {most:,} are read; write large results to files")
+            return file.read(most)
     except FileNotFoundError:
         return None
+    except NotAFile as error:
+        raise AgentError(f"{what} is not a file: write a regular one") from error
     except OSError as error:
         raise AgentError(f"{what} cannot be read: {error.strerror}; leave a readable file") from error
-    with open(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise AgentError(f"{what} is not a file: write a regular one")
-        if found.st_size > most:
-            raise AgentError(
-                f"{what} has {found.st_size:,} bytes: at most {most:,} are read; write large results to files"
-            )
-        return file.read(most)
 
 
 def tail(path: Path, most: int) -> tuple[bytes, bool]:

@@ -41,7 +41,7 @@ _CUT = re.compile(
 )
 """Nothing more, or the beginning of a token that the end of the text cut off."""
 
-_EXPECTED = {
+_EXPECTED: dict[bytes, dict[bytes | str, bytes]] = {
     b"first key": {"string": b"colon", b"}": b"close"},
     b"key": {"string": b"colon"},
     b"colon": {b":": b"value"},

@@ -56,8 +56,9 @@ class Process:
                     argv, stdin=told, stdout=stdout, stderr=log, cwd=cwd, env=env, start_new_session=True
                 )
             except (OSError, ValueError) as error:
-                folder.ended = Ended(because=_why_not(error, argv[0], cwd))
-                raise AgentError(folder.ended.because) from error
+                why = _why_not(error, argv[0], cwd)
+                folder.ended = Ended(because=why)
+                raise AgentError(why) from error
         row = row_of(child.pid)
         assert row is not None, "a child stays in the table of processes until it is asked how it ended"
         try:
@@ -154,7 +155,7 @@ class Process:
                 with suppress(NotImplementedError):
                     loop.remove_reader(watch)
                 os.close(watch)
-        while self.lives:
+        while self.lives:  # noqa: ASYNC110 - nothing tells of the end of another's child
             await asyncio.sleep(POLL)
 
     async def _stopped(self, members: Callable[[], set[Identity]], grace: float) -> None:
@@ -168,11 +169,10 @@ class Process:
         for _ in range(int(PATIENCE / POLL)):
             # Looking again finds what was started in the meantime.
             known |= members()
-            rest = [member for member in known if lives(member)]
-            if not rest:
+            if not any(map(lives, known)):
                 return
-            send(self.identity, rest, signal.SIGKILL)
-            await self._passed(lambda rest=rest: not any(map(lives, rest)), POLL, always=True)  # type: ignore[misc]
+            send(self.identity, known, signal.SIGKILL)
+            await self._passed(lambda: not any(map(lives, known)), POLL, always=True)
 
     async def _passed(self, over: Callable[[], bool], seconds: float, always: bool = False) -> None:
         loop = asyncio.get_running_loop()
@@ -192,6 +192,9 @@ class Process:
     def _recorded(self, because: str = "", cancelled: bool = False) -> Ended:
         """Ask the system how it ended, so that no dead process stays in its table, and write that down."""
         code = self._reaped()
+        seen = self._folder.ended if code is None else None
+        if seen is not None:
+            return seen  # somebody else asked first, and wrote it down
         failed = code is not None and code < 0
         ended = Ended(
             code=None if failed else code,
@@ -207,7 +210,7 @@ class Process:
         try:
             pid, status = os.waitpid(self.identity.pid, os.WNOHANG)
         except ChildProcessError:
-            return None  # an earlier process of ours started it: the system has reaped it
+            pid, status = 0, 0  # an earlier process of ours started it: the system has reaped it
         code = os.waitstatus_to_exitcode(status) if pid else None
         if self._child is not None:
             # Popen would ask the system again, and take silence for success.

@@ -22,13 +22,18 @@ class Schema:
 
     def misfits(self, value: Json) -> list[tuple[str, str]]:
         """Where a value does not fit: (JSON pointer, problem)."""
-        errors = sorted(self._validator.iter_errors(value), key=lambda error: [str(part) for part in error.path])
+        from referencing.exceptions import Unresolvable
+
+        try:
+            errors = sorted(self._validator.iter_errors(value), key=lambda error: [str(part) for part in error.path])
+        except Unresolvable as error:
+            raise WorkflowError(f"the schema refers to {error.ref!r}, which it does not contain: put it in") from error
         return [(_pointer(error.absolute_path), _short(error.message)) for error in errors[:MOST]]
 
     @cached_property
     def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator, SchemaError
-        from jsonschema.validators import validator_for
+        from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped,unused-ignore]
+        from jsonschema.validators import validator_for  # type: ignore[import-untyped,unused-ignore]
         from referencing import Registry
 
         kind = validator_for(self._schema, default=Draft202012Validator)

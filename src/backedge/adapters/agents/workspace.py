@@ -18,6 +18,7 @@ import msgspec
 
 from backedge.adapters.agents.git_tree import blobs, git_tree
 from backedge.adapters.agents.globs import Globs
+from backedge.adapters.agents.regular_file import opened
 from backedge.core.diff import changed_lines
 from backedge.core.model import Change
 
@@ -140,9 +141,7 @@ class Workspace:
     def _text(self, name: str) -> bytes | None:
         """The content of a file that is not too large to compare."""
         try:
-            with open(os.open(self._path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    return None
+            with opened(self._path(name), follow=False) as file:
                 text = file.read(LARGEST + 1)
         except OSError:
             return None
@@ -159,7 +158,7 @@ class Workspace:
 
 def _hash(path: str) -> str:
     digest = sha256()
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", buffering=0) as file:
+    with opened(path, follow=False) as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()

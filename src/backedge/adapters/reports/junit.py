@@ -74,7 +74,7 @@ class _Reader:
             self._text.append(text[: self._room])
             self._room -= len(text)
 
-    def _end(self, name: str) -> None:
+    def _end(self, _: str) -> None:
         tag = self._path.pop()
         if tag in ("failure", "error") and self._path and self._path[-1] == "testcase":
             self.findings.append(self._finding("".join(self._text)))

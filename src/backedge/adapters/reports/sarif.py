@@ -60,7 +60,7 @@ def _finding(result: Mapping[str, Any], run: Mapping[str, Any], folder: Path) ->
     name = result.get("ruleId") or (result.get("rule") or {}).get("id") or rule.get("id") or ""
     level = result.get("level") or (rule.get("defaultConfiguration") or {}).get("level") or "warning"
     message = _message(result.get("message") or {}, rule)
-    where = next(iter(result.get("locations") or ()), {}).get("physicalLocation") or {}
+    where = (result.get("locations") or [{}])[0].get("physicalLocation") or {}
     region = where.get("region") or {}
     return Finding(
         first_line(message) or f"{name or 'a rule'} is violated",

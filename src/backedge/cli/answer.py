@@ -1,0 +1,244 @@
+"""`decide`, `feedback`, `pause` and `cancel`: what people tell a run. Whoever executes it goes on at once."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import click
+
+from backedge.app import Engine, Run
+from backedge.cli.common import asking, journal_option, json_option, print_json, shown, the_run
+from backedge.cli.look import open_packets
+from backedge.core.commands import DEFAULT_ROUNDS
+from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.model import HUMAN
+from backedge.engine.protocol import Feedback
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+@click.command()
+@click.argument("escalation")
+@click.argument("choice", required=False)
+@click.option("--run", "run_name", metavar="RUN", help="Which run, if the id alone does not say.")
+@click.option("--rounds", type=int, default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds or tries.")
+@click.option("--amount", type=float, help="How much more of a budget; its size again, if not given.")
+@click.option("--option", help="One of the options that the feedback offers, or a person's verdict.")
+@click.option("--target", metavar="STEP", help="Who gets it, for reassign.")
+@click.option("--phase", help="Which phase injected it, for reclassify.")
+@click.option("--note", default="", help="Free text: the answer, the new approach, the reason.")
+@click.option("--by", default=None, metavar="WHO", help="Who decides; you, if not given.")
+@journal_option
+def decide(
+    escalation: str,
+    choice: str | None,
+    run_name: str | None,
+    rounds: int,
+    amount: float | None,
+    option: str | None,
+    target: str | None,
+    phase: str | None,
+    note: str,
+    by: str | None,
+    journal: Path | None,
+) -> None:
+    """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, accept, skip or cancel.
+
+    Without a choice it asks you. The run goes on at once if a process executes it, else with the next resume.
+
+    \b
+    Example:
+      backedge decide E-1 continue --rounds 2 --note "use the session of the other service"
+    """
+
+    async def answer(engine: Engine) -> tuple[str, str]:
+        run = await _run_of(engine, escalation, run_name)
+        chosen = choice or await _asked(run, escalation)
+        who = _me() if by is None else by
+        await run.decide(
+            escalation,
+            chosen,
+            by=who,
+            note=note,
+            rounds=rounds,
+            amount=amount,
+            option=option,
+            target=target,
+            phase=phase,
+        )
+        return run.id, chosen
+
+    run, chosen = asking(journal, answer)
+    click.echo(f"{escalation} of {run}: {chosen}")
+
+
+async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
+    if run_name is not None:
+        return await the_run(engine, run_name)
+    packets = await open_packets(engine)
+    runs = [report.run for report, packet in packets if packet.id == escalation]
+    if len(runs) == 1:
+        return await engine.find(runs[0])
+    if runs:
+        raise IllegalCommand(f"{escalation} is open in {len(runs)} runs: say which with --run ({', '.join(runs[:5])})")
+    decided = [
+        head.run for head in await engine.runs() if (await (await engine.find(head.run)).state()).escalation(escalation)
+    ]
+    if len(decided) == 1:
+        return await engine.find(decided[0])
+    opened = ", ".join(sorted({packet.id for _, packet in packets})) or "none"
+    raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
+
+
+async def _asked(run: Run, escalation: str) -> str:
+    packet = next((each for each in (await run.report()).escalations if each.id == escalation), None)
+    if packet is None:
+        raise NotFound(f"escalation {escalation!r} is unknown in run {run.id!r}")
+    click.echo(f"{packet.id}: {shown(packet.reason)}", err=True)
+    chosen: str = click.prompt("What is your choice", type=click.Choice(packet.options), err=True)
+    return chosen
+
+
+@click.group()
+def feedback() -> None:
+    """Raise, acknowledge, list or reclassify feedback."""
+
+
+@feedback.command("raise")
+@click.option("--kind", required=True, help="fix_request, context_request, missing_requirement …")
+@click.option("--to", multiple=True, help="A target; may be repeated.")
+@click.option("--message", required=True, help="What is wrong.")
+@click.option("--from", "source", default=HUMAN, show_default=True, help="Who says so.")
+@click.option("--severity", default="high", show_default=True)
+@click.option("--blocking", is_flag=True, help="Pause the run until it is resolved.")
+@click.option("--suggested-fix")
+@click.option("--requested-info")
+@click.option("--requirement-id")
+@click.option("--run", "run_name", metavar="RUN", help="Which run; the newest, if not given.")
+@journal_option
+def raise_(
+    kind: str,
+    to: tuple[str, ...],
+    message: str,
+    source: str,
+    severity: str,
+    blocking: bool,
+    suggested_fix: str | None,
+    requested_info: str | None,
+    requirement_id: str | None,
+    run_name: str | None,
+    journal: Path | None,
+) -> None:
+    """Send feedback to a step, as a person or for a step.
+
+    \b
+    Example:
+      backedge feedback raise --kind fix_request --to code --message "the login page is blank"
+    """
+    item = Feedback(kind, to, message, severity, blocking, suggested_fix, requested_info, requirement_id=requirement_id)
+
+    async def send(engine: Engine) -> str:
+        return await (await the_run(engine, run_name)).raise_feedback(item, source)
+
+    click.echo(asking(journal, send))
+
+
+@feedback.command()
+@click.argument("loop")
+@click.option("--target", required=True, help="Who acknowledges it.")
+@click.option("--message", default="")
+@click.option("--action", default="")
+@click.option("--eta", default="")
+@click.option("--run", "run_name", metavar="RUN")
+@journal_option
+def acknowledge(
+    loop: str, target: str, message: str, action: str, eta: str, run_name: str | None, journal: Path | None
+) -> None:
+    """Say that a target has received feedback and works on it."""
+
+    async def tell(engine: Engine) -> None:
+        await (await the_run(engine, run_name)).acknowledge(loop, target, message, action, eta)
+
+    asking(journal, tell)
+    click.echo(f"{loop} acknowledged by {target}")
+
+
+feedback.add_command(acknowledge, "ack")
+
+
+@feedback.command("list")
+@click.option("--run", "run_name", metavar="RUN")
+@journal_option
+@json_option
+def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
+    """List the loops of a run."""
+
+    async def ask(engine: Engine) -> object:
+        return (await (await the_run(engine, run_name)).report()).loops
+
+    loops = asking(journal, ask)
+    if as_json:
+        print_json(loops)
+        return
+    for loop in loops:  # type: ignore[attr-defined]
+        click.echo(f"{loop.id}  {loop.state:16}  {loop.kind}: {loop.source} → {', '.join(loop.targets)}")
+
+
+@feedback.command("reclassify")
+@click.argument("finding")
+@click.option("--phase", required=True, help="The phase that injected it.")
+@click.option("--run", "run_name", metavar="RUN")
+@journal_option
+def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | None) -> None:
+    """Say which phase injected a finding: that is the truth from then on."""
+
+    async def tell(engine: Engine) -> None:
+        await (await the_run(engine, run_name)).reclassify(finding, phase, _me())
+
+    asking(journal, tell)
+    click.echo(f"{finding}: {phase}")
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@journal_option
+def pause(run_name: str | None, journal: Path | None) -> None:
+    """Start nothing more in RUN, or the newest; what runs finishes. `backedge resume` goes on.
+
+    \b
+    Example:
+      backedge pause
+    """
+
+    async def tell(engine: Engine) -> str:
+        run = await the_run(engine, run_name)
+        await run.pause(_me())
+        return run.id
+
+    click.echo(f"{asking(journal, tell)} is paused")
+
+
+@click.command()
+@click.argument("run_name", metavar="RUN")
+@click.option("--reason", default="")
+@journal_option
+def cancel(run_name: str, reason: str, journal: Path | None) -> None:
+    """End RUN; what was made stays, and running attempts are stopped.
+
+    \b
+    Example:
+      backedge cancel r-0193 --reason "the feature is no longer wanted"
+    """
+
+    async def tell(engine: Engine) -> str:
+        run = await the_run(engine, run_name)
+        await run.cancel(_me(), reason)
+        return run.id
+
+    click.echo(f"{asking(journal, tell)} is cancelled")

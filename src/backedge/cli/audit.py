@@ -1,0 +1,81 @@
+"""`audit` and `export`: the events themselves, and views of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from backedge.adapters.journals.audit import verify as verified
+from backedge.analytics.defects import defects
+from backedge.app import Engine
+from backedge.cli.common import asking, journal_option, print_json, the_run
+
+
+@click.group()
+def audit() -> None:
+    """Export or verify the events of a run."""
+
+
+@audit.command("export")
+@click.argument("run_name", metavar="[RUN]", required=False)
+@journal_option
+def export_events(run_name: str | None, journal: Path | None) -> None:
+    """Print the events of RUN, or the newest, as JSON lines, each with its number and its link.
+
+    \b
+    Example:
+      backedge audit export r-0193 > events.jsonl
+    """
+
+    async def ask(engine: Engine) -> list[str]:
+        run = await the_run(engine, run_name)
+        lines = []
+        for record in await engine.journal.read(run.id):
+            head = msgspec.json.encode({"seq": record.seq, "run": run.id, "link": record.link}).decode()
+            lines.append(f"{head[:-1]},{record.body.decode()[1:]}")
+        return lines
+
+    for line in asking(journal, ask):
+        click.echo(line)
+
+
+@audit.command("verify")
+@click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--head", help="A link that was kept elsewhere: it must be in the chain.")
+@journal_option
+def verify_events(run_name: str | None, head: str | None, journal: Path | None) -> None:
+    """Check the hash chain of RUN, or of every run. Exit code 2 and the first event that does not fit, if one does not.
+
+    \b
+    Example:
+      backedge audit verify --head 3f5a…
+    """
+
+    async def ask(engine: Engine) -> int:
+        runs = [(await the_run(engine, run_name)).id] if run_name or head else [h.run for h in await engine.runs()]
+        for run in runs:
+            await verified(engine.journal, run, head)
+        return len(runs)
+
+    click.echo(f"{asking(journal, ask)} run(s): the chain is valid")
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--format", "shape", type=click.Choice(["report", "defects"]), default="report", show_default=True)
+@journal_option
+def export(run_name: str | None, shape: str, journal: Path | None) -> None:
+    """Print RUN, or the newest, as JSON: its report, or its defect log (injected, detected, attempts, cost, latency).
+
+    \b
+    Example:
+      backedge export --format defects
+    """
+
+    async def ask(engine: Engine) -> object:
+        run = await the_run(engine, run_name)
+        return await run.report() if shape == "report" else defects(await run.events())
+
+    print_json(asking(journal, ask))

@@ -1,0 +1,74 @@
+"""What several commands share: where the project is, how a run is named, how things are printed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from backedge.app import Engine, Run
+from backedge.core.errors import NotFound
+from backedge.core.wording import one_line
+from backedge.project import Place, place
+
+T = TypeVar("T")
+
+EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0}
+
+journal_option = click.option(
+    "--journal", type=click.Path(dir_okay=False, path_type=Path), help="The journal, if it is not in .backedge/."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value, and nothing else, on stdout.")
+
+
+def print_json(value: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=1).decode())
+
+
+def say(text: str = "") -> None:
+    """Progress and remarks: on stderr, so that stdout has nothing but results."""
+    click.echo(text, err=True)
+
+
+def where(journal: Path | None, file: Path | None = None) -> Place:
+    return place(file, journal)
+
+
+def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
+    """Open the journal of the project, ask, and close it again. A journal that does not exist is not made."""
+    spot = where(journal)
+    if not spot.journal.exists():
+        raise NotFound(f"there is no journal at {spot.journal}: `backedge run` makes one")
+
+    async def go() -> T:
+        async with Engine(spot.journal) as engine:
+            return await ask(engine)
+
+    return asyncio.run(go())
+
+
+async def the_run(engine: Engine, name: str | None) -> Run:
+    """A run by its id or the beginning of it; the newest one if none is named."""
+    heads = await engine.runs()
+    if not heads:
+        raise NotFound("the journal has no runs: `backedge run` starts one")
+    if name is None:
+        return await engine.find(heads[0].run)
+    exact = [head.run for head in heads if head.run == name]
+    found = exact or [head.run for head in heads if head.run.startswith(name)]
+    if len(found) == 1:
+        return await engine.find(found[0])
+    if found:
+        raise NotFound(f"{name!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
+    newest = ", ".join(head.run for head in heads[:5])
+    raise NotFound(f"run {name!r} does not exist in this journal; the newest are {newest}")
+
+
+def shown(text: str, width: int = 100) -> str:
+    """Text of agents on one line of a terminal."""
+    line = one_line(text)
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,207 @@
+"""`run` and `resume`: execute a run until it ends or only a person can help."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from backedge.analytics.report import Report
+from backedge.app import Engine, Run
+from backedge.cli.common import EXIT, journal_option, json_option, print_json, say, the_run, where
+from backedge.cli.telling import Teller, closing_words
+from backedge.config import WorkflowFile, find, load
+from backedge.core.bound import max_attempts
+from backedge.core.errors import WorkflowError
+from backedge.engine.engine import new_run_id
+from backedge.project import FileWorkflow, Place, agents_of, file_of, keep_file
+
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--input", "pairs", multiple=True, metavar="KEY=VALUE", help="Part of the run's input; may be repeated.")
+@click.option("--input-file", type=click.Path(dir_okay=False, path_type=Path), help="The input: JSON, or else text.")
+@click.option("--story", type=click.Path(dir_okay=False, path_type=Path), help="A story file that the run works on.")
+@click.option("--run", "run_id", metavar="ID", help="The id of the new run.")
+@click.option("--max-parallel", type=click.IntRange(1), default=256, show_default=True, help="Attempts at once.")
+@click.option("--dry-run", is_flag=True, help="Check everything and say what would start; start nothing.")
+@click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@journal_option
+@json_option
+def run(
+    file: Path | None,
+    pairs: tuple[str, ...],
+    input_file: Path | None,
+    story: Path | None,
+    run_id: str | None,
+    max_parallel: int,
+    dry_run: bool,
+    wait: bool,
+    quiet: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> None:
+    """Start a run of the workflow in this folder, or of FILE.
+
+    It stops when the run has ended (exit code 0 verified or done, 4 accepted, 1 failed or cancelled) or when only a
+    person can help (3); `--wait` stays. Ctrl-C stops it cleanly (130), and `backedge resume` goes on.
+
+    \b
+    Example:
+      backedge run --input task="add a login page"
+    """
+    source = load(file or find(Path.cwd()))
+    spot = where(journal, source.path)
+    agents = agents_of(source, spot)
+    given = _input(pairs, input_file, story)
+    if dry_run:
+        _dry_run(source, as_json)
+        return
+
+    async def start(engine: Engine) -> Run:
+        name = run_id or new_run_id(time.time())
+        keep_file(spot, name, source)
+        started = await engine.start(FileWorkflow(source.definition, agents), given, name)
+        if not quiet and not as_json:
+            say(f"run {started.id} of {source.definition.name}")
+        return started
+
+    _execute(spot, start, max_parallel, wait, quiet, as_json)
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--max-parallel", type=click.IntRange(1), default=256, show_default=True, help="Attempts at once.")
+@click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@journal_option
+@json_option
+def resume(
+    run_name: str | None, max_parallel: int, wait: bool, quiet: bool, journal: Path | None, as_json: bool
+) -> None:
+    """Go on with RUN (the newest, if none is named) where its journal ends.
+
+    A run keeps the workflow that it started with. Attempts that a crash left in doubt are adopted, waited for, run
+    again or asked about: never silently run twice.
+
+    \b
+    Example:
+      backedge resume
+    """
+    spot = where(journal)
+
+    async def go_on(engine: Engine) -> Run:
+        found = await the_run(engine, run_name)
+        source = file_of(spot, found.id)
+        return await engine.resume(found.id, FileWorkflow(source.definition, agents_of(source, spot)))
+
+    _execute(spot, go_on, max_parallel, wait, quiet, as_json)
+
+
+def _execute(spot: Place, begin: Any, max_parallel: int, wait: bool, quiet: bool, as_json: bool) -> None:
+    outcome, report = asyncio.run(_executed(spot, begin, max_parallel, wait, quiet))
+    if as_json:
+        print_json(report)
+    elif not quiet:
+        for line in closing_words(report, interrupted=outcome is None):
+            say(line)
+    sys.exit(INTERRUPTED if outcome is None else EXIT[outcome])
+
+
+async def _executed(spot: Place, begin: Any, max_parallel: int, wait: bool, quiet: bool) -> tuple[str | None, Report]:
+    """Execute until the end, a rest or an interruption, for which the outcome is None."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupted() -> None:
+        if stop.is_set():
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        stop.set()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, interrupted)
+    async with Engine(spot.journal, max_parallel=max_parallel) as engine:
+        if not quiet:
+            engine.subscribe(Teller(say).tell)
+        going: Run = await begin(engine)
+        rest = asyncio.create_task(_rested(going, wait))
+        stopped = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if rest in done:
+            return rest.result(), await going.report()
+        rest.cancel()
+        run = going.id
+    async with Engine(spot.journal) as engine:
+        return None, await (await engine.find(run)).report()
+
+
+async def _rested(run: Run, wait: bool) -> str:
+    outcome = await run.at_rest()
+    while wait and outcome == "waiting":
+        await run.changed()
+        outcome = await run.at_rest()
+    return outcome
+
+
+def _dry_run(source: WorkflowFile, as_json: bool) -> None:
+    first = [step.name for step in source.definition.steps if not step.needs and not step.judges]
+    bound = max_attempts(source.definition)
+    if as_json:
+        print_json({"workflow": source.definition.name, "starts": first, "max_attempts": bound})
+    else:
+        click.echo(f"{source.definition.name}: would start {', '.join(first)}; at most {bound} attempts in all")
+
+
+def _input(pairs: tuple[str, ...], input_file: Path | None, story: Path | None) -> Any:
+    given: Any = None
+    if input_file is not None:
+        given = _read_input(input_file)
+    if story is not None or pairs:
+        if given is None:
+            given = {}
+        if not isinstance(given, dict):
+            raise WorkflowError("--input-file is no JSON object: --input and --story cannot be added to it")
+    if story is not None:
+        given = {**given, "story": {"path": str(story), "text": _text(story)}}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise WorkflowError(f"--input {pair!r}: expected KEY=VALUE")
+        given = {**given, key: _value(value)}
+    return given
+
+
+def _value(text: str) -> Any:
+    """A value on the command line: JSON where it is an object, a list, a number or a word of JSON, else text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _read_input(path: Path) -> Any:
+    text = _text(path)
+    try:
+        return json.loads(text)
+    except ValueError:
+        if path.suffix == ".json":
+            raise WorkflowError(f"--input-file {path} is not JSON") from None
+        return text
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkflowError(f"{path} cannot be read: {error}") from error

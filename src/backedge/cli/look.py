@@ -1,0 +1,154 @@
+"""`runs`, `show`, `watch` and `inbox`: read the journal, whoever executes the runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from backedge.analytics.report import EscalationReport, Report
+from backedge.app import Engine
+from backedge.cli.common import asking, journal_option, json_option, print_json, shown, the_run
+from backedge.cli.telling import Teller, closing_words
+
+OPEN = ("running", "waiting")
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many, without --json.")
+@journal_option
+@json_option
+def runs(limit: int, journal: Path | None, as_json: bool) -> None:
+    """List the runs, newest first.
+
+    \b
+    Example:
+      backedge runs --json
+    """
+
+    async def ask(engine: Engine) -> Any:
+        return await engine.runs()
+
+    heads = asking(journal, ask)
+    if as_json:
+        print_json([{"run": h.run, "workflow": h.workflow, "outcome": h.outcome, "events": h.seq} for h in heads])
+        return
+    for head in heads[:limit]:
+        click.echo(f"{head.run}  {head.outcome:9}  {head.seq:5} events  {shown(head.workflow, 40)}")
+    if len(heads) > limit:
+        click.echo(f"… and {len(heads) - limit} more: --limit")
+    if not heads:
+        click.echo("no runs yet: `backedge run` starts one")
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@journal_option
+@json_option
+def show(run_name: str | None, journal: Path | None, as_json: bool) -> None:
+    """Tell the story of RUN, or of the newest: its timeline, loops, findings and decisions.
+
+    \b
+    Example:
+      backedge show r-0193
+    """
+
+    async def ask(engine: Engine) -> tuple[Report, list[Any]]:
+        found = await the_run(engine, run_name)
+        return await found.report(), await found.events()
+
+    report, events = asking(journal, ask)
+    if as_json:
+        print_json(report)
+        return
+    click.echo(f"{report.run}  {report.workflow}  {report.outcome}{'  (paused)' if report.paused else ''}\n")
+    teller = Teller(click.echo)
+    for event in events:
+        teller.tell(report.run, event)
+    click.echo()
+    for name, step in report.steps.items():
+        click.echo(f"  {name:20} {step.phase:10} {step.state:12} {step.attempts} attempts")
+    for loop in report.loops:
+        click.echo(
+            f"\n{loop.id} {loop.kind}: {loop.source} → {', '.join(loop.targets)}, {loop.state}, "
+            f"{loop.rounds} rounds, routed by {loop.routed_by}"
+        )
+        for finding in report.findings:
+            if finding.id in loop.findings:
+                place = f" {finding.file}:{finding.line}" if finding.file else ""
+                click.echo(f"  {finding.id} [{finding.severity}] {finding.status}{place}: {shown(finding.description)}")
+    click.echo()
+    for line in closing_words(report):
+        click.echo(line)
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@journal_option
+def watch(run_name: str | None, journal: Path | None) -> None:
+    """Follow RUN, or the newest, line by line until it has ended. Ctrl-C stops watching, not the run.
+
+    \b
+    Example:
+      backedge watch
+    """
+
+    async def follow(engine: Engine) -> None:
+        found = await the_run(engine, run_name)
+        teller, seen = Teller(click.echo), 0
+        while True:
+            events = await found.events()
+            for event in events[seen:]:
+                teller.tell(found.id, event)
+            seen = len(events)
+            if (await found.state()).ended is not None:
+                return
+            await found.changed(seen)
+
+    try:
+        asking(journal, follow)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return
+
+
+@click.command()
+@journal_option
+@json_option
+def inbox(journal: Path | None, as_json: bool) -> None:
+    """List the open decisions of all runs.
+
+    \b
+    Example:
+      backedge inbox --json
+    """
+    packets = asking(journal, open_packets)
+    if as_json:
+        print_json([{"run": run.run, "workflow": run.workflow, **_plain(packet)} for run, packet in packets])
+        return
+    if not packets:
+        click.echo("the inbox is empty")
+    for run, packet in packets:
+        about = packet.loop or packet.step or "the run"
+        click.echo(f"{packet.id}  {run.run}  {shown(run.workflow, 30)}  about {about}: {shown(packet.reason)}")
+        if packet.message:
+            click.echo(f"      {shown(packet.message)}")
+        for option in packet.offers:
+            effort = " ".join(part for part in (option.effort, option.impact) if part)
+            click.echo(f"      - {shown(option.option, 60)} {shown(effort, 60)}".rstrip())
+        click.echo(f"      backedge decide {packet.id} {'|'.join(packet.options)} --run {run.run}")
+
+
+def _plain(packet: EscalationReport) -> dict[str, Any]:
+    return {name: getattr(packet, name) for name in packet.__struct_fields__}
+
+
+async def open_packets(engine: Engine) -> list[tuple[Report, EscalationReport]]:
+    """Every open escalation, with its run, oldest run first."""
+    found: list[tuple[Report, EscalationReport]] = []
+    for head in reversed(await engine.runs()):
+        if head.outcome in OPEN:
+            report = await (await engine.find(head.run)).report()
+            found += [(report, packet) for packet in report.escalations if packet.decided is None]
+    return found

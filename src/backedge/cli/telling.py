@@ -1,0 +1,101 @@
+"""A run in words: one line per event, and the last words of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from backedge.analytics.report import Report
+from backedge.cli.common import shown
+from backedge.core import events as e
+from backedge.core.events import Event
+from backedge.core.state import RunState, evolve, replay
+
+
+class Teller:
+    """Tells the events of runs, one line each, as they happen."""
+
+    def __init__(self, say: Callable[[str], None], past: dict[str, list[Event]] | None = None) -> None:
+        self._say = say
+        self._states: dict[str, RunState | None] = {run: replay(events) for run, events in (past or {}).items()}
+
+    def tell(self, run: str, event: Event) -> None:
+        if run not in self._states and not isinstance(event, e.RunStarted):
+            return self._say(f"  {type(event).__name__}")
+        state = self._states[run] = evolve(self._states.get(run), event)
+        line = line_of(event, state)
+        if line:
+            self._say(f"{event.at - state.started_at:7.1f} s  {line}")
+        return None
+
+
+def line_of(event: Event, state: RunState) -> str:
+    """One event in one line; empty for what says nothing to a reader."""
+    match event:
+        case e.AttemptStarted():
+            return _started(event)
+        case e.AttemptSucceeded() if not state.graph.is_judge(event.step):
+            cost = f" (${event.usage.cost_usd:.2f})" if event.usage.cost_usd else ""
+            return f"  ✓ {event.step}{cost}: {shown(event.summary)}".rstrip(": ")
+        case e.AttemptFailed():
+            return f"  ! {event.step} broke: {shown(event.error)}"
+        case e.AttemptDropped():
+            return f"  ! attempt {event.attempt} of {event.step} {event.reason}"
+        case e.VerdictGiven(word="fail"):
+            found = [state.findings[sighting.id] for sighting in event.findings]
+            told = "; ".join(f"{each.name} {shown(each.finding.description, 80)}" for each in found)
+            return f"  ✗ {event.judge} fails it: {told}"
+        case e.VerdictGiven():
+            return f"  ✓ {event.judge}: {event.word}"
+        case e.FeedbackRouted():
+            loop = state.loops[event.loop]
+            rule = next(iter(event.rules), "")
+            by = f" (by {rule})" if rule else ""
+            return f"↩ {loop.id} {loop.kind}: {loop.source} → {', '.join(event.shares)}{by}"
+        case e.FeedbackRefused():
+            return f"  ! feedback of {event.source} refused: {shown(event.reason)}"
+        case e.LoopClosed():
+            who = f" by {shown(event.resolution.by, 40)}" if event.resolution.by else ""
+            return f"● {event.loop} {event.state}{who}"
+        case e.EscalationOpened():
+            about = event.loop or event.step or "the run"
+            return f"? {event.escalation} about {about}: {shown(event.reason)} [{' | '.join(event.options)}]"
+        case e.EscalationDecided():
+            who = f" by {shown(event.by, 40)}" if event.by else ""
+            return f"! {event.escalation} decided: {event.choice}{who} {shown(event.note, 60)}".rstrip()
+        case e.StepPassedOver():
+            return f"  » {event.step} is passed over: {shown(event.reason)}"
+        case e.RunPaused():
+            return "‖ paused"
+        case e.RunResumed():
+            return "▸ goes on"
+        case e.RunEnded():
+            return f"■ {event.outcome} {shown(event.reason)}".rstrip()
+        case _:
+            return ""
+
+
+def _started(event: e.AttemptStarted) -> str:
+    why = {
+        "rework": f" reworks {', '.join(event.loops)}",
+        "verify": " verifies",
+        "answer": f" answers {', '.join(event.loops)}",
+        "work": " because its input changed" if event.cause and event.attempt > 1 else "",
+    }[event.mode]
+    again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+    return f"▸ {event.step}{again}{why}"
+
+
+def closing_words(report: Report, interrupted: bool = False) -> Iterator[str]:
+    """What a person wants to know when `run` stops."""
+    usage = report.usage
+    money = f", ${usage.cost_usd:.2f}" if usage.cost_usd else ""
+    if interrupted:
+        yield f"interrupted; `backedge resume {report.run}` goes on"
+        return
+    yield f"{report.outcome}: {usage.attempts} attempts{money}, {usage.seconds:.1f} s at work"
+    waiting = [packet for packet in report.escalations if packet.decided is None]
+    for packet in waiting:
+        yield f"  {packet.id} {shown(packet.reason)}"
+        yield f"     backedge decide {packet.id} {'|'.join(packet.options)} --run {report.run}"
+    if waiting:
+        yield f"  then: backedge resume {report.run}"

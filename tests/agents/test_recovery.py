@@ -1,0 +1,236 @@
+"""After a death of backedge: what finished is adopted, what lives is waited for, the rest is in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from backedge.adapters.agents.attempt_folder import Ended, Running, Starting
+from backedge.adapters.reports import ReportSpec
+from backedge.core.errors import AgentError
+from backedge.core.model import Change
+from backedge.engine.protocol import Finding, Outcome
+from tests.agents.parts import Hands, agent, files_of, is_gone, outcome_of, play, recovered, shell, survivors, told
+
+STARTER = Path(__file__).with_name("starter.py")
+
+
+def abandoned(folder: Path, argv: list[str], ready: str = "ready") -> None:
+    """Have another process start an attempt, and kill that one as soon as the command says that it is ready."""
+    starter = subprocess.Popen([sys.executable, str(STARTER), str(folder), "1", *argv])
+    try:
+        deadline = time.monotonic() + 15
+        while not (folder / ready).exists() or files_of(folder).running is None:
+            assert time.monotonic() < deadline, "the command did not start"
+            assert starter.poll() is None, "the command ended too early"
+            time.sleep(0.005)
+    finally:
+        starter.kill()
+        starter.wait()
+
+
+def until_gone(folder: Path) -> None:
+    deadline = time.monotonic() + 10
+    while survivors(folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+LIVING = 'echo . > ready; sleep 0.7; echo . >> runs; echo said >&2; echo \'{"output": "after all"}\''
+
+
+def test_a_living_process_is_waited_for_and_adopted(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell(LIVING))
+    assert survivors(tmp_path), "the command survives the death of who started it"
+    began = time.monotonic()
+    result = recovered(tmp_path, shell(LIVING))
+    assert result is not None
+    assert result.outcome == Outcome(output="after all")
+    assert result.log == b"said\n"
+    assert time.monotonic() - began < 5
+    assert (tmp_path / "runs").read_text() == ".\n", "it ran once"
+
+
+def test_what_finished_meanwhile_is_adopted_and_nothing_is_started(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell(LIVING))
+    until_gone(tmp_path)
+    assert files_of(tmp_path).ended is None, "nobody saw its end"
+    for _ in range(2):
+        result = recovered(tmp_path, shell("echo . >> runs; exit 9"))
+        assert result is not None
+        assert result.outcome == Outcome(output="after all")
+    assert (tmp_path / "runs").read_text() == ".\n"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "exit 0",
+        "echo 'some words'",
+        'printf \'{"output": 1,\' > "$BACKEDGE_OUTCOME"',
+        'printf \'{"output": {}\'',
+        'echo \'{"progress": 5}\'',
+    ],
+)
+def test_a_dead_process_that_left_nothing_complete_is_in_doubt(end: str, tmp_path: Path) -> None:
+    abandoned(tmp_path, shell(f"echo . > ready; sleep 0.2; {end}"))
+    until_gone(tmp_path)
+    assert recovered(tmp_path, shell("true")) is None
+
+
+def test_a_whole_outcome_file_that_makes_no_sense_is_the_agents_error_not_a_doubt(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell('echo \'{"outptu": 1}\' > "$BACKEDGE_OUTCOME"; echo . > ready; sleep 0.3'))
+    until_gone(tmp_path)
+    with pytest.raises(AgentError, match="outptu"):
+        recovered(tmp_path, shell("true"))
+
+
+def test_a_process_that_was_killed_with_us_is_in_doubt_and_what_it_left_is_ended(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell("sleep 60 & echo $! > left; echo . > ready; wait"))
+    running = files_of(tmp_path).running
+    assert running is not None
+    os.kill(running.pid, signal.SIGKILL)
+    assert recovered(tmp_path, shell("true")) is None
+    assert is_gone(int((tmp_path / "left").read_text()))
+
+
+def test_the_time_that_is_over_counts_when_a_living_process_is_waited_for(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell("echo . > ready; sleep 60"))
+    began = time.monotonic()
+    with pytest.raises(AgentError, match=r"timeout: no outcome after 0\.5 s"):
+        recovered(tmp_path, shell("true"), timeout=0.5)
+    assert time.monotonic() - began < 3
+    assert survivors(tmp_path) == []
+
+
+def test_cancelling_while_a_living_process_is_waited_for_ends_its_tree_and_leaves_a_doubt(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell("sleep 60 & echo . > ready; wait"))
+
+    async def scenario() -> None:
+        work = asyncio.create_task(agent(tmp_path, ["true"]).recovered(told(), Hands()))
+        await asyncio.sleep(0.2)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    play(scenario())
+    assert survivors(tmp_path) == []
+    assert recovered(tmp_path, shell("true")) is None, "what we ended ourselves has no outcome"
+
+
+def test_an_end_that_was_seen_is_read_again_as_it_was(tmp_path: Path) -> None:
+    outcome_of(tmp_path, shell("echo {}"))
+    again = recovered(tmp_path, shell("true"))
+    assert again is not None
+    assert again.outcome == Outcome()
+    with pytest.raises(AgentError, match="exit code 4"):
+        outcome_of(tmp_path, shell("echo {}; exit 4"), told(2))
+    with pytest.raises(AgentError, match="exit code 4"):
+        recovered(tmp_path, shell("true"), told(2))
+    with pytest.raises(AgentError, match="no such program"):
+        outcome_of(tmp_path, ["./nowhere"], told(3))
+    with pytest.raises(AgentError, match="no such program"):
+        recovered(tmp_path, shell("true"), told(3))
+    with pytest.raises(AgentError, match="timeout"):
+        outcome_of(tmp_path, shell("sleep 60"), told(4), timeout=0.1)
+    with pytest.raises(AgentError, match="timeout"):
+        recovered(tmp_path, shell("true"), told(4))
+
+
+def test_an_attempt_that_never_began_is_in_doubt(tmp_path: Path) -> None:
+    assert recovered(tmp_path, shell("true")) is None
+
+
+def test_an_attempt_of_which_only_the_beginning_is_recorded_is_in_doubt(tmp_path: Path) -> None:
+    folder = files_of(tmp_path)
+    folder.make()
+    assert recovered(tmp_path, shell("true")) is None
+    folder.starting = Starting(time.time())
+    assert recovered(tmp_path, shell("true")) is None
+
+
+def test_a_living_process_that_was_never_recorded_is_found_by_its_mark(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell(LIVING))
+    (files_of(tmp_path).path / "process.json").unlink()
+    result = recovered(tmp_path, shell("true"))
+    assert result is not None
+    assert result.outcome == Outcome(output="after all")
+
+
+def test_a_number_that_is_another_process_now_is_not_waited_for(tmp_path: Path) -> None:
+    folder = files_of(tmp_path)
+    folder.make()
+    folder.starting = Starting(time.time())
+    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        folder.running = Running(stranger.pid, "earlier", ("sleep", "60"))
+        assert recovered(tmp_path, shell("true")) is None
+        folder.outcome.write_text('{"output": 1}')
+        result = recovered(tmp_path, shell("true"))
+        assert result is not None
+        assert result.outcome == Outcome(output=1)
+        assert stranger.poll() is None, "the stranger was left alone"
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_records_that_something_else_wrote_are_an_error_that_says_so(tmp_path: Path) -> None:
+    folder = files_of(tmp_path)
+    folder.make()
+    (folder.path / "starting").write_text("garbage")
+    with pytest.raises(AgentError, match="starting of the attempt cannot be read"):
+        recovered(tmp_path, shell("true"))
+
+
+def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q")
+    (tmp_path / "kept.txt").write_text("one\ntwo\nthree\n")
+    git("add", ".")
+    git("commit", "-qm", "x")
+    abandoned(tmp_path, shell("echo . > ready; sleep 0.3; printf 'one\\n2\\nthree\\n' > kept.txt; echo {}"))
+    result = recovered(tmp_path, shell("true"))
+    assert result is not None
+    assert set(result.files) == {Change("kept.txt", ((2, 2),)), Change("ready")}
+
+
+def test_a_report_that_was_finished_is_adopted_and_an_exit_code_that_nobody_saw_is_not(tmp_path: Path) -> None:
+    code = 'echo . > ready; sleep 0.2; echo \'[{"description": "bad"}]\' > "$BACKEDGE_REPORT"'
+    abandoned_with_report(tmp_path, code)
+    result = recovered(tmp_path, shell("true"), report=ReportSpec("json"), judges=True)
+    assert result is not None
+    assert isinstance(result.outcome, Outcome)
+    assert result.outcome.verdict == "fail"
+    assert list(result.outcome.findings) == [Finding("bad")]
+    assert recovered(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True) is None
+    assert recovered(tmp_path, shell("true"), report=ReportSpec("junit"), judges=True) is None
+
+
+def abandoned_with_report(folder: Path, code: str) -> None:
+    report = files_of(folder).path / "report.json"
+    abandoned(folder, ["env", f"BACKEDGE_REPORT={report}", *shell(code)])
+    until_gone(folder)
+
+
+def test_the_process_that_started_an_attempt_can_recover_it_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        work = asyncio.create_task(agent(tmp_path, shell("sleep 0.4; echo {}; exit 3")).work(told(), Hands()))
+        while files_of(tmp_path).running is None:
+            await asyncio.sleep(0.01)
+        with pytest.raises(AgentError, match="exit code 3"):
+            await agent(tmp_path, ["true"]).recovered(told(), Hands())
+        with pytest.raises(AgentError, match="exit code 3"):
+            await work
+
+    play(scenario())
+    assert files_of(tmp_path).ended == Ended(code=3)
