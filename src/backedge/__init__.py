@@ -4,12 +4,10 @@ Whatever a later step finds wrong goes back, as structured feedback, to the step
 that feedback, verified by whoever complained, bounded so that it always ends, and recorded so that nothing is lost.
 """
 
-from __future__ import annotations
+import typing as _typing
+from importlib import import_module as _import_module
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from backedge.adapters.journals.memory import MemoryJournal
     from backedge.adapters.journals.sqlite import SqliteJournal
     from backedge.analytics.report import Report
@@ -92,7 +90,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(_import_module(_HOMES[name]), name)
     return value
 
 

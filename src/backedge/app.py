@@ -63,8 +63,10 @@ class Engine:
             self.journal: Any = MemoryJournal()
         elif isinstance(journal, str | Path):
             self.journal = SqliteJournal(journal)
-        else:
+        elif hasattr(journal, "append") and hasattr(journal, "claim"):
             self.journal = journal
+        else:
+            raise TypeError(f"journal is {journal!r}: expected a path, a journal, or None for memory only")
         self._inner = inner.Engine(
             self.journal, self.journal, clock=clock, max_parallel=max_parallel, max_output=max_output
         )

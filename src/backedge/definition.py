@@ -67,7 +67,11 @@ class Workflow:
         problems = _name_problems(name)
         self.agents: dict[str, Agent] = {}
         built = []
-        for step in steps:
+        given: Sequence[object] = (steps,) if isinstance(steps, Step) else steps
+        for place, step in enumerate(given, 1):
+            if not isinstance(step, Step):
+                problems.append(f"step {place} is a {type(step).__name__}: expected backedge.Step")
+                continue
             try:
                 built.append((self._step(step), step.limits))
             except (WorkflowError, TypeError) as error:

@@ -234,3 +234,29 @@ def test_the_process_that_started_an_attempt_can_recover_it_too(tmp_path: Path) 
 
     play(scenario())
     assert files_of(tmp_path).ended == Ended(code=3)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.01, 0.05])
+def test_a_kill_at_any_moment_of_starting_never_makes_it_run_twice_nor_loses_what_it_did(delay: float, tmp_path: Path) -> None:
+    code = 'echo . >> runs; sleep 0.1; echo \'{"output": 1}\' > "$BACKEDGE_OUTCOME"'
+    starter = subprocess.Popen([sys.executable, str(STARTER), str(tmp_path), "1", *shell(code)])
+    deadline = time.monotonic() + 15
+    while not files_of(tmp_path).path.exists():
+        assert time.monotonic() < deadline
+    time.sleep(delay)
+    starter.kill()
+    starter.wait()
+    result = recovered(tmp_path, shell("echo . >> runs"))
+    until_gone(tmp_path)
+    runs = (tmp_path / "runs").read_text() if (tmp_path / "runs").exists() else ""
+    assert runs in ("", ".\n")
+    assert (result is not None) == bool(runs), "adopted if it ran, in doubt if it did not"
+
+
+def test_an_exit_code_that_something_else_took_is_an_error_not_a_success(tmp_path: Path) -> None:
+    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(AgentError, match="nobody saw how the command ended"):
+            outcome_of(tmp_path, shell("echo {}; exit 3"))
+    finally:
+        signal.signal(signal.SIGCHLD, usual)

@@ -24,14 +24,18 @@ DEEPEST = 1_000
 # is, for no string goes over the end of its line.
 _PRINTED = bytes(0x20 if byte == 0x09 else 0x7F if byte < 0x20 and byte not in b"\n\r" else byte for byte in range(256))
 
+_STRING = rb'"[^"\\\n\r]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\n\r]*+)*+"'
+_SCALAR = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?+[0-9]++)?+|true|false|null"
+_SPACE = rb"[ \n\r]*+"
+_MEMBER = _STRING + _SPACE + rb":" + _SPACE + rb"(?:" + _STRING + rb"|" + _SCALAR + rb")" + _SPACE
+_FLAT = rb"\{" + _SPACE + rb"(?:" + _MEMBER + rb"(?:," + _SPACE + _MEMBER + rb")*+)?+\}"
+"""An object without anything inside its members: read in one piece, since the expression does it at the speed of C."""
+
 _TOKEN = re.compile(
-    rb"""[ \n\r]*+(?:
-        (?P<string>"[^"\\\n\r]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\n\r]*+)*+")
-      | (?P<scalar>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?+[0-9]++)?+|true|false|null)
-      | (?P<mark>[{}\[\]:,])
-    )""",
-    re.VERBOSE,
+    _SPACE + rb"(?:(?P<string>" + _STRING + rb")|(?P<scalar>" + _SCALAR + rb"|" + _FLAT + rb")|(?P<mark>[{}\[\]:,]))"
 )
+_FLAT_ONES = re.compile(rb"(?:(" + _FLAT + rb")[^{]*+)++")
+"""Objects one after the other, and what stands between them; the group is the last."""
 
 _BRACE = re.compile(rb'\{(?=[ \n\r]*+(?:["}]|\Z))')
 """A brace that may begin an object."""
@@ -86,14 +90,14 @@ def _last_from(text: bytes, start: int) -> Span | None:
     hopeless: set[int] = set()
     brace = _BRACE.search(text, start)
     while brace is not None:
-        place = brace.start()
+        place, end = brace.start(), None
         if place in hopeless:
             hopeless.discard(place)
-            end = None
+        elif flat := _FLAT_ONES.match(text, place):
+            best, end = Span(*flat.span(1)), flat.end()
         else:
             end = _line_end(text, place) or _walked(text, place, hopeless)
-        if end is not None:
-            best = Span(place, end)
+            best = best if end is None else Span(place, end)
         brace = _BRACE.search(text, place + 1 if end is None else end)
     return best
 

@@ -59,15 +59,16 @@ class Process:
                 why = _why_not(error, argv[0], cwd)
                 folder.ended = Ended(because=why)
                 raise AgentError(why) from error
+        # A child stays in the table until it is asked how it ended, unless this process told the system not to keep it.
         row = row_of(child.pid)
-        assert row is not None, "a child stays in the table of processes until it is asked how it ended"
+        identity = row.identity if row is not None else Identity(child.pid, "unknown")
         try:
-            folder.running = Running(child.pid, row.identity.began, tuple(argv))
+            folder.running = Running(*identity, tuple(argv))
         except OSError as error:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise AgentError(f"the process was ended again, since it cannot be recorded: {error}") from error
-        return cls(row.identity, folder, child)
+        return cls(identity, folder, child)
 
     @classmethod
     def found(cls, folder: AttemptFolder) -> Process | None:
