@@ -49,3 +49,17 @@ def test_a_person_reworks_what_a_judge_rejects() -> None:
 def test_a_step_that_a_person_skips_is_passed_over() -> None:
     play = Play(flow(step("sign", agents=("human",)), step("code", "sign"))).run()
     assert play.decide("skip").run().outcome == "accepted"
+
+
+def test_an_answer_to_inputs_that_are_being_mended_is_asked_for_again() -> None:
+    play = Play(flow(step("plan"), step("sign", "plan", agents=("human",))), {"plan": [out(1), out(2)]}).run()
+    play.room = 0
+    play.person_raises("plan")
+    play.decide("resolve", "E-1", note="signed plan 1")
+    assert play.attempts()["sign"] == 0, "what was signed is about to change"
+    play.room = 9
+    play.run().decide("resolve").run()  # the person is content with the new plan
+    again = next(packet for packet in play.s.escalations.values() if packet.step == "sign")
+    play.decide("resolve", again.id, note="signed plan 2")
+    assert play.s.steps["sign"].artifact is not None
+    assert play.s.steps["sign"].artifact.output == "signed plan 2"

@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 _FLAT_ONES = re.compile(rb"(?:(" + _FLAT + rb")[^{]*+)++")
 """Objects one after the other, and what stands between them; the group is the last."""
 
-_BRACE = re.compile(rb'\{(?=[ \n\r]*+(?:["}]|\Z))')
+_BRACE = re.compile(rb"\{(?=" + _SPACE + rb"(?:\}|" + _STRING + _SPACE + rb":))")
 """A brace that may begin an object."""
 
 _CUT = re.compile(

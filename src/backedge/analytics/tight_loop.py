@@ -1,0 +1,244 @@
+"""A run as the tight loop implementation → review → test tells it: iterations, streaks and a status, folded from events.
+
+An iteration is one cycle: what was made, and what the judges said of it. Executing a step that the current iteration
+has already begins the next one; a retry after an error does not. A verdict belongs to the iteration in which its
+subject was made, so that two steps that are worked on side by side do not take each other's results.
+
+The fold takes each event once and keeps a bounded number of iterations: its cost does not grow with the run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from backedge.core import events as e
+from backedge.core.graph import Graph
+from backedge.core.model import Finding, Status
+from backedge.core.pmap import Map
+from backedge.core.value import Value, replace
+from backedge.core.wording import one_line
+from backedge.core.workflow import Workflow, graph_of
+
+VERIFIED = "IMPLEMENTATION_VERIFIED"
+"""The completion promise."""
+
+LoopStatus = Literal["in_progress", "IMPLEMENTATION_VERIFIED", "escalated", "accepted", "cancelled", "failed", "done"]
+"""`failed` is the end by `on_breach: error`; `done` that of a workflow without judges, where nothing is verified."""
+
+KEPT_ITERATIONS = 100
+KEPT_ISSUES = 50
+"""Of one verdict."""
+LONGEST = 400
+"""Characters of one text of an agent."""
+
+_ENDS: dict[str, LoopStatus] = {
+    "verified": "IMPLEMENTATION_VERIFIED",
+    "done": "done",
+    "accepted": "accepted",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+_GRANTS = ("continue", "reassign", "reclassify")
+
+
+class Judged(Value, frozen=True):
+    """The last word of one judge in an iteration."""
+
+    passed: bool
+    issues: tuple[str, ...] = ()
+
+
+class Cycle(Value, frozen=True):
+    """One iteration as it is folded."""
+
+    number: int
+    made: dict[str, str] = {}
+    """What each step that finished says it did."""
+    broke: dict[str, str] = {}
+    """Errors of steps that have not finished since."""
+    reviews: dict[str, Judged] = {}
+    tests: dict[str, Judged] = {}
+    notes: tuple[str, ...] = ()
+    """Escalations and what people decided."""
+
+
+class TightLoop(Value, frozen=True):
+    """Where the loop stands after some events."""
+
+    run: str
+    graph: Graph
+    cycles: tuple[Cycle, ...] = (Cycle(1),)
+    """The last ones, oldest first."""
+    place: dict[str, int] = {}
+    """The iteration in which each step was last executed."""
+    answering: frozenset[str] = frozenset()
+    findings: Map[int, str] = Map()
+    streaks: dict[str, int] = {}
+    """Failing verdicts in a row, by judge."""
+    sources: dict[str, str] = {}
+    """Who raised each open loop."""
+    escalations: dict[str, str] = {}
+    """The open ones: which judge's loop they are about."""
+    known_issues: tuple[str, ...] = ()
+    """What a person accepted."""
+    base: int = 1
+    granted: int = 0
+    ended: str | None = None
+
+    @property
+    def number(self) -> int:
+        return self.cycles[-1].number
+
+    @property
+    def workflow(self) -> Workflow:
+        return self.graph.workflow
+
+    @property
+    def status(self) -> LoopStatus:
+        if self.ended is not None:
+            return _ENDS[self.ended]
+        return "escalated" if self.escalations else "in_progress"
+
+    @property
+    def most(self) -> int | None:
+        """How many iterations there may be, with what people granted; None if nothing but a budget bounds them."""
+        limits = self.workflow.limits
+        bounds = (limits.rounds_per_step, limits.rounds_per_loop, limits.rounds_per_pair, limits.rounds_total)
+        bound = next((each for each in bounds if each is not None), None)
+        # Several loops of one run may together take more iterations than each of them.
+        return None if bound is None else max(self.base + bound + self.granted, self.number)
+
+    def streak(self, tests: bool) -> int:
+        """The longest row of failures among the judges that test, or those that review."""
+        steps = self.graph.steps
+        return max((count for judge, count in self.streaks.items() if steps[judge].tests is tests), default=0)
+
+
+def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
+    """The loop after one more event; the same object if the event says nothing about it."""
+    if loop is None:
+        if not isinstance(event, e.RunStarted):
+            raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
+        return TightLoop(event.run, graph_of(event.workflow))
+    match event:
+        case e.AttemptStarted():
+            return _started(loop, event)
+        case e.AttemptSucceeded():
+            return _succeeded(loop, event)
+        case e.AttemptFailed():
+            return _broke(loop, event)
+        case e.VerdictGiven():
+            return _judged(loop, event)
+        case e.LoopOpened():
+            return replace(loop, sources={**loop.sources, event.loop: event.source}, ended=None)
+        case e.LoopClosed():
+            return replace(loop, sources={id: who for id, who in loop.sources.items() if id != event.loop})
+        case e.FindingsSettled(status=Status.ACCEPTED):
+            texts = (loop.findings[id] for id in event.findings)
+            return replace(loop, known_issues=tuple(dict.fromkeys((*loop.known_issues, *texts))))
+        case e.EscalationOpened():
+            about = loop.sources.get(event.loop or "", event.step or "")
+            noted = _noted(loop, f"{event.escalation} escalated: {_short(event.reason)}")
+            return replace(noted, escalations={**loop.escalations, event.escalation: about})
+        case e.EscalationDecided():
+            return _decided(loop, event)
+        case e.RunEnded():
+            return replace(loop, ended=event.outcome)
+        case _:
+            return loop
+
+
+def _started(loop: TightLoop, event: e.AttemptStarted) -> TightLoop:
+    name = event.step
+    if loop.graph.is_judge(name):
+        return loop
+    if event.mode == "answer":
+        return replace(loop, answering=loop.answering | {name})
+    cycles = loop.cycles
+    if name in cycles[-1].made:
+        cycles = (*cycles, Cycle(cycles[-1].number + 1))[-KEPT_ITERATIONS:]
+    place = {**loop.place, name: cycles[-1].number}
+    return replace(loop, cycles=cycles, place=place, answering=loop.answering - {name})
+
+
+def _succeeded(loop: TightLoop, event: e.AttemptSucceeded) -> TightLoop:
+    name = event.step
+    if loop.graph.is_judge(name) or name in loop.answering:
+        return loop
+    number = loop.place.get(name, loop.number)
+    cycle = _cycle(loop, number)
+    broke = {step: error for step, error in cycle.broke.items() if step != name}
+    return _with(loop, replace(cycle, made={**cycle.made, name: _short(event.summary)}, broke=broke))
+
+
+def _broke(loop: TightLoop, event: e.AttemptFailed) -> TightLoop:
+    name, error = event.step, _short(event.error)
+    if loop.graph.is_judge(name):
+        # Silence of a judge is no pass: the iteration says so until the judge has spoken.
+        return _with_verdict(loop, name, Judged(False, (f"no verdict of {name}: {error}",)))
+    cycle = _cycle(loop, loop.place.get(name, loop.number))
+    return _with(loop, replace(cycle, broke={**cycle.broke, name: error}))
+
+
+def _judged(loop: TightLoop, event: e.VerdictGiven) -> TightLoop:
+    texts = {sighting.id: _issue(sighting.finding) for sighting in event.findings if sighting.finding is not None}
+    failing = event.word == "fail"
+    loop = replace(
+        loop,
+        findings=loop.findings.merged(texts) if texts else loop.findings,
+        streaks={**loop.streaks, event.judge: loop.streaks.get(event.judge, 0) + 1 if failing else 0},
+    )
+    seen = [loop.findings[sighting.id] for sighting in event.findings] if failing else []
+    if len(seen) > KEPT_ISSUES:
+        seen = [*seen[:KEPT_ISSUES], f"… and {len(seen) - KEPT_ISSUES} more"]
+    return _with_verdict(loop, event.judge, Judged(not failing, tuple(seen)))
+
+
+def _with_verdict(loop: TightLoop, judge: str, judged: Judged) -> TightLoop:
+    step = loop.graph.steps[judge]
+    subjects = step.judges or loop.graph.needs[judge]
+    cycle = _cycle(loop, max((loop.place.get(each, 1) for each in subjects), default=loop.number))
+    if step.tests:
+        return _with(loop, replace(cycle, tests={**cycle.tests, judge: judged}))
+    return _with(loop, replace(cycle, reviews={**cycle.reviews, judge: judged}))
+
+
+def _decided(loop: TightLoop, event: e.EscalationDecided) -> TightLoop:
+    about = loop.escalations.get(event.escalation, "")
+    words = " ".join(part for part in (event.choice, f"by {event.by}" if event.by else "") if part)
+    note = f": {_short(event.note)}" if event.note else ""
+    loop = _noted(loop, f"{event.escalation} decided: {_short(words)}{note}")
+    loop = replace(loop, escalations={id: who for id, who in loop.escalations.items() if id != event.escalation})
+    if event.choice == "revise":
+        streaks = {judge: 0 if judge == about else count for judge, count in loop.streaks.items()}
+        return replace(loop, base=loop.number, granted=0, streaks=streaks)
+    if event.choice in _GRANTS and about in loop.streaks:
+        return replace(loop, granted=loop.granted + event.rounds)
+    return loop
+
+
+def _noted(loop: TightLoop, note: str) -> TightLoop:
+    cycle = loop.cycles[-1]
+    return _with(loop, replace(cycle, notes=(*cycle.notes, note)[-KEPT_ISSUES:]))
+
+
+def _cycle(loop: TightLoop, number: int) -> Cycle:
+    """The cycle of that number; the oldest that is kept for one that is not."""
+    return loop.cycles[max(0, number - loop.cycles[0].number)]
+
+
+def _with(loop: TightLoop, cycle: Cycle) -> TightLoop:
+    place = cycle.number - loop.cycles[0].number
+    return replace(loop, cycles=(*loop.cycles[:place], cycle, *loop.cycles[place + 1 :]))
+
+
+def _issue(finding: Finding) -> str:
+    where = finding.file or finding.path or ""
+    if finding.file and finding.line is not None:
+        where = f"{where}:{finding.line}"
+    return _short(f"{where} - {finding.description}" if where else finding.description)
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
