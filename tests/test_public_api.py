@@ -107,6 +107,8 @@ sys.dont_write_bytecode = True
 sys.addaudithook(hook)
 before = set(sys.modules)
 import backedge
+for name in backedge.__all__:  # they may be looked up only when they are used
+    getattr(backedge, name)
 print(json.dumps({
     "opened": opened, "sockets": sockets, "threads": threading.active_count(),
     "modules": sorted({name.partition(".")[0] for name in set(sys.modules) - before}),

@@ -442,3 +442,17 @@ def test_the_re_run_gets_the_recorded_resolution_instead_of_asking_again(kind: s
         return crashes
 
     assert play(everywhere()) >= 5
+
+
+def test_who_waits_leaves_its_place_to_what_it_waits_for() -> None:
+    async def code(briefing: Briefing, attempt: Attempt) -> str:
+        if briefing.attempt == 1:
+            await attempt.wait_for(await attempt.raise_feedback(ASK))
+        return "code"
+
+    async def scenario() -> Report:
+        async with Engine(max_parallel=1) as engine:
+            work = flow(Step("plan", lambda b: f"plan {b.attempt}"), Step("code", code, needs="plan"))
+            return await asyncio.wait_for((await engine.start(work)).result(), 10)
+
+    assert play(scenario()).outcome == "done"

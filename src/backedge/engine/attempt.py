@@ -50,16 +50,21 @@ class LiveAttempt:
         return state.steps[self.step].asked[asked_key(addressed(state, item))]
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        await self._live.submit(c.Await(loop, self.step, self.number))
-        resolution = await self._live.wait_for(loop, timeout)
+        # Who waits leaves its place to others: what it waits for may need it.
+        engine = self._live.engine
+        engine.attempts -= 1
+        try:
+            await self._live.submit(c.Await(loop, self.step, self.number))
+            engine.give_room()
+            resolution = await self._live.wait_for(loop, timeout)
+        finally:
+            engine.attempts += 1
         if resolution.state == "timeout":
             await self._live.submit(c.StopWaiting(loop, self.step, self.number))
-            told = resolution_of(self._live.state, loop)
-            if told is None:
-                return resolution
-            # The answer came while we gave up: it counts.
-            resolution = told
-        self.inputs = await self._live.inputs_of(self.step)
+            # The answer may have come while we gave up: then it counts.
+            resolution = resolution_of(self._live.state, loop) or resolution
+        if resolution.state != "timeout":
+            self.inputs = await self._live.inputs_of(self.step)
         return resolution
 
 
