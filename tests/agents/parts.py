@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,12 +87,16 @@ def survivors(folder: Path, briefing: Briefing | None = None) -> list[int]:
     return [row.identity.pid for row in marked(files_of(folder, briefing).mark)]
 
 
-async def until_there(path: Path) -> str:
-    """Wait until an agent has written a file; returns what is in it."""
-    async with asyncio.timeout(10):
-        while not (path.exists() and path.read_text().endswith("\n")):
+async def until(condition: Callable[[], object], patience: float = 10.0) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(patience):
+        while not condition():  # noqa: ASYNC110 - files change without telling
             await asyncio.sleep(0.005)
-    return path.read_text()
+
+
+async def until_there(path: Path) -> None:
+    """Wait until an agent has written a file."""
+    await until(lambda: path.exists() and path.read_text().endswith("\n"))
 
 
 def is_gone(pid: int) -> bool:

@@ -74,7 +74,13 @@ def test_the_briefing_tells_the_whole_feedback_with_every_field_of_a_finding(tmp
         ("use a queue",),
     )
     given = told(
-        2, mode="rework", round=1, feedback=share, verify=(issue,), history=(Earlier("L-1", 1, ("F-1",)),), left={"tokens": 5.0}
+        2,
+        mode="rework",
+        round=1,
+        feedback=share,
+        verify=(issue,),
+        history=(Earlier("L-1", 1, ("F-1",)),),
+        left={"tokens": 5.0},
     )
     said = outcome_of(
         tmp_path,
@@ -86,7 +92,9 @@ def test_the_briefing_tells_the_whole_feedback_with_every_field_of_a_finding(tmp
     assert finding["persistent"] is True
     assert finding["fix_authored"] is False, "a default is said, not left out"
     assert finding["file"] is None
-    assert said["feedback"]["requests"][0]["options"] == [{"option": "polling", "effort": "", "impact": "", "rework": []}]
+    assert said["feedback"]["requests"][0]["options"] == [
+        {"option": "polling", "effort": "", "impact": "", "rework": []}
+    ]
     assert said["feedback"]["resolutions"][0]["answers"] == {"plan": {"a": [1]}}
     assert said["feedback"]["advice"] == ["use a queue"]
     assert said["verify"] == [finding]
@@ -166,11 +174,14 @@ def test_everything_an_outcome_can_say_comes_through(tmp_path: Path) -> None:
         ("printf '\\033[31mred\\000 \\033]0;title\\007'; seq 100", "got 'red 1 2 3"),
         ("echo '{\"output\": {}'", "ends inside the object that begins at byte 0"),
         ("printf '{\"output\": 1,' > $BACKEDGE_OUTCOME", r"the outcome file is not JSON: .*line 1 column 1[34]"),
-        ("echo nonsense > $BACKEDGE_OUTCOME; echo '{}'", "the outcome file is not JSON: .*line 1 column 1 .*got 'nonsense'"),
+        (
+            "echo nonsense > $BACKEDGE_OUTCOME; echo '{}'",
+            "the outcome file is not JSON: .*line 1 column 1 .*got 'nonsense'",
+        ),
         ("echo '[]' > $BACKEDGE_OUTCOME", "not understood: Expected `object`, got `array`"),
-        ("echo '{\"verdict\": \"APPROVED\"}'", "verdict"),
+        ('echo \'{"verdict": "APPROVED"}\'', "verdict"),
         ("echo '{\"outptu\": 1}'", "unknown field `outptu`"),
-        ("echo '{\"findings\": [{\"description\": 1}]}'", r"findings\[0\]\.description|\$\.findings"),
+        ('echo \'{"findings": [{"description": 1}]}\'', r"findings\[0\]\.description|\$\.findings"),
         ("echo '{\"output\": NaN}'", "no outcome"),
         ("mkfifo $BACKEDGE_OUTCOME", "the outcome file is not a file"),
         ("mkdir $BACKEDGE_OUTCOME", "the outcome file is not a file"),
@@ -189,7 +200,10 @@ def test_what_is_no_outcome_is_an_error_that_says_what_was_got(code: str, proble
 
 def test_the_error_of_a_failed_command_shows_the_end_of_its_log_without_control_characters(tmp_path: Path) -> None:
     with pytest.raises(AgentError) as caught:
-        outcome_of(tmp_path, python("import sys; [print(f'\\x1b[1mline {n}', file=sys.stderr) for n in range(50)]; sys.exit(2)"))
+        outcome_of(
+            tmp_path,
+            python("import sys; [print(f'\\x1b[1mline {n}', file=sys.stderr) for n in range(50)]; sys.exit(2)"),
+        )
     assert str(caught.value).endswith("line 48\nline 49")
     assert "line 10" not in str(caught.value)
     assert "\x1b" not in str(caught.value)
@@ -238,7 +252,11 @@ def test_a_command_is_checked_when_it_is_declared(tmp_path: Path) -> None:
         agent(tmp_path, ["true"], writes=["../x"])
 
 
-SHAPE = {"type": "object", "required": ["units"], "properties": {"units": {"type": "array", "items": {"type": "string"}}}}
+SHAPE = {
+    "type": "object",
+    "required": ["units"],
+    "properties": {"units": {"type": "array", "items": {"type": "string"}}},
+}
 
 
 def test_inputs_are_held_to_what_the_step_accepts(tmp_path: Path) -> None:
@@ -253,7 +271,7 @@ def test_inputs_are_held_to_what_the_step_accepts(tmp_path: Path) -> None:
 def test_an_output_that_does_not_fit_the_schema_is_an_error_of_the_agent(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="does not fit the step's schema: /units: 5 is not of type 'array'"):
         outcome_of(tmp_path, shell('echo \'{"output": {"units": 5}}\''), schema=SHAPE)
-    answer = outcome_of(tmp_path, shell('echo \'{"answer": 5}\''), told(2, mode="answer"), schema=SHAPE)
+    answer = outcome_of(tmp_path, shell("echo '{\"answer\": 5}'"), told(2, mode="answer"), schema=SHAPE)
     assert answer.answer == 5, "an answer is no output"
 
 

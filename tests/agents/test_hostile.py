@@ -37,14 +37,14 @@ def test_hostile_text_goes_in_and_out_unchanged_and_nothing_happens(text: str, t
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_hostile_text_on_stdout_around_the_outcome_is_noise(text: str, tmp_path: Path) -> None:
     (tmp_path / "noise").write_text(text)
-    said = outcome_of(tmp_path, shell('cat noise; echo; echo \'{"output": 1}\'; cat noise; cat noise >&2'))
+    said = outcome_of(tmp_path, shell("cat noise; echo; echo '{\"output\": 1}'; cat noise; cat noise >&2"))
     assert said.output == 1
 
 
 def test_invalid_utf8_is_replaced(tmp_path: Path) -> None:
-    said = outcome_of(tmp_path, shell("printf '\\377\\376 noise {\"output\": \"a\\377b\"} \\300'"))
+    said = outcome_of(tmp_path, shell('printf \'\\377\\376 noise {"output": "a\\377b"} \\300\''))
     assert said.output == "a\ufffdb"
-    filed = outcome_of(tmp_path, shell("printf '{\"output\": \"a\\377b\"}' > \"$BACKEDGE_OUTCOME\""), told(2))
+    filed = outcome_of(tmp_path, shell('printf \'{"output": "a\\377b"}\' > "$BACKEDGE_OUTCOME"'), told(2))
     assert filed.output == "a\ufffdb"
     with pytest.raises(AgentError, match="\ufffd"):
         outcome_of(tmp_path, shell("printf 'a\\377' >&2; exit 1"), told(3))
@@ -52,7 +52,7 @@ def test_invalid_utf8_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["", ' > "$BACKEDGE_OUTCOME"'])
 def test_raw_control_characters_in_strings_are_data(where: str, tmp_path: Path) -> None:
-    said = outcome_of(tmp_path, shell(f"printf '{{\"output\": \"\\033[31mred\\001\\ttab\"}}'{where}"))
+    said = outcome_of(tmp_path, shell(f'printf \'{{"output": "\\033[31mred\\001\\ttab"}}\'{where}'))
     assert said.output == "\x1b[31mred\x01\ttab"
 
 
@@ -75,9 +75,9 @@ def test_json_that_is_nested_without_end_is_an_error(tmp_path: Path) -> None:
 def test_fifty_megabytes_before_the_outcome_do_no_harm(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "line = '{\"type\": \"progress\", \"text\": \"} { \\\\\" [\"} trailing {\\n' * 1_000\n"
+        'line = \'{"type": "progress", "text": "} { \\\\" ["} trailing {\\n\' * 1_000\n'
         "for _ in range(50_000_000 // len(line)): sys.stdout.write(line)\n"
-        "print('{\"output\": \"found\"}')"
+        'print(\'{"output": "found"}\')'
     )
     began = time.monotonic()
     assert outcome_of(tmp_path, python(code)).output == "found"

@@ -80,7 +80,28 @@ def test_an_object_that_nothing_could_read_is_refused() -> None:
 # What a text is made of when it is mean to a scanner.
 pieces = st.lists(
     st.sampled_from(
-        ["{", "}", "[", "]", '"', ":", ",", "\\", "\n", " ", "a", "1", "-", "{}", '"k"', '{"k":', "true", "tru", '\\"', "é"]
+        [
+            "{",
+            "}",
+            "[",
+            "]",
+            '"',
+            ":",
+            ",",
+            "\\",
+            "\n",
+            " ",
+            "a",
+            "1",
+            "-",
+            "{}",
+            '"k"',
+            '{"k":',
+            "true",
+            "tru",
+            '\\"',
+            "é",
+        ]
     ),
     max_size=30,
 ).map("".join)
@@ -149,6 +170,8 @@ def test_what_is_cut_off_after_its_first_key_is_never_taken_for_an_outcome(value
 
 
 @given(before=pieces, value=objects, after=pieces, lines=st.lists(pieces, max_size=5))
+@example(before='"', value={}, after="", lines=['{"k":'])
+@example(before="", value={}, after='", ":"]}', lines=['{"k":', '["'])
 def test_looking_at_the_end_first_finds_the_same(before: str, value: object, after: str, lines: list[str]) -> None:
     text = "\n".join([*lines, before + json.dumps(value) + after]).encode()
 
@@ -166,7 +189,19 @@ def test_looking_at_the_end_first_finds_the_same(before: str, value: object, aft
 
 @pytest.mark.parametrize(
     "piece",
-    [b"x", b"{", b'{"', b'{"a":"', b'{"{" ', b"{}", b'{"a":1},', b'{"a":' * 900 + b"!", b'log {"a":[1]}\n', b'"', b"\\"],
+    [
+        b"x",
+        b"{",
+        b'{"',
+        b'{"a":"',
+        b'{"{" ',
+        b"{}",
+        b'{"a":1},',
+        b'{"a":' * 900 + b"!",
+        b'log {"a":[1]}\n',
+        b'"',
+        b"\\",
+    ],
 )
 def test_the_cost_does_not_grow_faster_than_the_text(piece: bytes) -> None:
     def seconds(size: int) -> float:

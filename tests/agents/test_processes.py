@@ -32,14 +32,14 @@ from tests.agents.parts import (
 )
 
 TREES = {
-    "a child": 'sleep 60 & echo $! >> pids; echo . >> ready; wait',
-    "a grandchild": '(sleep 60 & echo $! >> pids; wait) & echo $! >> pids; sleep 0.2; echo . >> ready; wait',
+    "a child": "sleep 60 & echo $! >> pids; echo . >> ready; wait",
+    "a grandchild": "(sleep 60 & echo $! >> pids; wait) & echo $! >> pids; sleep 0.2; echo . >> ready; wait",
     "one that ignores the request": 'trap "" TERM; sleep 60 & echo $! >> pids; echo . >> ready; wait; sleep 60',
-    "one in a group of its own": 'set -m; sleep 60 & echo $! >> pids; echo . >> ready; wait',
-    "one in a session of its own": 'setsid sh -c \'echo $$ >> pids; echo . >> ready; sleep 60\' & wait',
-    "one whose parent is gone": '(setsid sh -c \'echo $$ >> pids; echo . >> ready; exec sleep 60\' &); sleep 60',
-    "one that lost its environment": 'env -i setsid sleep 60 & echo $! >> pids; sleep 0.2; echo . >> ready; wait',
-    "one that is stopped": 'sleep 60 & echo $! >> pids; kill -STOP $!; echo . >> ready; wait',
+    "one in a group of its own": "set -m; sleep 60 & echo $! >> pids; echo . >> ready; wait",
+    "one in a session of its own": "setsid sh -c 'echo $$ >> pids; echo . >> ready; sleep 60' & wait",
+    "one whose parent is gone": "(setsid sh -c 'echo $$ >> pids; echo . >> ready; exec sleep 60' &); sleep 60",
+    "one that lost its environment": "env -i setsid sleep 60 & echo $! >> pids; sleep 0.2; echo . >> ready; wait",
+    "one that is stopped": "sleep 60 & echo $! >> pids; kill -STOP $!; echo . >> ready; wait",
 }
 
 
@@ -105,7 +105,9 @@ def test_the_request_to_end_comes_once(tmp_path: Path) -> None:
 
 def test_cancelling_again_does_not_wait_for_the_grace_and_leaves_nothing(tmp_path: Path) -> None:
     async def scenario() -> float:
-        work = asyncio.create_task(done(tmp_path, shell('trap "" TERM; echo . > ready; while :; do sleep 1; done'), grace=20))
+        work = asyncio.create_task(
+            done(tmp_path, shell('trap "" TERM; echo . > ready; while :; do sleep 1; done'), grace=20)
+        )
         await until_there(tmp_path / "ready")
         began = time.monotonic()
         work.cancel()
@@ -141,13 +143,16 @@ def test_cancelling_at_the_moment_of_starting_leaves_nothing(delay: float, tmp_p
     assert survivors(tmp_path) == []
 
 
-def test_what_a_finished_command_left_in_its_session_is_ended_too(tmp_path: Path) -> None:
+def test_what_a_finished_command_left_in_its_group_is_ended_too(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, shell("sleep 60 & echo $! > left; echo {}")).output is None
     assert is_gone(int((tmp_path / "left").read_text()))
 
 
 def test_what_moved_to_a_session_of_its_own_may_stay_when_the_command_is_finished(tmp_path: Path) -> None:
-    outcome_of(tmp_path, shell("setsid sh -c 'echo $$ > left; exec sleep 60' & while ! [ -s left ]; do sleep 0.01; done; echo {}"))
+    outcome_of(
+        tmp_path,
+        shell("setsid sh -c 'echo $$ > left; exec sleep 60' & while ! [ -s left ]; do sleep 0.01; done; echo {}"),
+    )
     left = int((tmp_path / "left").read_text())
     try:
         assert not is_gone(left)

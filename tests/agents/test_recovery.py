@@ -17,7 +17,19 @@ from backedge.adapters.reports import ReportSpec
 from backedge.core.errors import AgentError
 from backedge.core.model import Change
 from backedge.engine.protocol import Finding, Outcome
-from tests.agents.parts import Hands, agent, files_of, is_gone, outcome_of, play, recovered, shell, survivors, told
+from tests.agents.parts import (
+    Hands,
+    agent,
+    files_of,
+    is_gone,
+    outcome_of,
+    play,
+    recovered,
+    shell,
+    survivors,
+    told,
+    until,
+)
 
 STARTER = Path(__file__).with_name("starter.py")
 
@@ -75,8 +87,8 @@ def test_what_finished_meanwhile_is_adopted_and_nothing_is_started(tmp_path: Pat
         "exit 0",
         "echo 'some words'",
         'printf \'{"output": 1,\' > "$BACKEDGE_OUTCOME"',
-        'printf \'{"output": {}\'',
-        'echo \'{"progress": 5}\'',
+        "printf '{\"output\": {}'",
+        "echo '{\"progress\": 5}'",
     ],
 )
 def test_a_dead_process_that_left_nothing_complete_is_in_doubt(end: str, tmp_path: Path) -> None:
@@ -192,7 +204,9 @@ def test_records_that_something_else_wrote_are_an_error_that_says_so(tmp_path: P
 
 def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
     def git(*words: str) -> None:
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True, capture_output=True)
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True, capture_output=True
+        )
 
     git("init", "-q")
     (tmp_path / "kept.txt").write_text("one\ntwo\nthree\n")
@@ -225,8 +239,7 @@ def abandoned_with_report(folder: Path, code: str) -> None:
 def test_the_process_that_started_an_attempt_can_recover_it_too(tmp_path: Path) -> None:
     async def scenario() -> None:
         work = asyncio.create_task(agent(tmp_path, shell("sleep 0.4; echo {}; exit 3")).work(told(), Hands()))
-        while files_of(tmp_path).running is None:
-            await asyncio.sleep(0.01)
+        await until(lambda: files_of(tmp_path).running is not None)
         with pytest.raises(AgentError, match="exit code 3"):
             await agent(tmp_path, ["true"]).recovered(told(), Hands())
         with pytest.raises(AgentError, match="exit code 3"):
@@ -237,7 +250,9 @@ def test_the_process_that_started_an_attempt_can_recover_it_too(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.01, 0.05])
-def test_a_kill_at_any_moment_of_starting_never_makes_it_run_twice_nor_loses_what_it_did(delay: float, tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_of_starting_never_makes_it_run_twice_nor_loses_what_it_did(
+    delay: float, tmp_path: Path
+) -> None:
     code = 'echo . >> runs; sleep 0.1; echo \'{"output": 1}\' > "$BACKEDGE_OUTCOME"'
     starter = subprocess.Popen([sys.executable, str(STARTER), str(tmp_path), "1", *shell(code)])
     deadline = time.monotonic() + 15

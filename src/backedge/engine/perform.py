@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from backedge.engine.live import LiveRun
 
 
+SLACK = 10.0
+"""Seconds that an agent which keeps its own time has to end what it started."""
+
+
 def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
     """Start the attempts that were recorded as started; stop all of them if the run has ended."""
     for event in events:
@@ -96,7 +100,7 @@ async def _worked(
         briefing = await _briefing(live, step)
         attempt = LiveAttempt(live, step, running.attempt, briefing.inputs)
         work = left_by.recovered if left_by else live.agents[running.agent].work
-        said = await _in_time(work(briefing, attempt), live.state.graph.steps[step].timeout)
+        said = await _in_time(work(briefing, attempt), _deadline(live, step, running))
         if said is None and left_by is not None:
             return c.DropAttempt(step, running.attempt, "in doubt", seconds=_since(live, started)), {}
         if isinstance(said, Result):
@@ -138,6 +142,14 @@ def _words(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
         text = f"{type(error).__name__}, which cannot be printed"
     return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
+
+
+def _deadline(live: LiveRun, step: str, running: Running) -> float | None:
+    """Agents of other processes keep their own time, and bring their log when it is over; ours is the last resort."""
+    timeout = live.state.graph.steps[step].timeout
+    if timeout is not None and isinstance(live.agents[running.agent], Recovering):
+        return timeout + SLACK
+    return timeout
 
 
 async def _in_time(work: Awaitable[object], seconds: float | None) -> object:

@@ -97,7 +97,9 @@ class CommandAgent:
         ended = await executed(folder, self._program(briefing, folder, before), self._bounds)
         result = await asyncio.to_thread(self._result, briefing, folder, ended, before) if ended.known else None
         if result is None:
-            raise AgentError("nobody saw how the command ended: something in this process takes the ends of its children")
+            raise AgentError(
+                "nobody saw how the command ended: something in this process takes the ends of its children"
+            )
         return result
 
     async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002

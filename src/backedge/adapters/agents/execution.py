@@ -19,6 +19,9 @@ from backedge.adapters.agents.process import Bounds, Process
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.errors import AgentError
 
+UNNAMED = 1.0
+"""Seconds in which a process may exist that neither a record nor its environment names yet: we died while making it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -61,6 +64,9 @@ async def recovered(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
     if ended is not None:
         return None if ended.cancelled else ended
     process = Process.found(folder)
+    while process is None and 0 <= time.time() - starting.at < UNNAMED:
+        await asyncio.sleep(0.05)
+        process = Process.found(folder)
     if process is None:
         return Ended()
     if process.lives:

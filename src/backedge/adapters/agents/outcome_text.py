@@ -113,7 +113,7 @@ def _stands_alone(text: bytes, span: Span) -> bool:
         place = token.end()
         if place > span.start:
             return False  # it stands in a string
-    return True
+    return not _CUT.match(text, place)
 
 
 def _line_end(text: bytes, start: int) -> int | None:

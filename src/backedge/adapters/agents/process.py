@@ -102,12 +102,9 @@ class Process:
         if because:
             await self._stopped(self._family, bounds.grace)
             self._shorten(bounds.max_stdout)
-        else:
-            # What it left in its session would go on changing files that are already an artifact.
-            await self._stopped(self._rest, bounds.grace)
         ended = self._recorded(because)
-        if self._hurried:
-            raise asyncio.CancelledError
+        # What it left behind would go on changing files that are already an artifact.
+        await self.swept(bounds.grace, just_ended=ended.known)
         return ended
 
     async def cancel(self, grace: float) -> None:
@@ -115,9 +112,9 @@ class Process:
         await self._stopped(self._family, grace)
         self._recorded(cancelled=True)
 
-    async def swept(self, grace: float) -> None:
-        """End what a process that has ended left running in its session."""
-        await self._stopped(self._rest, grace)
+    async def swept(self, grace: float, just_ended: bool = False) -> None:
+        """End what a process that has ended left running in its group."""
+        await self._stopped(lambda: left_behind(self.identity, self._folder.mark, just_ended), grace)
         if self._hurried:
             raise asyncio.CancelledError
 
@@ -150,8 +147,8 @@ class Process:
                 # The number may have been another process's by the time it was opened.
                 if self.lives:
                     await over.wait()
-            except NotImplementedError:
-                pass  # this event loop cannot watch descriptors
+            except (NotImplementedError, OSError):
+                pass  # this event loop cannot watch descriptors, or not one more
             finally:
                 with suppress(NotImplementedError):
                     loop.remove_reader(watch)
@@ -166,19 +163,20 @@ class Process:
         if not known:
             return
         send(self.identity, known, signal.SIGTERM)
-        await self._passed(lambda: not any(map(lives, known)), grace)
+        await self._passed(known, grace)
         for _ in range(int(PATIENCE / POLL)):
             # Looking again finds what was started in the meantime.
             known |= members()
             if not any(map(lives, known)):
                 return
             send(self.identity, known, signal.SIGKILL)
-            await self._passed(lambda: not any(map(lives, known)), POLL, always=True)
+            await self._passed(known, POLL, at_least=True)
 
-    async def _passed(self, over: Callable[[], bool], seconds: float, always: bool = False) -> None:
+    async def _passed(self, members: set[Identity], seconds: float, at_least: bool = False) -> None:
+        """Wait until the members have ended, but not longer; a second cancellation ends the wait, too."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        while not over() and loop.time() < until and (always or not self._hurried):
+        while any(map(lives, members)) and loop.time() < until and (at_least or not self._hurried):
             try:
                 await asyncio.sleep(0.01)
             except asyncio.CancelledError:
@@ -186,9 +184,6 @@ class Process:
 
     def _family(self) -> set[Identity]:
         return family(self.identity, self._folder.mark) | ({self.identity} if self.lives else set())
-
-    def _rest(self) -> set[Identity]:
-        return left_behind(self.identity, self._folder.mark)
 
     def _recorded(self, because: str = "", cancelled: bool = False) -> Ended:
         """Ask the system how it ended, so that no dead process stays in its table, and write that down."""

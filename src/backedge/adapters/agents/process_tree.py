@@ -12,10 +12,9 @@ import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-PROC = Path("/proc")
+PROC = "/proc"
 
 
 class Identity(NamedTuple):
@@ -43,7 +42,7 @@ class Row(NamedTuple):
 def row_of(pid: int) -> Row | None:
     """What the system says of a process; None if there is none with that number."""
     try:
-        text = (PROC / str(pid) / "stat").read_bytes()
+        text = _file(f"{PROC}/{pid}/stat")
     except OSError:
         return None if _has_proc() else _row_by_ps(pid)
     # The second field is the program's name in brackets, and may itself contain brackets and spaces.
@@ -71,14 +70,18 @@ def family(root: Identity, mark: bytes) -> set[Identity]:
     return {row.identity for row in rows if row.identity.pid in found and not row.dead} - {_myself()}
 
 
-def left_behind(root: Identity, mark: bytes) -> set[Identity]:
-    """What an ended process left running in its own session. What moved to a session of its own wanted to stay."""
+def left_behind(root: Identity, mark: bytes, just_ended: bool) -> set[Identity]:
+    """What an ended process left running in its group. What moved to a session of its own wanted to stay."""
+    try:
+        os.killpg(root.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return set()  # nothing, as nearly always: the many processes of the machine need not be looked at
     rows = _rows()
-    # A number is not used again while a group or session bears it. Once the root is gone altogether, though, the same
-    # number may lead a later session: then only the mark tells.
-    there = any(row.identity == root for row in rows)
+    # A number is not used again while a group bears it. A while after the root is gone, though, the same number may
+    # lead a later group: then only the mark tells.
+    ours = just_ended and all(row.identity.pid != root.pid for row in rows)
     led = [row for row in rows if _is_led(row, root) and not row.dead]
-    return {row.identity for row in led if there or _is_marked(row, mark)} - {root, _myself()}
+    return {row.identity for row in led if ours or _is_marked(row, mark)} - {root, _myself()}
 
 
 def marked(mark: bytes) -> list[Row]:
@@ -107,7 +110,7 @@ def _is_led(row: Row, root: Identity) -> bool:
 
 def _is_marked(row: Row, mark: bytes) -> bool:
     try:
-        return mark in (PROC / str(row.identity.pid) / "environ").read_bytes().split(b"\0")
+        return mark in _file(f"{PROC}/{row.identity.pid}/environ").split(b"\0")
     except OSError:
         return False  # it has ended meanwhile, or belongs to somebody else
 
@@ -124,15 +127,20 @@ def _myself() -> Identity | None:
     return row.identity if row else None
 
 
+def _file(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
+
+
 @cache
 def _has_proc() -> bool:
-    return (PROC / "self" / "stat").exists()
+    return os.path.exists(f"{PROC}/self/stat")
 
 
 @cache
 def _boot() -> str:
     with suppress(OSError):
-        return (PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
+        return _file(f"{PROC}/sys/kernel/random/boot_id").decode().strip()[:8]
     return ""
 
 

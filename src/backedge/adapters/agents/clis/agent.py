@@ -1,0 +1,203 @@
+"""An agent CLI as an agent: it is told by a prompt, works in its workspace, and its report is read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from backedge.adapters.agents.attempt_folder import Ended
+from backedge.adapters.agents.briefing_json import briefing_json
+from backedge.adapters.agents.clis.artifact import ArtifactFiles
+from backedge.adapters.agents.clis.asking import Asking
+from backedge.adapters.agents.clis.cli import Call, Cli, Options, Report, Session, refusals
+from backedge.adapters.agents.clis.folder import Begun, CliFolder
+from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
+from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
+from backedge.adapters.agents.outcome import tail
+from backedge.adapters.agents.process import Bounds
+from backedge.adapters.agents.prompts import problem_of, prompt, role_of, shipped
+from backedge.adapters.agents.schema import Schema
+from backedge.adapters.agents.workspace import FileDigests, Snapshot
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError, WorkflowError
+from backedge.core.model import Usage
+from backedge.core.value import Json
+from backedge.ports import Attempt, Result
+
+LOG_KEPT = 256 * 1024
+"""Bytes at the end of a log that are kept with the attempt."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a step works, and where its attempts are kept."""
+
+    folder: Path
+    state: Path
+    writes: Sequence[str] | None = None
+
+
+class CliAgent:
+    """Calls an agent CLI for every attempt, and goes on with the conversation of the last one."""
+
+    def __init__(
+        self,
+        name: str,
+        place: Workplace,
+        *,
+        phase: str = "",
+        judges: bool = False,
+        options: Options | None = None,
+        template: Path | None = None,
+        session: Literal["resume", "fresh"] = "resume",
+        env: Mapping[str, str] | None = None,
+        accepts: Mapping[str, Json] | None = None,
+        schema: Json = None,
+        phases: Sequence[str] = (),
+        steps: Sequence[str] = (),
+        timeout: float | None = None,
+        max_stdout: int = 256 * 1024 * 1024,
+        grace: float = 2.0,
+        views: Callable[[str], Mapping[str, str]] | None = None,
+        digests: FileDigests | None = None,
+    ) -> None:
+        self._cli: Cli = CLIS[name]
+        self._options = options or Options()
+        problems = refusals(self._cli, self._options)
+        self._env = {**self._cli.env, **os.environ, **(env or {})}
+        self._program = _installed(self._cli, self._env.get("PATH"))
+        self._template = _template(template, role_of(judges, phase))
+        if wrong := problem_of(self._template):
+            problems += (f"the prompt {str(template)!r} cannot be used: {wrong}",)
+        if problems:
+            raise WorkflowError(problems)
+        self._place = Workplace(place.folder.absolute(), place.state.absolute(), place.writes)
+        self._judges = judges
+        self._resumes = session == "resume"
+        self._asking = Asking(self._cli, judges, phases, steps, schema)
+        self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
+        self._schema = None if schema is None else Schema(schema)
+        self._files = None if judges else ArtifactFiles(place.folder, place.state, place.writes, digests)
+        self._bounds = Bounds(timeout, max_stdout, grace)
+        self._views = views
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
+        before = await asyncio.to_thread(self._files.before) if self._files else None
+        known = Session.of(briefing.session, self._cli.name) if self._resumes else None
+        try:
+            return await self._called(briefing, before, Begun(str(known) if known else None))
+        except UnknownSession as error:
+            note = f"backedge: {error}; a fresh conversation was begun"
+        return await self._called(briefing, before, Begun(note=note))
+
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002
+        folder = self._attempt_folder(briefing)
+        ended = await recovered(folder, self._bounds)
+        if ended is None:
+            return None
+        return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return [
+            (producer, pointer, problem)
+            for producer, shape in self._accepts.items()
+            if producer in inputs
+            for pointer, problem in shape.misfits(inputs[producer])
+        ]
+
+    async def _called(self, briefing: Briefing, before: Snapshot | None, begun: Begun) -> Result:
+        schema = self._asking.schema(briefing)
+        folder = self._attempt_folder(
+            briefing,
+            {
+                "briefing.json": briefing_json(briefing, self._views(briefing.run) if self._views else None),
+                "schema.json": msgspec.json.encode(schema),
+                "call.json": msgspec.json.encode(begun),
+            },
+        )
+        resumed = Session.of(begun.session, self._cli.name)
+        call = Call(self._options, self._judges, resumed.id if resumed else None, schema, folder.schema)
+        program = Program(
+            argv=[self._program, *self._cli.arguments(call)],
+            cwd=self._place.folder,
+            env={**self._env, **_marks(briefing, folder)},
+            briefing=self._prompt(briefing, folder),
+            before=before,
+        )
+        ended = await executed(folder, program, self._bounds)
+        result = await asyncio.to_thread(self._result, briefing, folder, ended, before) if ended.known else None
+        if result is None:
+            raise AgentError("nobody saw how the CLI ended: something in this process takes the ends of its children")
+        return result
+
+    def _attempt_folder(self, briefing: Briefing, more: Mapping[str, bytes] | None = None) -> CliFolder:
+        return CliFolder(self._place.state, briefing.run, briefing.step, briefing.attempt, more)
+
+    def _prompt(self, briefing: Briefing, folder: CliFolder) -> bytes:
+        text = prompt(self._template, briefing, self._asking.words(briefing), str(folder.whole))
+        return text.encode("utf-8", "replace")
+
+    def _result(self, briefing: Briefing, folder: CliFolder, ended: Ended, before: Snapshot | None) -> Result | None:
+        """What the attempt brought; None if nobody saw its end and its report is not complete."""
+        begun = folder.begun
+        resumed = Session.of(begun.session, self._cli.name)
+        stderr = tail(folder.log, LOG_KEPT)[0].decode("utf-8", "replace")
+        report = self._cli.read(folder.events(), stderr, resumed.used if resumed else Usage())
+        log = log_of(begun.note, report, stderr)[-LOG_KEPT:]
+        session = self._left(report, resumed)
+        try:
+            outcome = outcome_of(self._cli, report, ended, stderr, resumed)
+            if outcome is None:
+                return None
+            if self._schema is not None and briefing.mode != "answer":
+                for where, problem in self._schema.misfits(outcome.output):
+                    raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")
+        except AgentError as error:
+            error.usage, error.log, error.session = report.usage, log, session
+            raise
+        digest, changes = self._files.after(briefing, before) if self._files else (None, ())
+        folder.before.unlink(missing_ok=True)
+        return Result(replace(outcome, usage=report.usage), digest, changes, log, session)
+
+    def _left(self, report: Report, resumed: Session | None) -> str | None:
+        """The conversation that the next attempt can go on with."""
+        if report.session is not None:
+            return str(Session(self._cli.name, report.session, report.used))
+        return str(resumed) if resumed and not report.unknown_session else None
+
+
+def _installed(cli: Cli, path: str | None) -> str:
+    """The program of a CLI. Raises WorkflowError if it is not there."""
+    found = shutil.which(cli.name, path=path)
+    if found is None:
+        raise WorkflowError(f"{cli.name} is not installed: run `npm install -g {cli.package}`, or put it on the PATH")
+    return os.path.abspath(found)
+
+
+def _template(path: Path | None, role: str) -> str:
+    if path is None:
+        return shipped(role)
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkflowError(f"the prompt {str(path)!r} cannot be read: {error}") from error
+
+
+def _marks(briefing: Briefing, folder: CliFolder) -> dict[str, str]:
+    """What every process of the attempt has in its environment: it is known by them."""
+    return {
+        "BACKEDGE_BRIEFING": str(folder.whole),
+        "BACKEDGE_OUTCOME": str(folder.outcome),
+        "BACKEDGE_RUN": briefing.run,
+        "BACKEDGE_STEP": briefing.step,
+        "BACKEDGE_ATTEMPT": str(briefing.attempt),
+    }

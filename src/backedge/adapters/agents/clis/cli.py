@@ -1,0 +1,157 @@
+"""What agent CLIs have in common: what they are asked, and what they report."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from backedge.core.model import Usage
+from backedge.core.value import Json
+
+Event = Mapping[str, Any]
+"""One line of what a CLI prints while it works."""
+
+NONE = Usage()
+"""Nothing was used."""
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the file says about an agent CLI, beside its prompt."""
+
+    model: str = ""
+    allowed_tools: tuple[str, ...] | None = None
+    permission_mode: str = ""
+    max_turns: int | None = None
+    max_budget_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation, and the tokens that it had used when it was last left."""
+
+    cli: str
+    id: str
+    used: Usage = NONE
+
+    def __str__(self) -> str:
+        """As the journal keeps it: claude:0f5c…, codex:0199…:2400:60."""
+        used = (self.used.tokens_in, self.used.tokens_out) if self.used != NONE else ()
+        return ":".join([self.cli, self.id, *map(str, used)])
+
+    @classmethod
+    def of(cls, text: str | None, cli: str) -> Session | None:
+        """The conversation that a text names; None if it is another CLI's: the steps of a ladder share the text."""
+        owner, *rest = (text or "").split(":")
+        if owner != cli or not rest or not _ID.fullmatch(rest[0]):
+            return None
+        numbers = [int(each) for each in rest[1:] if each.isascii() and each.isdigit()]
+        return cls(cli, rest[0], Usage(0.0, *numbers) if len(numbers) == 2 else NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One invocation."""
+
+    options: Options
+    judges: bool
+    resume: str | None
+    """The id of the conversation that it goes on with."""
+    schema: Json
+    schema_file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a CLI said about one invocation, in one shape for all of them."""
+
+    complete: bool = False
+    """It said how it ended. Everything else may be the beginning of something."""
+    problem: str = ""
+    """Why that is no success; the exit code says nothing about it."""
+    text: str = ""
+    """Its last words."""
+    structured: Json = None
+    usage: Usage = NONE
+    """What this invocation used."""
+    used: Usage = NONE
+    """What its conversation used altogether, where the CLI counts that way."""
+    session: str | None = None
+    unknown_session: bool = False
+    """It does not have the conversation that it was to go on with, and has done nothing."""
+    said: tuple[str, ...] = ()
+    """What it said and did on the way, a line each."""
+
+
+class Cli(ABC):
+    """One agent CLI: how it is called, and how its report is read."""
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+    """The npm package that has it."""
+    options: ClassVar[frozenset[str]]
+    """The fields of Options that it has a flag for."""
+    modes: ClassVar[tuple[str, ...]]
+    """The permission modes that it knows."""
+    has_schema: ClassVar[bool] = False
+    """It holds the model to a JSON Schema; else the prompt has to ask."""
+    strict: ClassVar[bool] = False
+    """Its schemas know no optional keys and no free values."""
+    env: ClassVar[Mapping[str, str]] = {}
+    """What it needs to know to run without a person."""
+
+    @abstractmethod
+    def arguments(self, call: Call) -> list[str]:
+        """Its arguments; the prompt comes on stdin."""
+
+    @abstractmethod
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:
+        """Its report. `before` is what the conversation had used when this invocation began."""
+
+
+def refusals(cli: Cli, options: Options) -> tuple[str, ...]:
+    """Why a CLI cannot be started with these options: a bound that nothing keeps is worse than none."""
+    given = [name for name in Options.__slots__ if getattr(options, name) not in ("", None)]
+    found = [
+        f"{cli.name} has no flag for {name}: remove it, or use another agent"
+        for name in given
+        if name not in cli.options
+    ]
+    mode = options.permission_mode
+    if mode and "permission_mode" in cli.options and mode not in cli.modes:
+        found.append(f"{cli.name} has no permission_mode {mode!r}: use one of {', '.join(cli.modes)}")
+    for word in (options.model, *(options.allowed_tools or ())):
+        if word.startswith("-"):
+            found.append(f"{word!r} would be read as a flag of {cli.name}: correct it")
+    return tuple(found)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A part of a report that should be an object; empty if it is something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """A part of a report that should be a list."""
+    return value if isinstance(value, list) else []
+
+
+def words(value: Any) -> str:
+    """A part of a report that should be a text."""
+    return value if isinstance(value, str) else ""
+
+
+def count(value: Any) -> int:
+    """A part of a report that should be a number of tokens."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 1e15 else 0
+
+
+def money(value: Any) -> float:
+    """A part of a report that should be an amount in US dollars."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else 0.0

@@ -1,0 +1,83 @@
+"""Codex.
+
+It reports tokens and no cost; after a resume the tokens are those of the whole conversation. A resumed conversation
+does not keep its sandbox: that is told every time, by `-c`, since `resume` has no flag for it. The prompt is never an
+argument: one word would be taken for a subcommand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, mapping, words
+from backedge.core.model import Usage
+from backedge.core.wording import one_line
+
+
+class Codex(Cli):
+    name = "codex"
+    package = "@openai/codex"
+    options = frozenset({"model", "permission_mode"})
+    modes = ("read-only", "workspace-write", "danger-full-access")
+    has_schema = True
+    strict = True
+
+    def arguments(self, call: Call) -> list[str]:
+        sandbox = call.options.permission_mode or ("read-only" if call.judges else "workspace-write")
+        found = ["exec", *(["resume"] if call.resume else []), "--json", "--skip-git-repo-check"]
+        found += ["-c", f"sandbox_mode={json.dumps(sandbox)}", "--output-schema", str(call.schema_file)]
+        found += ["-m", call.options.model] if call.options.model else []
+        return [*found, *([call.resume] if call.resume else []), "-"]
+
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:
+        session, said, text, used = None, [], "", before
+        complete, problem, begun = False, "", False
+        for event in events:
+            kind, item = event.get("type"), mapping(event.get("item"))
+            if kind == "thread.started":
+                session, begun = words(event.get("thread_id")) or None, True
+            elif kind == "item.completed":
+                told = _told(item)
+                said += [told] if told else []
+                if item.get("type") == "agent_message":
+                    text = words(item.get("text"))
+            elif kind == "turn.completed":
+                usage = mapping(event.get("usage"))
+                complete, problem = True, ""
+                used = Usage(0.0, count(usage.get("input_tokens")), count(usage.get("output_tokens")))
+            elif kind == "turn.failed":
+                complete = True
+                problem = (
+                    f"codex failed: {one_line(words(mapping(event.get('error')).get('message'))) or 'it said nothing'}"
+                )
+            elif kind == "error":
+                said.append(f"error: {words(event.get('message'))}")
+        return Report(
+            complete=complete,
+            problem=problem,
+            text=text,
+            usage=_since(before, used),
+            used=used,
+            session=session,
+            unknown_session=not begun and "no rollout found" in stderr,
+            said=tuple(said),
+        )
+
+
+def _since(before: Usage, used: Usage) -> Usage:
+    if used.tokens_in < before.tokens_in or used.tokens_out < before.tokens_out:
+        return used  # it began to count anew
+    return Usage(0.0, used.tokens_in - before.tokens_in, used.tokens_out - before.tokens_out)
+
+
+def _told(item: Event) -> str:
+    match item.get("type"):
+        case "agent_message" | "reasoning":
+            return words(item.get("text"))
+        case "command_execution":
+            return f"[command] {words(item.get('command'))} (exit code {item.get('exit_code')})"
+        case "error":
+            return f"error: {words(item.get('message'))}"
+        case kind:
+            return f"[{kind}] {json.dumps({key: value for key, value in item.items() if key not in ('id', 'type')})}"

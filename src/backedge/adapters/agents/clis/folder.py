@@ -1,0 +1,61 @@
+"""The folder of one attempt of a CLI: beside the files of any attempt, the prompt and what it goes on with.
+
+prompt.md      what it was told, also on its stdin
+briefing.json  the whole briefing, for values that are too long for a prompt
+schema.json    what it has to answer
+call.json      the conversation that it went on with, and what else is known only before it began
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder, written
+from backedge.adapters.agents.clis.cli import Event
+
+
+class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was so when the CLI was called."""
+
+    session: str | None = None
+    """The conversation it goes on with."""
+    note: str = ""
+    """What people should know about that."""
+
+
+class CliFolder(AttemptFolder):
+    """The paths of one attempt of a CLI."""
+
+    def __init__(self, state: Path, run: str, step: str, attempt: int, more: Mapping[str, bytes] | None = None) -> None:
+        super().__init__(state, run, step, attempt)
+        self.whole = self.briefing
+        self.briefing = self.path / "prompt.md"
+        self.schema = self.path / "schema.json"
+        self._more = more or {}
+
+    def make(self) -> None:
+        super().make()
+        for name, text in self._more.items():
+            written(self.path / name, text)
+
+    @property
+    def begun(self) -> Begun:
+        with suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode((self.path / "call.json").read_bytes(), type=Begun)
+        return Begun()
+
+    def events(self) -> Iterator[Event]:
+        """What the CLI printed, a JSON object a line. Other lines, and half of one at the end, are passed over."""
+        try:
+            with self.stdout.open("rb") as lines:
+                for line in lines:
+                    with suppress(ValueError, RecursionError):
+                        event = msgspec.json.decode(line) if line[:1] == b"{" else None
+                        if isinstance(event, dict):
+                            yield event
+        except FileNotFoundError:
+            return

@@ -1,0 +1,71 @@
+"""Gemini CLI.
+
+It reports tokens and no cost, and holds the model to no schema: the prompt asks, and its last words are read. In a
+mode without approval a tool that would need one is not offered at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, mapping, words
+from backedge.core.model import Usage
+from backedge.core.wording import one_line
+
+
+class Gemini(Cli):
+    name = "gemini"
+    package = "@google/gemini-cli"
+    options = frozenset({"model", "allowed_tools", "permission_mode"})
+    modes = ("default", "auto_edit", "yolo", "plan")
+
+    def arguments(self, call: Call) -> list[str]:
+        options = call.options
+        mode = options.permission_mode or ("default" if call.judges else "auto_edit")
+        # Without a terminal nobody could be asked whether the folder is trusted.
+        found = ["--output-format", "stream-json", "--skip-trust", "--approval-mode", mode]
+        found += ["-m", options.model] if options.model else []
+        for tool in options.allowed_tools or ():
+            found += ["--allowed-tools", tool]
+        return [*found, *(["--resume", call.resume] if call.resume else [])]
+
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:  # noqa: ARG002
+        session, said, pieces, result = None, [], list[str](), None
+        for event in events:
+            kind = event.get("type")
+            if kind == "init":
+                session = words(event.get("session_id")) or None
+            elif kind == "message" and event.get("role") == "assistant":
+                pieces.append(words(event.get("content")))
+            elif kind == "tool_use":
+                # What was said before a tool was used are not the last words.
+                said += ["".join(pieces)] if pieces else []
+                said.append(f"[{words(event.get('tool_name'))}] {json.dumps(event.get('parameters'))}")
+                pieces = []
+            elif kind == "error":
+                said.append(f"error: {words(event.get('message'))}")
+            elif kind == "result":
+                result = event
+        text = "".join(pieces)
+        said += [text] if text else []
+        if result is None:
+            lost = session is None and "Error resuming session" in stderr
+            return Report(session=session, unknown_session=lost, said=tuple(said))
+        return Report(
+            complete=True, problem=_problem(result), text=text, usage=_usage(result), session=session, said=tuple(said)
+        )
+
+
+def _problem(result: Event) -> str:
+    if result.get("status") == "success":
+        return ""
+    told = one_line(words(mapping(result.get("error")).get("message")))
+    return f"gemini failed: {told or 'it said nothing'}"
+
+
+def _usage(result: Event) -> Usage:
+    stats = mapping(result.get("stats"))
+    read, total = count(stats.get("input_tokens")), count(stats.get("total_tokens"))
+    # What it thought is in the total only.
+    return Usage(0.0, read, max(count(stats.get("output_tokens")), total - read))

@@ -1,0 +1,58 @@
+"""What the report of a CLI means: an outcome, or why there is none. Its fields decide, never its exit code."""
+
+from __future__ import annotations
+
+from backedge.adapters.agents.attempt_folder import Ended
+from backedge.adapters.agents.clis.cli import Cli, Report, Session
+from backedge.adapters.agents.clis.schemas import unwrapped, without_nulls
+from backedge.adapters.agents.outcome import excerpt, last_lines, parsed
+from backedge.adapters.agents.outcome_text import Unreadable, last_object
+from backedge.core.errors import AgentError
+from backedge.core.value import Json
+from backedge.core.wording import clean
+from backedge.engine.protocol import Outcome, understood
+
+
+class UnknownSession(AgentError):
+    """The CLI does not have the conversation that it was to go on with; it has done nothing."""
+
+
+def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Session | None) -> Outcome | None:
+    """The outcome that a CLI reported; None if nobody saw its end and the report is not complete.
+
+    Raises AgentError for everything that is no success.
+    """
+    if ended.because:
+        raise AgentError(ended.because)
+    if resumed is not None and report.unknown_session:
+        raise UnknownSession(f"{cli.name} does not know the conversation {resumed.id}")
+    if not report.complete:
+        if not ended.known:
+            return None
+        said = last_lines(stderr.encode()) or "it said nothing"
+        raise AgentError(f"{cli.name} ended without a report ({_end(ended)}): {said}")
+    if report.problem:
+        raise AgentError(report.problem)
+    said_json = report.structured if report.structured is not None else _last(cli, report.text)
+    return understood(without_nulls(unwrapped(said_json) if cli.strict else said_json))
+
+
+def log_of(note: str, report: Report, stderr: str) -> bytes:
+    """What people can read about an attempt: what was said and done, then what the CLI itself complained about."""
+    parts = [note, *report.said, stderr.strip()]
+    return "".join(f"{clean(part)}\n" for part in parts if part).encode("utf-8", "replace")
+
+
+def _last(cli: Cli, text: str) -> Json:
+    whole = text.encode("utf-8", "replace")
+    try:
+        span = last_object(whole)
+    except Unreadable as error:
+        raise AgentError(f"the answer of {cli.name} cannot be read: {error}") from None
+    if span is None:
+        raise AgentError(f"{cli.name} gave no outcome: expected one JSON object at the end; got {excerpt(text)}")
+    return parsed(whole[span.start : span.end], f"the answer of {cli.name}")
+
+
+def _end(ended: Ended) -> str:
+    return f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"

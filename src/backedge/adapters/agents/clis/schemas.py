@@ -1,0 +1,204 @@
+"""What an agent CLI is asked to answer, as JSON Schema: the outcome of the protocol, as far as a model can fill it in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backedge.core.model import Kind, Severity
+from backedge.core.value import Json
+
+LARGEST = 64 * 1024
+"""Bytes of a step's own schema that are passed on: arguments of programs are limited."""
+
+_Shape = dict[str, Any]
+
+
+def _text(said: str) -> _Shape:
+    return {"type": "string", "description": said}
+
+
+def _list(items: _Shape, said: str) -> _Shape:
+    return {"type": "array", "items": items, "description": said}
+
+
+def _object(properties: Mapping[str, _Shape], *required: str) -> _Shape:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_SUMMARY = _text("What was done, in a sentence.")
+
+
+def _resolutions(*statuses: str) -> _Shape:
+    item = _object(
+        {
+            "finding": _text("The id of the finding, like F-3."),
+            "status": {"type": "string", "enum": list(statuses)},
+            "note": _text("Why."),
+        },
+        "finding",
+        "status",
+    )
+    return _list(item, "One entry for each finding that the briefing names.")
+
+
+def _feedback(steps: Sequence[str]) -> _Shape:
+    option = _object(
+        {
+            "option": _text("What could be done."),
+            "effort": _text("low, medium or high."),
+            "impact": _text("What it means."),
+            "rework": _list(_text("A step."), "The steps that would have to be done again."),
+        },
+        "option",
+    )
+    to: _Shape = {"type": "string", "enum": list(steps)} if steps else _text("A step.")
+    item = _object(
+        {
+            "kind": {"type": "string", "enum": [kind.value for kind in Kind]},
+            "to": _list(to, "The steps that can mend it; `human` asks a person."),
+            "message": _text("What is wrong or missing."),
+            "severity": {"type": "string", "enum": list(Severity)},
+            "blocking": {"type": "boolean", "description": "The work cannot go on before it is dealt with."},
+            "suggested_fix": _text("How it could be mended."),
+            "requested_info": _text("What you need to know."),
+            "artifacts": _list(_text("A place like spec.md:42."), "Where it shows."),
+            "options": _list(option, "The ways out, if there is a choice to make."),
+        },
+        "kind",
+        "to",
+        "message",
+    )
+    return _list(item, "Only what another step has to mend before this one can be right; usually empty.")
+
+
+def _finding(phases: Sequence[str]) -> _Shape:
+    phase: _Shape = {"type": "string", "enum": list(phases)} if phases else _text("A phase.")
+    return _object(
+        {
+            "description": _text("The defect, in a sentence; the same words when you see the same defect again."),
+            "severity": {"type": "string", "enum": list(Severity)},
+            "blocking": {"type": "boolean", "description": "Nothing may go on before it is mended."},
+            "category": _text("One word, like security or correctness."),
+            "affected_phase": _list(phase, "The phase that caused it; empty if it is the one under review."),
+            "evidence": _text("What shows it."),
+            "impact": _text("What it leads to."),
+            "file": _text("The file it is in."),
+            "line": {"type": "integer", "description": "The line in that file."},
+            "suggested_fix": _text("How it could be mended."),
+            "requirement_id": _text("The requirement it violates."),
+        },
+        "description",
+        "severity",
+    )
+
+
+def answer_schema() -> _Shape:
+    """What a step answers that was only asked something."""
+    return _object({"answer": {"description": "The answer."}, "summary": _SUMMARY}, "answer")
+
+
+def judge_schema(phases: Sequence[str] = ()) -> _Shape:
+    """What a judge answers."""
+    verdict = {
+        "type": "string",
+        "enum": ["pass", "fail", "needs_improvement"],
+        "description": "fail if anything critical or high is wrong; needs_improvement if the rest can wait.",
+    }
+    return _object(
+        {
+            "verdict": verdict,
+            "summary": _SUMMARY,
+            "findings": _list(_finding(phases), "Every defect you see."),
+            "resolutions": _resolutions("fixed", "not_fixed", "withdrawn", "duplicate"),
+        },
+        "verdict",
+        "summary",
+        "findings",
+    )
+
+
+def producer_schema(steps: Sequence[str] = (), output: Json = None) -> _Shape:
+    """What a step answers that makes something; `output` is the step's own schema."""
+    free = {"description": "What the next steps work from: any JSON. Files that you changed need not be repeated."}
+    return _object(
+        {
+            "output": output if _passable(output) else free,
+            "summary": _SUMMARY,
+            "resolutions": _resolutions("fixed", "contested"),
+            "feedback": _feedback(steps),
+        },
+        "output",
+        "summary",
+    )
+
+
+def strict(schema: _Shape) -> _Shape:
+    """The same for a model that knows no optional keys and no free values: what may be left out may be null, and what
+    may be anything is a text with JSON in it."""
+    kind = schema.get("type")
+    if kind == "object" and schema.get("additionalProperties") is False:
+        required = schema["required"]
+        return {
+            **schema,
+            "properties": {
+                name: strict(each) if name in required else _nullable(strict(each))
+                for name, each in schema["properties"].items()
+            },
+            "required": list(schema["properties"]),
+        }
+    if kind == "array":
+        return {**schema, "items": strict(schema["items"])}
+    if kind is None or kind == "object":
+        return {"type": "string", "description": f"{schema.get('description', '')} Written as JSON text.".strip()}
+    return schema
+
+
+def without_nulls(said: Json) -> Json:
+    """An outcome without what was left open; output and answer stay as they are."""
+    if isinstance(said, list):
+        return [without_nulls(each) for each in said]
+    if not isinstance(said, dict):
+        return said
+    return {
+        key: value if key in ("output", "answer") else without_nulls(value)
+        for key, value in said.items()
+        if value is not None
+    }
+
+
+def unwrapped(said: Json) -> Json:
+    """An outcome that was asked for strictly: output and answer are JSON in a text, or the text itself."""
+    if not isinstance(said, dict):
+        return said
+    return {key: _decoded(value) if key in ("output", "answer") else value for key, value in said.items()}
+
+
+def _decoded(value: Json) -> Json:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _nullable(schema: _Shape) -> _Shape:
+    found = {**schema, "type": [schema["type"], "null"]}
+    if "enum" in found:
+        found["enum"] = [*found["enum"], None]
+    return found
+
+
+def _passable(schema: Json) -> bool:
+    """Whether a step's own schema can stand inside another one: references in it would point elsewhere."""
+    if not isinstance(schema, dict):
+        return False
+    text = json.dumps(schema)
+    return len(text) <= LARGEST and '"$ref"' not in text and '"$schema"' not in text and '"$id"' not in text
