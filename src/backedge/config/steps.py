@@ -77,10 +77,13 @@ def with_known_steps(step: Step, names: Collection[str]) -> Step:
 
 def agent_names(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
     """The names under which a definition keeps the agents of a step; a person is a person everywhere."""
-    return tuple(
-        HUMAN if agent.kind == "human" else step if rung == 0 else f"{step}#{rung + 1}"
-        for rung, agent in enumerate(rungs)
-    )
+    names = rung_names(step, len(rungs))
+    return tuple(HUMAN if agent.kind == "human" else name for name, agent in zip(names, rungs, strict=True))
+
+
+def rung_names(step: str, rungs: int) -> tuple[str, ...]:
+    """A name of its own for each agent of a step."""
+    return tuple(step if rung == 0 else f"{step}#{rung + 1}" for rung in range(rungs))
 
 
 def judged(given: Mapping[str, Json]) -> tuple[str, ...]:

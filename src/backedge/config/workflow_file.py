@@ -14,7 +14,7 @@ from backedge.config.core_problems import flaw_of
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source, listed, seconds
-from backedge.config.steps import StepExtras, agent_names, core_step, extras_of, with_known_steps
+from backedge.config.steps import StepExtras, core_step, extras_of, rung_names, with_known_steps
 from backedge.config.yaml import MAX_BYTES, Document, loaded
 from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
@@ -87,7 +87,7 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
     steps = []
     for name, given in source.value.get("steps", {}).items():
         rungs = agents_of(source, name, known)
-        agents.update(zip(agent_names(name, rungs), rungs, strict=True))
+        agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
         extras[name] = extras_of(source, name)
         steps.append((core_step(source, name, rungs, extras[name]), _limits(given.get("limits", {}))))
     if not steps:
