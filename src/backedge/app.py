@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
@@ -223,6 +223,21 @@ class Run:
     async def cancel(self, by: str = "", reason: str = "") -> None:
         """End the run; what was made stays."""
         await self._submit(c.Cancel(by, reason))
+
+    async def end_attempts(self, end: Callable[[str, str, int], Awaitable[None]]) -> None:
+        """In a run that was cancelled or failed, end what a process that died left under way: `end` is given the run, the
+        step and the attempt. Raises RunHeld if somebody executes the run: that process does it."""
+        state = await self.state()
+        left = {name: step.running.attempt for name, step in state.steps.items() if step.running is not None}
+        if not left or state.ended is None or state.ended.outcome not in ("cancelled", "failed"):
+            return
+        self._engine.claims.claim(self.id)
+        try:
+            for step, attempt in left.items():
+                await end(self.id, step, attempt)
+                await self._submit(c.DropAttempt(step, attempt, "interrupted"))
+        finally:
+            self._engine.claims.release(self.id)
 
     async def _submit(self, command: c.Command) -> tuple[Event, ...]:
         """Record a command as it will be read back: a word of the wrong type is refused, not written."""

@@ -1,187 +1,253 @@
-"""`make demo`: the missing authentication requirement, told as it happens.
+"""`make demo`: a small repository is built before your eyes, with real tests, a real linter, a crash and a question.
 
-A plan forgets authentication. The design follows the plan, and the review of the design notices. The defect goes back
-to planning, where it was made; what depended on the plan is done again; the reviewer verifies the fix.
+Nothing here is staged but the agents, which are scripts: a coder that is sloppy at first, a planner that forgets a rule,
+a reviewer that tries the code. The loop around them is the product, driven through its command line.
 """
 
 from __future__ import annotations
 
-import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+import time
+from importlib.resources import files
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
-import backedge as be
-from backedge.adapters.journals.audit import verify
-from backedge.analytics.defects import Defect, defects
-from backedge.core import events as e
-from backedge.core.briefing import Briefing
-from backedge.core.events import Event
-from backedge.core.state import RunState, evolve
-
-PACE = 0.35
-"""Seconds that each scripted agent takes, so that one can follow."""
-UNITS = ["CreateUser", "UpdateUser", "DeleteUser", "ListUsers"]
-APIS = {
-    "CreateUser": "POST /users",
-    "UpdateUser": "PUT /users/{id}",
-    "DeleteUser": "DELETE /users/{id}",
-    "ListUsers": "GET /users",
-    "Authentication": "POST /login",
-}
+PATIENCE = 50.0
+"""Seconds until a demo that hangs gives up."""
+NOTE = "Do not use floats for money: use Decimal and round half up"
+AGENTS = ("plan.py", "code.py", "review.py")
 
 
-async def plan(brief: Briefing) -> be.Outcome:
-    """A planner that forgets authentication until somebody says so."""
-    await asyncio.sleep(PACE)
-    asked = [finding.description for finding in brief.feedback.findings]
-    units = [*UNITS, "Authentication"] if asked else UNITS
-    summary = f"{len(units)} units: {', '.join(units)}"
-    return be.Outcome(output={"units": units}, summary=summary, usage=be.Usage(cost_usd=0.02, tokens_out=400))
+class Tools(NamedTuple):
+    python: str
+    ruff: str
 
 
-async def design(brief: Briefing) -> be.Outcome:
-    await asyncio.sleep(PACE)
-    units = brief.inputs["plan"]["units"]
-    token = " (token required)" if "Authentication" in units else ""
-    apis = [APIS[unit] + (token if unit != "Authentication" else "") for unit in units]
-    usage = be.Usage(cost_usd=0.03, tokens_out=900)
-    return be.Outcome(output={"apis": apis}, summary="; ".join(apis), usage=usage)
+class Failed(Exception):
+    """The demo did not go as told; the message says where."""
 
 
-async def review(brief: Briefing) -> be.Outcome:
-    """A reviewer that names the phase that injected the defect."""
-    await asyncio.sleep(PACE)
-    if any("/login" in api for api in brief.inputs["design"]["apis"]):
-        return be.passed(summary="every route asks for a token", usage=be.Usage(cost_usd=0.01))
-    return be.failed(
-        be.Finding(
-            "no authentication mechanism",
-            severity="critical",
-            category="security",
-            affected_phase="planning",
-            evidence="no unit of the plan covers login or tokens",
-            impact="anyone can delete users",
-            path="/apis",
-            suggested_fix="add an Authentication unit to the plan",
-        ),
-        summary="the API is open to everybody",
-        usage=be.Usage(cost_usd=0.01),
+def main(keep: bool = False) -> int:
+    """Tell the story; 0 only if the run really ended verified."""
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    tools = _tools()
+    if isinstance(tools, str):
+        console.print(tools)
+        return 2
+    folder = Path(tempfile.mkdtemp(prefix="backedge-demo-"))
+    try:
+        return Demo(console, folder, tools).told()
+    except Failed as error:
+        console.print(f"\nThe demo went wrong: {error}. The folder {folder} is left as it is.")
+        keep = True
+        return 1
+    finally:
+        if keep:
+            console.print(f"Look around: cd {folder}; backedge show; backedge show --diff; git log")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tools() -> Tools | str:
+    """The tools of the story: those beside this Python first; a sentence if one is missing."""
+    ruff = shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    has_pytest = (
+        subprocess.run([sys.executable, "-c", "import pytest"], capture_output=True, check=False).returncode == 0
     )
+    missing = [
+        name for name, there in (("git", shutil.which("git")), ("ruff", ruff), ("pytest", has_pytest)) if not there
+    ]
+    if missing:
+        return f"The demo uses real tools, and {' and '.join(missing)} cannot be found: `pip install pytest ruff`, or `make demo`."
+    return Tools(sys.executable, str(ruff))
 
 
-async def code(brief: Briefing) -> be.Outcome:
-    await asyncio.sleep(PACE)
-    files = ["users.py", "auth.py"] if "POST /login" in brief.inputs["design"]["apis"] else ["users.py"]
-    return be.Outcome(output={"files": files}, summary=", ".join(files), usage=be.Usage(cost_usd=0.04))
+def make_repository(folder: Path, tools: Tools) -> None:
+    """The repository of the story: a workflow, its agents and two tests."""
+    shipped = files("backedge") / "demo_files"
+    (folder / "agents").mkdir()
+    (folder / "tests").mkdir()
+    for name in AGENTS:
+        (folder / "agents" / name).write_text((shipped / "agents" / name).read_text("utf-8"), "utf-8")
+    (folder / "tests" / "test_price.py").write_text((shipped / "test_price.py.txt").read_text("utf-8"), "utf-8")
+    workflow = (shipped / "backedge.yaml").read_text("utf-8")
+    for word, path in (("PYTHON", tools.python), ("RUFF", tools.ruff)):
+        workflow = workflow.replace(f"[{word},", f"[{json.dumps(path)},")
+    (folder / "backedge.yaml").write_text(workflow, "utf-8")
+    (folder / ".gitignore").write_text(".backedge/\n__pycache__/\n", "utf-8")
+    git = ["git", "-c", "user.name=demo", "-c", "user.email=demo@localhost"]
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "The task and its tests"]):
+        done = subprocess.run([*git, *words], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failed(f"git {words[0]}: {done.stderr.strip()}")
 
 
-async def check(brief: Briefing) -> be.Outcome:
-    await asyncio.sleep(PACE)
-    files = brief.inputs["code"]["files"]
-    return be.passed(summary=f"the tests of {' and '.join(files)} pass", usage=be.Usage(cost_usd=0.01))
+class Demo:
+    """One telling of the story, in a folder of its own."""
 
+    def __init__(self, console: Console, folder: Path, tools: Tools) -> None:
+        self._console, self._folder, self._tools = console, folder, tools
+        self._began = time.monotonic()
+        # Two versions of a file within a second would share one compiled file.
+        self._env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
-WORKFLOW = be.Workflow(
-    "user-management",
-    [
-        be.Step("plan", plan, phase="planning"),
-        be.Step("design", design, phase="design", needs="plan"),
-        be.Step("design_review", review, reviews="design", needs="plan"),
-        be.Step("code", code, phase="code", needs="design"),
-        be.Step("test", check, tests="code"),
-    ],
-)
+    def told(self) -> int:
+        make_repository(self._folder, self._tools)
+        self._title("A till: total(prices) and discounted(price, percent)")
+        self._narrate(
+            "A planner and a coder (scripts) work on a fresh repository. Three judges look at the code: ruff, pytest,",
+            "and a reviewer that tries it out. What they find goes back to whoever caused it.",
+        )
+        self._shown("check")
 
+        self._title("1. The first version, and what comes back")
+        self._narrate("The coder leaves an unused import and a rounding bug. Watch the lines that begin with ↩.")
+        going = self._started("run", "--wait", "--plain")
+        self._until(going, "▸ code (attempt 2)")
 
-class Story:
-    """Tells events on a terminal, one line each."""
+        self._title("2. kill -9, in the middle of the rework")
+        time.sleep(0.3)
+        going.kill()
+        going.wait()
+        self._narrate(f"The process {going.pid} that executed the run is dead. {self._coder()}")
+        self._narrate("Resume: the attempt is adopted, not run a second time. Every event before the crash is there.")
+        going = self._started("resume", "--wait", "--plain")
+        self._until(going, "? E-1")
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._state: RunState | None = None
+        self._title("3. The same test fails again: a person is asked")
+        self._narrate("The limit same_finding stops the loop. In a second terminal:")
+        self._shown("inbox")
+        self._shown("decide", "E-1", "revise", "--note", NOTE, "--by", "you")
+        self._narrate(
+            "The run that waits in the first terminal goes on at once, with these words in the coder's briefing."
+        )
+        self._until(going, "↩ L-3")
 
-    def tell(self, _run: str, event: Event) -> None:
-        self._state = evolve(self._state, event)
-        line = self._line(event, self._state)
-        if line:
-            seconds = event.at - self._state.started_at
-            self._console.print(f"[dim]{seconds:5.2f} s[/dim]  {line}", highlight=False)
+        self._title("4. A defect of the plan goes back to the plan")
+        self._narrate(
+            "Tests and linter are content, the reviewer is not: no rule limits a discount. Like a forgotten",
+            "authentication that is no bug of the code: the plan is done again, then what was made from it.",
+        )
+        self._until(going, None)
 
-    def _line(self, event: Event, state: RunState) -> str:
-        match event:
-            case e.AttemptStarted():
-                return self._started(event)
-            case e.AttemptSucceeded() if state.graph.is_judge(event.step):
-                return ""
-            case e.AttemptSucceeded():
-                return f"  [green]✓[/green] {event.step}: {escape(event.summary)}"
-            case e.VerdictGiven(word="fail"):
-                found = "; ".join(state.findings[s.id].finding.description for s in event.findings)
-                return f"  [red]✗ {event.judge} fails it:[/red] {escape(found)}"
-            case e.VerdictGiven():
-                artifact = state.steps[event.judge].artifact
-                return f"  [green]✓ {event.judge} passes:[/green] {escape(artifact.summary if artifact else '')}"
-            case e.FeedbackRouted():
-                loop = state.loops[event.loop]
-                rule = next(iter(event.rules), "")
-                targets = ", ".join(event.shares)
-                return f"[yellow]↩ {loop.id}: back from {loop.source} to [bold]{targets}[/bold][/yellow] (by {rule})"
-            case e.LoopClosed():
-                return f"[green]● {event.loop} is {event.state}: verified by who complained[/green]"
-            case e.RunEnded():
-                return f"[bold green]■ the run is {event.outcome}[/bold green]"
-            case _:
-                return ""
+        self._title("5. What is left")
+        self._shown("show", "--diff", "--step", "plan")
+        scratchpad = next((self._folder / ".backedge" / "runs").glob("*/feedback-scratchpad.md"))
+        self._narrate(f"{scratchpad.name}, which every attempt could read:")
+        self._console.print(Text(_indented(scratchpad.read_text("utf-8")), style="dim"))
+        self._shown("audit", "verify")
+        return self._ended(going.returncode)
+
+    def _ended(self, code: int) -> int:
+        report: dict[str, Any] = json.loads(self._asked("show", "--json"))
+        events = [json.loads(line) for line in self._asked("audit", "export").splitlines()]
+        starts = [(event["step"], event["attempt"]) for event in events if event["type"].startswith("attempt_started")]
+        if len(starts) != len(set(starts)):
+            raise Failed("an attempt was started twice")
+        usage, outcome = report["usage"], report["outcome"]
+        style = "bold green" if outcome == "verified" and code == 0 else "bold red"
+        self._console.print(Text(f"\n■ {outcome} (exit code {code})", style=style), end="")
+        self._console.print(
+            f": {usage['attempts']} attempts, none twice, {len(report['loops'])} loops, {len(events)} events, "
+            f"${usage['cost_usd']:.2f} by the agents' own account, {time.monotonic() - self._began:.0f} s"
+        )
+        return 0 if outcome == "verified" and code == 0 else 1
+
+    def _coder(self) -> str:
+        """What became of the process of the attempt under way."""
+        record = next((self._folder / ".backedge" / "attempts").glob("*/code-2/process.json"), None)
+        if record is None:
+            return "It died before it had started the coder."
+        pid = json.loads(record.read_bytes())["pid"]
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return "The coder had just ended."
+        return f"The coder (process {pid}) does not know, and works on."
+
+    def _started(self, *words: str) -> subprocess.Popen[str]:
+        self._command(words)
+        return subprocess.Popen(
+            self._argv(words),
+            cwd=self._folder,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+
+    def _until(self, going: subprocess.Popen[str], mark: str | None) -> None:
+        """Pass on what a process says until a line has the mark, or until it has ended."""
+        assert going.stderr is not None
+        # A process that hangs is ended, so that reading from it ends.
+        left = PATIENCE - (time.monotonic() - self._began)
+        signal.signal(signal.SIGALRM, lambda *_: going.kill())
+        signal.setitimer(signal.ITIMER_REAL, max(1.0, left))
+        try:
+            for line in going.stderr:
+                self._line(line.rstrip("\n"))
+                if mark is not None and mark in line:
+                    return
+            going.wait()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if mark is not None or going.returncode < 0:
+            raise Failed(f"it ended with exit code {going.returncode}{f' before {mark!r}' if mark else ''}")
+
+    def _shown(self, *words: str) -> None:
+        self._command(words)
+        for line in self._asked(*words).rstrip().splitlines():
+            self._line(line)
+
+    def _asked(self, *words: str) -> str:
+        done = subprocess.run(
+            self._argv(words),
+            cwd=self._folder,
+            env=self._env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        if done.returncode:
+            raise Failed(f"backedge {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
 
     @staticmethod
-    def _started(event: e.AttemptStarted) -> str:
-        again = f", attempt {event.attempt}" if event.attempt > 1 else ""
-        why = {
-            "rework": " with the finding in its briefing",
-            "verify": " verifies the fix",
-            "answer": " answers",
-            "work": " because its input changed" if event.cause else "",
-        }[event.mode]
-        return f"[cyan]▸ {event.step}[/cyan]{again}{why}"
+    def _argv(words: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "backedge.cli.main", *words]
+
+    def _command(self, words: tuple[str, ...]) -> None:
+        quoted = " ".join(f'"{word}"' if " " in word else word for word in words)
+        self._console.print(Text(f"\n  $ backedge {quoted}", style="bold"))
+
+    def _line(self, line: str) -> None:
+        styles = {"✓": "green", "✗": "red", "↩": "yellow", "?": "magenta", "●": "green", "■": "bold green", "▸": "cyan"}
+        style = next((style for mark, style in styles.items() if f" {mark} " in line[:16]), "")
+        self._console.print(Text(f"    {line}", style=style))
+
+    def _title(self, text: str) -> None:
+        self._console.print(Text(f"\n── {text} ", style="bold"))
+
+    def _narrate(self, *lines: str) -> None:
+        for line in lines:
+            self._console.print(Text(line, style="italic"))
 
 
-def telemetry(defect: Defect) -> str:
-    """One defect in one line, as a process improvement group would file it."""
-    attempts = " + ".join(f"{count} {step}" for step, count in defect.attempts.items())
-    return (
-        f"{defect.finding} {defect.description}: injected in {defect.injected_phase}, detected by {defect.detected_by}, "
-        f"{attempts} = {defect.correction_attempts} correction attempts, +${defect.cost_usd:.2f}, +{defect.latency:.1f} s"
-    )
-
-
-async def main() -> int:
-    console = Console(soft_wrap=True)
-    console.print("[bold]Build user management[/bold]: plan → design → design_review → code → test", highlight=False)
-    console.print(
-        f"[dim]No run of this workflow can make more than {WORKFLOW.max_attempts} attempts.[/dim]\n", highlight=False
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "demo.db"
-        async with be.Engine(path) as engine:
-            engine.subscribe(Story(console).tell)
-            run = await engine.start(WORKFLOW, input={"task": "Build a user management system"})
-            report = await run.result()
-            log = defects(await run.events())
-            await verify(engine.journal, run.id)
-            events = len(await run.events())
-    console.print("\n[bold]Telemetry[/bold]")
-    for defect in log:
-        console.print(f"  {escape(telemetry(defect))}", highlight=False)
-    usage = report.usage
-    console.print(
-        f"  {usage.attempts} attempts, ${usage.cost_usd:.2f}; {events} events in the journal, hash chain valid",
-        highlight=False,
-    )
-    return 0 if report.outcome == "verified" else 1
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 if __name__ == "__main__":
-    raise SystemExit(asyncio.run(main()))
+    raise SystemExit(main())

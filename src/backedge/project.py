@@ -7,18 +7,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from backedge.adapters.agents.attempt_folder import AttemptFolder, file_name, written
+from backedge.adapters.agents.clis.agent import CliAgent, Workplace
+from backedge.adapters.agents.clis.cli import Options
 from backedge.adapters.agents.command import CommandAgent
 from backedge.adapters.agents.function import FunctionAgent
+from backedge.adapters.agents.process import Process
 from backedge.adapters.reports.spec import ReportSpec
 from backedge.config import AgentSpec, StepExtras, WorkflowFile, WorkflowFileError, find, load
 from backedge.config.workflow_file import workflow_file
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
-from backedge.core.workflow import Step, Workflow
+from backedge.core.workflow import Step, Workflow, graph_of
 from backedge.ports import Agent
 
 STATE = ".backedge"
 JOURNAL = "journal.db"
+GRACE = 2.0
+"""Seconds that an agent has to end when it is asked to."""
+ORIGIN = "origin"
+"""Beside a kept workflow file: where it stood, from the folder of the journal. Its paths are relative to that."""
+
+Views = Callable[[str], Mapping[str, str]]
+"""The files that show a run to its agents, by their names in the briefing."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +45,7 @@ class Place:
 
     def kept_file(self, run: str) -> Path:
         """The workflow file as it was when the run started: a run keeps the workflow it started with."""
-        safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in run)
-        return self.state / "runs" / safe / "backedge.yaml"
+        return self.state / "runs" / file_name(run) / "backedge.yaml"
 
 
 @dataclass(frozen=True)
@@ -71,24 +81,35 @@ def _project_folder(start: Path) -> Path:
 def keep_file(place: Place, run: str, source: WorkflowFile) -> None:
     """Put the workflow file beside the journal, for the resumes of this run."""
     kept = place.kept_file(run)
-    if kept.exists():
-        return  # a run of this id exists, and keeps what it started with
     kept.parent.mkdir(parents=True, exist_ok=True)
-    draft = kept.with_name(kept.name + ".new")
-    draft.write_bytes(source.path.read_bytes())
-    os.replace(draft, kept)
+    # Relative, so that a project can be moved as a whole.
+    written(kept.with_name(ORIGIN), os.fsencode(os.path.relpath(source.path.resolve(), place.state.resolve())))
+    written(kept, source.path.read_bytes())
 
 
 def file_of(place: Place, run: str, file: Path | None = None) -> WorkflowFile:
     """The workflow file that a run was started with; the present one if that was not kept."""
     kept = place.kept_file(run)
-    if kept.exists():
-        return workflow_file(kept.read_bytes(), place.folder / "backedge.yaml")
-    return load(file or find(place.folder))
+    if not kept.exists():
+        return load(file or find(place.folder))
+    origin = kept.with_name(ORIGIN)
+    path = place.folder / "backedge.yaml"
+    if origin.exists():
+        path = Path(os.path.normpath(place.state.resolve() / os.fsdecode(origin.read_bytes())))
+    return workflow_file(kept.read_bytes(), path)
 
 
-def agents_of(source: WorkflowFile, place: Place) -> dict[str, Agent]:
-    """Everybody who executes a step of the file, by the names that the definition has for them."""
+async def end_agent(place: Place, run: str, step: str, attempt: int) -> None:
+    """End the process of an attempt, whoever started it, with everything that it started."""
+    process = Process.found(AttemptFolder(place.state, run, step, attempt))
+    if process is not None:
+        await process.cancel(GRACE)
+
+
+def agents_of(source: WorkflowFile, place: Place, views: Views | None = None) -> dict[str, Agent]:
+    """Everybody who executes a step of the file, by the names that the definition has for them.
+
+    `views` says where the scratchpad and the progress file of a run are."""
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     for step in source.definition.steps:
@@ -96,7 +117,7 @@ def agents_of(source: WorkflowFile, place: Place) -> dict[str, Agent]:
             if name == HUMAN:
                 continue
             try:
-                agents[name] = _agent(source.agents[name], step, source.steps[step.name], source, place)
+                agents[name] = _agent(source.agents[name], step, source.steps[step.name], source, place, views)
             except (ValueError, TypeError, WorkflowError) as error:
                 problems.append(f"step {step.name!r}: {error}")
     if problems:
@@ -104,7 +125,9 @@ def agents_of(source: WorkflowFile, place: Place) -> dict[str, Agent]:
     return agents
 
 
-def _agent(spec: AgentSpec, step: Step, extras: StepExtras, source: WorkflowFile, place: Place) -> Agent:
+def _agent(
+    spec: AgentSpec, step: Step, extras: StepExtras, source: WorkflowFile, place: Place, views: Views | None
+) -> Agent:
     judges = bool(step.judges)
     if spec.kind == "command":
         return CommandAgent(
@@ -118,10 +141,35 @@ def _agent(spec: AgentSpec, step: Step, extras: StepExtras, source: WorkflowFile
             accepts=extras.accepts,
             schema=extras.schema,
             timeout=spec.timeout,
+            views=views,
         )
     if spec.kind == "python":
         return FunctionAgent(_imported(spec.function, source.folder), judges=judges)
-    raise WorkflowError(f"agent {spec.name!r} is {spec.cli or spec.kind}: agent CLIs cannot be started yet; use `run`")
+    if spec.kind == "cli":
+        return _cli_agent(spec, step, extras, source, place, views)
+    raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: nobody can be started for it")
+
+
+def _cli_agent(
+    spec: AgentSpec, step: Step, extras: StepExtras, source: WorkflowFile, place: Place, views: Views | None
+) -> Agent:
+    definition, graph = source.definition, graph_of(source.definition)
+    return CliAgent(
+        spec.cli,
+        Workplace(extras.workspace, place.state, extras.writes),
+        phase=step.phase,
+        judges=bool(step.judges),
+        options=Options(spec.model, spec.allowed_tools, spec.permission_mode, spec.max_turns, spec.max_budget_usd),
+        template=spec.prompt,
+        session=spec.session,
+        env=spec.env,
+        accepts=extras.accepts,
+        schema=extras.schema,
+        phases=[phase for phase in graph.phases if phase in graph.phase_of.values()],
+        steps=[*(other.name for other in definition.steps if not other.judges and other is not step), HUMAN],
+        timeout=spec.timeout,
+        views=views,
+    )
 
 
 def _imported(name: str, folder: Path) -> Callable[..., object]:
@@ -132,12 +180,14 @@ def _imported(name: str, folder: Path) -> Callable[..., object]:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
-        found = getattr(import_module(module), function)
-    except ImportError as error:
-        raise WorkflowError(f"agent python:{name} cannot be imported: {error}") from error
-    except AttributeError as error:
-        raise WorkflowError(f"module {module!r} has no function {function!r}") from error
+        imported = import_module(module)
+    except (Exception, SystemExit) as error:
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        raise WorkflowError(f"agent python:{name} cannot be imported: {kind}{error}") from error
+    found: object = imported
+    for part in function.split("."):
+        found = getattr(found, part, None)
     if not callable(found):
-        raise WorkflowError(f"python:{name} is not a function")
+        raise WorkflowError(f"module {module!r} has no function {function!r}: correct the name, or write it")
     made: Callable[..., object] = found
     return made

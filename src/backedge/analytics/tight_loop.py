@@ -1,7 +1,7 @@
 """A run as the tight loop implementation → review → test tells it: iterations, streaks and a status, folded from events.
 
-An iteration is one cycle: what was made, and what the judges said of it. Executing a step that the current iteration
-has already begins the next one; a retry after an error does not. A verdict belongs to the iteration in which its
+An iteration is one cycle: what was made, and what the judges said of it. Executing a step when the current iteration
+has its work already, or work that was made from it, begins the next one; a retry after an error does not. A verdict belongs to the iteration in which its
 subject was made, so that two steps that are worked on side by side do not take each other's results.
 
 The fold takes each event once and keeps a bounded number of iterations: its cost does not grow with the run.
@@ -78,7 +78,7 @@ class TightLoop(Value, frozen=True):
     sources: dict[str, str] = {}
     """Who raised each open loop."""
     escalations: dict[str, str] = {}
-    """The open ones: which judge's loop they are about."""
+    """The open ones: who raised the loop that they are about; empty for errors and budgets."""
     known_issues: tuple[str, ...] = ()
     """What a person accepted."""
     base: int = 1
@@ -137,7 +137,7 @@ def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
             texts = (loop.findings[id] for id in event.findings)
             return replace(loop, known_issues=tuple(dict.fromkeys((*loop.known_issues, *texts))))
         case e.EscalationOpened():
-            about = loop.sources.get(event.loop or "", event.step or "")
+            about = loop.sources.get(event.loop or "", "")
             noted = _noted(loop, f"{event.escalation} escalated: {_short(event.reason)}")
             return replace(noted, escalations={**loop.escalations, event.escalation: about})
         case e.EscalationDecided():
@@ -155,7 +155,7 @@ def _started(loop: TightLoop, event: e.AttemptStarted) -> TightLoop:
     if event.mode == "answer":
         return replace(loop, answering=loop.answering | {name})
     cycles = loop.cycles
-    if name in cycles[-1].made:
+    if cycles[-1].made.keys() & {name, *loop.graph.downstream[name]}:
         cycles = (*cycles, Cycle(cycles[-1].number + 1))[-KEPT_ITERATIONS:]
     place = {**loop.place, name: cycles[-1].number}
     return replace(loop, cycles=cycles, place=place, answering=loop.answering - {name})
@@ -173,6 +173,8 @@ def _succeeded(loop: TightLoop, event: e.AttemptSucceeded) -> TightLoop:
 
 def _broke(loop: TightLoop, event: e.AttemptFailed) -> TightLoop:
     name, error = event.step, _short(event.error)
+    if name in loop.answering:
+        return loop
     if loop.graph.is_judge(name):
         # Silence of a judge is no pass: the iteration says so until the judge has spoken.
         return _with_verdict(loop, name, Judged(False, (f"no verdict of {name}: {error}",)))
@@ -212,7 +214,7 @@ def _decided(loop: TightLoop, event: e.EscalationDecided) -> TightLoop:
     if event.choice == "revise":
         streaks = {judge: 0 if judge == about else count for judge, count in loop.streaks.items()}
         return replace(loop, base=loop.number, granted=0, streaks=streaks)
-    if event.choice in _GRANTS and about in loop.streaks:
+    if event.choice in _GRANTS and about:
         return replace(loop, granted=loop.granted + event.rounds)
     return loop
 

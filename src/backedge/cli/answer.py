@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import getpass
+import sys
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from backedge.app import Engine, Run
-from backedge.cli.common import asking, journal_option, json_option, print_json, shown, the_run
+from backedge.cli.common import asking, journal_option, json_option, print_json, shown, the_run, where
 from backedge.cli.look import open_packets
 from backedge.core.commands import DEFAULT_ROUNDS
-from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, RunHeld
 from backedge.core.model import HUMAN
 from backedge.engine.protocol import Feedback
+from backedge.project import end_agent
+
+ASKED_FOR = {
+    "resolve": ("note", "The answer, in words"),
+    "revise": ("note", "The new approach, in words"),
+    "reassign": ("target", "Which step gets it"),
+    "reclassify": ("phase", "Which phase injected it"),
+}
+"""What a choice needs besides, and how a person is asked for it."""
+LOOKED_AT = 100
+"""How many of the newest runs are searched for a decision that was made before."""
 
 
 def _me() -> str:
@@ -59,23 +74,21 @@ def decide(
 
     async def answer(engine: Engine) -> tuple[str, str]:
         run = await _run_of(engine, escalation, run_name)
-        chosen = choice or await _asked(run, escalation)
+        chosen, more = (choice, {}) if choice else await _asked(run, escalation)
         who = _me() if by is None else by
-        await run.decide(
-            escalation,
-            chosen,
-            by=who,
-            note=note,
-            rounds=rounds,
-            amount=amount,
-            option=option,
-            target=target,
-            phase=phase,
-        )
+        given = {"note": note, "option": option, "target": target, "phase": phase}
+        said: dict[str, Any] = {**more, **{key: each for key, each in given.items() if each}}
+        await run.decide(escalation, chosen, by=who, rounds=rounds, amount=amount, **said)
+        await _end_agents(run, journal)
         return run.id, chosen
 
     run, chosen = asking(journal, answer)
     click.echo(f"{escalation} of {run}: {chosen}")
+
+
+async def _end_agents(run: Run, journal: Path | None) -> None:
+    with suppress(RunHeld):  # the process that executes it ends them
+        await run.end_attempts(partial(end_agent, where(journal)))
 
 
 async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
@@ -87,27 +100,44 @@ async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
         return await engine.find(runs[0])
     if runs:
         raise IllegalCommand(f"{escalation} is open in {len(runs)} runs: say which with --run ({', '.join(runs[:5])})")
-    decided = [
-        head.run for head in await engine.runs() if (await (await engine.find(head.run)).state()).escalation(escalation)
-    ]
+    decided = []
+    for head in (await engine.runs())[:LOOKED_AT]:
+        packet = (await (await engine.find(head.run)).state()).escalation(escalation)
+        if packet is not None and packet.decided is not None:
+            decided.append(f"{packet.decided.choice} in {head.run}")
     if len(decided) == 1:
-        return await engine.find(decided[0])
+        return await engine.find(decided[0].rpartition(" ")[2])
+    if decided:
+        raise AlreadyClosed(f"{escalation} was decided before in {len(decided)} runs: {', '.join(decided[:5])}")
     opened = ", ".join(sorted({packet.id for _, packet in packets})) or "none"
     raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
 
 
-async def _asked(run: Run, escalation: str) -> str:
+async def _asked(run: Run, escalation: str) -> tuple[str, dict[str, str]]:
+    """The choice of whoever sits at the terminal, and what it needs besides."""
     packet = next((each for each in (await run.report()).escalations if each.id == escalation), None)
     if packet is None:
         raise NotFound(f"escalation {escalation!r} is unknown in run {run.id!r}")
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise IllegalCommand(f"no choice for {packet.id}: say one of {', '.join(packet.options)}")
     click.echo(f"{packet.id}: {shown(packet.reason)}", err=True)
+    for option in packet.offers:
+        click.echo(f"  - {shown(option.option)} {shown(option.effort)} {shown(option.impact)}".rstrip(), err=True)
     chosen: str = click.prompt("What is your choice", type=click.Choice(packet.options), err=True)
-    return chosen
+    if chosen not in ASKED_FOR:
+        return chosen, {}
+    key, question = ASKED_FOR[chosen]
+    return chosen, {key: click.prompt(question, err=True)}
 
 
 @click.group()
 def feedback() -> None:
-    """Raise, acknowledge, list or reclassify feedback."""
+    """Raise, acknowledge, list or reclassify feedback.
+
+    \b
+    Example:
+      backedge feedback list
+    """
 
 
 @feedback.command("raise")
@@ -160,7 +190,12 @@ def raise_(
 def acknowledge(
     loop: str, target: str, message: str, action: str, eta: str, run_name: str | None, journal: Path | None
 ) -> None:
-    """Say that a target has received feedback and works on it."""
+    """Say that a target has received feedback and works on it.
+
+    \b
+    Example:
+      backedge feedback ack L-1 --target human --message "on it" --eta 2h
+    """
 
     async def tell(engine: Engine) -> None:
         await (await the_run(engine, run_name)).acknowledge(loop, target, message, action, eta)
@@ -177,7 +212,12 @@ feedback.add_command(acknowledge, "ack")
 @journal_option
 @json_option
 def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """List the loops of a run."""
+    """List the loops of a run.
+
+    \b
+    Example:
+      backedge feedback list --json
+    """
 
     async def ask(engine: Engine) -> object:
         return (await (await the_run(engine, run_name)).report()).loops
@@ -196,7 +236,12 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
 @click.option("--run", "run_name", metavar="RUN")
 @journal_option
 def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | None) -> None:
-    """Say which phase injected a finding: that is the truth from then on."""
+    """Say which phase injected a finding: that is the truth from then on.
+
+    \b
+    Example:
+      backedge feedback reclassify F-3 --phase planning
+    """
 
     async def tell(engine: Engine) -> None:
         await (await the_run(engine, run_name)).reclassify(finding, phase, _me())
@@ -239,6 +284,7 @@ def cancel(run_name: str, reason: str, journal: Path | None) -> None:
     async def tell(engine: Engine) -> str:
         run = await the_run(engine, run_name)
         await run.cancel(_me(), reason)
+        await _end_agents(run, journal)
         return run.id
 
     click.echo(f"{asking(journal, tell)} is cancelled")

@@ -5,17 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
-from backedge.adapters.journals.audit import verify as verified
+from backedge.adapters.journals.audit import verify, verify_all
 from backedge.analytics.defects import defects
 from backedge.app import Engine
-from backedge.cli.common import asking, journal_option, print_json, the_run
+from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, the_run
 
 
 @click.group()
 def audit() -> None:
-    """Export or verify the events of a run."""
+    """Export or verify the events of a run.
+
+    \b
+    Example:
+      backedge audit verify
+    """
 
 
 @audit.command("export")
@@ -29,13 +33,9 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
       backedge audit export r-0193 > events.jsonl
     """
 
-    async def ask(engine: Engine) -> list[str]:
+    async def ask(engine: Engine) -> list[bytes]:
         run = await the_run(engine, run_name)
-        lines = []
-        for record in await engine.journal.read(run.id):
-            head = msgspec.json.encode({"seq": record.seq, "run": run.id, "link": record.link}).decode()
-            lines.append(f"{head[:-1]},{record.body.decode()[1:]}")
-        return lines
+        return [event_line(run.id, record) for record in await engine.journal.read(run.id)]
 
     for line in asking(journal, ask):
         click.echo(line)
@@ -45,7 +45,8 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
 @click.argument("run_name", metavar="[RUN]", required=False)
 @click.option("--head", help="A link that was kept elsewhere: it must be in the chain.")
 @journal_option
-def verify_events(run_name: str | None, head: str | None, journal: Path | None) -> None:
+@json_option
+def verify_events(run_name: str | None, head: str | None, journal: Path | None, as_json: bool) -> None:
     """Check the hash chain of RUN, or of every run. Exit code 2 and the first event that does not fit, if one does not.
 
     \b
@@ -54,12 +55,16 @@ def verify_events(run_name: str | None, head: str | None, journal: Path | None) 
     """
 
     async def ask(engine: Engine) -> int:
-        runs = [(await the_run(engine, run_name)).id] if run_name or head else [h.run for h in await engine.runs()]
-        for run in runs:
-            await verified(engine.journal, run, head)
-        return len(runs)
+        if not run_name and not head:
+            return await verify_all(engine.journal)
+        await verify(engine.journal, (await the_run(engine, run_name)).id, head)
+        return 1
 
-    click.echo(f"{asking(journal, ask)} run(s): the chain is valid")
+    count = asking(journal, ask)
+    if as_json:
+        print_json({"runs": count, "valid": True})
+    else:
+        click.echo(f"{count} run(s): the chain is valid")
 
 
 @click.command()

@@ -13,9 +13,11 @@ import msgspec
 from backedge.app import Engine, Run
 from backedge.core.errors import NotFound
 from backedge.core.wording import one_line
+from backedge.ports import Record
 from backedge.project import Place, place
 
 T = TypeVar("T")
+_TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0}
 
@@ -26,7 +28,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def print_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=1).decode())
+    """One JSON value, in UTF-8 whatever the terminal speaks: it is read by programs."""
+    click.echo(msgspec.json.format(msgspec.json.encode(_whole(value)), indent=1))
+
+
+def _whole(value: Any) -> Any:
+    """A value with the fields that hold their default, which its own JSON leaves out: every key is always there."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, tuple | list) else value
 
 
 def say(text: str = "") -> None:
@@ -38,17 +50,29 @@ def where(journal: Path | None, file: Path | None = None) -> Place:
     return place(file, journal)
 
 
-def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
-    """Open the journal of the project, ask, and close it again. A journal that does not exist is not made."""
+def existing(journal: Path | None) -> Place:
+    """The place of a project whose journal is there. Raises NotFound: looking for one must not make one."""
     spot = where(journal)
     if not spot.journal.exists():
         raise NotFound(f"there is no journal at {spot.journal}: `backedge run` makes one")
+    return spot
+
+
+def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
+    """Open the journal of the project, ask, and close it again."""
+    spot = existing(journal)
 
     async def go() -> T:
         async with Engine(spot.journal) as engine:
             return await ask(engine)
 
     return asyncio.run(go())
+
+
+def event_line(run: str, record: Record) -> bytes:
+    """A stored event as a line of JSON, with its number and its link."""
+    head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link})
+    return head[:-1] + b"," + record.body[1:]
 
 
 async def the_run(engine: Engine, name: str | None) -> Run:
@@ -69,6 +93,6 @@ async def the_run(engine: Engine, name: str | None) -> Run:
 
 
 def shown(text: str, width: int = 100) -> str:
-    """Text of agents on one line of a terminal."""
-    line = one_line(text)
+    """Text of agents on one line of a terminal. What turns the direction of writing would hide other text."""
+    line = one_line(text[: 20 * width]).translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -7,20 +7,24 @@ import json
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
-from backedge.cli.common import EXIT, journal_option, json_option, print_json, say, the_run, where
-from backedge.cli.telling import Teller, closing_words
+from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
+from backedge.cli.live import Progress, view_on
+from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find, load
 from backedge.core.bound import max_attempts
-from backedge.core.errors import WorkflowError
+from backedge.core.errors import IllegalCommand, RunHeld, WorkflowError
 from backedge.engine.engine import new_run_id
-from backedge.project import FileWorkflow, Place, agents_of, file_of, keep_file
+from backedge.engine.live import resting
+from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file
 
 INTERRUPTED = 130
 
@@ -35,6 +39,8 @@ INTERRUPTED = 130
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would start; start nothing.")
 @click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@click.option("--plain", is_flag=True, help="Progress as plain lines, also on a terminal.")
+@click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents write to stderr.")
 @journal_option
 @json_option
 def run(
@@ -47,6 +53,8 @@ def run(
     dry_run: bool,
     wait: bool,
     quiet: bool,
+    plain: bool,
+    log: bool,
     journal: Path | None,
     as_json: bool,
 ) -> None:
@@ -61,7 +69,8 @@ def run(
     """
     source = load(file or find(Path.cwd()))
     spot = where(journal, source.path)
-    agents = agents_of(source, spot)
+    progress = Progress(spot, say, None if quiet else view_on(sys.stderr, say, spot.state, plain, log))
+    agents = agents_of(source, spot, progress.paths)
     given = _input(pairs, input_file, story)
     if dry_run:
         _dry_run(source, as_json)
@@ -69,13 +78,14 @@ def run(
 
     async def start(engine: Engine) -> Run:
         name = run_id or new_run_id(time.time())
+        if run_id and any(head.run == run_id for head in await engine.runs()):
+            raise IllegalCommand(f"run {name!r} exists: `backedge resume {name}` goes on with it, or choose another id")
         keep_file(spot, name, source)
-        started = await engine.start(FileWorkflow(source.definition, agents), given, name)
-        if not quiet and not as_json:
-            say(f"run {started.id} of {source.definition.name}")
-        return started
+        if not quiet:
+            say(f"run {name} of {shown(source.definition.name)}")
+        return await engine.start(FileWorkflow(source.definition, agents), given, name)
 
-    _execute(spot, start, max_parallel, wait, quiet, as_json)
+    _execute(spot, start, progress, max_parallel, wait, quiet, as_json)
 
 
 @click.command()
@@ -83,10 +93,19 @@ def run(
 @click.option("--max-parallel", type=click.IntRange(1), default=256, show_default=True, help="Attempts at once.")
 @click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@click.option("--plain", is_flag=True, help="Progress as plain lines, also on a terminal.")
+@click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents write to stderr.")
 @journal_option
 @json_option
 def resume(
-    run_name: str | None, max_parallel: int, wait: bool, quiet: bool, journal: Path | None, as_json: bool
+    run_name: str | None,
+    max_parallel: int,
+    wait: bool,
+    quiet: bool,
+    plain: bool,
+    log: bool,
+    journal: Path | None,
+    as_json: bool,
 ) -> None:
     """Go on with RUN (the newest, if none is named) where its journal ends.
 
@@ -97,48 +116,70 @@ def resume(
     Example:
       backedge resume
     """
-    spot = where(journal)
+    spot = existing(journal)
+    progress = Progress(spot, say, None if quiet else view_on(sys.stderr, say, spot.state, plain, log))
 
     async def go_on(engine: Engine) -> Run:
         found = await the_run(engine, run_name)
+        progress.load(found.id, await found.events())
+        if (await found.state()).ended is not None:
+            await found.end_attempts(partial(end_agent, spot))
+            return found
         source = file_of(spot, found.id)
-        return await engine.resume(found.id, FileWorkflow(source.definition, agents_of(source, spot)))
+        agents = agents_of(source, spot, progress.paths)
+        try:
+            return await engine.resume(found.id, FileWorkflow(source.definition, agents))
+        except RunHeld as held:
+            if (await found.state()).paused_by is None:
+                raise
+            # It waits there for somebody to say this, and cannot be stopped for it.
+            await found.resume()
+            say(f"run {found.id} goes on, executed by {held.holder}")
+            return found
 
-    _execute(spot, go_on, max_parallel, wait, quiet, as_json)
+    _execute(spot, go_on, progress, max_parallel, wait, quiet, as_json)
 
 
-def _execute(spot: Place, begin: Any, max_parallel: int, wait: bool, quiet: bool, as_json: bool) -> None:
-    outcome, report = asyncio.run(_executed(spot, begin, max_parallel, wait, quiet))
-    if as_json:
-        print_json(report)
-    elif not quiet:
+def _execute(
+    spot: Place, begin: Any, progress: Progress, max_parallel: int, wait: bool, quiet: bool, as_json: bool
+) -> None:
+    outcome, report = asyncio.run(_executed(spot, begin, progress, max_parallel, wait))
+    if not quiet:
         for line in closing_words(report, interrupted=outcome is None):
             say(line)
+    if as_json:
+        print_json(report)
     sys.exit(INTERRUPTED if outcome is None else EXIT[outcome])
 
 
-async def _executed(spot: Place, begin: Any, max_parallel: int, wait: bool, quiet: bool) -> tuple[str | None, Report]:
+async def _executed(
+    spot: Place, begin: Any, progress: Progress, max_parallel: int, wait: bool
+) -> tuple[str | None, Report]:
     """Execute until the end, a rest or an interruption, for which the outcome is None."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
+    executing = asyncio.current_task()
+
     def interrupted() -> None:
         if stop.is_set():
-            loop.remove_signal_handler(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
+            # Asked twice: what is being ended gets no more time, and is recorded all the same.
+            for task in asyncio.all_tasks() - {executing}:
+                task.cancel()
         stop.set()
 
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, interrupted)
-    async with Engine(spot.journal, max_parallel=max_parallel) as engine:
-        if not quiet:
-            engine.subscribe(Teller(say).tell)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Whoever started us with a signal ignored (nohup) wants it ignored.
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            loop.add_signal_handler(each, interrupted)
+    async with progress, Engine(spot.journal, max_parallel=max_parallel) as engine:
+        engine.subscribe(progress.tell)
         going: Run = await begin(engine)
         rest = asyncio.create_task(_rested(going, wait))
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        if rest in done:
+        if rest in done and not rest.cancelled():
             return rest.result(), await going.report()
         rest.cancel()
         run = going.id
@@ -147,11 +188,13 @@ async def _executed(spot: Place, begin: Any, max_parallel: int, wait: bool, quie
 
 
 async def _rested(run: Run, wait: bool) -> str:
-    outcome = await run.at_rest()
-    while wait and outcome == "waiting":
-        await run.changed()
+    while True:
         outcome = await run.at_rest()
-    return outcome
+        state = await run.state()
+        if not wait or outcome != "waiting":
+            return outcome
+        if resting(state) == "waiting":
+            await run.changed(state.seq)
 
 
 def _dry_run(source: WorkflowFile, as_json: bool) -> None:
@@ -185,23 +228,33 @@ def _input(pairs: tuple[str, ...], input_file: Path | None, story: Path | None) 
 def _value(text: str) -> Any:
     """A value on the command line: JSON where it is an object, a list, a number or a word of JSON, else text."""
     try:
-        return json.loads(text)
+        return _json(text)
     except ValueError:
         return text
+
+
+def _json(text: str) -> Any:
+    """JSON that can be kept as it is: no NaN, no number that is too large, no bottomless lists. Raises ValueError."""
+    try:
+        return msgspec.json.decode(text, strict=True) if text.strip() else json.loads(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _read_input(path: Path) -> Any:
     text = _text(path)
     try:
-        return json.loads(text)
-    except ValueError:
+        return _json(text)
+    except ValueError as error:
         if path.suffix == ".json":
-            raise WorkflowError(f"--input-file {path} is not JSON") from None
+            raise WorkflowError(f"--input-file {path} is not JSON: {error}") from None
         return text
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WorkflowError(f"{path} cannot be read: {error}") from error
+    except OSError as error:
+        raise WorkflowError(f"{path} cannot be read: {error.strerror}: name a file that exists") from error
+    except UnicodeDecodeError as error:
+        raise WorkflowError(f"{path} cannot be read: it is not UTF-8 text") from error

@@ -11,6 +11,7 @@ from backedge.app import Engine
 from backedge.cli.common import asking, journal_option, json_option, print_json, the_run, where
 from backedge.config import find, load, mermaid, picture, schema_text
 from backedge.core.bound import max_attempts
+from backedge.core.wording import clean
 from backedge.project import agents_of
 
 
@@ -34,9 +35,9 @@ def check(file: Path | None, as_mermaid: bool, as_json: bool) -> None:
         steps = [step.name for step in source.definition.steps]
         print_json({"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps})
     elif as_mermaid:
-        click.echo(mermaid(source.definition))
+        click.echo(clean(mermaid(source.definition)))
     else:
-        click.echo(picture(source.definition))
+        click.echo(clean(picture(source.definition)))
         click.echo(f"\nAny run makes at most {bound} attempts, and what decisions of people add.")
 
 

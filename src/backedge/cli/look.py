@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import click
 
 from backedge.analytics.report import EscalationReport, Report
 from backedge.app import Engine
-from backedge.cli.common import asking, journal_option, json_option, print_json, shown, the_run
+from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, shown, the_run, where
+from backedge.cli.difference import Rework, print_reworks, reworks
+from backedge.cli.live import shown_by, view_on
+from backedge.cli.prune import report_of
 from backedge.cli.telling import Teller, closing_words
 
 OPEN = ("running", "waiting")
@@ -36,7 +40,7 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
         print_json([{"run": h.run, "workflow": h.workflow, "outcome": h.outcome, "events": h.seq} for h in heads])
         return
     for head in heads[:limit]:
-        click.echo(f"{head.run}  {head.outcome:9}  {head.seq:5} events  {shown(head.workflow, 40)}")
+        click.echo(f"{shown(head.run)}  {head.outcome:9}  {head.seq:5} events  {shown(head.workflow, 40)}")
     if len(heads) > limit:
         click.echo(f"… and {len(heads) - limit} more: --limit")
     if not heads:
@@ -45,9 +49,11 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--diff", is_flag=True, help="What each rework changed in an artifact, instead of the story.")
+@click.option("--step", "step_name", metavar="STEP", help="With --diff: of this step only.")
 @journal_option
 @json_option
-def show(run_name: str | None, journal: Path | None, as_json: bool) -> None:
+def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path | None, as_json: bool) -> None:
     """Tell the story of RUN, or of the newest: its timeline, loops, findings and decisions.
 
     \b
@@ -55,15 +61,21 @@ def show(run_name: str | None, journal: Path | None, as_json: bool) -> None:
       backedge show r-0193
     """
 
-    async def ask(engine: Engine) -> tuple[Report, list[Any]]:
+    async def ask(engine: Engine) -> tuple[Report, str, list[Any], list[Rework]]:
         found = await the_run(engine, run_name)
-        return await found.report(), await found.events()
+        events = await found.events()
+        told, remark = await report_of(found, where(journal))
+        return told, remark, events, await reworks(engine, events) if diff else []
 
-    report, events = asking(journal, ask)
+    report, remark, events, changed = asking(journal, ask)
+    if diff:
+        print_reworks(changed, step_name, as_json)
+        return
     if as_json:
         print_json(report)
         return
-    click.echo(f"{report.run}  {report.workflow}  {report.outcome}{'  (paused)' if report.paused else ''}\n")
+    paused = "  (paused)" if report.paused else ""
+    click.echo(f"{shown(report.run)}  {shown(report.workflow)}  {report.outcome}{paused}\n")
     teller = Teller(click.echo)
     for event in events:
         teller.tell(report.run, event)
@@ -77,38 +89,54 @@ def show(run_name: str | None, journal: Path | None, as_json: bool) -> None:
         )
         for finding in report.findings:
             if finding.id in loop.findings:
-                place = f" {finding.file}:{finding.line}" if finding.file else ""
+                line = f":{finding.line}" if finding.line is not None else ""
+                place = f" {shown(finding.file, 60)}{line}" if finding.file else ""
                 click.echo(f"  {finding.id} [{finding.severity}] {finding.status}{place}: {shown(finding.description)}")
     click.echo()
-    for line in closing_words(report):
+    for line in (*closing_words(report), *([remark] if remark else [])):
         click.echo(line)
 
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--plain", is_flag=True, help="Plain lines, also on a terminal.")
+@click.option("--log", is_flag=True, help="Plain lines, with what the agents write to stderr.")
 @journal_option
-def watch(run_name: str | None, journal: Path | None) -> None:
-    """Follow RUN, or the newest, line by line until it has ended. Ctrl-C stops watching, not the run.
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, as `audit export` does.")
+def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as_json: bool) -> None:
+    """Follow RUN, or the newest, until it has ended. Ctrl-C stops watching, not the run.
 
     \b
     Example:
       backedge watch
     """
 
-    async def follow(engine: Engine) -> None:
-        found = await the_run(engine, run_name)
-        teller, seen = Teller(click.echo), 0
+    async def follow_lines(engine: Engine) -> None:
+        found, seen = await the_run(engine, run_name), 0
         while True:
-            events = await found.events()
-            for event in events[seen:]:
-                teller.tell(found.id, event)
-            seen = len(events)
-            if (await found.state()).ended is not None:
+            for record in await engine.journal.read(found.id, seen):
+                click.echo(event_line(found.id, record))
+                seen = record.seq
+            state = await found.state()
+            if state.ended is not None and state.seq <= seen:
                 return
             await found.changed(seen)
 
+    async def follow(engine: Engine) -> None:
+        found, seen = await the_run(engine, run_name), 0
+        async with shown_by(view_on(sys.stdout, click.echo, where(journal).state, plain, log)) as view:
+            while True:
+                events = await found.events()
+                for event in events[seen:]:
+                    view.tell(found.id, event)
+                seen = len(events)
+                state = await found.state()
+                if state.ended is not None and state.seq <= seen:
+                    return
+                await found.changed(seen)
+
     try:
-        asking(journal, follow)
+        asking(journal, follow_lines if as_json else follow)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return
 

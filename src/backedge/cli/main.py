@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -24,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": ("answer", "End a run; what was made stays."),
     "audit": ("audit", "Export or verify the events of a run."),
     "export": ("audit", "Export a run in the shape of other systems."),
+    "prune": ("prune", "Give back the space of runs that ended long ago; events stay."),
     "agents": ("setup", "Say which agent CLIs are installed."),
     "completions": ("setup", "Print the completion script of your shell."),
     "demo": ("setup", "Run the demo."),
@@ -76,17 +78,43 @@ def main() -> None:
 
 
 def entry() -> None:
-    """The installed command: errors that we raise on purpose are one sentence, not a traceback."""
+    """The installed command: what goes wrong is told in a sentence, not in a traceback."""
     from backedge.core.errors import BackedgeError
 
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # started without it, as by a daemon
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it is needed until we leave
+        # A terminal that cannot show a character shows another; nothing breaks for that.
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     try:
-        main.main(prog_name="backedge", standalone_mode=True)
+        code = main.main(prog_name="backedge", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except BackedgeError as error:
-        click.echo(f"backedge: {error}", err=True)
+        from backedge.core.wording import clean
+
+        click.echo(f"backedge: {clean(str(error))}", err=True)
         sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("backedge: interrupted", err=True)
+        sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()
+        # Whoever read our output has enough of it.
+        _drop_output()
         sys.exit(0)
+    except OSError as error:
+        _drop_output()
+        what = f"{error.filename}: " if error.filename else ""
+        click.echo(f"backedge: {what}{error.strerror or error}: make it possible, and try again", err=True)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _drop_output() -> None:
+    """What is left in the buffer has nowhere to go: without this, leaving would try once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

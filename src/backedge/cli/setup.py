@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 from pathlib import Path
@@ -10,35 +9,62 @@ from pathlib import Path
 import click
 
 from backedge.cli.common import json_option, print_json
-from backedge.config import EDITOR_LINE
+from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
+from backedge.project import STATE
+from backedge.templates import TEMPLATES, found_in, rendered
 
 CLIS = ("claude", "codex", "gemini", "opencode")
 
 
 @click.command()
+@click.option(
+    "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="What to start from."
+)
+@click.option(
+    "--agent", type=click.Choice([*CLIS, "scripts"]), help="Who does the work; what is installed, if not given."
+)
 @click.option("--name", help="The name of the workflow; that of the folder, if not given.")
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
-def init(name: str | None, force: bool) -> None:
-    """Write a workflow file to start from: a coder and its tests, as commands.
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+def init(template: str, agent: str | None, name: str | None, force: bool) -> None:
+    """Write a workflow file that runs here: it looks for agent CLIs, tests and linters, and proposes what to do with them.
+
+    Where no agent CLI is installed, small scripts in agents/ stand in for agents: everything runs at once, and you replace
+    them one by one.
 
     \b
     Example:
-      backedge init && backedge check
+      backedge init --template tight-loop && backedge run
     """
-    target = Path.cwd() / "backedge.yaml"
+    folder = Path.cwd()
+    found = found_in(folder)
+    cli = "" if agent == "scripts" else agent or found.cli
+    made = rendered(template, name or folder.name or "workflow", found, cli)
+    target = folder / "backedge.yaml"
     if target.exists() and not force:
         raise WorkflowError(f"{target} exists: `--force` overwrites it")
-    target.write_text(
-        f"{EDITOR_LINE}\n"
-        f"name: {name or Path.cwd().name}\n"
-        "limits: {rounds_per_loop: 3}\n"
-        "steps:\n"
-        "  code: {phase: code, run: [python, agents/code.py]}\n"
-        '  test: {tests: code, run: [python, -m, pytest, --junitxml, "{report}"], report: junit}\n',
-        encoding="utf-8",
-    )
-    click.echo(f"wrote {target.name}: `backedge check` looks at it, `backedge run` runs it")
+    made = {"backedge.yaml": EDITOR_LINE + made.pop("backedge.yaml"), **made, SCHEMA_FILE: schema_text()}
+    for word, what in found.words():
+        click.echo(f"found    {word:8} {what}")
+    for path, text in made.items():
+        kept = (folder / path).exists() and not force
+        click.echo(f"{'kept' if kept else 'wrote':8} {path}")
+        if not kept:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    _ignored(folder / STATE)
+    if not cli:
+        click.echo("\nagents/*.py stand in for agents: replace them by your own programs, or by `agent: claude`.")
+    click.echo("\nnext:    backedge check      draws it, and says the most it can do")
+    task = "base=HEAD" if template == "review-only" else 'task="say what is to be done"'
+    click.echo(f"         backedge run --input {task}")
+
+
+def _ignored(state: Path) -> None:
+    """Keep the journal and the logs out of the repository, without touching anybody's .gitignore."""
+    if not state.exists():
+        state.mkdir()
+        (state / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 @click.command()
@@ -77,8 +103,14 @@ def completions(shell: str) -> None:
 
 
 @click.command()
-def demo() -> None:
-    """Run the demo: the missing authentication requirement, told as it happens."""
+@click.option("--keep", is_flag=True, help="Leave the folder of the demo, to look around in it.")
+def demo(keep: bool) -> None:
+    """Watch a small repository being built: a linter, tests and a reviewer send the work back until it is right.
+
+    \b
+    Example:
+      backedge demo
+    """
     from backedge.demo import main as tell
 
-    sys.exit(asyncio.run(tell()))
+    sys.exit(tell(keep))

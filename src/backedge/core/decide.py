@@ -17,7 +17,7 @@ from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.settle import settle, start_attempt
 from backedge.core.state import Running, RunState, delivers, evolve
-from backedge.core.verdicts import contradiction, verdict_of, with_stated_findings
+from backedge.core.verdicts import contradiction, verdict_of, with_known_phases, with_stated_findings
 from backedge.core.workflow import graph_of
 
 FIRST_RETRY = 0.5
@@ -120,6 +120,7 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
     if state.ended is not None:
         draft.add(e.AttemptDropped(draft.now, name, command.attempt, "interrupted", outcome.usage, command.seconds))
         return
+    outcome = with_known_phases(state, outcome)
     error = _nonsense(state, name, running, outcome)
     if error is not None:
         failed = c.FailAttempt(

@@ -148,5 +148,7 @@ def spent(state: RunState, budget: str, now: float) -> float:
 
 
 def left(state: RunState, now: float, loop: Loop | None, step: str | None) -> dict[str, float]:
-    """How much is left of each limit that applies, for briefings."""
+    """How much is left of each limit that applies, for briefings. What a round used up is counted once it is given."""
+    if loop is not None and loop.delivered:
+        loop = replace(loop, delivered=False)
     return {name: bound - count for name, count, bound in _counts(state, now, loop, step) if bound is not None}

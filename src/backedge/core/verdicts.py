@@ -98,3 +98,15 @@ def computed(rule: PassRule, findings: list[Finding]) -> Word:
 
 def with_stated_findings(outcome: Outcome) -> Outcome:
     return replace(outcome, findings=stated_findings(outcome))
+
+
+def with_known_phases(state: RunState, outcome: Outcome) -> Outcome:
+    """The outcome with phases as the workflow writes them: judges need not mind capitals."""
+    if not any(finding.affected_phase for finding in outcome.findings):
+        return outcome
+    known = {phase.casefold(): phase for phase in state.graph.phases}
+    findings = tuple(
+        replace(each, affected_phase=tuple(known.get(phase.casefold(), phase) for phase in each.affected_phase))
+        for each in outcome.findings
+    )
+    return replace(outcome, findings=findings)

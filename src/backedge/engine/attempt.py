@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,9 @@ class LiveAttempt:
             if isinstance(event, Refused):
                 raise FeedbackRefused(event.reason)
         assert isinstance(item, Feedback) and not isinstance(item, Malformed)
+        named = [loop for event in events if (loop := getattr(event, "loop", None)) is not None]
+        if named:
+            return str(named[0])
         state = self._live.state
         return state.steps[self.step].asked[asked_key(addressed(state, item))]
 
@@ -57,6 +61,11 @@ class LiveAttempt:
             await self._live.submit(c.Await(loop, self.step, self.number))
             engine.give_room()
             resolution = await self._live.wait_for(loop, timeout)
+        except asyncio.CancelledError:
+            # Whoever cancelled the wait goes on with what it had; it must not be taken for told.
+            if self._live.broken is None and not engine.closing:
+                await self._live.submit(c.StopWaiting(loop, self.step, self.number))
+            raise
         finally:
             engine.attempts += 1
         if resolution.state == "timeout":

@@ -158,7 +158,7 @@ def _finding(said: Finding) -> model.Finding:
         severity=severity,
         blocking=said.blocking or blocking,
         category=_text(said.category),
-        affected_phase=tuple(phase.strip().lower() for phase in _listed(said.affected_phase)),
+        affected_phase=tuple(phase.strip() for phase in _listed(said.affected_phase)),
         evidence=_text(said.evidence),
         impact=_text(said.impact),
         file=said.file,

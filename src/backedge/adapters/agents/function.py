@@ -43,7 +43,7 @@ class FunctionAgent:
         self._returns = returns
         self._wants_attempt = _takes_two(function)
         call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-        self._is_async = inspect.iscoroutinefunction(call)
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:
         if self._accepts:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from backedge.analytics.progress import progress_json, scratchpad
 from backedge.analytics.tight_loop import TightLoop, tight_loop
-from backedge.core.events import Event
+from backedge.core.events import Event, RunStarted
 
 SCRATCHPAD = "feedback-scratchpad.md"
 PROGRESS = "progress.json"
@@ -38,19 +39,27 @@ class RunViews:
             self._unwritten[run] = None
             self.flush()
 
+    async def refresh(self, run: str, read: Callable[[], Awaitable[Sequence[Event]]]) -> None:
+        """Write the files of a run as its journal has it, for those who answer a run that nobody executes.
+
+        Where somebody does after all, the newer state stays: it is read again until nothing was added meanwhile.
+        """
+        seen = -1
+        while len(events := await read()) != seen:
+            seen = len(events)
+            self.load(run, events)
+
     def tell(self, run: str, event: Event) -> None:
         before = self._loops.get(run)
-        if before is None and type(event).__name__ != "RunStarted":
+        if before is None and not isinstance(event, RunStarted):
             return  # a run whose past nobody gave us: better no file than a wrong one
         after = tight_loop(before, event)
         if after is before:
             return
         self._loops[run] = after
         if not self._unwritten:
-            try:
+            with suppress(RuntimeError):  # without a loop they are written when they are asked for
                 asyncio.get_running_loop().call_soon(self.flush)
-            except RuntimeError:
-                pass  # without a loop they are written when they are asked for
         self._unwritten[run] = None
 
     def paths(self, run: str) -> Mapping[str, str]:

@@ -143,7 +143,7 @@ class CliAgent:
         return CliFolder(self._place.state, briefing.run, briefing.step, briefing.attempt, more)
 
     def _prompt(self, briefing: Briefing, folder: CliFolder) -> bytes:
-        text = prompt(self._template, briefing, self._asking.words(briefing), str(folder.whole))
+        text = prompt(self._template, briefing, self._asking.words(briefing), str(folder.whole), self._cli.mentions)
         return text.encode("utf-8", "replace")
 
     def _result(self, briefing: Briefing, folder: CliFolder, ended: Ended, before: Snapshot | None) -> Result | None:

@@ -22,6 +22,7 @@ class Claude(Cli):
     options = frozenset({"model", "allowed_tools", "permission_mode", "max_turns", "max_budget_usd"})
     modes = ("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")
     has_schema = True
+    mentions = True
     env = {"DISABLE_AUTOUPDATER": "1"}
 
     def arguments(self, call: Call) -> list[str]:

@@ -103,6 +103,8 @@ class Cli(ABC):
     """It holds the model to a JSON Schema; else the prompt has to ask."""
     strict: ClassVar[bool] = False
     """Its schemas know no optional keys and no free values."""
+    mentions: ClassVar[bool] = False
+    """It reads the files that its prompt names after an @, also those that data names."""
     env: ClassVar[Mapping[str, str]] = {}
     """What it needs to know to run without a person."""
 

@@ -19,6 +19,7 @@ class Gemini(Cli):
     package = "@google/gemini-cli"
     options = frozenset({"model", "allowed_tools", "permission_mode"})
     modes = ("default", "auto_edit", "yolo", "plan")
+    mentions = True
 
     def arguments(self, call: Call) -> list[str]:
         options = call.options

@@ -1,0 +1,131 @@
+"""`show --diff`: what each version of an artifact changed in the one before it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from typing import Any
+
+import click
+import msgspec
+
+from backedge.app import Engine
+from backedge.cli.common import print_json, shown
+from backedge.core import events as e
+from backedge.core.errors import JournalDamaged
+from backedge.core.graph import Graph
+from backedge.core.model import Change, Made
+from backedge.core.wording import clean
+from backedge.core.workflow import graph_of
+
+MOST_LINES = 80
+"""Of one difference; the whole of a large artifact is not something to read on a terminal."""
+LARGEST = 20_000
+"""Lines of a version that are compared."""
+WIDEST = 300
+
+
+class Rework(msgspec.Struct, frozen=True):
+    """One new version of an artifact."""
+
+    step: str
+    attempt: int
+    version: int
+    """The new one; it differs from the one before."""
+    loops: tuple[str, ...]
+    """Whose feedback it addresses; empty where only an input changed."""
+    summary: str
+    diff: tuple[str, ...]
+    """Of the outputs, as unified diff lines."""
+    left_out: int
+    """Lines of the difference that are not there."""
+    files: tuple[Change, ...]
+    """Files of the workspace that changed, and where."""
+    note: str = ""
+    """Why there is no difference of the outputs."""
+
+
+async def reworks(engine: Engine, events: Sequence[e.Event]) -> list[Rework]:
+    """Every version after the first of every step that makes something, in the order in which they were made."""
+    found: list[Rework] = []
+    before: dict[str, tuple[int, Made]] = {}
+    started: dict[tuple[str, int], e.AttemptStarted] = {}
+    graph: Graph | None = None
+    for event in events:
+        match event:
+            case e.RunStarted():
+                graph = graph_of(event.workflow)
+            case e.AttemptStarted():
+                started[event.step, event.attempt] = event
+            case e.AttemptSucceeded() if graph is not None and not graph.is_judge(event.step):
+                start = started[event.step, event.attempt]
+                version, last = before.get(event.step, (0, None))
+                if start.mode == "answer" or (last is not None and last.digest == event.made.digest):
+                    continue
+                before[event.step] = version + 1, event.made
+                if last is not None:
+                    found.append(await _rework(engine, start, version + 1, last, event))
+            case _:
+                pass
+    return found
+
+
+async def _rework(
+    engine: Engine, start: e.AttemptStarted, version: int, last: Made, event: e.AttemptSucceeded
+) -> Rework:
+    files = tuple(change for change in event.made.changed if change.where and not change.where.startswith("/"))
+    try:
+        old, new = await _lines(engine, last), await _lines(engine, event.made)
+        lines = list(unified_diff(old, new, f"v{version - 1}", f"v{version}", lineterm=""))
+        note = "" if lines else "the output is the same"
+    except JournalDamaged:
+        lines, note = [], "the outputs were pruned, or never stored: what they said cannot be compared any more"
+    shortened = tuple(line[:WIDEST] for line in lines[:MOST_LINES])
+    left_out = max(0, len(lines) - MOST_LINES)
+    return Rework(event.step, event.attempt, version, start.loops, event.summary, shortened, left_out, files, note)
+
+
+async def _lines(engine: Engine, made: Made) -> list[str]:
+    output: Any = made.output
+    if made.payload is not None:
+        output = msgspec.json.decode(await engine.journal.payload(made.payload))
+    if not isinstance(output, str):
+        output = msgspec.json.format(msgspec.json.encode(output, order="sorted"), indent=2).decode()
+    return clean(output).splitlines()[:LARGEST]
+
+
+def print_reworks(found: Sequence[Rework], step: str | None, as_json: bool) -> None:
+    """The differences, of all steps or of one."""
+    chosen = [each for each in found if step is None or each.step == step]
+    if as_json:
+        print_json(chosen)
+        return
+    if not chosen:
+        click.echo(f"no rework changed anything{f' in {step}' if step else ''}")
+    for place, each in enumerate(chosen):
+        if place:
+            click.echo()
+        for line in _told(each):
+            click.echo(line)
+
+
+def _told(each: Rework) -> Iterator[str]:
+    why = f"rework for {', '.join(each.loops)}" if each.loops else "because its input changed"
+    yield _styled(f"{each.step} v{each.version - 1} → v{each.version}, attempt {each.attempt}, {why}", bold=True)
+    if each.summary:
+        yield f"  {shown(each.summary)}"
+    for change in each.files:
+        lines = ", ".join(f"{first}–{last}" if last > first else f"{first}" for first, last in change.lines[:8])
+        yield f"  {shown(change.where)}{f': lines {lines}' if lines else ''}"
+    if each.note:
+        yield f"  ({each.note})"
+    for line in each.diff:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        yield _styled(f"  {clean(line)}", fg=colour)
+    if each.left_out:
+        yield f"  … and {each.left_out} more lines"
+
+
+def _styled(text: str, **style: Any) -> str:
+    return text if os.environ.get("NO_COLOR") else click.style(text, **style)

@@ -1,0 +1,244 @@
+"""What is kept current while a run goes on: its files on disk, and the terminal: a live frame, or plain lines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any, Protocol, Self
+from unicodedata import category
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder
+from backedge.adapters.views import RunViews
+from backedge.cli.telling import Teller
+from backedge.core.events import Event, RunStarted
+from backedge.core.state import RunState, evolve, replay
+from backedge.core.wording import clean
+from backedge.project import Place
+
+TICK = 0.15
+"""Seconds between two looks at the clock and the logs."""
+TAIL = 8 * 1024
+"""Bytes at the end of a log that are looked at."""
+LONGEST_LINE = 500
+
+
+class Log:
+    """The stderr of one attempt, as it grows."""
+
+    def __init__(self, state: Path, run: str, step: str, attempt: int) -> None:
+        self.step = step
+        self._path = AttemptFolder(state, run, step, attempt).log
+        self._read, self._rest = 0, b""
+
+    def tail(self, most: int) -> list[str]:
+        """The last lines, fit to be shown."""
+        try:
+            with self._path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - TAIL))
+                text = file.read(TAIL)
+        except OSError:
+            return []
+        lines = text.split(b"\n")[1:] if size > TAIL else text.split(b"\n")
+        return [line for each in lines if (line := _line(each).strip())][-most:]
+
+    def news(self, last: bool = False) -> Iterator[str]:
+        """The whole lines since the last call; what is left at the end, too."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                text = file.read(1024 * 1024)
+        except OSError:
+            return
+        self._read += len(text)
+        *lines, self._rest = (self._rest + text).split(b"\n")
+        self._rest = self._rest[:LONGEST_LINE]
+        if last and self._rest:
+            lines, self._rest = [*lines, self._rest], b""
+        yield from map(_line, lines)
+
+
+def _line(text: bytes) -> str:
+    """A line of an agent as it is shown: no control characters, nor any that turn the direction of writing."""
+    line = clean(text[: 4 * LONGEST_LINE].decode("utf-8", "replace")).replace("\n", " ").expandtabs(4)[:LONGEST_LINE]
+    return "".join(letter for letter in line if category(letter) != "Cf")
+
+
+class Lines:
+    """Plain lines: one for each event, and those that agents log, if asked for."""
+
+    def __init__(self, say: Callable[[str], None], state: Path, log: bool = False) -> None:
+        self._say, self._state, self._log = say, state, log
+        self._teller = Teller(say)
+        self._logs: dict[str, Log] = {}
+        self._runs: dict[str, RunState | None] = {}
+
+    def load(self, run: str, events: Iterable[Event]) -> None:
+        past = list(events)
+        self._teller = Teller(self._say, {run: past})
+        self._follow(run, replay(past))
+
+    def tell(self, run: str, event: Event) -> None:
+        if run in self._runs or isinstance(event, RunStarted):
+            self.tick()
+            self._follow(run, evolve(self._runs.get(run), event))
+        self._teller.tell(run, event)
+
+    def _follow(self, run: str, state: RunState | None) -> None:
+        if not self._log:
+            return
+        self._runs[run] = state
+        running = {
+            f"{step}-{each.running.attempt}": (step, each.running.attempt)
+            for step, each in (state.steps.items() if state else ())
+            if each.running is not None
+        }
+        for name in [name for name in self._logs if name not in running]:
+            self._print(self._logs.pop(name), last=True)
+        for name, (step, attempt) in running.items():
+            if name not in self._logs:
+                self._logs[name] = Log(self._state, run, step, attempt)
+
+    def tick(self) -> None:
+        for log in self._logs.values():
+            self._print(log)
+
+    def _print(self, log: Log, last: bool = False) -> None:
+        for line in log.news(last):
+            self._say(f"           {log.step} │ {line}")
+
+    def open(self) -> None: ...
+
+    def close(self) -> None:
+        for log in self._logs.values():
+            self._print(log, last=True)
+
+
+class Screen:
+    """A terminal: the lines of the story scroll by, and below them a frame shows where the run stands."""
+
+    def __init__(self, out: IO[str], state: Path) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(file=out, highlight=False, markup=False, emoji=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        self._state_folder = state
+        self._teller = Teller(self._line)
+        self._state: RunState | None = None
+        self._log: Log | None = None
+        self._running: tuple[str, int] | None = None
+
+    def load(self, run: str, events: Iterable[Event]) -> None:
+        past = list(events)
+        self._teller = Teller(self._line, {run: past})
+        self._state = replay(past)
+
+    def tell(self, run: str, event: Event) -> None:
+        if self._state is not None and self._state.run != run:
+            return
+        self._state = evolve(self._state, event)
+        self._teller.tell(run, event)
+
+    def tick(self) -> None:
+        if self._state is None or self._state.ended is not None:
+            return self._live.update("", refresh=True)
+        return self._live.update(self._frame(self._state), refresh=True)
+
+    def _frame(self, state: RunState) -> Any:
+        from backedge.cli.live_frame import MOST_LOG, frame
+
+        under_way = [
+            (step.running.started, name, step.running.attempt) for name, step in state.steps.items() if step.running
+        ]
+        newest = max(under_way)[1:] if under_way else None
+        if newest != self._running and newest is not None:
+            self._log = Log(self._state_folder, state.run, *newest)
+        self._running = newest
+        size = self._console.size
+        title = f"{newest[0]}, attempt {newest[1]}" if newest else ""
+        tail = self._log.tail(MOST_LOG) if newest and self._log else []
+        return frame(state, time.time(), title, tail, size.width, size.height)
+
+    def _line(self, text: str) -> None:
+        from rich.text import Text
+
+        styles = {"✓": "green", "✗": "red", "↩": "yellow", "?": "bold magenta", "●": "green", "■": "bold", "▸": "cyan"}
+        said = text[10:].strip()
+        style = "red" if said[:2] == "! " else styles.get(said[:1], "")
+        self._console.print(Text(text, style=style), no_wrap=True, overflow="ellipsis")
+
+    def open(self) -> None:
+        self._live.start()
+
+    def close(self) -> None:
+        self._live.update("", refresh=True)
+        self._live.stop()
+
+
+class View(Protocol):
+    """How progress is shown."""
+
+    def load(self, run: str, events: Iterable[Event]) -> None: ...
+    def tell(self, run: str, event: Event) -> None: ...
+    def tick(self) -> None: ...
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool = False, log: bool = False) -> View:
+    """The live frame where `out` is a terminal that can move its cursor, unless lines are asked for."""
+    lively = not plain and not log and out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+    return Screen(out, state) if lively else Lines(say, state, log)
+
+
+class Progress:
+    """Everything that follows the events of a process that executes a run. Use it as an async context manager."""
+
+    def __init__(self, place: Place, say: Callable[[str], None], view: View | None) -> None:
+        self._views = RunViews(lambda run: place.kept_file(run).parent, say)
+        self._view = view
+        self._showing: AbstractAsyncContextManager[Any] = shown_by(view) if view is not None else nullcontext()
+        self.paths = self._views.paths
+
+    def load(self, run: str, events: Iterable[Event]) -> None:
+        """The past of a run that is resumed: it is not told again."""
+        past = list(events)
+        self._views.load(run, past)
+        if self._view is not None:
+            self._view.load(run, past)
+
+    def tell(self, run: str, event: Event) -> None:
+        self._views.tell(run, event)
+        if self._view is not None:
+            self._view.tell(run, event)
+
+    async def __aenter__(self) -> Self:
+        await self._showing.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._views.flush()
+        await self._showing.__aexit__(*error)
+
+
+@asynccontextmanager
+async def shown_by(view: View) -> AsyncIterator[View]:
+    """Open a view, let it look at the clock and the logs meanwhile, and close it."""
+    view.open()
+    looking = asyncio.create_task(_looking(view))
+    try:
+        yield view
+    finally:
+        looking.cancel()
+        view.close()
+
+
+async def _looking(view: View) -> None:
+    while True:
+        view.tick()
+        await asyncio.sleep(TICK)

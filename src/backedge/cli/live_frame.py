@@ -1,0 +1,207 @@
+"""What a terminal shows of a run under way, as a function of its state: steps, loops, findings, budget, log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.cells import cell_len
+from rich.console import Group
+from rich.text import Text
+
+from backedge.analytics.report import Report, StepReport, report
+from backedge.cli.common import shown
+from backedge.core.ledger import UNSETTLED
+from backedge.core.limits import left, spent
+from backedge.core.loops import Loop
+from backedge.core.state import RunState
+
+MARKS = {
+    "running": ("▸", "bold cyan"),
+    "done": ("✓", "green"),
+    "failing": ("✗", "red"),
+    "stale": ("↻", "yellow"),
+    "waiting": ("·", "dim"),
+    "passed_over": ("»", "yellow"),
+}
+STORY_ROWS = 6
+"""Rows that stay free above the frame, for the lines of the story."""
+LEAST_LOG, MOST_LOG = 2, 12
+MOST_LOOPS, MOST_FINDINGS = 3, 2
+
+
+def frame(state: RunState, now: float, title: str, log: Sequence[str], width: int, height: int) -> Group:
+    """The rows of the frame, none wider than the terminal, all together lower than it."""
+    told = report(state)
+    room = max(6, height - (STORY_ROWS if height >= 20 else 1))
+    middle = [*_loops(state, told, now), *_escalations(told, width)]
+    foot = [_totals(state, told, now)]
+    least_log = min(len(log), LEAST_LOG) + bool(log)
+    steps = list(_steps(state, told, now, max(2, room - 1 - len(middle) - len(foot) - least_log)))
+    rows = [_header(state, told, now, width), *steps, *middle, *foot]
+    free = min(MOST_LOG, room - len(rows) - 1)
+    if log and free > 0:
+        rows += [_rule(title, width), *(Text(line, style="dim") for line in log[-free:])]
+    for row in rows:
+        row.truncate(width, overflow="ellipsis")
+    return Group(*rows[:room])
+
+
+def _header(state: RunState, told: Report, now: float, width: int) -> Text:
+    words = "paused" if told.paused else "waits for a person" if told.outcome == "waiting" else told.outcome
+    right = f" {words}, {_time(state.seconds_at_work(now))} ──"
+    name = shown(f"{told.workflow}  {told.run}", max(10, width - cell_len(right) - 6))
+    line = "─" * max(1, width - cell_len(name) - cell_len(right) - 4)
+    return Text.assemble(
+        ("── ", "dim"),
+        (name, "bold"),
+        (f" {line}", "dim"),
+        (right, "dim" if told.outcome == "running" else "bold yellow"),
+    )
+
+
+def _steps(state: RunState, told: Report, now: float, room: int) -> Iterable[Text]:
+    graph = state.graph
+    order = sorted(graph.order, key=graph.rank)
+    hidden: Counter[str] = Counter()
+    if len(order) > room:
+        # What is at rest says least: it is counted instead of listed.
+        quiet = [name for word in ("waiting", "done") for name in order if told.steps[name].state == word]
+        gone = set(quiet[: len(order) - room + 1])
+        hidden.update(told.steps[name].state for name in gone)
+        order = [name for name in order if name not in gone]
+    phases = max((cell_len(graph.phase_of[name]) for name in order), default=0)
+    names = min(28, max((cell_len(name) for name in order), default=0) + 2)
+    rows = []
+    for phase, group in groupby(order, key=lambda name: graph.phase_of[name]):
+        for place, name in enumerate(group):
+            step = told.steps[name]
+            mark, style = MARKS[step.state]
+            label = f"◆ {name}" if graph.is_judge(name) else name
+            rows.append(
+                Text.assemble(
+                    (f"  {_padded(phase if place == 0 else '', phases)}  ", "dim"),
+                    (f"{mark} {_padded(shown(label, 28), names)}  ", style),
+                    (_step_words(state, name, step, now), style if step.state in ("running", "failing") else "dim"),
+                )
+            )
+    if hidden:
+        counts = ", ".join(f"{count} {word}" for word, count in sorted(hidden.items()))
+        rows.append(Text(f"  … and {counts}", style="dim"))
+    return rows[:room]
+
+
+def _step_words(state: RunState, name: str, step: StepReport, now: float) -> str:
+    of_step = state.steps[name]
+    running = of_step.running
+    if running is not None:
+        loops = ", ".join(running.loops or running.verifies)
+        why = {"rework": f"reworks {loops}", "verify": f"verifies {loops}".rstrip(), "answer": f"answers {loops}"}
+        parts = [f"attempt {running.attempt}", why.get(running.mode, ""), _time(now - running.started)]
+    elif step.state == "failing":
+        found = [f"F-{id}" for id in of_step.open_findings]
+        parts = [step.verdict or "", ", ".join(found[:6]) + (" …" if len(found) > 6 else "")]
+    elif step.state == "waiting":
+        parts = [f"broke: {shown(step.last_error, 80)}" if step.last_error else ""]
+    else:
+        again = f"{step.attempts} attempts" if step.attempts > 1 else ""
+        parts = [step.verdict or (f"v{step.version}" if step.version > 1 else ""), again]
+        parts += ["out of date"] if step.state == "stale" else []
+    return " · ".join(part for part in parts if part)
+
+
+def _loops(state: RunState, told: Report, now: float) -> Iterable[Text]:
+    findings = {finding.id: finding for finding in told.findings}
+    rows = []
+    open_loops = list(state.loops.values())
+    for loop in open_loops[-MOST_LOOPS:]:
+        rows.append(
+            Text.assemble(
+                (f"  ↩ {loop.id} ", "bold yellow"),
+                (f"{loop.source} → {', '.join(loop.targets) or '…'}", "yellow"),
+                f"  {_round(loop)}{_nearest(state, loop, now)}",
+                (f"  {loop.kind}", "dim"),
+            )
+        )
+        given = [f"F-{id}" for id in dict.fromkeys(id for share in loop.shares.values() for id in share.findings)]
+        still = [findings[id] for id in given if findings[id].status in UNSETTLED]
+        for finding in still[:MOST_FINDINGS]:
+            place = f"{finding.file}:{finding.line} " if finding.file and finding.line else ""
+            rows.append(Text(f"      {finding.id} {finding.severity}  {shown(place + finding.description, 200)}"))
+        if len(still) > MOST_FINDINGS:
+            rows.append(Text(f"      … and {len(still) - MOST_FINDINGS} more", style="dim"))
+    if len(open_loops) > MOST_LOOPS:
+        rows.append(Text(f"  … and {len(open_loops) - MOST_LOOPS} more loops", style="dim"))
+    return rows
+
+
+def _round(loop: Loop) -> str:
+    """The round under way, and how many the loop has: by whichever of its limits counts rounds."""
+    limits = loop.limits
+    bounds = (limits.rounds_per_loop, limits.rounds_per_step, limits.rounds_per_pair)
+    bound = next((each for each in bounds if each is not None), None)
+    number = loop.round - loop.forgiven.get("loop", 0) + (not loop.delivered)
+    if bound is None:
+        return f"round {number}"
+    most = bound + loop.granted
+    return f"round {min(number, most)} of {most}"
+
+
+def _nearest(state: RunState, loop: Loop, now: float) -> str:
+    """The limit that has least left for this loop."""
+    kept = left(state, now, loop, None)
+    if not kept:
+        return ""
+    name = min(kept, key=lambda each: kept[each])
+    return f", {max(0, kept[name]):g} left of {name}"
+
+
+def _escalations(told: Report, width: int) -> Iterable[Text]:
+    for packet in told.escalations:
+        if packet.decided is None:
+            about = packet.loop or packet.step or "the run"
+            yield Text(f"  ? {packet.id} about {about}: {shown(packet.reason, width)}", style="bold magenta")
+            yield Text(
+                f"      backedge decide {packet.id} {'|'.join(packet.options)} --run {told.run}", style="magenta"
+            )
+
+
+def _totals(state: RunState, told: Report, now: float) -> Text:
+    counts = Counter("open" if finding.status in UNSETTLED else finding.status for finding in told.findings)
+    order = ["open", "fixed", *sorted(word for word in counts if word not in ("open", "fixed"))]
+    found = ", ".join(f"{counts[word]} {word}" for word in order if counts[word]) or "none"
+    bounds = {name: bound + state.grants.get(name, 0) for name, bound in state.graph.budgets}
+
+    def against(name: str, words: str, bound: str) -> tuple[str, str]:
+        high = name in bounds and spent(state, name, now) >= 0.8 * bounds[name]
+        return f"{words} of {bound}" if name in bounds else words, "bold red" if high else ""
+
+    return Text.assemble(
+        "  findings ",
+        (found, "red" if counts["open"] else ""),
+        "   ",
+        against("cost_usd", f"${state.usage.cost_usd:.2f}", f"${bounds.get('cost_usd', 0):.2f}"),
+        "   ",
+        against("wall_clock", _time(state.seconds_at_work(now)), _time(bounds.get("wall_clock", 0))),
+        "   ",
+        against("attempts", f"{state.attempts} attempts", f"{bounds.get('attempts', 0):g}"),
+    )
+
+
+def _rule(title: str, width: int) -> Text:
+    start = f"── {shown(title, max(10, width - 8))} "
+    return Text(start + "─" * max(0, width - cell_len(start)), style="dim")
+
+
+def _padded(text: str, cells: int) -> str:
+    return text + " " * max(0, cells - cell_len(text))
+
+
+def _time(seconds: float) -> str:
+    seconds = max(0.0, seconds)
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"

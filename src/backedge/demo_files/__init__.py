@@ -1,0 +1,1 @@
+"""The small repository of the demo: files that are copied, not imported."""

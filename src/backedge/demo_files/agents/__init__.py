@@ -1,0 +1,1 @@
+"""The scripted agents of the demo: each reads its briefing from stdin and prints its outcome."""

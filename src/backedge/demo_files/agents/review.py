@@ -1,0 +1,31 @@
+"""The reviewer: tries the code, and says in which phase a defect was made."""
+
+import json
+import sys
+import time
+
+sys.path.insert(0, ".")
+price = __import__("till.price", fromlist=["price"])
+json.load(sys.stdin)
+outcome: dict[str, object]
+print("giving a discount of 200 percent", file=sys.stderr, flush=True)
+time.sleep(0.4)
+try:
+    paid = price.discounted("10.00", 200)
+except ValueError as error:
+    outcome = {"verdict": "pass", "summary": f"refused: {error}"}
+else:
+    outcome = {
+        "verdict": "fail",
+        "findings": [
+            {
+                "description": "the plan sets no limit to discounts: 200 percent off pays the customer",
+                "severity": "critical",
+                "category": "requirements",
+                "affected_phase": "planning",
+                "evidence": f"discounted('10.00', 200) is {paid}",
+                "suggested_fix": "plan a limit to discounts",
+            }
+        ],
+    }
+print(json.dumps({**outcome, "usage": {"cost_usd": 0.01}}))

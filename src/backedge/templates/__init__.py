@@ -1,0 +1,14 @@
+"""Workflow files to start from, and the scripts that stand in for agents until there are real ones.
+
+A template is a workflow file with a few words to fill in:
+
+    @name@          the name of the workflow
+    @agent plan@    who does it: an agent CLI, or the script agents/plan.py
+    @test@, @lint@  the tools of the project, and how their report is read
+    #? word         the line is left out unless the word holds: cli, scripts, lint, test
+"""
+
+from backedge.templates.found import Found, found_in
+from backedge.templates.rendering import TEMPLATES, rendered
+
+__all__ = ["TEMPLATES", "Found", "found_in", "rendered"]

@@ -1,0 +1,1 @@
+"""Scripts that stand in for agents: files that are copied, not imported."""

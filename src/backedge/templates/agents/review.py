@@ -1,0 +1,43 @@
+"""A stand-in for a reviewer: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+
+It looks for work that was left undone. A finding may say in which phase the defect was made (`affected_phase`): it goes
+back to the step of that phase.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+
+MARK = "FIX" + "ME"
+
+
+def texts(value: object) -> Iterator[str]:
+    """All text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+
+
+briefing = json.load(sys.stdin)
+findings = []
+for producer, output in briefing["inputs"].items():
+    for line in "\n".join(texts(output)).splitlines():
+        # In a diff, what was taken out is no defect.
+        if MARK in line and not line.startswith("-"):
+            finding = {"description": f"{producer} is not finished: {line.strip()[:200]}", "severity": "high"}
+            findings.append(finding)
+print(f"looked at {', '.join(briefing['inputs'])}", file=sys.stderr)
+
+# What was found before has to be answered for: fixed, not_fixed, withdrawn or duplicate.
+again = {finding["description"] for finding in findings}
+resolutions = [
+    {"finding": issue["id"], "status": "not_fixed" if issue["description"] in again else "fixed"}
+    for issue in briefing["verify"]
+]
+outcome = {"verdict": "fail" if findings else "pass", "findings": findings, "resolutions": resolutions}
+print(json.dumps(outcome))

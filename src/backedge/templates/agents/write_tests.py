@@ -1,0 +1,30 @@
+"""A stand-in for a writer of tests: replace it by your own program, or by `agent: claude` in backedge.yaml.
+
+Files of the workspace are part of what a step makes: `writes` in backedge.yaml says which.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+TESTS = """import hello
+
+
+def test_it_greets_by_name():
+    assert hello.greet("Ada") == "Hello, Ada!"
+
+
+def test_nobody_is_not_greeted():
+    try:
+        hello.greet("")
+    except ValueError:
+        return
+    raise AssertionError("an empty name has to be refused")
+"""
+
+json.load(sys.stdin)
+target = Path("example/test_hello.py")
+target.parent.mkdir(exist_ok=True)
+target.write_text(TESTS)
+print(f"wrote {target}", file=sys.stderr)
+print(json.dumps({"output": {"file": str(target)}, "summary": "two tests of greet"}))

@@ -1,0 +1,102 @@
+"""What a folder has that a workflow can use."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CLIS = ("claude", "codex")
+_VENVS = (".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts")
+_FOREIGN = {"node_modules", "venv", "__pycache__", "site-packages", "agents", "example"}
+MOST_LOOKED_AT = 5_000
+"""Files: enough to find a test in any repository, quick in the largest."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Programs as they are started, and whether the folder has work for them."""
+
+    git: bool = False
+    claude: bool = False
+    codex: bool = False
+    pytest: str = ""
+    ruff: str = ""
+    npm: bool = False
+    scripts: tuple[str, ...] = ()
+    """Those of package.json."""
+    python_files: bool = False
+    python_tests: bool = False
+    python: str = "python3"
+
+    @property
+    def cli(self) -> str:
+        """The agent CLI to propose; empty if there is none."""
+        return next((name for name in CLIS if getattr(self, name)), "")
+
+    def words(self) -> Iterator[tuple[str, str]]:
+        """Each thing that was looked for, and what was found of it."""
+        yield "git", "a repository" if self.git else "no repository"
+        for name in CLIS:
+            yield name, "installed" if getattr(self, name) else "not installed"
+        tests = "" if self.python_tests else ", but there are no tests yet"
+        yield "pytest", f"{self.pytest}{tests}" if self.pytest else "not installed"
+        files = "" if self.python_files else ", but there is no Python yet"
+        yield "ruff", f"{self.ruff}{files}" if self.ruff else "not installed"
+        scripts = (
+            f"package.json with {', '.join(self.scripts)}" if self.scripts else "no package.json with test or lint"
+        )
+        yield "npm", scripts if self.npm else "not installed"
+
+
+def found_in(folder: Path) -> Found:
+    """Look at a folder and at the programs of this machine."""
+    files = list(_files(folder))
+    return Found(
+        git=any((each / ".git").exists() for each in (folder, *folder.parents)),
+        claude=shutil.which("claude") is not None,
+        codex=shutil.which("codex") is not None,
+        pytest=_program(folder, "pytest"),
+        ruff=_program(folder, "ruff"),
+        npm=shutil.which("npm") is not None,
+        scripts=_scripts(folder),
+        python_files=any(name.endswith(".py") for name in files),
+        python_tests=any(name.endswith(".py") and ("test_" in name[:5] or name.endswith("_test.py")) for name in files),
+        python=next((name for name in ("python3", "python") if shutil.which(name)), "python3"),
+    )
+
+
+def _program(folder: Path, name: str) -> str:
+    """How to start a program: that of the folder's own environment first."""
+    for place in _VENVS:
+        if os.access(folder / place / name, os.X_OK):
+            return f"{place}/{name}"
+    return name if shutil.which(name) else ""
+
+
+def _files(folder: Path) -> Iterator[str]:
+    count = 0
+    for _, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _FOREIGN and not name.startswith(".")]
+        for name in names:
+            yield name
+            count += 1
+            if count >= MOST_LOOKED_AT:
+                return
+
+
+def _scripts(folder: Path) -> tuple[str, ...]:
+    try:
+        package = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+        scripts = package.get("scripts", {})
+        # npm writes a script that says there are no tests, and fails.
+        return tuple(
+            name
+            for name in ("test", "lint")
+            if isinstance(scripts.get(name), str) and "no test specified" not in scripts[name]
+        )
+    except (OSError, ValueError, AttributeError):
+        return ()
