@@ -12,6 +12,7 @@ import errno
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -205,6 +206,12 @@ class Process:
     def _reaped(self) -> int | None:
         try:
             pid, status = os.waitpid(self.identity.pid, os.WNOHANG)
+            for _ in range(200):
+                if pid or self.lives:
+                    break
+                # Its first thread is gone, others are just ending: the system tells when the last one has.
+                time.sleep(0.005)
+                pid, status = os.waitpid(self.identity.pid, os.WNOHANG)
         except ChildProcessError:
             pid, status = 0, 0  # an earlier process of ours started it: the system has reaped it
         code = os.waitstatus_to_exitcode(status) if pid else None
