@@ -1,0 +1,183 @@
+"""How each CLI is called, what is refused before, and what becomes of programs that are not what they seem."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backedge.adapters.agents.clis.agent import CliAgent, Workplace
+from backedge.adapters.agents.clis.cli import Call, Options
+from backedge.adapters.agents.clis.known import CLIS
+from backedge.core.errors import AgentError, WorkflowError
+from backedge.engine.protocol import Outcome
+from tests.agents.parts import Hands, play, told, until_there
+
+ALL = Options("large", ("Read", "Bash(git *)"), "acceptEdits", 7, 0.5)
+
+
+def words(cli: str, options: Options | None = None, judges: bool = False, resume: str | None = None) -> list[str]:
+    return CLIS[cli].arguments(Call(options or Options(), judges, resume, {"type": "object"}, Path("schema.json")))
+
+
+def test_claude_streams_and_has_a_flag_for_everything() -> None:
+    assert words("claude", ALL, resume="0f5c") == [
+        *("-p", "--output-format", "stream-json", "--verbose", "--json-schema", '{"type": "object"}'),
+        *("--model", "large", "--permission-mode", "acceptEdits", "--max-turns", "7", "--max-budget-usd", "0.5"),
+        *("--resume", "0f5c", "--allowedTools", "Read", "Bash(git *)"),
+    ]
+    assert "acceptEdits" in words("claude")
+    assert "--permission-mode" not in words("claude", judges=True)
+
+
+def test_codex_reads_its_prompt_from_stdin_and_is_told_its_sandbox_every_time() -> None:
+    usual = [
+        "--json",
+        "--skip-git-repo-check",
+        "-c",
+        'sandbox_mode="workspace-write"',
+        "--output-schema",
+        "schema.json",
+    ]
+    assert words("codex") == ["exec", *usual, "-"]
+    assert words("codex", Options(model="m"), resume="0199") == ["exec", "resume", *usual, "-m", "m", "0199", "-"]
+    assert 'sandbox_mode="read-only"' in words("codex", judges=True)
+
+
+def test_gemini_trusts_the_folder_and_approves_edits_of_producers_only() -> None:
+    usual = ["--output-format", "stream-json", "--skip-trust", "--approval-mode"]
+    assert words("gemini") == [*usual, "auto_edit"]
+    assert words("gemini", judges=True) == [*usual, "default"]
+    options = Options("m", ("a", "b"), "yolo")
+    more = ["-m", "m", "--allowed-tools", "a", "--allowed-tools", "b", "--resume", "9dcf"]
+    assert words("gemini", options, resume="9dcf") == [*usual, "yolo", *more]
+
+
+def test_opencode_has_agents_for_modes() -> None:
+    assert words("opencode") == ["run", "--format", "json"]
+    assert words("opencode", Options("m", None, "auto"), resume="ses_1")[3:] == [
+        "-m",
+        "m",
+        "--auto",
+        "--session",
+        "ses_1",
+    ]
+    assert words("opencode", Options(permission_mode="plan"))[3:] == ["--agent", "plan"]
+
+
+def program(folder: Path, cli: str, code: str) -> Path:
+    place = folder / "bin"
+    place.mkdir(exist_ok=True)
+    (place / cli).write_text(f"#!/bin/sh\n{code}\n")
+    (place / cli).chmod(0o755)
+    return place
+
+
+def agent(folder: Path, cli: str = "claude", code: str = "true", **more: Any) -> CliAgent:
+    env = {"PATH": f"{program(folder, cli, code)}:/usr/bin:/bin"}
+    return CliAgent(cli, Workplace(folder, folder / ".backedge", ("*.txt",)), **{"env": env, "grace": 0.5, **more})
+
+
+@pytest.mark.parametrize(
+    ("cli", "options", "said"),
+    [
+        ("codex", Options(max_turns=3), "codex has no flag for max_turns"),
+        ("codex", Options(allowed_tools=("a",)), "codex has no flag for allowed_tools"),
+        ("codex", Options(max_budget_usd=1.0), "codex has no flag for max_budget_usd"),
+        ("gemini", Options(max_budget_usd=1.0), "gemini has no flag for max_budget_usd"),
+        ("opencode", Options(max_turns=3), "opencode has no flag for max_turns"),
+        ("claude", Options(permission_mode="acceptEdit"), "no permission_mode 'acceptEdit': use one of acceptEdits"),
+        ("claude", Options(model="--dangerously-skip-permissions"), "would be read as a flag"),
+        ("claude", Options(allowed_tools=("-p",)), "would be read as a flag"),
+    ],
+)
+def test_what_a_cli_cannot_keep_is_refused_before_it_starts(
+    cli: str, options: Options, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(WorkflowError) as refused:
+        agent(tmp_path, cli, options=options)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_a_cli_that_is_not_installed_is_named_with_its_package(cli: str, tmp_path: Path) -> None:
+    with pytest.raises(WorkflowError, match=f"{cli} is not installed: run `npm install -g {CLIS[cli].package}`"):
+        CliAgent(cli, Workplace(tmp_path, tmp_path), env={"PATH": str(tmp_path)})
+
+
+def test_a_prompt_that_cannot_be_used_is_refused_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(WorkflowError, match=r"nowhere\.md.*cannot be read"):
+        agent(tmp_path, template=tmp_path / "nowhere.md")
+    (tmp_path / "code.md").write_text("Do {{tsak}}.")
+    with pytest.raises(WorkflowError, match=r"code\.md.*\{\{tsak\}\}.*did you mean 'task'"):
+        agent(tmp_path, template=tmp_path / "code.md")
+
+
+def test_a_cli_that_an_interrupt_ended_says_nothing_and_that_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match=r"claude ended without a report \(exit code 0\): it said nothing"):
+        play(agent(tmp_path).work(told(), Hands()))
+
+
+def test_its_environment_is_ours_and_the_files_and_no_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "a")
+    code = (
+        'cat > told.txt; printf \'{"type":"result","subtype":"success","structured_output":{"output":"%s %s %s %s"}}\' '
+        '"$OURS" "$DISABLE_AUTOUPDATER" "$BACKEDGE_STEP" "$(test -f "$BACKEDGE_BRIEFING" && echo there)"'
+    )
+    result = play(agent(tmp_path, code=code).work(told(input="a `quoted` task"), Hands()))
+    assert result.outcome == Outcome(output="a 1 code there")
+    assert "a `quoted` task" in (tmp_path / "told.txt").read_text()
+    assert [change.where for change in result.files] == ["told.txt"]
+
+
+def test_an_output_that_does_not_fit_the_steps_schema_is_an_error_with_its_cost(tmp_path: Path) -> None:
+    code = 'echo \'{"type":"result","subtype":"success","session_id":"s","total_cost_usd":0.5,"structured_output":{"output":1}}\''
+    with pytest.raises(AgentError, match="does not fit the step's schema") as caught:
+        play(agent(tmp_path, code=code, schema={"type": "string"}).work(told(), Hands()))
+    assert caught.value.usage.cost_usd == 0.5  # type: ignore[attr-defined]
+    assert caught.value.session == "claude:s"
+
+
+def test_inputs_that_do_not_fit_are_told_by_producer(tmp_path: Path) -> None:
+    fussy = agent(tmp_path, accepts={"plan": {"type": "string"}})
+    assert fussy.misfits({"plan": 1}) == [("plan", "", "1 is not of type 'string'")]
+    assert fussy.misfits({"other": 1}) == []
+
+
+def test_a_repeatedly_unknown_conversation_is_tried_afresh_once_only(tmp_path: Path) -> None:
+    code = "echo . >> runs; echo 'No conversation found with session ID' >&2; exit 1"
+    with pytest.raises(AgentError, match="ended without a report") as caught:
+        play(agent(tmp_path, code=code).work(told(session="claude:gone"), Hands()))
+    assert (tmp_path / "runs").read_text() == ".\n.\n"
+    assert b"a fresh conversation was begun" in caught.value.log
+    assert caught.value.session is None
+
+
+def test_a_step_that_writes_nothing_has_no_files(tmp_path: Path) -> None:
+    code = 'echo x > made.txt; echo \'{"type":"result","subtype":"success","structured_output":{}}\''
+    env = {"PATH": f"{program(tmp_path, 'claude', code)}:/usr/bin:/bin"}
+    results = [
+        play(
+            CliAgent("claude", Workplace(tmp_path, tmp_path / ".backedge", writes), env=env).work(told(number), Hands())
+        )
+        for number, writes in enumerate(((), (), None, None), start=1)
+    ]
+    assert results[0].workspace == results[1].workspace
+    assert results[2].workspace != results[3].workspace, "nothing tells which files count: each counts as changed"
+
+
+def test_a_living_cli_is_waited_for_after_a_crash_and_adopted(tmp_path: Path) -> None:
+    code = 'echo . >> runs; sleep 0.5; echo \'{"type":"result","subtype":"success","structured_output":{"output":1}}\''
+
+    async def scenario() -> None:
+        work = asyncio.create_task(agent(tmp_path, code=code).work(told(), Hands()))
+        await until_there(tmp_path / "runs")
+        again = await agent(tmp_path, code=code).recovered(told(), Hands())
+        assert again is not None
+        assert again.outcome == Outcome(output=1)
+        await work
+
+    play(scenario())
+    assert (tmp_path / "runs").read_text() == ".\n"

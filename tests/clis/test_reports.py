@@ -1,0 +1,248 @@
+"""What the recorded output of each CLI means; no CLI is needed here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backedge.adapters.agents.attempt_folder import Ended
+from backedge.adapters.agents.clis.cli import NONE, Report, Session
+from backedge.adapters.agents.clis.folder import CliFolder
+from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.report import outcome_of
+from backedge.core.errors import AgentError
+from backedge.core.model import Usage
+from backedge.engine.protocol import Outcome
+
+Line = Mapping[str, Any]
+
+
+def read(cli: str, *lines: Line, stderr: str = "", before: Usage = NONE) -> Report:
+    return CLIS[cli].read(iter(lines), stderr, before)
+
+
+def result(**more: Any) -> Line:
+    """The last line of Claude Code 2.1.197, as it was recorded."""
+    usage = {"input_tokens": 1200, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7, "output_tokens": 30}
+    return {
+        "type": "result",
+        "subtype": "success",
+        "is_error": False,
+        "api_error_status": None,
+        "num_turns": 1,
+        "result": "x",
+        "session_id": "0f5c",
+        "total_cost_usd": 0.00675,
+        "usage": usage,
+        "modelUsage": {"m": {"inputTokens": 1200, "costUSD": 0.00675}},
+        "permission_denials": [],
+        **more,
+    }
+
+
+def test_claude_before_it_told_apart_what_an_invocation_used() -> None:
+    report = read("claude", result())
+    assert report.usage == Usage(0.00675, 1212, 30)
+    assert report.complete
+    assert report.problem == ""
+
+
+def test_claude_counts_all_its_models_since_the_last_result() -> None:
+    since = {
+        "large": {"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 5, "costUSD": 0.5},
+        "small": {"inputTokens": 1, "outputTokens": 2, "cacheCreationInputTokens": 3, "costUSD": 0.25},
+    }
+    assert read("claude", result(total_cost_usd=9.0, model_usage_since_last_result=since)).usage == Usage(0.75, 109, 12)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"is_error": True, "api_error_status": 529, "result": "Overloaded"},
+            "claude failed (API error 529): Overloaded",
+        ),
+        ({"is_error": True, "result": "Connection error."}, "claude failed (success): Connection error."),
+        ({"subtype": "error_max_turns", "errors": ["Reached (3)"]}, "claude stopped at max_turns (Reached (3))"),
+        ({"subtype": "error_max_budget_usd", "errors": ["($1)"]}, "claude stopped at max_budget_usd (($1))"),
+        ({"subtype": "error_during_execution", "errors": ["boom"]}, "claude failed (error_during_execution): boom"),
+        (
+            {"permission_denials": [{"tool_name": "Write", "tool_input": {"file_path": "a"}}]},
+            "claude was denied Write (a)",
+        ),
+        (
+            {"subtype": "error_max_turns", "errors": [], "permission_denials": [{"tool_name": "Bash"}]},
+            "it was also denied Bash",
+        ),
+    ],
+)
+def test_the_fields_of_claude_say_what_went_wrong(more: dict[str, Any], said: str) -> None:
+    assert said in read("claude", result(**more)).problem
+
+
+def test_claude_that_was_ended_early_says_what_it_used_and_where_to_go_on() -> None:
+    message = {
+        "id": "m1",
+        "content": [{"type": "text", "text": "Looking."}],
+        "usage": {"input_tokens": 5, "output_tokens": 1},
+    }
+    report = read(
+        "claude",
+        {"type": "system", "subtype": "init", "session_id": "0f5c"},
+        {"type": "assistant", "message": message, "session_id": "0f5c"},
+        {"type": "assistant", "message": message, "session_id": "0f5c"},
+    )
+    assert report == Report(usage=Usage(0.0, 5, 1), session="0f5c", said=("Looking.", "Looking."))
+
+
+CODEX = (
+    {"type": "thread.started", "thread_id": "0199"},
+    {"type": "turn.started"},
+    {"type": "item.completed", "item": {"id": "0", "type": "reasoning", "text": "Thinking."}},
+    {"type": "item.completed", "item": {"id": "1", "type": "file_change", "changes": [{"path": "a"}]}},
+    {"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": '{"output": "7"}'}},
+    {"type": "turn.completed", "usage": {"input_tokens": 6000, "cached_input_tokens": 100, "output_tokens": 90}},
+)
+
+
+def test_codex_counts_the_whole_conversation_and_we_what_was_added() -> None:
+    report = read("codex", *CODEX, before=Usage(0.0, 2400, 60))
+    assert report.usage == Usage(0.0, 3600, 30)
+    assert report.used == Usage(0.0, 6000, 90)
+    assert report.said[:2] == ("Thinking.", '[file_change] {"changes": [{"path": "a"}]}')
+
+
+def test_codex_that_begins_to_count_anew_is_believed() -> None:
+    assert read("codex", *CODEX, before=Usage(0.0, 90_000, 60)).usage == Usage(0.0, 6000, 90)
+
+
+def test_codex_that_failed_keeps_what_its_conversation_had_used() -> None:
+    report = read("codex", CODEX[0], {"type": "turn.failed", "error": {"message": "401"}}, before=Usage(0.0, 10, 1))
+    assert report.problem == "codex failed: 401"
+    assert report.usage == NONE
+    assert report.used == Usage(0.0, 10, 1)
+
+
+def test_gemini_says_its_last_words_in_pieces() -> None:
+    report = read(
+        "gemini",
+        {"type": "init", "session_id": "9dcf", "model": "m"},
+        {"type": "message", "role": "user", "content": '{"output": "not this"}'},
+        {"type": "message", "role": "assistant", "content": "First ", "delta": True},
+        {"type": "tool_use", "tool_name": "write_file", "parameters": {"file_path": "a"}},
+        {"type": "tool_result", "status": "success"},
+        {"type": "message", "role": "assistant", "content": '{"output"', "delta": True},
+        {"type": "message", "role": "assistant", "content": ": 1}", "delta": True},
+        {
+            "type": "result",
+            "status": "success",
+            "stats": {"total_tokens": 150, "input_tokens": 100, "output_tokens": 20},
+        },
+    )
+    assert report.text == '{"output": 1}'
+    assert report.usage == Usage(0.0, 100, 50), "what it thought was paid for too"
+    assert report.session == "9dcf"
+
+
+def test_gemini_that_failed_says_why() -> None:
+    assert (
+        read("gemini", {"type": "result", "status": "error", "error": {"message": "quota"}}).problem
+        == "gemini failed: quota"
+    )
+
+
+def finish(reason: str, cost: float = 0.25) -> Line:
+    tokens = {"input": 10, "output": 2, "reasoning": 1, "cache": {"write": 3, "read": 4}}
+    return {"type": "step_finish", "sessionID": "ses_1", "part": {"reason": reason, "tokens": tokens, "cost": cost}}
+
+
+def test_opencode_adds_up_its_steps() -> None:
+    report = read(
+        "opencode",
+        {"type": "step_start", "sessionID": "ses_1", "part": {}},
+        {"type": "text", "sessionID": "ses_1", "part": {"text": "I will write."}},
+        {"type": "tool_use", "sessionID": "ses_1", "part": {"tool": "write", "state": {"input": {"filePath": "a"}}}},
+        finish("tool-calls"),
+        {"type": "step_start", "sessionID": "ses_1", "part": {}},
+        {"type": "text", "sessionID": "ses_1", "part": {"text": '{"output": 1}'}},
+        finish("stop"),
+    )
+    assert report.complete
+    assert report.text == '{"output": 1}'
+    assert report.usage == Usage(0.5, 34, 6)
+
+
+def test_opencode_that_was_cut_short_is_no_success() -> None:
+    assert not read("opencode", finish("tool-calls")).complete
+    assert "length" in read("opencode", finish("length")).problem
+    failed = {
+        "type": "error",
+        "sessionID": "ses_1",
+        "error": {"name": "APIError", "data": {"message": "no", "statusCode": 401}},
+    }
+    assert read("opencode", failed).problem == "opencode failed: no (API error 401)"
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_fields_of_other_types_than_expected_are_no_crash(cli: str) -> None:
+    for value in (None, 1, "x", [], [1], {"type": 3}, {"content": [None, 1]}, float("nan"), -1, True):
+        for kind in ("assistant", "result", "item.completed", "turn.completed", "turn.failed", "message", "step_finish", "error", "text", "tool_use", "init"):  # fmt: skip
+            keys = ("message", "usage", "item", "part", "error", "stats", "errors", "permission_denials", "session_id",
+                    "sessionID", "thread_id", "result", "model_usage_since_last_result", "total_cost_usd")  # fmt: skip
+            read(cli, {"type": kind, "role": "assistant", **dict.fromkeys(keys, value)})
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_silence_is_a_failure_whatever_the_exit_code(cli: str) -> None:
+    for ended in (Ended(code=0), Ended(code=1), Ended(signal=15)):
+        with pytest.raises(AgentError, match=f"{cli} ended without a report .*: out of memory"):
+            outcome_of(CLIS[cli], read(cli), ended, "out of memory", None)
+    assert outcome_of(CLIS[cli], read(cli), Ended(), "", None) is None, "nobody saw the end: a doubt"
+
+
+def test_a_complete_report_counts_whatever_the_exit_code() -> None:
+    report = read("claude", result(structured_output={"output": 1}))
+    assert outcome_of(CLIS["claude"], report, Ended(code=1), "", None) == Outcome(output=1)
+    with pytest.raises(AgentError, match="timeout"):
+        outcome_of(CLIS["claude"], report, Ended(signal=15, because="timeout: no outcome after 1 s"), "", None)
+
+
+def test_the_last_object_of_the_last_words_is_the_outcome() -> None:
+    report = read(
+        "claude", result(result='First {"a": 1}, then\n```json\n{"output": {"b": 2}, "summary": null}\n```\nBye.')
+    )
+    assert outcome_of(CLIS["claude"], report, Ended(code=0), "", None) == Outcome(output={"b": 2})
+    with pytest.raises(AgentError, match=r"not understood.*outptu"):
+        outcome_of(CLIS["claude"], read("claude", result(result='{"outptu": 1}')), Ended(code=0), "", None)
+    with pytest.raises(AgentError, match="cannot be read"):
+        outcome_of(CLIS["claude"], read("claude", result(result='{"output": {')), Ended(code=0), "", None)
+
+
+def test_a_conversation_is_kept_as_a_text_that_only_its_own_cli_understands() -> None:
+    for session in (Session("claude", "0f5c-1"), Session("codex", "0199", Usage(0.0, 2400, 60))):
+        assert Session.of(str(session), session.cli) == session
+        assert Session.of(str(session), "gemini") is None
+    for text in (None, "", "claude", "claude:", "claude:--resume", "claude:a b", "claude:a/../b", "0f5c"):
+        assert Session.of(text, "claude") is None
+
+
+def test_what_is_no_event_is_passed_over(tmp_path: Path) -> None:
+    folder = CliFolder(tmp_path, "r-1", "code", 1)
+    assert list(folder.events()) == []
+    folder.make()
+    lines = [
+        b"warning: old node",
+        b'{"type": "a"}',
+        b"[1]",
+        b"{broken",
+        b"\xff\xfe",
+        b"{" * 100_000,
+        b'{"type": "b"}',
+        b'{"type": "c',
+    ]
+    folder.stdout.write_bytes(b"\n".join(lines))
+    assert [json.loads(json.dumps(event)) for event in folder.events()] == [{"type": "a"}, {"type": "b"}]
