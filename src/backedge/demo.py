@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-PATIENCE = 50.0
+PATIENCE = 120.0
 """Seconds until a demo that hangs gives up."""
 NOTE = "Do not use floats for money: use Decimal and round half up"
 AGENTS = ("plan.py", "code.py", "review.py")
@@ -115,7 +115,7 @@ class Demo:
         self._until(going, "▸ code (attempt 2)")
 
         self._title("2. kill -9, in the middle of the rework")
-        time.sleep(0.3)
+        self._at_work()
         going.kill()
         going.wait()
         self._narrate(f"The process {going.pid} that executed the run is dead. {self._coder()}")
@@ -162,16 +162,24 @@ class Demo:
         )
         return 0 if outcome == "verified" and code == 0 else 1
 
+    def _at_work(self) -> None:
+        """Wait until the coder is in the middle of it."""
+        until = time.monotonic() + 20
+        while not any(b"thinking" in log.read_bytes() for log in self._attempts("log")):
+            if time.monotonic() > until:
+                raise Failed("the coder did not start")
+            time.sleep(0.05)
+
+    def _attempts(self, name: str) -> list[Path]:
+        return list((self._folder / ".backedge" / "attempts").glob(f"*/code-2/{name}"))
+
     def _coder(self) -> str:
         """What became of the process of the attempt under way."""
-        record = next((self._folder / ".backedge" / "attempts").glob("*/code-2/process.json"), None)
-        if record is None:
-            return "It died before it had started the coder."
-        pid = json.loads(record.read_bytes())["pid"]
+        pid = json.loads(self._attempts("process.json")[0].read_bytes())["pid"]
         try:
             os.kill(pid, 0)
         except OSError:
-            return "The coder had just ended."
+            return "The coder has just ended."
         return f"The coder (process {pid}) does not know, and works on."
 
     def _started(self, *words: str) -> subprocess.Popen[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING
 
 from backedge.core import commands as c
@@ -34,9 +34,7 @@ def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
                 continue
             running = live.state.steps[event.step].running
             if running is not None and running.attempt == event.attempt and event.step not in live.tasks:
-                task = asyncio.create_task(_attempt(live, event.step, running))
-                live.tasks[event.step] = task
-                live.engine.attempts += 1
+                _begin(live, event.step, _attempt(live, event.step, running))
         elif isinstance(event, e.RunEnded) and event.outcome in ("cancelled", "failed"):
             for task in live.tasks.values():
                 task.cancel()
@@ -47,9 +45,15 @@ def recover(live: LiveRun, step: str, running: Running) -> bool:
     agent = live.agents[running.agent]
     if not isinstance(agent, Recovering):
         return False
-    live.tasks[step] = asyncio.create_task(_attempt(live, step, running, agent))
-    live.engine.attempts += 1
+    _begin(live, step, _attempt(live, step, running, agent))
     return True
+
+
+def _begin(live: LiveRun, step: str, attempt: Coroutine[None, None, None]) -> None:
+    live.tasks[step] = task = asyncio.create_task(attempt)
+    live.engine.attempts += 1
+    # A failure was told to all who wait; asyncio need not tell it once more when the task is collected.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 async def _attempt(live: LiveRun, step: str, running: Running, left_by: Recovering | None = None) -> None:
