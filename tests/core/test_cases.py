@@ -84,7 +84,7 @@ def test_a0_08_a_waiter_has_the_resolution_at_once_and_every_notice_is_resolved_
     play.do(c.Await("L-1", "developer", 1))
     play.decide("resolve", option="polling", by="ann")
     running = play.s.steps["developer"].running
-    assert running is not None and running.awaits is None
+    assert running is not None and not running.awaits
     assert play.loop().resolution == Resolution("resolved", "ann", option="polling")
     for target in ("architect", HUMAN):
         (notice,) = notices(play.s, target)

@@ -379,7 +379,7 @@ def nothing_starts_too_early(tale: Tale) -> None:
                 continue
             for name in (*before.graph.upstream[event.step], *before.graph.consumers[event.step]):
                 running = before.steps[name].running
-                assert running is None or running.awaits is not None or running.mode == "answer", (event.step, name)
+                assert running is None or running.awaits or running.mode == "answer", (event.step, name)
             for need in before.graph.needs[event.step]:
                 assert before.steps[need].artifact is not None or before.steps[need].passed_over, (event.step, need)
             if not before.loops:

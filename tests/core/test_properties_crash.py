@@ -143,7 +143,7 @@ class Run:
 
     def _works(self, name: str) -> bool:
         running = self.s.steps[name].running
-        return running is not None and running.awaits is None
+        return running is not None and not running.awaits
 
     def _work(self, name: str) -> None:
         running = self.s.steps[name].running

@@ -94,7 +94,7 @@ def test_two_attempts_that_wait_for_each_other_are_handed_to_a_person() -> None:
     (packet,) = play.s.escalations.values()
     assert packet.loop == first and packet.reason == "attempts wait for each other: a, b"
     awaiting = play.s.steps["a"].running
-    assert awaiting is not None and awaiting.awaits is None
+    assert awaiting is not None and not awaiting.awaits
 
 
 def test_a_waiter_whose_answer_is_there_is_told_even_if_another_waits_for_it() -> None:

@@ -34,9 +34,9 @@ class TestWaiting:
     def running(self, play: Play) -> Any:
         return play.s.steps["code"].running
 
-    def awaits(self, play: Play, name: str) -> str | None:
+    def awaits(self, play: Play, name: str) -> tuple[str, ...]:
         running = play.s.steps[name].running
-        return running.awaits if running else None
+        return running.awaits if running else ()
 
     def test_while_it_waits_what_it_consumed_may_change(self) -> None:
         play = self.waiting()
@@ -48,7 +48,7 @@ class TestWaiting:
         play.finish("plan")
         (told,) = play.of(e.WaiterTold)
         assert told.inputs == {"plan": 2}
-        assert self.running(play).awaits is None
+        assert self.running(play).awaits == ()
 
     def test_finishing_without_a_further_word_resolves_the_loop(self) -> None:
         play = self.waiting()
@@ -96,15 +96,35 @@ class TestWaiting:
             play.finish("plan")
             play.now += 60
             play.do(c.Proceed())
-        assert self.running(play).awaits is None
+        assert self.running(play).awaits == ()
 
     def test_an_answer_by_a_person_ends_the_wait_and_needs_no_further_attempt(self) -> None:
         play = coding().raises("code", ask(HUMAN))
         play.do(c.Await("L-1", "code", 1))
         play.decide("resolve", note="yes", by="ann")
-        assert self.running(play).awaits is None
+        assert self.running(play).awaits == ()
         play.finish("code")
         assert (play.outcome, play.attempts()["code"]) == ("done", 1)
+
+    def test_it_may_wait_for_several_at_once_and_is_told_of_each_when_it_is_there(self) -> None:
+        play = coding().raises("code", ask("plan"))
+        play.raises("code", ask(HUMAN))
+        play.do(c.Await("L-1", "code", 1))
+        play.do(c.Await("L-2", "code", 1))
+        assert self.running(play).awaits == ("L-1", "L-2")
+        play.finish("plan")
+        assert [told.loop for told in play.of(e.WaiterTold)] == ["L-1"]
+        assert (self.running(play).awaits, play.outcome) == (("L-2",), "waiting")
+        play.decide("resolve", note="yes", by="ann")
+        assert self.running(play).awaits == ()
+
+    def test_who_stops_waiting_for_one_still_waits_for_the_other(self) -> None:
+        play = coding().raises("code", ask("plan"))
+        play.raises("code", ask(HUMAN))
+        play.do(c.Await("L-1", "code", 1))
+        play.do(c.Await("L-2", "code", 1))
+        play.do(c.StopWaiting("L-2", "code", 1))
+        assert self.running(play).awaits == ("L-1",)
 
     def test_two_that_wait_for_each_other_are_parted(self) -> None:
         play = Play(flow(step("a"), step("b"), step("c"), scope="any"))
@@ -113,7 +133,7 @@ class TestWaiting:
             play.raises(source, ask(target))
             play.do(c.Await(loop, source, 1))
         assert play.breach() == "attempts wait for each other: b, c"
-        assert self.awaits(play, "b") is None
+        assert self.awaits(play, "b") == ()
 
     def test_of_two_that_wait_for_each_other_the_one_whose_fix_is_done_is_told(self) -> None:
         work = flow(step("a"), step("m", "a"), step("b", "a", "m"), scope="any")

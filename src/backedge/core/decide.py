@@ -73,7 +73,7 @@ def _apply(draft: Draft, command: c.Command) -> None:
             _await(draft, command)
         case c.StopWaiting():
             running = _running(state, command.step, command.attempt)
-            if running.awaits == command.loop:
+            if command.loop in running.awaits:
                 draft.add(e.WaitEnded(draft.now, command.loop, command.step, command.attempt))
         case c.Acknowledge():
             _acknowledge(draft, command)
@@ -241,7 +241,7 @@ def _await(draft: Draft, command: c.Await) -> None:
     loop = draft.state.loop(command.loop)
     if loop is None or loop.source != command.step:
         raise NotFound(f"step {command.step!r} did not raise {command.loop!r}: it can wait only for what it raised")
-    if loop.open and loop.state is not LoopState.ESCALATING and not loop.told and running.awaits is None:
+    if loop.open and loop.state is not LoopState.ESCALATING and not loop.told and loop.id not in running.awaits:
         draft.add(e.WaitBegan(draft.now, loop.id, command.step, command.attempt))
 
 

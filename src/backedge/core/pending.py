@@ -214,7 +214,7 @@ class _Survey:
         # What it made must not change under the hands of those who are using it, unless they wait for just that.
         for consumer in self.graph.consumers[name]:
             running = self.state.steps[consumer].running
-            if running is not None and running.awaits is None and running.mode != "answer":
+            if running is not None and not running.awaits and running.mode != "answer":
                 return None
         owed = self.reworks.get(name, [])
         if owed and self.state.steps[name].artifact is not None:
@@ -252,7 +252,7 @@ class _Survey:
         for source, wanted in self.awaited.items():
             # What a loop waits for cannot wait for the loop's own source, if that has something to go on with.
             step = self.state.steps[source]
-            waits = step.running is None or step.running.awaits is not None
+            waits = step.running is None or bool(step.running.awaits)
             if name in wanted and waits and (step.artifact is not None or step.passed_over):
                 exempt.add(source)
         return exempt
@@ -328,12 +328,11 @@ def _at_work(state: RunState) -> bool:
     if not state.busy:
         return False
     running = (step.running for step in state.steps.values() if step.running is not None)
-    return not all(
-        each.awaits is not None
-        and state.loops[each.awaits].state is LoopState.WAITING_RESPONSE
-        and HUMAN in state.loops[each.awaits].targets
-        for each in running
-    )
+    return not all(any(_waits_for_a_person(state.loops[id]) for id in each.awaits) for each in running)
+
+
+def _waits_for_a_person(loop: Loop) -> bool:
+    return loop.state is LoopState.WAITING_RESPONSE and HUMAN in loop.targets
 
 
 def stuck(state: RunState) -> bool:

@@ -68,7 +68,7 @@ def _tell_waiters(draft: Draft) -> bool:
         if loop.state is not LoopState.VALIDATING or loop.source == HUMAN:
             continue
         running = state.steps[loop.source].running
-        if running is None or running.awaits != loop.id or loop.told:
+        if running is None or loop.id not in running.awaits or loop.told:
             continue
         if _upstream_settled(state, loop.source):
             _tell_waiter(draft, loop)
@@ -93,12 +93,13 @@ def _part_waiters(draft: Draft) -> bool:
         return False
     if ready(state, now=float("inf")):
         return False
-    loops = [state.loops[attempt.awaits] for attempt in running if attempt.awaits]
+    loops = [state.loops[id] for attempt in running for id in attempt.awaits]
     for loop in loops:
         if loop.state is LoopState.VALIDATING and not loop.told:
             _tell_waiter(draft, loop)
             return True
-    escalate_loop(draft, loops[0], None, f"attempts wait for each other: {', '.join(loop.source for loop in loops)}")
+    names = ", ".join(dict.fromkeys(loop.source for loop in loops))
+    escalate_loop(draft, loops[0], None, f"attempts wait for each other: {names}")
     return True
 
 

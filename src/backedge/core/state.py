@@ -59,7 +59,8 @@ class Running(Value, frozen=True):
     cause: tuple[str, ...] = ()
     consumed: dict[str, str] = {}
     versions: dict[str, int] = {}
-    awaits: str | None = None
+    awaits: tuple[str, ...] = ()
+    """The loops that it waits for, in mid-work."""
     joined: tuple[str, ...] = ()
     """The loops that this attempt raised or rejoined."""
 
@@ -254,12 +255,13 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             answered = replace(loop, answers={**loop.answers, event.target: event.answer})
             return with_loop(state, _share_done(answered, event.target, changed=True))
         case e.WaitBegan():
-            return _running(state, event.step, awaits=event.loop)
+            return _running(state, event.step, awaits=(*_awaits(state, event.step), event.loop))
         case e.WaitEnded():
-            return _running(state, event.step, awaits=None)
+            return _running(state, event.step, awaits=_awaits(state, event.step, but=event.loop))
         case e.WaiterTold():
             consumed = consumed_by(state, event.step)
-            state = _running(state, event.step, awaits=None, consumed=consumed, versions=event.inputs)
+            others = _awaits(state, event.step, but=event.loop)
+            state = _running(state, event.step, awaits=others, consumed=consumed, versions=event.inputs)
             return with_loop(state, replace(state.loops[event.loop], told=True))
         case e.EscalationOpened():
             return _escalation_opened(state, event)
@@ -303,6 +305,13 @@ def _running(state: RunState, name: str, **changes: object) -> RunState:
     step = state.steps[name]
     assert step.running is not None
     return with_step(state, name, replace(step, running=replace(step.running, **changes)))
+
+
+def _awaits(state: RunState, name: str, but: str | None = None) -> tuple[str, ...]:
+    """What a running attempt waits for, without one loop."""
+    running = state.steps[name].running
+    assert running is not None
+    return tuple(loop for loop in running.awaits if loop != but)
 
 
 def _attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
@@ -582,8 +591,9 @@ def _loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     source = state.steps[loop.source]
     if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
         source = replace(source, verdict=replace(source.verdict, accepted=True))
-    if source.running is not None and source.running.awaits == loop.id:
-        source = replace(source, running=replace(source.running, awaits=None))
+    if source.running is not None and loop.id in source.running.awaits:
+        others = _awaits(state, loop.source, but=loop.id)
+        source = replace(source, running=replace(source.running, awaits=others))
     elif event.state is LoopState.RESOLVED and event.resolution.by:
         source = replace(source, told=(*source.told, loop.id))
     return with_step(state, loop.source, source)
@@ -631,8 +641,8 @@ def _person_asked(state: RunState, id: str) -> RunState:
 def _no_longer_awaited(state: RunState, loop: Loop) -> RunState:
     """Whoever waits in mid-work for a loop that escalates is told so, and goes on."""
     source = state.steps.get(loop.source)
-    if source is not None and source.running is not None and source.running.awaits == loop.id:
-        return _running(state, loop.source, awaits=None)
+    if source is not None and source.running is not None and loop.id in source.running.awaits:
+        return _running(state, loop.source, awaits=_awaits(state, loop.source, but=loop.id))
     return state
 
 
