@@ -95,7 +95,7 @@ def completions(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from backedge.cli.main import main
+    from backedge.cli.commands import main
 
     made = get_completion_class(shell)
     assert made is not None

@@ -8,21 +8,20 @@ import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
+from backedge.adapters.agents.artifact import ArtifactFiles, Shapes
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.evidence import evidence
 from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
 from backedge.adapters.agents.outcome import last_lines, reported, tail
 from backedge.adapters.agents.process import Bounds
-from backedge.adapters.agents.schema import Schema
-from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
+from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import Change, Usage
+from backedge.core.model import Usage
 from backedge.core.value import Json
 from backedge.engine.protocol import Outcome, understood
 from backedge.ports import Attempt, Result
@@ -82,18 +81,15 @@ class CommandAgent:
         self._folder, self._state = folder.absolute(), state.absolute()
         self._env = dict(env or {})
         self._report = report
-        self._judges = judges
-        self._workspace = None if judges else Workspace(folder, state, writes, digests)
-        self._writes_nothing = writes is not None and not writes
-        self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
-        self._schema = None if schema is None else Schema(schema)
+        self._files = ArtifactFiles(folder, state, writes, digests, judges)
+        self._shapes = Shapes(accepts, schema)
         self._bounds = Bounds(timeout, max_stdout, grace)
         self._max_output = max_output
         self._views = views
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
         folder = self._attempt_folder(briefing)
-        before = await asyncio.to_thread(self._before)
+        before = await asyncio.to_thread(self._files.before)
         ended = await executed(folder, self._program(briefing, folder, before), self._bounds)
         result = await asyncio.to_thread(self._result, briefing, folder, ended, before) if ended.known else None
         if result is None:
@@ -110,12 +106,7 @@ class CommandAgent:
         return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
 
     def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return [
-            (producer, pointer, problem)
-            for producer, shape in self._accepts.items()
-            if producer in inputs
-            for pointer, problem in shape.misfits(inputs[producer])
-        ]
+        return self._shapes.misfits(inputs)
 
     def _attempt_folder(self, briefing: Briefing) -> AttemptFolder:
         return AttemptFolder(self._state, briefing.run, briefing.step, briefing.attempt)
@@ -154,13 +145,11 @@ class CommandAgent:
             outcome = self._outcome(folder, ended)
             if outcome is None:
                 return None
-            if self._schema is not None and briefing.mode != "answer":
-                for where, problem in self._schema.misfits(outcome.output):
-                    raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")
+            self._shapes.require(briefing, outcome.output)
         except AgentError as error:
             error.log = log
             raise
-        digest, changes = self._artifact(briefing, before)
+        digest, changes = self._files.after(briefing, before)
         folder.before.unlink(missing_ok=True)
         return Result(outcome, digest, changes, log)
 
@@ -201,22 +190,6 @@ class CommandAgent:
         with suppress(AgentError):
             return understood(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
         return None
-
-    def _before(self) -> Snapshot | None:
-        return self._workspace.snapshot(keep=True) if self._workspace and not self._writes_nothing else None
-
-    def _artifact(self, briefing: Briefing, before: Snapshot | None) -> tuple[str | None, tuple[Change, ...]]:
-        """The digest of the files that are part of the artifact, and where they changed."""
-        if self._workspace is None:
-            return None, ()
-        if self._writes_nothing:
-            return NO_FILES, ()
-        after = self._workspace.snapshot()
-        if after is None:
-            # Nothing tells which files count: an attempt that ran a command counts as changed.
-            name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
-            return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
-        return after.digest, self._workspace.changes(before, after) if before else ()
 
 
 def _signal_name(number: int) -> str:

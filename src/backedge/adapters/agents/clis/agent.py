@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from backedge.adapters.agents.artifact import ArtifactFiles, Shapes
 from backedge.adapters.agents.attempt_folder import Ended
 from backedge.adapters.agents.briefing_json import briefing_json
-from backedge.adapters.agents.clis.artifact import ArtifactFiles
 from backedge.adapters.agents.clis.asking import Asking
 from backedge.adapters.agents.clis.cli import Call, Cli, Options, Report, Session, refusals
 from backedge.adapters.agents.clis.folder import Begun, CliFolder
@@ -25,7 +25,6 @@ from backedge.adapters.agents.execution import Program, executed, kept_before, r
 from backedge.adapters.agents.outcome import tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.prompts import problem_of, prompt, role_of, shipped
-from backedge.adapters.agents.schema import Schema
 from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
@@ -84,14 +83,13 @@ class CliAgent:
         self._judges = judges
         self._resumes = session == "resume"
         self._asking = Asking(self._cli, judges, phases, steps, schema)
-        self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
-        self._schema = None if schema is None else Schema(schema)
-        self._files = None if judges else ArtifactFiles(place.folder, place.state, place.writes, digests)
+        self._shapes = Shapes(accepts, schema)
+        self._files = ArtifactFiles(place.folder, place.state, place.writes, digests, judges)
         self._bounds = Bounds(timeout, max_stdout, grace)
         self._views = views
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
-        before = await asyncio.to_thread(self._files.before) if self._files else None
+        before = await asyncio.to_thread(self._files.before)
         known = Session.of(briefing.session, self._cli.name) if self._resumes else None
         try:
             return await self._called(briefing, before, Begun(str(known) if known else None))
@@ -107,12 +105,7 @@ class CliAgent:
         return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
 
     def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return [
-            (producer, pointer, problem)
-            for producer, shape in self._accepts.items()
-            if producer in inputs
-            for pointer, problem in shape.misfits(inputs[producer])
-        ]
+        return self._shapes.misfits(inputs)
 
     async def _called(self, briefing: Briefing, before: Snapshot | None, begun: Begun) -> Result:
         schema = self._asking.schema(briefing)
@@ -158,13 +151,11 @@ class CliAgent:
             outcome = outcome_of(self._cli, report, ended, stderr, resumed)
             if outcome is None:
                 return None
-            if self._schema is not None and briefing.mode != "answer":
-                for where, problem in self._schema.misfits(outcome.output):
-                    raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")
+            self._shapes.require(briefing, outcome.output)
         except AgentError as error:
             error.usage, error.log, error.session = report.usage, log, session
             raise
-        digest, changes = self._files.after(briefing, before) if self._files else (None, ())
+        digest, changes = self._files.after(briefing, before)
         folder.before.unlink(missing_ok=True)
         return Result(replace(outcome, usage=report.usage), digest, changes, log, session)
 

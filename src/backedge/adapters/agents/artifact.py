@@ -1,0 +1,63 @@
+"""What an attempt of a program brings besides its words: the files it changed, and whether its values fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from backedge.adapters.agents.schema import Schema
+from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.model import Change
+from backedge.core.value import Json
+
+
+class ArtifactFiles:
+    """The files of one producer's artifact; a judge has none."""
+
+    def __init__(
+        self, folder: Path, state: Path, writes: Sequence[str] | None, digests: FileDigests | None, judges: bool
+    ) -> None:
+        self._workspace = None if judges else Workspace(folder, state, writes, digests)
+        self._writes_nothing = writes is not None and not writes
+
+    def before(self) -> Snapshot | None:
+        return None if self._workspace is None or self._writes_nothing else self._workspace.snapshot(keep=True)
+
+    def after(self, briefing: Briefing, before: Snapshot | None) -> tuple[str | None, tuple[Change, ...]]:
+        """Their digest, and where they differ from before."""
+        if self._workspace is None:
+            return None, ()
+        if self._writes_nothing:
+            return NO_FILES, ()
+        found = self._workspace.snapshot()
+        if found is None:
+            # Nothing tells which files count: an attempt that ran a program counts as changed.
+            name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
+            return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
+        return found.digest, self._workspace.changes(before, found) if before else ()
+
+
+class Shapes:
+    """What the inputs and the output of a step must look like."""
+
+    def __init__(self, accepts: Mapping[str, Json] | None, schema: Json) -> None:
+        self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
+        self._schema = None if schema is None else Schema(schema)
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        """Why inputs do not fit: (producer, JSON pointer, problem). One that was passed over is not asked for."""
+        return [
+            (producer, pointer, problem)
+            for producer, shape in self._accepts.items()
+            if producer in inputs
+            for pointer, problem in shape.misfits(inputs[producer])
+        ]
+
+    def require(self, briefing: Briefing, output: Json) -> None:
+        """Raises AgentError for an output that does not fit. An answer is no output."""
+        if self._schema is not None and briefing.mode != "answer":
+            for where, problem in self._schema.misfits(output):
+                raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")

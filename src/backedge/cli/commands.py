@@ -1,0 +1,75 @@
+"""The commands of `backedge`. Each command lives in its own module, imported when it is used: help has to be quick."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("setup", "Write a workflow file to start from."),
+    "check": ("inspect", "Validate the workflow file, draw it, and say the largest number of attempts."),
+    "schema": ("inspect", "Print the JSON Schema of the workflow file."),
+    "run": ("execute", "Start a run and watch it."),
+    "resume": ("execute", "Go on with a run where its journal ends."),
+    "runs": ("look", "List the runs, newest first."),
+    "show": ("look", "Tell the story of a run."),
+    "watch": ("look", "Follow a run that another process executes."),
+    "inbox": ("look", "List the open decisions of all runs."),
+    "decide": ("answer", "Answer an escalation."),
+    "feedback": ("answer", "Raise, acknowledge, list or reclassify feedback."),
+    "what-if": ("inspect", "Say who would run again for a loop, and what that would cost."),
+    "pause": ("answer", "Start nothing more in a run; what runs finishes."),
+    "cancel": ("answer", "End a run; what was made stays."),
+    "audit": ("audit", "Export or verify the events of a run."),
+    "export": ("audit", "Export a run in the shape of other systems."),
+    "prune": ("prune", "Give back the space of runs that ended long ago; events stay."),
+    "agents": ("setup", "Say which agent CLIs are installed."),
+    "completions": ("setup", "Print the completion script of your shell."),
+    "demo": ("setup", "Run the demo."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"backedge.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "`backedge --help` lists them"
+            raise click.UsageError(f"no command {args[0]!r}: {hint}") from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="backedge")
+def main() -> None:
+    """Close the loop in multi-agent software work.
+
+    Whatever a later step finds wrong goes back to the step that caused it, is redone with that feedback, verified by
+    whoever complained, and recorded.
+
+    \b
+    Example:
+      backedge init && backedge check && backedge run
+      backedge inbox; backedge decide E-1 continue
+    """

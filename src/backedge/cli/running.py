@@ -1,0 +1,51 @@
+"""One call of the command, from its words to its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from backedge.cli.commands import main
+from backedge.core.errors import BackedgeError
+
+INTERRUPTED = 130
+
+
+def code_of() -> int:
+    """Run the command that the arguments name; returns its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # started without it, as by a daemon
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it is needed until we leave
+        # A terminal that cannot show a character shows another; nothing breaks for that.
+        getattr(sys, name).reconfigure(errors="backslashreplace")
+    try:
+        code = main.main(prog_name="backedge", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BackedgeError as error:
+        from backedge.core.wording import clean
+
+        click.echo(f"backedge: {clean(str(error))}", err=True)
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("backedge: interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough of it.
+        _drop_output()
+        return 0
+    except OSError as error:
+        _drop_output()
+        what = f"{error.filename}: " if error.filename else ""
+        click.echo(f"backedge: {what}{error.strerror or error}: make it possible, and try again", err=True)
+        return 2
+    return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """What is left in the buffer has nowhere to go: without this, leaving would try once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
