@@ -1,0 +1,284 @@
+"""From the outside: the inbox, and what each decision does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Make
+from tests.cli.project import Project, Result, failed, passed, raises
+
+STEPS: dict[str, Any] = {
+    "plan": {"phase": "planning"},
+    "design": {"phase": "design", "needs": ["plan"]},
+    "review": {"reviews": "design"},
+    "ship": {"needs": ["design"]},
+}
+CHOICES = ["continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel"]
+
+
+def stopped(make: Make, then: Any = None, **more: Any) -> tuple[Project, Result]:
+    """A review that rejected the design twice, with one round allowed."""
+    replies = [failed("one"), failed("two"), *([failed(f"{n}") for n in range(9)] if then is None else [then])]
+    project = make({"limits": {"rounds_per_loop": 1}, "steps": STEPS, **more}, review=replies)
+    result = project.run()
+    assert result.code == 3
+    return project, result
+
+
+def test_the_packet_says_what_happened_and_what_can_be_done(make: Make) -> None:
+    project, result = stopped(make)
+    packet = result.escalation
+    assert (packet["id"], packet["loop"], packet["step"]) == ("E-1", "L-1", None)
+    assert packet["reason"] == "limit rounds_per_loop (1/1)"
+    assert (packet["options"], packet["message"]) == (CHOICES, "two")
+    (listed,) = project.backedge("inbox", "--json").json
+    assert listed["run"] == result.run and listed["workflow"] == "w"
+    assert {key: listed[key] for key in packet} == packet
+    words = project.backedge("inbox").out
+    assert "E-1" in words and result.run in words and f"backedge decide E-1 {'|'.join(CHOICES)}" in words
+
+
+@pytest.mark.parametrize(("rounds", "designs"), [((), 5), (("--rounds", "1"), 3), (("--rounds", "5"), 7)])
+def test_continue_grants_rounds(make: Make, rounds: tuple[str, ...], designs: int) -> None:
+    project, _ = stopped(make)
+    again = project.answer("E-1", "continue", *rounds)
+    assert (again.attempts["design"], again.escalation["id"]) == (designs, "E-2")
+    assert again.breach[0] == "rounds_per_loop"
+
+
+def test_continue_after_the_total_grants_of_the_total_too(make: Make) -> None:
+    project, result = stopped(make, limits={"rounds_total": 1})
+    assert result.breach == ("rounds_total", 1, 1)
+    again = project.answer("E-1", "continue", "--rounds", "1")
+    assert again.breach == ("rounds_total", 2, 2)
+
+
+def test_revise_gives_a_new_approach_in_words(make: Make) -> None:
+    project, _ = stopped(make, passed())
+    assert "revise needs a note" in project.refused("decide", "E-1", "revise")
+    again = project.answer("E-1", "revise", "--note", "use the other library")
+    assert (again.code, again.outcome) == (0, "verified")
+    told = project.briefings("design")[2]
+    assert (told["feedback"]["advice"], project.told("design")[2]) == (["use the other library"], ["two"])
+
+
+def test_reassign_sends_it_elsewhere(make: Make) -> None:
+    project, _ = stopped(make, passed())
+    assert "reassign needs a target" in project.refused("decide", "E-1", "reassign")
+    assert "'review'" in project.refused("decide", "E-1", "reassign", "--target", "review")
+    again = project.answer("E-1", "reassign", "--target", "plan")
+    assert (again.outcome, project.told("plan")) == ("verified", [[], ["two"]])
+    assert again.loop["targets"] == ["plan"] and again.loop["routed_by"] == "decision"
+
+
+def test_reclassify_names_the_phase_that_injected_it(make: Make) -> None:
+    project, _ = stopped(make, passed())
+    assert "phase 'plannig' is unknown: did you mean 'planning'?" in project.refused(
+        "decide", "E-1", "reclassify", "--phase", "plannig"
+    )
+    again = project.answer("E-1", "reclassify", "--phase", "planning")
+    assert (again.outcome, project.told("plan")) == ("verified", [[], ["two"]])
+    assert [each["introduced_by"] for each in again.findings] == ["design", "plan"]
+    assert again.findings[1]["affected_phase"] == ["planning"]
+
+
+def test_resolve_closes_the_loop_and_the_judge_looks_once_more_with_the_answer(make: Make) -> None:
+    project, _ = stopped(make, passed())
+    again = project.answer("E-1", "resolve", "--note", "it is fine: see REQ-4", "--by", "ann")
+    assert (again.outcome, again.attempts["design"], again.attempts["review"]) == ("verified", 2, 3)
+    assert (again.loop["state"], again.loop["resolution"]["by"]) == ("resolved", "ann")
+    (told,) = project.briefings("review")[2]["feedback"]["resolutions"]
+    assert told["text"] == "it is fine: see REQ-4"
+
+
+def test_accept_lets_the_judge_count_as_passed_and_an_accepted_finding_starts_nothing(make: Make) -> None:
+    project, _result = stopped(make, failed("two"))
+    again = project.answer("E-1", "accept")
+    assert (again.code, again.outcome, again.attempts["ship"]) == (4, "accepted", 1)
+    assert again.findings[1]["status"] == "accepted"
+    raised = project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "design", "--message", "x")
+    assert (raised.code, raised.out.strip()) == (0, "L-2")
+    once_more = project.resume()
+    assert (once_more.code, once_more.outcome, len(once_more.loops)) == (4, "accepted", 2)
+
+
+def test_skip_defers_the_findings_and_passes_the_judge_over(make: Make) -> None:
+    project, _ = stopped(make)
+    again = project.answer("E-1", "skip")
+    assert (again.code, again.outcome, again.attempts["ship"]) == (4, "accepted", 1)
+    assert again.steps["review"]["state"] == "passed_over"
+    assert again.findings[1]["status"] == "deferred"
+
+
+def test_cancel_ends_the_run_and_keeps_the_work(make: Make) -> None:
+    project, _ = stopped(make)
+    again = project.answer("E-1", "cancel", "--note", "not worth it")
+    assert (again.code, again.outcome, again.steps["design"]["version"]) == (1, "cancelled", 2)
+    assert "has ended: cancelled" in project.refused("pause")
+    assert "has ended: cancelled" in project.refused("cancel", again.run)
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("contine",), "did you mean 'continue'?"),
+        (("continue", "--rounds", "0"), "rounds is 0: expected 1 or more"),
+        (("continue", "--amount", "-1"), "amount is -1.0: expected more than 0"),
+        (("continue", "--rounds", "many"), "'many' is not a valid integer"),
+        (("continue", "--run", "nope"), "run 'nope' does not exist in this journal"),
+    ],
+)
+def test_a_decision_that_makes_no_sense_is_refused_and_changes_nothing(
+    make: Make, args: tuple[str, ...], complaint: str
+) -> None:
+    project, _ = stopped(make)
+    before = project.events()
+    assert complaint in project.refused("decide", "E-1", *args)
+    assert project.events() == before
+
+
+def test_deciding_twice_names_the_first_decision(make: Make) -> None:
+    project, result = stopped(make)
+    project.decide("E-1", "accept", "--by", "ann")
+    for more in ((), ("--run", result.run)):
+        complaint = project.refused("decide", "E-1", "cancel", *more)
+        assert "E-1 was decided before: accept by ann; the first decision stands" in complaint
+
+
+def test_the_run_may_be_left_out_while_the_id_says_which(make: Make) -> None:
+    project, first = stopped(make)
+    second = project.run()
+    complaint = project.refused("decide", "E-1", "accept")
+    assert "E-1 is open in 2 runs: say which with --run" in complaint
+    assert first.run in complaint and second.run in complaint
+    assert {each["run"] for each in project.backedge("inbox", "--json").json} == {first.run, second.run}
+    project.decide("E-1", "accept", "--run", first.run)
+    # Now only one is open, so the id is enough again; afterwards both are decided.
+    project.decide("E-1", "cancel")
+    assert project.show(second.run).outcome == "cancelled"
+    complaint = project.refused("decide", "E-1", "cancel")
+    assert "decided before" in complaint and "accept" in complaint and "cancel" in complaint
+    assert "accept" in project.refused("decide", "E-1", "cancel", "--run", first.run)
+
+
+def test_a_beginning_of_an_id_is_enough_unless_it_fits_several(make: Make) -> None:
+    project = make({"steps": {"a": {"phase": "code"}}})
+    project.run("--run", "north-1")
+    project.run("--run", "north-2")
+    assert project.show("north-2").run == "north-2"
+    assert "is the beginning of 2 runs: north-2, north-1" in project.refused("show", "north")
+    project.run("--run", "north")
+    assert project.show("north").run == "north"
+
+
+def test_without_a_choice_it_asks(make: Make) -> None:
+    project, _ = stopped(make)
+    complaint = project.refused("decide", "E-1")
+    assert all(choice in complaint for choice in CHOICES)
+
+
+def test_who_decided_is_recorded_and_is_oneself_by_default(make: Make) -> None:
+    project, _ = stopped(make)
+    project.decide("E-1", "accept")
+    packet = project.show().escalations[0]
+    assert packet["decided"] == "accept" and packet["by"]
+
+
+def test_options_of_the_feedback_are_offered_and_others_refused(make: Make) -> None:
+    options = [{"option": "polling", "effort": "low", "impact": "slower"}, {"option": "push", "effort": "high"}]
+    steps = {"a": {"phase": "code"}}
+    project = make({"steps": steps}, a=[{"feedback": [raises("fix_request", "human", options=options)]}, {}])
+    project.run()
+    (packet,) = project.backedge("inbox", "--json").json
+    assert packet["options"] == ["resolve", "accept", "skip", "cancel"]
+    assert packet["offers"] == [{"rework": [], "impact": "", **each} for each in options]
+    words = project.backedge("inbox").out
+    assert "- polling low slower" in words and "- push high" in words
+    assert "option 'pigeon' was not offered" in project.refused("decide", "E-1", "resolve", "--option", "pigeon")
+    assert "resolve needs an answer" in project.refused("decide", "E-1", "resolve")
+    assert project.answer("E-1", "resolve", "--option", "push").loop["resolution"]["option"] == "push"
+
+
+def test_a_person_does_a_step(make: Make) -> None:
+    steps = {"spec": {"phase": "planning", "agent": "human"}, "code": {"phase": "code", "needs": ["spec"]}}
+    project = make({"steps": steps})
+    result = project.run()
+    assert (result.code, result.escalation["step"], result.escalation["options"]) == (
+        3,
+        "spec",
+        ["resolve", "skip", "cancel"],
+    )
+    again = project.answer("E-1", "resolve", "--note", "build a login page")
+    assert (again.outcome, again.steps["spec"]["output"]) == ("done", "build a login page")
+    assert project.briefings("code")[0]["inputs"] == {"spec": "build a login page"}
+
+
+def test_a_person_judges(make: Make) -> None:
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code", "agent": "human"}}
+    project = make({"steps": steps})
+    assert project.run().code == 3
+    assert "needs a verdict as the option" in project.refused("decide", "E-1", "resolve", "--note", "hm")
+    again = project.answer("E-1", "resolve", "--option", "fail", "--note", "no tests")
+    assert (project.told("code"), again.code) == ([[], ["no tests"]], 3)
+    last = project.answer(again.escalation["id"], "resolve", "--option", "pass")
+    assert (last.code, last.outcome, last.finding["status"]) == (0, "verified", "fixed")
+
+
+def test_feedback_by_a_person_is_worked_on_and_verified_by_the_judge(make: Make) -> None:
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
+    project = make({"steps": steps}, review=[passed()])
+    assert project.run().outcome == "verified"
+    args = ["--kind", "fix_request", "--to", "code", "--message", "the page is blank", "--suggested-fix", "fill it"]
+    assert project.backedge("feedback", "raise", *args).out.strip() == "L-1"
+    assert project.backedge("runs", "--json").json[0]["outcome"] == "running"
+    (loop,) = project.backedge("feedback", "list", "--json").json
+    assert (loop["source"], loop["targets"]) == ("human", ["code"])
+    again = project.resume()
+    assert (again.outcome, again.loop["state"], again.attempts) == ("verified", "resolved", {"code": 2, "review": 2})
+    (request,) = project.briefings("code")[1]["feedback"]["requests"]
+    assert (request["message"], request["suggested_fix"]) == ("the page is blank", "fill it")
+
+
+def test_feedback_by_a_person_without_a_judge_is_verified_by_that_person(make: Make) -> None:
+    project = make({"steps": {"code": {"phase": "code"}}})
+    project.run()
+    project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "code", "--message", "x")
+    result = project.resume()
+    assert (result.code, result.escalation["reason"]) == (3, "the fix waits for your verification")
+    again = project.answer(result.escalation["id"], "resolve", "--note", "yes")
+    assert (again.outcome, again.loop["state"]) == ("done", "resolved")
+
+
+def test_a_finding_can_be_reclassified_at_any_time(make: Make) -> None:
+    project, _ = stopped(make, passed())
+    assert "finding 'F-9' is unknown" in project.refused("feedback", "reclassify", "F-9", "--phase", "planning")
+    assert "phase 'plan' is unknown" in project.refused("feedback", "reclassify", "F-2", "--phase", "plan")
+    assert project.backedge("feedback", "reclassify", "F-1", "--phase", "planning").code == 0
+    assert project.show().findings[0]["affected_phase"] == ["planning"]
+
+
+def test_what_if_says_who_would_run_again_and_what_it_costs(make: Make) -> None:
+    cost = {"usage": {"cost_usd": 0.25}}
+    project = make(
+        {"limits": {"rounds_per_loop": 0}, "steps": STEPS},
+        plan=[cost],
+        design=[cost],
+        review=[failed({"description": "x", "affected_phase": "planning"}, **cost)],
+    )
+    project.run()
+    blast = project.backedge("what-if", "L-1", "--json").json
+    assert (blast["reworks"], blast["cascades"], blast["verifies"]) == (["plan"], ["design"], ["review"])
+    assert blast["cost_usd"] == 0.75
+    assert "reworked: plan" in project.backedge("what-if", "L-1").out
+    assert "loop 'L-9' is unknown: open are L-1" in project.refused("what-if", "L-9")
+
+
+def test_pausing_starts_nothing_until_it_is_resumed(make: Make) -> None:
+    project, _result = stopped(make, passed())
+    assert project.backedge("pause").code == 0
+    project.decide("E-1", "continue")
+    paused = project.show()
+    assert (paused.outcome, paused.paused, paused.attempts["design"]) == ("waiting", True, 2)
+    assert project.resume().outcome == "verified"

@@ -1,0 +1,42 @@
+"""The list of runs, and that each command helps with an example."""
+
+from __future__ import annotations
+
+import pytest
+
+from backedge.cli.main import COMMANDS
+from tests.cli.conftest import Make
+
+READING = [
+    "run",
+    "resume",
+    "runs",
+    "show",
+    "watch",
+    "inbox",
+    "check",
+    "what-if",
+    "agents",
+    "feedback list",
+    "audit verify",
+]
+MORE = ["feedback raise", "feedback ack", "feedback list", "feedback reclassify", "audit export", "audit verify"]
+
+
+def test_runs_are_listed_newest_first_and_as_many_as_asked_for(make: Make) -> None:
+    project = make({"steps": {"a": {"phase": "code"}}})
+    for name in ("first", "second", "third"):
+        project.run("--run", name)
+    assert [each["run"] for each in project.backedge("runs", "--json").json] == ["third", "second", "first"]
+    told = project.backedge("runs", "--limit", "2").out.splitlines()
+    assert [line.split()[0] for line in told] == ["third", "second", "…"]
+    assert told[-1] == "… and 1 more: --limit"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *MORE])
+def test_every_command_helps_with_an_example(make: Make, command: str) -> None:
+    said = make().backedge(*command.split(), "--help")
+    assert said.code == 0 and said.out.startswith("Usage: backedge")
+    assert "Example" in said.out
+    if command in READING:
+        assert "--json" in said.out

@@ -1,0 +1,166 @@
+"""`init`: a file that runs, whatever the folder has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backedge.config import EDITOR_LINE, load
+from backedge.templates import TEMPLATES, Found, found_in, rendered
+from tests.cli_setup.parts import asked, backedge
+
+TOOLS = Path(sys.executable).parent
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """A machine with Python and git, and nothing else."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    for name, target in (("python3", sys.executable), ("git", shutil.which("git"))):
+        (place / name).write_text(f'#!/bin/sh\nexec "{target}" "$@"\n')
+        (place / name).chmod(0o755)
+    return {"PATH": str(place)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "shop"
+    made.mkdir()
+    return made
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+    done = subprocess.run(
+        ["git", *who, *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_an_empty_folder_gets_a_workflow_that_runs_at_once(template: str, folder: Path, bare: dict[str, str]) -> None:
+    said = backedge(folder, "init", "--template", template, env=bare).stdout
+    assert "found    claude   not installed" in said
+    assert "wrote    agents/review.py" in said
+    assert "next:    backedge check" in said
+    assert (folder / "backedge.yaml").read_text().startswith(EDITOR_LINE)
+    assert "Any run makes at most" in backedge(folder, "check", env=bare).stdout
+    backedge(folder, "run", "--quiet", env=bare)
+    report = asked(folder, "show")
+    assert (report["outcome"], report["workflow"]) == ("verified", "shop")
+    loops = [(loop["kind"], loop["state"]) for loop in report["loops"]]
+    assert loops == ([] if template == "review-only" else [("test_failure", "resolved")])
+
+
+def test_a_review_only_gate_fails_a_change_that_is_not_finished(folder: Path, bare: dict[str, str]) -> None:
+    backedge(folder, "init", "--template", "review-only", env=bare)
+    (folder / "a.py").write_text("a = 1\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        git(folder, *words)
+    backedge(folder, "run", "--quiet", env=bare)
+    (folder / "a.py").write_text("a = 2  # FIX" + "ME later\n")
+    backedge(folder, "run", "--quiet", "--input", "base=HEAD", env=bare, expect=1)
+    report = asked(folder, "show")
+    assert report["outcome"] == "failed"
+    assert report["steps"]["change"]["attempts"] == 1
+
+
+def test_nothing_is_overwritten_unless_asked(folder: Path, bare: dict[str, str]) -> None:
+    backedge(folder, "init", env=bare)
+    (folder / "backedge.yaml").write_text("mine")
+    (folder / "agents" / "code.py").write_text("mine")
+    assert "exists: `--force` overwrites it" in backedge(folder, "init", env=bare, expect=2).stderr
+    (folder / "backedge.yaml").unlink()
+    assert "kept     agents/code.py" in backedge(folder, "init", env=bare).stdout
+    assert (folder / "agents" / "code.py").read_text() == "mine"
+    backedge(folder, "init", "--force", "--name", 'a "strange": name', env=bare)
+    assert (folder / "agents" / "code.py").read_text() != "mine"
+    assert load(folder / "backedge.yaml").definition.name == 'a "strange": name'
+
+
+def test_state_stays_out_of_the_repository(folder: Path, bare: dict[str, str]) -> None:
+    git(folder, "init", "-q")
+    backedge(folder, "init", env=bare)
+    backedge(folder, "run", "--quiet", env=bare)
+    assert ".backedge" not in git(folder, "status", "--short")
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("cli", ["claude", "codex", ""])
+@pytest.mark.parametrize(
+    "found",
+    [
+        Found(),
+        Found(pytest="pytest", ruff=".venv/bin/ruff", python_files=True, python_tests=True),
+        Found(npm=True, scripts=("test", "lint")),
+    ],
+    ids=["nothing", "python", "npm"],
+)
+def test_every_proposal_is_a_valid_file(template: str, cli: str, found: Found, tmp_path: Path) -> None:
+    made = rendered(template, "shop", found, cli)
+    (tmp_path / "backedge.yaml").write_text(made["backedge.yaml"])
+    loaded = load(tmp_path / "backedge.yaml")
+    assert "@" not in made["backedge.yaml"]
+    assert "#?" not in made["backedge.yaml"]
+    programs = {Path(spec.run[1]).as_posix() for spec in loaded.agents.values() if spec.run[:1] == ("python3",)}
+    assert programs == set(made) - {"backedge.yaml"}
+    kinds = {spec.cli for spec in loaded.agents.values() if spec.kind == "cli"}
+    assert kinds == ({cli} if cli else set())
+    reports = {name: extras.report.kind for name, extras in loaded.steps.items() if extras.report}
+    if found.pytest:
+        assert (reports.get("test"), reports.get("lint")) == ("junit", "sarif")
+    elif found.npm:
+        assert (reports.get("test"), reports.get("lint")) == ("exitcode", "exitcode")
+
+
+def test_a_proposal_for_an_installed_cli_is_checked_with_it(folder: Path, bare: dict[str, str]) -> None:
+    claude = Path(bare["PATH"]) / "claude"
+    claude.write_text("#!/bin/sh\necho 2.1.0\n")
+    claude.chmod(0o755)
+    for template in TEMPLATES:
+        assert (
+            "found    claude   installed"
+            in backedge(folder, "init", "--force", "--template", template, env=bare).stdout
+        )
+        assert "agent: claude" in (folder / "backedge.yaml").read_text()
+        backedge(folder, "check", env=bare)
+
+
+def test_what_a_folder_has_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    assert found_in(folder) == Found()
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    for name in ("pytest", "ruff"):
+        shutil.copy(shutil.which("true", path="/usr/bin:/bin") or sys.executable, folder / ".venv" / "bin" / name)
+    (folder / "src").mkdir()
+    (folder / "src" / "a.py").touch()
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_a.py").touch()
+    (folder / "package.json").write_text('{"scripts": {"test": "echo no test specified", "lint": "eslint ."}}')
+    found = found_in(folder)
+    assert (found.pytest, found.ruff) == (".venv/bin/pytest", ".venv/bin/ruff")
+    assert (found.python_files, found.python_tests, found.scripts) == (True, True, ("lint",))
+    (folder / "package.json").write_text("[1")
+    assert found_in(folder).scripts == ()
+
+
+def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(folder: Path, bare: dict[str, str]) -> None:
+    (folder / "test_greeting.py").write_text("def test_it():\n    assert True\n")
+    env = {"PATH": f"{bare['PATH']}{os.pathsep}{TOOLS}"}
+    backedge(folder, "init", "--template", "tdd", env=env)
+    assert "report: sarif" in (folder / "backedge.yaml").read_text()
+    backedge(folder, "run", "--quiet", env=env)
+    report = asked(folder, "show")
+    assert (report["outcome"], report["steps"]["test"]["attempts"]) == ("verified", 2)

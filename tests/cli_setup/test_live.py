@@ -1,0 +1,196 @@
+"""What a terminal shows of a run, and what everything else gets: plain lines."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import suppress
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from backedge.cli.live import Lines, Log, view_on
+from backedge.cli.live_frame import frame
+from backedge.core.limits import Limits
+from backedge.core.model import Finding, Usage
+from tests.cli_setup.parts import backedge, story
+from tests.core.play import Play, failed, flow, out, step
+
+STEPS = (
+    step("plan", phase="planning"),
+    step("code", "plan", phase="code"),
+    step("review", reviews="code"),
+    step("test", tests="code"),
+)
+
+
+def rows(
+    play: Play, width: int = 80, height: int = 24, log: tuple[str, ...] = (), now: float | None = None
+) -> list[str]:
+    console = Console(width=width, height=height, file=StringIO(), highlight=False)
+    with console.capture() as captured:
+        console.print(frame(play.s, play.now if now is None else now, "code, attempt 2", log, width, height))
+    return captured.get().splitlines()
+
+
+def under_way() -> Play:
+    """A loop in its first round, with a budget of which much is gone."""
+    play = Play(
+        flow(*STEPS, limits=Limits(cost_usd=1.0, wall_clock=7200)), {"plan": [out(1, usage=Usage(cost_usd=0.9))]}
+    )
+    play.finish("plan")
+    play.finish("code")
+    play.finish("review", failed(Finding("no \x1b[31mlogin\x1b[0m", file="a.py", line=3)))
+    play.finish("test")
+    return play
+
+
+def test_the_frame_says_where_everything_stands() -> None:
+    play = under_way()
+    told = rows(play, log=("thinking", "writing"), now=play.now + 5)
+    assert re.fullmatch(r"── w r ─+ running, 9 s ──", told[0])
+    assert told[1].split() == ["planning", "✓", "plan"]
+    assert told[2].rstrip().endswith("▸ code      attempt 2 · reworks L-1 · 5 s")
+    assert told[3].rstrip().endswith("✗ ◆ review  fail · F-1")
+    assert re.fullmatch(r"  ↩ L-1 review → code  round 1 of 3, 2 left of \w+  review_rejection", told[5])
+    assert told[6] == "      F-1 high  a.py:3 no login"
+    assert told[7] == "  findings 1 open   $0.90 of $1.00   9 s of 2 h 0 min   5 attempts"
+    assert told[8].startswith("── code, attempt 2 ──")
+    assert told[9:] == ["thinking", "writing"]
+
+
+def test_a_question_to_a_person_shows_how_to_answer_it() -> None:
+    play = Play(flow(*STEPS, limits=Limits(rounds_per_loop=1)), {"review": [failed("x")]}).run()
+    told = rows(play, width=140)
+    assert "waits for a person" in told[0]
+    assert any("? E-1 about L-1: limit rounds_per_loop (1/1)" in row for row in told)
+    assert any("backedge decide E-1 continue|" in row and "--run r" in row for row in told)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (140, 40), (40, 12), (20, 6), (300, 100)])
+def test_the_frame_never_leaves_the_terminal(width: int, height: int) -> None:
+    many = tuple(step(f"step_{n}", *([f"step_{n - 1}"] if n else []), phase="code") for n in range(60))
+    crowd = Play(flow(*many, step("judge", reviews="step_0"), step("検査", tests="step_0")))
+    crowd.finish("step_0")
+    crowd.finish("judge", failed(*(f"finding {n} {'長い' * 200}" for n in range(30))))
+    for play in (crowd, under_way()):
+        told = rows(play, width, height, log=tuple("x" * 500 for _ in range(50)))
+        assert len(told) <= height - 1 if height > 7 else len(told) <= 6
+        assert max(map(cell_len, told)) <= width
+
+
+def test_many_steps_are_counted_and_the_busy_ones_are_named() -> None:
+    many = tuple(step(f"step_{n}", *([f"step_{n - 1}"] if n else []), phase="code") for n in range(60))
+    play = Play(flow(*many))
+    play.finish("step_0")
+    told = "\n".join(rows(play))
+    assert "▸ step_1" in told
+    assert re.search(r"… and (\d+ done, )?\d+ waiting", told)
+
+
+def test_a_log_is_shown_by_its_end_and_cleaned(tmp_path: Path) -> None:
+    log = Log(tmp_path, "r", "code", 1)
+    assert (log.tail(3), list(log.news())) == ([], [])
+    path = tmp_path / "attempts" / "r" / "code-1" / "log"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"one\n\x1b[2Jtwo\xff\n\nthr\xe2\x80\xaeee\nfo")
+    assert log.tail(3) == ["two�", "three", "fo"]
+    assert list(log.news()) == ["one", "two�", "", "three"]
+    with path.open("ab") as file:
+        file.write(b"ur\nfive")
+    assert list(log.news()) == ["four"]
+    assert list(log.news(last=True)) == ["five"]
+    path.write_bytes(b"x" * 100_000 + b"\nlast\n")
+    assert log.tail(3) == ["last"]
+
+
+def test_lines_without_log_are_the_story_alone(tmp_path: Path) -> None:
+    said: list[str] = []
+    view = Lines(said.append, tmp_path)
+    play = under_way()
+    view.load("r", play.events[:4])
+    for event in play.events[4:]:
+        view.tell("r", event)
+    view.close()
+    assert not any("▸ plan" in line for line in said)
+    assert any("✗ review fails it: F-1 no login" in line for line in said)
+
+
+def test_a_pipe_or_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    assert isinstance(view_on(StringIO(), print, tmp_path), Lines)
+    assert isinstance(view_on(Terminal(), print, tmp_path, plain=True), Lines)
+    assert isinstance(view_on(Terminal(), print, tmp_path, log=True), Lines)
+    assert not isinstance(view_on(Terminal(), print, tmp_path), Lines)
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(view_on(Terminal(), print, tmp_path), Lines)
+
+
+def on_a_terminal(folder: Path, *words: str, env: dict[str, str]) -> str:
+    """What a command writes to a terminal of 80 by 24."""
+    mine, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    clean = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES", "CI")}
+    going = subprocess.Popen(
+        [sys.executable, "-m", "backedge.cli.main", *words],
+        cwd=folder,
+        env={**clean, "TERM": "xterm-256color", **env},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    said, end = b"", time.monotonic() + 60
+    with suppress(OSError):  # the other side was closed
+        while time.monotonic() < end:
+            if select.select([mine], [], [], 0.1)[0]:
+                said += os.read(mine, 65536)
+    os.close(mine)
+    if going.poll() is None and time.monotonic() >= end:
+        going.kill()
+    going.wait(10)
+    return said.decode()
+
+
+def test_a_terminal_gets_the_frame_and_the_story_below_each_other(tmp_path: Path) -> None:
+    story(tmp_path)
+    said = on_a_terminal(tmp_path, "run", "--run", "r-1", env={"SLOW": "0.5"})
+    assert "── story r-1 ─" in re.sub(r"\x1b\[[0-9;]*m", "", said)
+    assert "\x1b[?25l" in said
+    assert said.rstrip().endswith("s at work") and "\x1b[?25h" in said
+    assert re.search(r"\x1b\[3\dm", said)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
+    assert "iteration 2 red" in plain
+
+
+def test_no_colour_and_plain_are_respected_on_a_terminal(tmp_path: Path) -> None:
+    story(tmp_path)
+    said = on_a_terminal(tmp_path, "run", env={"NO_COLOR": "1", "SLOW": "0.5"})
+    assert not re.search(r"\x1b\[(3|4|9)\d", said)
+    assert "── story r-" in re.sub(r"\x1b\[[0-9;]*m", "", said)
+    assert "\x1b" not in on_a_terminal(tmp_path, "run", "--plain", env={})
+
+
+def test_the_log_of_the_agents_is_streamed_in_plain_lines(tmp_path: Path) -> None:
+    story(tmp_path)
+    said = backedge(tmp_path, "run", "--log").stderr.splitlines()
+    lines = [line.strip() for line in said]
+    assert lines.index("code │ iteration 1 red") < lines.index("code │ iteration 2 red")
+    assert "code │ iteration 1 red" in [
+        line.strip() for line in backedge(tmp_path, "watch", "--log").stdout.splitlines()
+    ]

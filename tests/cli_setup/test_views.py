@@ -1,0 +1,35 @@
+"""The files of a run as its agents and people find them, from the outside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from backedge.analytics.progress import read_progress
+from backedge.analytics.tight_loop import VERIFIED
+from tests.cli_setup.parts import asked, backedge, story
+
+
+def test_an_attempt_reads_a_current_scratchpad_where_its_briefing_says(tmp_path: Path) -> None:
+    story(tmp_path)
+    backedge(tmp_path, "run", "--run", "r-1")
+    output = asked(tmp_path, "show")["steps"]["code"]["output"]
+    assert (output["iteration"], output["told"]) == (2, 1)
+    folder = tmp_path / ".backedge" / "runs" / "r-1"
+    loop = read_progress((folder / "progress.json").read_bytes()).feedback_loop
+    assert (loop.status, loop.current_iteration, loop.max_iterations) == (VERIFIED, 2, 3)
+    assert loop.iterations[0].review_issues == ("made.txt:1 - issue 1",)
+    assert "- **Status**: IMPLEMENTATION_VERIFIED" in (folder / "feedback-scratchpad.md").read_text()
+    first = next((tmp_path / ".backedge" / "attempts").glob("*/code-1/briefing.json"))
+    assert json.loads(first.read_text())["scratchpad"] == str(folder / "feedback-scratchpad.md")
+
+
+def test_a_resume_brings_the_files_up_to_date_first(tmp_path: Path) -> None:
+    story(tmp_path, wrong=9)
+    backedge(tmp_path, "run", "--run", "r-1", expect=3)
+    path = tmp_path / ".backedge" / "runs" / "r-1" / "progress.json"
+    assert json.loads(path.read_text())["feedback_loop"]["status"] == "escalated"
+    path.unlink()
+    backedge(tmp_path, "decide", "E-1", "cancel")
+    backedge(tmp_path, "resume", expect=1)
+    assert json.loads(path.read_text())["feedback_loop"]["status"] == "cancelled"
