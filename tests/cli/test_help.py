@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backedge.cli.main import COMMANDS
+from backedge.cli.commands import COMMANDS
 from tests.cli.conftest import Make
 
 READING = [
