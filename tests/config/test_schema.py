@@ -14,7 +14,7 @@ from backedge.config import EDITOR_LINE, SCHEMA, SCHEMA_FILE, schema_text
 from backedge.config.check import flaws_of
 from backedge.config.pieces import Schema
 from backedge.config.yaml import loaded
-from backedge.core.limits import BUDGETS, NAMES
+from backedge.core.limits import OF_THE_RUN, NAMES
 from tests.config.files import EXAMPLE
 from tests.config.test_workflow_file import EVERYTHING
 
@@ -73,7 +73,7 @@ def test_every_limit_of_the_core_is_there() -> None:
     top = SCHEMA["properties"]
     assert tuple(top["limits"]["properties"]) == NAMES
     of_step = top["steps"]["additionalProperties"]["properties"]["limits"]["properties"]
-    assert set(of_step) == set(NAMES) - set(BUDGETS)
+    assert set(of_step) == set(NAMES) - set(OF_THE_RUN)
 
 
 def test_the_editor_line_is_a_comment_that_names_the_published_file() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.limits import Limits, with_overrides
-from tests.core.play import Play, ask, failed, flow, grows, passed, step
+from tests.core.play import Finding, Play, ask, failed, flow, grows, passed, step
 
 OFF = Limits(
     attempts=1_000,
@@ -38,6 +39,19 @@ def test_chain_depth_3_lets_three_hops_pass_and_refuses_the_fourth() -> None:
 
 def test_chain_depth_can_be_switched_off() -> None:
     assert chain(None).of(e.FeedbackRefused) == []
+
+
+@pytest.mark.parametrize(("own", "refused"), [(1, 1), (2, 0), (None, 0)])
+def test_the_chain_depth_of_a_judge_is_that_of_what_it_raises(own: int | None, refused: int) -> None:
+    steps = (step("a"), step("j", reviews="a", limits=with_overrides(OFF, {"chain_depth": own or False})))
+    work = flow(*steps, step("b", "j", checked=True), limits=with_overrides(OFF, {"chain_depth": 1 if own != 1 else 9}))
+    play = Play(work, {"a": grows}, checks={"b": lambda play: (("j", Finding("too short")),)})
+    play.finish("a")
+    play.finish("j")
+    play.do(c.CheckedInputs("b", (("j", Finding("too short")),)))
+    play.raises("j", ask("a"))
+    assert len(play.of(e.FeedbackRefused)) == refused
+    assert play.opened() == 2 - refused
 
 
 def chain(bound: int | None) -> Play:

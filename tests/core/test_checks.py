@@ -81,6 +81,55 @@ class TestChecksOfInputs:
         play.decide("resolve", note="go on").run()
         assert play.outcome == "done"
 
+    JUDGED = (step("a"), step("j", reviews="a", checked=True))
+
+    def judged(self, verdicts: list[Any], checks: list[Any], **limits: Any) -> Play:
+        """A judge whose inputs are checked; the last answer of each is repeated."""
+        said = iter(checks)
+        work = flow(*self.JUDGED, limits=limits)
+        return Play(work, {"a": grows, "j": verdicts}, checks={"j": lambda play: next(said, checks[-1])}).run()
+
+    def test_a_rejected_input_is_no_failing_verdict_of_the_judge(self) -> None:
+        play = self.judged([failed("wrong"), passed()], [self.MISFIT, (), ()], failures_in_a_row=2)
+        assert play.outcome == "verified"
+        assert (play.s.steps["j"].verdicts, play.s.steps["j"].failures) == (2, 0)
+
+    def test_a_rejected_input_between_two_verdicts_does_not_break_the_row_of_a_finding(self) -> None:
+        play = self.judged([failed("wrong")], [(), self.MISFIT, ()], same_finding=2, rounds_per_loop=9)
+        assert (play.breach(), play.finding(1).streak, play.loop("L-1").round) == ("same_finding", 2, 1)
+
+    def test_an_input_that_fits_between_two_failing_verdicts_does_not_end_their_row(self) -> None:
+        play = self.judged([failed("x"), failed("y"), passed()], [(), self.MISFIT, ()], failures_in_a_row=2)
+        assert (play.breach(), play.calls["j"]) == ("failures_in_a_row", 2)
+
+    @pytest.mark.parametrize(
+        ("limits", "rounds"),
+        [
+            ({"same_finding": 2, "rounds_per_loop": None}, 1),
+            ({"same_finding": 3, "rounds_per_loop": None}, 2),
+            ({"rounds_per_loop": 2, "same_finding": None}, 2),
+            ({"rounds_total": 4, "same_finding": None, "rounds_per_loop": None}, 4),
+        ],
+    )
+    def test_an_input_that_is_rejected_again_and_again_is_bounded(self, limits: dict[str, Any], rounds: int) -> None:
+        play = self.judged([passed()], [self.MISFIT], failures_in_a_row=1, **limits)
+        assert (play.breach(), play.loop().round) == (next(iter(limits)), rounds)
+
+    def test_an_input_that_stays_the_same_is_bounded(self) -> None:
+        work = flow(*self.JUDGED, limits={"no_change": 2, "same_finding": None, "rounds_per_loop": None})
+        play = Play(work, checks={"j": lambda play: self.MISFIT}).run()
+        assert (play.breach(), play.attempts()) == ("no_change", {"a": 3, "j": 0})
+
+    def test_another_misfit_in_between_ends_the_row(self) -> None:
+        other = (("a", Finding("no age")),)
+        play = self.judged([passed()], [self.MISFIT, other, self.MISFIT, ()], same_finding=2, rounds_per_loop=9)
+        assert (play.outcome, play.finding(1).streak) == ("verified", 1)
+
+    def test_revise_starts_the_row_of_a_misfit_again(self) -> None:
+        play = self.judged([passed()], [self.MISFIT], same_finding=2, rounds_per_loop=None)
+        play.decide("revise", note="name it").run()
+        assert (play.breach(), play.loop().round) == ("same_finding", 3)
+
     @pytest.mark.parametrize(
         ("command", "why"),
         [

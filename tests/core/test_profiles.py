@@ -132,6 +132,16 @@ def test_a_judge_may_have_limits_of_its_own_over_those_of_the_workflow() -> None
     assert test.limits == Limits(no_change=5, rounds_per_loop=1)
 
 
+@pytest.mark.parametrize("limit", ["cost_usd", "tokens", "attempts", "wall_clock", "rounds_total", "recoveries_total"])
+@pytest.mark.parametrize("bound", [5, False])
+def test_a_limit_of_the_whole_run_is_no_limit_of_a_step(limit: str, bound: object) -> None:
+    (said,) = problems(own={"test": {limit: bound}})
+    assert (
+        said
+        == f"step 'test' has limits of its own with {limit!r}, which is of the whole run: set it in the workflow's limits"
+    )
+
+
 def test_policies_for_new_findings_by_one_word_or_by_severity() -> None:
     assert define(new_findings="ask").policy_for(Severity.LOW) == "ask"
     some = define(new_findings={"low": "rework"})
@@ -146,8 +156,8 @@ def test_policies_for_new_findings_by_one_word_or_by_severity() -> None:
         ({"scope": "all"}, "scope is 'all'"),
         ({"on_breach": "errors"}, "on_breach is 'errors': did you mean 'error'?"),
         ({"limits": {"rounds_total": -1}}, "limit 'rounds_total' is -1"),
-        ({"own": {"test": {"rounds_total": -1}}}, "step 'test': limit 'rounds_total' is -1"),
-        ({"own": {"plan": {"rounds_total": 1}}}, "step 'plan' has limits of its own"),
+        ({"own": {"test": {"no_change": -1}}}, "step 'test': limit 'no_change' is -1"),
+        ({"own": {"plan": {"no_change": 1}}}, "step 'plan' has limits of its own"),
         ({"new_findings": "later"}, "is 'later'"),
         ({"new_findings": {"hi": "ask"}}, "new_findings names 'hi'"),
         ({"new_findings": {"high": "asks"}}, "new_findings of high is 'asks': did you mean 'ask'?"),
@@ -185,7 +195,14 @@ class TestLimitsAsAUserWritesThem:
             ({"rounds_total": -1}, "expected more than 0"),
             ({"errors_in_a_row": 0}, "expected more than 0"),
             ({"same_finding": 0}, "expected more than 0"),
-            ({"attempts": 0}, "expected more than 0"),
+            ({"attempts": 0}, "expected more than 0, or false to switch it off"),
+            ({"cost_usd": 0}, "expected more than 0, or false to switch it off"),
+            ({"cost_usd": 0.0}, "expected more than 0, or false to switch it off"),
+            ({"tokens": 0}, "expected more than 0, or false to switch it off"),
+            ({"wall_clock": 0}, "expected more than 0, or false to switch it off"),
+            ({"cost_usd": 10**400}, "limit 'cost_usd' is too large: expected at most 1000000000000, or false"),
+            ({"tokens": 10**5000}, "limit 'tokens' is too large: expected at most 1000000000000, or false"),
+            ({"wall_clock": 2e12}, "limit 'wall_clock' is too large"),
             ({"cost_usd": float("nan")}, "expected more than 0"),
             ({"cost_usd": float("inf")}, "expected a finite number"),
             ({"rounds_total": 1.5}, "expected a whole number"),

@@ -9,6 +9,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.loops import LoopState
 from backedge.core.model import HUMAN, Finding
 from backedge.core.profiles import PROFILES, RouteRule
 from backedge.core.routing import route_for
@@ -231,6 +232,47 @@ class TestReclassifying:
         play.do(c.Reclassify("F-1", "planning"))
         play.run()
         assert play.of(e.FeedbackRouted)[1].shares == {"plan": (1,)}
+
+    def escalated(self, *findings: Finding, **limits: Any) -> Play:
+        replies = [failed(*findings), passed()]
+        play = Play(flow(*CHAIN, limits=limits), {"plan": grows, "design": grows, "code": grows, "review": replies})
+        return play.run()
+
+    @pytest.mark.parametrize(("choice", "note"), [("continue", ""), ("revise", "with a queue")])
+    def test_what_waits_in_an_escalated_loop_goes_there_when_the_loop_goes_on(self, choice: str, note: str) -> None:
+        play = self.escalated(Finding("wrong"), Finding("also"), rounds_total=0)
+        play.do(c.Reclassify("F-1", "planning", by="ann"))
+        assert play.loop().state is LoopState.ESCALATING
+        play.decide(choice, note=note).run()
+        assert texts(play.briefings["plan"][1].feedback.findings) == ["wrong"]
+        assert texts(play.briefings["code"][1].feedback.findings) == ["also"]
+        assert (play.outcome, play.loop().round) == ("verified", 1)
+
+    def test_what_was_delivered_in_the_same_round_stays_where_it_is(self) -> None:
+        found = (Finding("plan it", affected_phase=("planning",)), Finding("code it", affected_phase=("code",)))
+        play = self.escalated(*found, rounds_total=1)
+        assert (play.breach(), play.attempts()["plan"]) == ("rounds_total", 2)
+        play.do(c.Reclassify("F-2", "design"))
+        play.decide("continue").run()
+        assert texts(play.briefings["design"][2].feedback.findings) == ["code it"]
+        assert (play.outcome, play.loop().round, play.loop().targets) == ("verified", 1, ("plan", "design"))
+        rework = [event.step for event in play.of(e.AttemptStarted) if event.mode == "rework"]
+        assert rework == ["plan", "design"]
+
+    def test_a_target_that_had_its_share_before_works_again_for_what_comes_later(self) -> None:
+        found = (Finding("plan it", affected_phase=("planning",)), Finding("code it", affected_phase=("code",)))
+        play = self.escalated(*found, rounds_total=1)
+        play.do(c.Reclassify("F-2", "planning"))
+        play.decide("continue").run()
+        assert texts(play.briefings["plan"][2].feedback.findings) == ["code it"]
+        assert (play.outcome, play.loop().targets) == ("verified", ("plan",))
+
+    def test_a_later_decision_counts_more_than_an_earlier_phase(self) -> None:
+        play = self.escalated(Finding("wrong"), rounds_per_loop=0)
+        play.do(c.Reclassify("F-1", "planning"))
+        play.decide("reassign", target=HUMAN).decide("reassign", target="design").run()
+        assert texts(play.briefings["design"][1].feedback.findings) == ["wrong"]
+        assert play.attempts()["plan"] == 1
 
     @pytest.mark.parametrize("name", ["F-9", "L-1", "1", "F-x"])
     def test_an_unknown_finding_is_not_found(self, name: str) -> None:

@@ -26,7 +26,7 @@ from backedge.config.pieces import (
     time_limit,
     words,
 )
-from backedge.core.limits import BUDGETS
+from backedge.core.limits import OF_THE_RUN
 from backedge.core.model import Severity
 from backedge.core.profiles import PROFILES
 from backedge.core.workflow import PASS_RULES
@@ -164,7 +164,7 @@ _STEP = record(
         ),
         "limits": record(
             "The limits of the loops that a judge starts, where they differ from the workflow's.",
-            {name: schema for name, schema in _LIMITS.items() if name not in BUDGETS},
+            {name: schema for name, schema in _LIMITS.items() if name not in OF_THE_RUN},
         ),
         "on_doubt": choice("What becomes of an attempt that a crash left in doubt.", "ask", "rerun"),
         "idempotent": flag("An attempt that a crash left in doubt may simply be run again."),

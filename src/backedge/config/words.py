@@ -6,7 +6,7 @@ import re
 
 from backedge.config.pieces import LARGEST, Schema
 from backedge.config.problems import Trail, quoted
-from backedge.core.limits import BUDGETS
+from backedge.core.limits import OF_THE_RUN
 from backedge.core.value import Json
 from backedge.core.workflow import nearest
 
@@ -121,7 +121,7 @@ def unknown_key(key: str, known: list[str], trail: Trail) -> str:
     """A key that does not exist, and the one that was probably meant."""
     if key in _NOT_YET:
         return "unknown key: this version of backedge does not have it"
-    if key in BUDGETS and trail[-1:] == ("limits",):
+    if key in OF_THE_RUN and trail[-1:] == ("limits",):
         return "unknown key: it bounds the whole run, set it in limits at the top"
     meant = meant_key(key, known)
     return f"unknown key: did you mean {meant!r}?" if meant else f"unknown key: {nearest(key, known)}"

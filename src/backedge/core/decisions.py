@@ -10,7 +10,7 @@ from backedge.core import events as e
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.draft import Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.judging import send_round
+from backedge.core.judging import reroute, send_round
 from backedge.core.limits import BUDGETS
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Made, Outcome, Resolution, Status
@@ -148,12 +148,11 @@ def _require_target(state: RunState, loop: Loop | None, target: str | None) -> N
         raise IllegalCommand(f"reassign needs a target, got {target!r}: {nearest(target or '', [*legal, HUMAN])}")
 
 
-def _given(loop: Loop) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(id for share in loop.shares.values() for id in share.findings))
-
-
 def _repeat_round(draft: Draft, loop: Loop) -> None:
-    """Go on where the loop stopped: what was routed and not delivered is delivered; a finished round is asked again."""
+    """Go on where the loop stopped: what was routed and not delivered is delivered, to whom a person has named since;
+    a finished round is asked again."""
+    reroute(draft, draft.state.loops[loop.id])
+    loop = draft.state.loops[loop.id]
     if all(share.done for share in loop.shares.values()):
         shares = {target: share.findings for target, share in loop.shares.items()}
         draft.add(e.FeedbackRouted(draft.now, loop.id, shares))
@@ -162,14 +161,14 @@ def _repeat_round(draft: Draft, loop: Loop) -> None:
 
 
 def _reassign(draft: Draft, loop: Loop, target: str) -> None:
-    ids = _given(loop)
+    ids = loop.given
     draft.add(e.FeedbackRouted(draft.now, loop.id, {target: ids}, {"decision": ids}))
     if target == HUMAN:
         escalate_loop(draft, draft.state.loops[loop.id], None, "reassigned to a person")
 
 
 def _reclassify_all(draft: Draft, loop: Loop, phase: str, by: str) -> None:
-    ids = _given(loop)
+    ids = loop.given
     for id in ids:
         draft.add(e.FindingReclassified(draft.now, id, phase, by))
     send_round(draft, draft.state.loops[loop.id], ids)
@@ -184,6 +183,6 @@ def reclassify(draft: Draft, command: Reclassify) -> None:
         raise IllegalCommand(f"phase {command.phase!r} is unknown: {nearest(command.phase, draft.state.graph.phases)}")
     draft.add(e.FindingReclassified(draft.now, tracked.id, command.phase, command.by))
     loop = draft.state.loops.get(tracked.loop or "")
-    waiting = loop is not None and loop.by_verdict and not loop.delivered and loop.state is not LoopState.ESCALATING
-    if loop is not None and waiting and tracked.id in _given(loop):
-        send_round(draft, loop, _given(loop))
+    # What is escalated stays as it is until the decision.
+    if loop is not None and loop.state is not LoopState.ESCALATING:
+        reroute(draft, loop)

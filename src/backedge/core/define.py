@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backedge.core.errors import WorkflowError
-from backedge.core.limits import Limits, limit_problems, with_overrides
+from backedge.core.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
 from backedge.core.model import Severity
 from backedge.core.profiles import PROFILES, Profile, RouteRule
 from backedge.core.value import replace
@@ -65,8 +65,13 @@ def defined(
 def _step(
     step: Step, own: Mapping[str, object], habits: Profile, overrides: Mapping[str, object], problems: list[str]
 ) -> Step:
-    wrong = limit_problems(dict(own))
-    problems += [f"step {step.name!r}: {problem}" for problem in wrong]
+    wrong = [f"step {step.name!r}: {problem}" for problem in limit_problems(dict(own))]
+    wrong += [
+        f"step {step.name!r} has limits of its own with {name!r}, which is of the whole run: set it in the workflow's limits"
+        for name in own
+        if name in OF_THE_RUN
+    ]
+    problems += wrong
     if own and not step.judges:
         problems.append(f"step {step.name!r} has limits of its own: only judges can, as loops are theirs")
     base = habits.test_limits if step.tests and habits.test_limits else None

@@ -122,6 +122,8 @@ class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
     """What was raised again, in its new words."""
     balance: tuple[int, int] | None = None
     """How many findings the last fix wrote, and how many it removed."""
+    kept: tuple[str, ...] = ()
+    """The targets that have their share of this round already and keep it: the rest of the round was routed anew."""
 
 
 class FeedbackRefused(Fact, frozen=True, tag="feedback_refused/1"):

@@ -77,6 +77,35 @@ def send_round(draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[in
     deliver(draft, loop, {t: tuple(s) for t, s in shares.items()}, {r: tuple(s) for r, s in rules.items()}, balance)
 
 
+def reroute(draft: Draft, loop: Loop) -> None:
+    """Send findings that a person has reclassified since they were routed to the steps of that phase. Nobody has them
+    yet; what was delivered of the same round stays where it is."""
+    if not loop.reclassified:
+        return
+    graph, findings = draft.state.graph, draft.state.findings
+    blockers = sum(findings[id].finding.blocking for id in loop.given)
+    shares = {
+        target: [id for id in share.findings if id not in loop.reclassified]
+        for target, share in loop.shares.items()
+        if not share.charged
+    }
+    rules: dict[str, list[int]] = {}
+    for id in loop.reclassified:
+        tracked = findings[id]
+        route = route_for(graph, loop.source, tracked.phases, tracked.finding, blockers)
+        rules.setdefault(route.rule, []).append(id)
+        for target in route.targets or tracked.introduced_by:
+            # Who is at work on its share is given it again, with what is new.
+            at_work = target in loop.shares and not loop.shares[target].done
+            share = shares.setdefault(target, list(loop.shares[target].findings) if at_work else [])
+            if id not in share:
+                share.append(id)
+    routed = {target: tuple(ids) for target, ids in shares.items() if ids}
+    kept = tuple(target for target, share in loop.shares.items() if share.charged and target not in routed)
+    by_rule = {rule: tuple(ids) for rule, ids in rules.items()}
+    draft.add(e.FeedbackRouted(draft.now, loop.id, routed, by_rule, kept=kept))
+
+
 def deliver(
     draft: Draft,
     loop: Loop,
@@ -147,14 +176,7 @@ def _seen_again(tracked: Tracked | None) -> Status:
 
 def check_inputs(draft: Draft, step: str, problems: tuple[tuple[str, Finding], ...]) -> bool:
     """Record what a check of inputs found; True if they fit. It costs no attempt: a misfit goes to the producer."""
-    loop = next(
-        (
-            loop
-            for loop in draft.state.loops.values()
-            if loop.source == step and loop.kind is Kind.VALIDATION_FAILURE and loop.feedback is None
-        ),
-        None,
-    )
+    loop = next((loop for loop in draft.state.loops.values() if loop.source == step and loop.by_check), None)
     word: Word = "fail" if problems else "pass"
     reading = read(draft.state, step, tuple(finding for _, finding in problems), (), word, [], later=False)
     gone = tuple((id, Status.FIXED) for id, _ in reading.settled if _is_misfit(draft.state, id))

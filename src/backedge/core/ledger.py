@@ -29,7 +29,7 @@ class Tracked(Value, frozen=True):
     loop: str | None = None
     rounds_seen: int = 1
     streak: int = 1
-    """In how many consecutive verdicts of its judge it was seen, up to the last time."""
+    """In how many consecutive verdicts of its judge, or checks of inputs, it was seen, up to the last time."""
     last_verdict: int = 0
     fix_authored: bool = False
     introduced_by: tuple[str, ...] = ()

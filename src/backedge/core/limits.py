@@ -44,6 +44,11 @@ NAMES = Limits.__struct_fields__
 _SECONDS_OR_DOLLARS = ("cost_usd", "wall_clock", "response_timeout")
 BUDGETS = ("cost_usd", "tokens", "attempts", "wall_clock")
 """Limits of the whole run: what they stop is everything."""
+OF_THE_RUN = (*BUDGETS, "rounds_total", "recoveries_total")
+"""Limits that count over the whole run: no single step can have its own."""
+LARGEST = 1_000_000_000_000
+"""No bound is larger: a mistyped one should not look like one, and every bound can be written and read back."""
+_NOT_ZERO = (*BUDGETS, "errors_in_a_row", "same_finding")
 
 
 def limit_problems(overrides: dict[str, object]) -> list[str]:
@@ -65,10 +70,12 @@ def limit_problems(overrides: dict[str, object]) -> list[str]:
             problems.append(f"limit {name!r} is {bound!r}: expected a number, or false to switch it off")
         elif name not in _SECONDS_OR_DOLLARS and not isinstance(bound, int):
             problems.append(f"limit {name!r} is {bound!r}: expected a whole number, or false to switch it off")
-        elif not bound > 0 and not (bound == 0 and name not in ("errors_in_a_row", "same_finding", "attempts")):
+        elif not bound > 0 and not (bound == 0 and name not in _NOT_ZERO):
             problems.append(f"limit {name!r} is {bound!r}: expected more than 0, or false to switch it off")
         elif bound == float("inf"):
             problems.append(f"limit {name!r} is {bound!r}: expected a finite number, or false to switch it off")
+        elif bound > LARGEST:
+            problems.append(f"limit {name!r} is too large: expected at most {LARGEST}, or false to switch it off")
     return problems
 
 

@@ -123,7 +123,7 @@ class Loop(Value, frozen=True):
     longest_streak: int = 0
     failures: int = 0
     revised_at: int = 0
-    """The number of verdicts its judge had given when a person revised the approach."""
+    """How many verdicts, or checks of inputs, there were when a person revised the approach."""
     unchanged: int = 0
     returns: int = 0
     rejected: Map[str, bool] = Map()
@@ -139,6 +139,8 @@ class Loop(Value, frozen=True):
     """Its source, waiting in mid-work, was given the result of the current round."""
     advice: str = ""
     """A person's new approach, in words."""
+    reclassified: tuple[int, ...] = ()
+    """The findings, not yet delivered, whose phase a person has named since they were routed."""
     resolution: Resolution | None = None
 
     @property
@@ -149,6 +151,16 @@ class Loop(Value, frozen=True):
     def by_verdict(self) -> bool:
         """Started by a judge's failing verdict: there is one such loop to a judge, and its next verdict answers it."""
         return self.kind in (Kind.REVIEW_REJECTION, Kind.TEST_FAILURE) and self.feedback is None
+
+    @property
+    def by_check(self) -> bool:
+        """Started by a check of inputs: there is one such loop to a step, and its next check answers it."""
+        return self.kind is Kind.VALIDATION_FAILURE and self.feedback is None
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The findings of the current round, each once."""
+        return tuple(dict.fromkeys(id for share in self.shares.values() for id in share.findings))
 
     @property
     def pauses(self) -> bool:

@@ -116,7 +116,8 @@ def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by:
             if ancestor.source == target:
                 path = [each.source for each in reversed(chain[: place + 1])]
                 return f"causal cycle: {' → '.join([*path, source, target])}; it would feed itself"
-    bound = state.workflow.limits.chain_depth
+    own = state.graph.limits_of(source) if source != HUMAN else state.workflow.limits
+    bound = own.chain_depth
     if bound is not None and len(chain) + 1 > bound:
         hops = " → ".join([*(each.source for each in reversed(chain)), source, "/".join(feedback.to)])
         return f"chain_depth: {len(chain) + 1} hops ({hops}), at most {bound} are allowed"

@@ -97,6 +97,9 @@ class StepState(Value, frozen=True):
     verdict: Judgement | None = None
     verdicts: int = 0
     failures: int = 0
+    """Failing verdicts in a row."""
+    checks: int = 0
+    """Checks of its inputs that found something, or found it mended: they are no verdicts of its agent."""
     last_loop: str | None = None
     """The last loop that its verdicts started."""
     open_findings: tuple[int, ...] = ()
@@ -280,9 +283,7 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.FindingsSettled():
             return _findings_settled(state, event)
         case e.FindingReclassified():
-            tracked = state.findings[event.finding]
-            truth = replace(tracked, reclassified=(event.phase,))
-            return replace(state, findings=state.findings.set(event.finding, truth))
+            return _finding_reclassified(state, event)
         case e.RunPaused():
             return replace(state, paused_by=event.by)
         case e.RunResumed():
@@ -463,27 +464,28 @@ def _claims_noted(state: RunState, claims: tuple[Claim, ...]) -> RunState:
 
 def _verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
     judge = state.steps[event.judge]
-    verdicts = judge.verdicts + 1
+    by_check = not event.attempt
+    turn = 1 + (judge.checks if by_check else judge.verdicts)
     findings = state.findings
     changed = {
-        sighting.id: sighted(findings.get(sighting.id), sighting, event.judge, verdicts) for sighting in event.findings
+        sighting.id: sighted(findings.get(sighting.id), sighting, event.judge, turn) for sighting in event.findings
     }
     known = state.known.merged({tracked.key: id for id, tracked in changed.items() if id not in findings})
     for id, status in event.settled:
         changed[id] = with_status(changed.get(id) or findings[id], status)
     findings = findings.merged(changed)
     given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
-    verdict = judge.verdict
-    if event.attempt:
+    judge = replace(judge, open_findings=tuple(id for id in given if findings[id].needs_answer))
+    if by_check:
+        judge = replace(judge, checks=turn)
+    else:
         assert judge.artifact is not None
-        verdict = Judgement(event.word, judge.artifact.inputs)
-    judge = replace(
-        judge,
-        verdict=verdict,
-        verdicts=verdicts,
-        failures=judge.failures + 1 if event.word == "fail" else 0,
-        open_findings=tuple(id for id in given if findings[id].needs_answer),
-    )
+        judge = replace(
+            judge,
+            verdict=Judgement(event.word, judge.artifact.inputs),
+            verdicts=turn,
+            failures=judge.failures + 1 if event.word == "fail" else 0,
+        )
     return replace(state, steps={**state.steps, event.judge: judge}, findings=findings, known=known)
 
 
@@ -529,10 +531,9 @@ def _joined(state: RunState, name: str, loop: str) -> RunState:
 def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
     loop = state.loops[event.loop]
     recent = loop.recent
-    if loop.delivered:
+    if loop.delivered and not event.kept:
         told = loop.feedback.message if loop.feedback else ""
-        given = tuple(dict.fromkeys(id for share in loop.shares.values() for id in share.findings))
-        recent = (*recent, Turn(loop.round, loop.targets, given, told))[-RECENT:]
+        recent = (*recent, Turn(loop.round, loop.targets, loop.given, told))[-RECENT:]
     findings = state.findings
     routed: dict[int, list[str]] = {}
     for target, ids in event.shares.items():
@@ -540,17 +541,24 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
             routed.setdefault(id, []).append(target)
     severity, blocking, streak = loop.severity, loop.blocking, 0
     changed: dict[int, Tracked] = {}
+    chosen = {id for ids in event.rules.values() for id in ids}
     for id, targets in routed.items():
-        tracked = changed[id] = replace(findings[id], loop=loop.id, introduced_by=tuple(targets))
+        tracked = replace(findings[id], loop=loop.id)
+        if id in chosen:
+            tracked = replace(tracked, introduced_by=tuple(targets))
+        changed[id] = tracked
         if tracked.finding.severity.rank < severity.rank:
             severity = tracked.finding.severity
         blocking = blocking or tracked.finding.blocking
         streak = max(streak, tracked.streak)
     findings = findings.merged(changed)
     source = state.steps.get(loop.source)
-    verdicts = source.verdicts - loop.revised_at if source else 0
+    turns = _turns(source, loop) - loop.revised_at
+    shares = {target: loop.shares[target] for target in event.kept}
+    shares |= {target: Share(findings=ids) for target, ids in event.shares.items()}
     rejected = loop.rejected
-    for name in {*event.shares, *(state.graph.steps[loop.source].judges if source else ())} - {HUMAN}:
+    judged = state.graph.steps[loop.source].judges if source and not event.kept else ()
+    for name in {*event.shares, *judged} - {HUMAN}:
         artifact = state.steps[name].artifact
         if artifact is not None:
             rejected = rejected.set(f"{name}:{artifact.digest}", True)
@@ -559,15 +567,16 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         if loop.state in (LoopState.NOTIFYING, LoopState.VALIDATING, LoopState.ESCALATING)
         else loop,
         feedback=event.feedback or loop.feedback,
-        shares={target: Share(findings=ids) for target, ids in event.shares.items()},
-        targets=tuple(event.shares),
+        shares=shares,
+        targets=tuple(shares),
         routed_by=next(iter(event.rules), loop.routed_by),
-        delivered=False,
+        delivered=bool(event.kept),
+        reclassified=(),
         recent=recent,
         severity=severity,
         blocking=blocking,
-        longest_streak=min(streak, verdicts),
-        failures=min(source.failures, verdicts) if source else 0,
+        longest_streak=min(streak, turns),
+        failures=min(source.failures, turns) if source and loop.by_verdict else 0,
         rejected=rejected,
         balance=(*loop.balance, event.balance)[-2:] if event.balance else loop.balance,
         told=False,
@@ -575,6 +584,13 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         acknowledged={},
     )
     return replace(with_loop(state, loop), findings=findings)
+
+
+def _turns(source: StepState | None, loop: Loop) -> int:
+    """How often the source of a loop has spoken in the way that started it: by a verdict, or by a check of inputs."""
+    if source is None:
+        return 0
+    return source.checks if loop.by_check else source.verdicts
 
 
 def _loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
@@ -683,7 +699,6 @@ def _escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState
 
 def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
     if event.choice == "revise":
-        source = state.steps.get(loop.source)
         return replace(
             loop,
             forgiven={
@@ -694,7 +709,7 @@ def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
             granted=0,
             longest_streak=0,
             failures=0,
-            revised_at=source.verdicts if source else 0,
+            revised_at=_turns(state.steps.get(loop.source), loop),
             unchanged=0,
             returns=0,
             balance=(),
@@ -706,6 +721,16 @@ def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
         diverging_from=loop.round + event.rounds,
         advice=event.note or loop.advice,
     )
+
+
+def _finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
+    id = event.finding
+    tracked = replace(state.findings[id], reclassified=(event.phase,))
+    state = replace(state, findings=state.findings.set(id, tracked))
+    loop = state.loops.get(tracked.loop or "")
+    if loop is None or not any(id in share.findings for share in loop.shares.values() if not share.charged):
+        return state
+    return with_loop(state, replace(loop, reclassified=tuple(dict.fromkeys((*loop.reclassified, id)))))
 
 
 def _findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
