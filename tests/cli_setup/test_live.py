@@ -22,8 +22,9 @@ from rich.console import Console
 
 from backedge.cli.live import Lines, Log, view_on
 from backedge.cli.live_frame import frame
+from backedge.core.commands import Pause
 from backedge.core.limits import Limits
-from backedge.core.model import Finding, Usage
+from backedge.core.model import Finding, Severity, Usage
 from tests.cli_setup.parts import backedge, story
 from tests.core.play import Play, failed, flow, out, step
 
@@ -76,6 +77,30 @@ def test_a_question_to_a_person_shows_how_to_answer_it() -> None:
     assert "waits for a person" in told[0]
     assert any("? E-1 about L-1: limit rounds_per_loop (1/1)" in row for row in told)
     assert any("backedge decide E-1 continue|" in row and "--run r" in row for row in told)
+
+
+def test_a_narrow_terminal_gets_more_rows_and_no_command_that_is_cut_off() -> None:
+    play = Play(flow(*STEPS, limits=Limits(rounds_per_loop=1, cost_usd=1.0)), {"review": [failed("x")]}).run()
+    told = [row.strip() for row in rows(play, width=48)]
+    assert "↩ L-1 review → code" in told
+    assert "round 1 of 1, 0 left of rounds_per_loop" in told
+    assert "backedge decide E-1 --run r" in told
+    assert any(row.startswith("findings 1 open") and "attempts" not in row for row in told)
+    assert any(row.endswith("attempts") for row in told)
+
+
+def test_a_step_that_waits_says_for_what_and_a_pause_says_whose_it_is() -> None:
+    play = Play(flow(*STEPS))
+    told = [row.strip() for row in rows(play)]
+    assert told[2].split() == ["code", "·", "code", "←", "plan"]
+    assert told[3].split() == ["·", "◆", "review", "reviews", "code"]
+    play.finish("plan")
+    play.finish("code")
+    play.finish("review", failed(Finding("no login", severity=Severity.CRITICAL)))
+    play.finish("test")
+    assert "L-1 first" in rows(play)[0]
+    play.do(Pause(by="ann"))
+    assert "paused by ann" in rows(play)[0]
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (140, 40), (40, 12), (20, 6), (300, 100)])

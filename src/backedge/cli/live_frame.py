@@ -35,8 +35,8 @@ def frame(state: RunState, now: float, title: str, log: Sequence[str], width: in
     """The rows of the frame, none wider than the terminal, all together lower than it."""
     told = report(state)
     room = max(6, height - (STORY_ROWS if height >= 20 else 1))
-    middle = [*_loops(state, told, now), *_escalations(told, width)]
-    foot = [_totals(state, told, now)]
+    middle = [*_loops(state, told, now, width), *_escalations(told, width)]
+    foot = _wrapped(_totals(state, told, now), width)
     least_log = min(len(log), LEAST_LOG) + bool(log)
     steps = list(_steps(state, told, now, max(2, room - 1 - len(middle) - len(foot) - least_log)))
     rows = [_header(state, told, now, width), *steps, *middle, *foot]
@@ -49,7 +49,7 @@ def frame(state: RunState, now: float, title: str, log: Sequence[str], width: in
 
 
 def _header(state: RunState, told: Report, now: float, width: int) -> Text:
-    words = "paused" if told.paused else "waits for a person" if told.outcome == "waiting" else told.outcome
+    words = _standing(state, told)
     right = f" {words}, {_time(state.seconds_at_work(now))} ──"
     name = shown(f"{told.workflow}  {told.run}", max(10, width - cell_len(right) - 6))
     line = "─" * max(1, width - cell_len(name) - cell_len(right) - 4)
@@ -59,6 +59,15 @@ def _header(state: RunState, told: Report, now: float, width: int) -> Text:
         (f" {line}", "dim"),
         (right, "dim" if told.outcome == "running" else "bold yellow"),
     )
+
+
+def _standing(state: RunState, told: Report) -> str:
+    if state.paused_by is not None:
+        return f"paused by {shown(state.paused_by, 20)}" if state.paused_by else "paused"
+    if told.outcome == "waiting":
+        return "waits for a person"
+    first = [loop.id for loop in state.loops.values() if loop.pauses]
+    return f"{', '.join(first[:3])} first" if first else told.outcome
 
 
 def _steps(state: RunState, told: Report, now: float, room: int) -> Iterable[Text]:
@@ -103,7 +112,7 @@ def _step_words(state: RunState, name: str, step: StepReport, now: float) -> str
         found = [f"F-{id}" for id in of_step.open_findings]
         parts = [step.verdict or "", ", ".join(found[:6]) + (" …" if len(found) > 6 else "")]
     elif step.state == "waiting":
-        parts = [f"broke: {shown(step.last_error, 80)}" if step.last_error else ""]
+        parts = [f"broke: {shown(step.last_error, 80)}" if step.last_error else _edges(state, name)]
     else:
         again = f"{step.attempts} attempts" if step.attempts > 1 else ""
         parts = [step.verdict or (f"v{step.version}" if step.version > 1 else ""), again]
@@ -111,19 +120,26 @@ def _step_words(state: RunState, name: str, step: StepReport, now: float) -> str
     return " · ".join(part for part in parts if part)
 
 
-def _loops(state: RunState, told: Report, now: float) -> Iterable[Text]:
+def _edges(state: RunState, name: str) -> str:
+    """What a step that has not run yet waits for."""
+    step = state.graph.steps[name]
+    about = f"{'tests' if step.tests else 'reviews'} {', '.join(step.judges)}" if step.judges else ""
+    others = [need for need in state.graph.needs[name] if need not in step.judges]
+    return "  ".join(part for part in (about, f"← {', '.join(others)}" if others else "") if part)
+
+
+def _loops(state: RunState, told: Report, now: float, width: int) -> Iterable[Text]:
     findings = {finding.id: finding for finding in told.findings}
     rows = []
     open_loops = list(state.loops.values())
     for loop in open_loops[-MOST_LOOPS:]:
-        rows.append(
-            Text.assemble(
-                (f"  ↩ {loop.id} ", "bold yellow"),
-                (f"{loop.source} → {', '.join(loop.targets) or '…'}", "yellow"),
-                f"  {_round(loop)}{_nearest(state, loop, now)}",
-                (f"  {loop.kind}", "dim"),
-            )
+        title = Text.assemble(
+            (f"↩ {loop.id} ", "bold yellow"), (f"{loop.source} → {', '.join(loop.targets) or '…'}", "yellow")
         )
+        about = _wrapped([title, Text(_round(loop) + _nearest(state, loop, now))], width, gap="  ")
+        if about[-1].cell_len + 2 + len(loop.kind) <= width:
+            about[-1].append(f"  {loop.kind}", style="dim")
+        rows += about
         given = [f"F-{id}" for id in dict.fromkeys(id for share in loop.shares.values() for id in share.findings)]
         still = [findings[id] for id in given if findings[id].status in UNSETTLED]
         for finding in still[:MOST_FINDINGS]:
@@ -162,31 +178,39 @@ def _escalations(told: Report, width: int) -> Iterable[Text]:
         if packet.decided is None:
             about = packet.loop or packet.step or "the run"
             yield Text(f"  ? {packet.id} about {about}: {shown(packet.reason, width)}", style="bold magenta")
-            yield Text(
-                f"      backedge decide {packet.id} {'|'.join(packet.options)} --run {told.run}", style="magenta"
-            )
+            choices = f"      backedge decide {packet.id} {'|'.join(packet.options)} --run {told.run}"
+            # Without a choice it asks for one: a command that is cut off could not be copied.
+            short = f"      backedge decide {packet.id} --run {told.run}"
+            yield Text(choices if cell_len(choices) <= width else short, style="magenta")
 
 
-def _totals(state: RunState, told: Report, now: float) -> Text:
+def _totals(state: RunState, told: Report, now: float) -> list[Text]:
     counts = Counter("open" if finding.status in UNSETTLED else finding.status for finding in told.findings)
     order = ["open", "fixed", *sorted(word for word in counts if word not in ("open", "fixed"))]
     found = ", ".join(f"{counts[word]} {word}" for word in order if counts[word]) or "none"
     bounds = {name: bound + state.grants.get(name, 0) for name, bound in state.graph.budgets}
 
-    def against(name: str, words: str, bound: str) -> tuple[str, str]:
+    def against(name: str, words: str, bound: str) -> Text:
         high = name in bounds and spent(state, name, now) >= 0.8 * bounds[name]
-        return f"{words} of {bound}" if name in bounds else words, "bold red" if high else ""
+        return Text(f"{words} of {bound}" if name in bounds else words, style="bold red" if high else "")
 
-    return Text.assemble(
-        "  findings ",
-        (found, "red" if counts["open"] else ""),
-        "   ",
+    return [
+        Text.assemble("findings ", (found, "red" if counts["open"] else "")),
         against("cost_usd", f"${state.usage.cost_usd:.2f}", f"${bounds.get('cost_usd', 0):.2f}"),
-        "   ",
         against("wall_clock", _time(state.seconds_at_work(now)), _time(bounds.get("wall_clock", 0))),
-        "   ",
         against("attempts", f"{state.attempts} attempts", f"{bounds.get('attempts', 0):g}"),
-    )
+    ]
+
+
+def _wrapped(parts: Iterable[Text], width: int, gap: str = "   ") -> list[Text]:
+    """The parts side by side, and on further rows where the terminal is too narrow for all of them."""
+    rows: list[Text] = []
+    for part in parts:
+        if rows and rows[-1].cell_len + len(gap) + part.cell_len <= width:
+            rows[-1].append(gap).append_text(part)
+        else:
+            rows.append(Text("      " if rows else "  ").append_text(part))
+    return rows
 
 
 def _rule(title: str, width: int) -> Text:

@@ -15,7 +15,9 @@ from backedge.cli.common import asking, event_line, journal_option, json_option,
 from backedge.cli.difference import Rework, print_reworks, reworks
 from backedge.cli.live import shown_by, view_on
 from backedge.cli.prune import report_of
+from backedge.cli.story import story
 from backedge.cli.telling import Teller, closing_words
+from backedge.core.errors import NotFound
 
 OPEN = ("running", "waiting")
 
@@ -54,7 +56,8 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
 @journal_option
 @json_option
 def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """Tell the story of RUN, or of the newest: its timeline, loops, findings and decisions.
+    """Tell the story of RUN, or of the newest: its timeline, each loop with its findings and rounds, who
+    decided what, and what was accepted.
 
     \b
     Example:
@@ -68,6 +71,8 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
         return told, remark, events, await reworks(engine, events) if diff else []
 
     report, remark, events, changed = asking(journal, ask)
+    if step_name is not None and step_name not in report.steps:
+        raise NotFound(f"run {report.run} has no step {step_name!r}: expected one of {', '.join(report.steps)}")
     if diff:
         print_reworks(changed, step_name, as_json)
         return
@@ -80,18 +85,8 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
     for event in events:
         teller.tell(report.run, event)
     click.echo()
-    for name, step in report.steps.items():
-        click.echo(f"  {name:20} {step.phase:10} {step.state:12} {step.attempts} attempts")
-    for loop in report.loops:
-        click.echo(
-            f"\n{loop.id} {loop.kind}: {loop.source} → {', '.join(loop.targets)}, {loop.state}, "
-            f"{loop.rounds} rounds, routed by {loop.routed_by}"
-        )
-        for finding in report.findings:
-            if finding.id in loop.findings:
-                line = f":{finding.line}" if finding.line is not None else ""
-                place = f" {shown(finding.file, 60)}{line}" if finding.file else ""
-                click.echo(f"  {finding.id} [{finding.severity}] {finding.status}{place}: {shown(finding.description)}")
+    for line in story(report, events):
+        click.echo(line)
     click.echo()
     for line in (*closing_words(report), *([remark] if remark else [])):
         click.echo(line)

@@ -92,7 +92,8 @@ def closing_words(report: Report, interrupted: bool = False) -> Iterator[str]:
     if interrupted:
         yield f"interrupted; `backedge resume {report.run}` goes on"
         return
-    yield f"{report.outcome}: {usage.attempts} attempts{money}, {usage.seconds:.1f} s at work"
+    attempts = "1 attempt" if usage.attempts == 1 else f"{usage.attempts} attempts"
+    yield f"{report.outcome}: {attempts}{money}, {usage.seconds:.1f} s at work"
     waiting = [packet for packet in report.escalations if packet.decided is None]
     for packet in waiting:
         yield f"  {packet.id} {shown(packet.reason)}"
