@@ -8,8 +8,9 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.model import HUMAN, Breach, Option
-from tests.core.play import Play, Script, ask, flow, grows, step
+from backedge.core.loops import LoopState
+from backedge.core.model import HUMAN, Breach, Option, Resolution
+from tests.core.play import Play, Script, ask, failed, flow, grows, out, step
 
 PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
 
@@ -94,8 +95,102 @@ class TestPeople:
         play.do(c.Proceed())
         assert play.of(e.LoopOverdue) == []
 
+    def late(self, play: Play) -> Play:
+        play.now += 600
+        play.do(c.Proceed())
+        return play
+
+    def test_a_step_beside_the_person_does_not_stop_the_clock(self) -> None:
+        play = coding().raises("code", ask("plan", HUMAN))
+        play.finish("code")
+        play.finish("plan")
+        assert play.loop().state is LoopState.RESOLVING
+        assert [wake.time for wake in play.wakes()] == [1_001 + 600]
+        self.late(play)
+        assert (len(play.of(e.LoopOverdue)), play.loop().state) == (1, LoopState.ESCALATING)
+        assert (play.breach(), play.s.opened_escalations) == ("response_timeout", 1)
+        self.late(play)
+        assert (len(play.of(e.LoopOverdue)), play.wakes()) == (1, [])
+
+    def test_an_acknowledgement_by_the_step_is_none_by_the_person(self) -> None:
+        play = coding().raises("code", ask("plan", HUMAN))
+        play.do(c.Acknowledge("L-1", "plan"))
+        assert len(self.late(play).of(e.LoopOverdue)) == 1
+
+    def test_a_question_of_a_later_round_has_its_own_time(self) -> None:
+        play = coding(limits={"rounds_per_loop": 1}).raises("code", ask("plan"))
+        play.finish("code")
+        play.finish("plan")
+        play.now += 5_000
+        play.finish("code", out("code 2", feedback=(ask("plan"),)))
+        play.decide("reassign", target=HUMAN).decide("continue")
+        assert (play.breach(), play.loop().round) == ("asked", 2)
+        assert [wake.time for wake in play.wakes()] == [play.now + 600]
+        assert len(self.late(self.late(play)).of(e.LoopOverdue)) == 1
+
+    def test_who_waits_in_mid_work_for_a_later_question_waits_for_a_person(self) -> None:
+        play = coding(limits={"rounds_per_loop": 0}).raises("code", ask(HUMAN))
+        play.decide("continue")
+        play.do(c.Await("L-1", "code", 1))
+        assert (play.loop().state, play.breach(), play.outcome) == (LoopState.RESOLVING, "asked", "waiting")
+        assert [wake.time for wake in play.wakes()] == [play.now + 600]
+        assert self.late(play).breach() == "response_timeout"
+
+    def test_a_loop_that_is_escalated_for_another_reason_is_not_late_until_it_goes_on(self) -> None:
+        play = coding(limits={"errors_in_a_row": 1}).raises("code", ask("plan", HUMAN))
+        play.finish("code")
+        play.finish("plan", Exception("broke"))
+        assert (play.loop().state, play.s.opened_escalations) == (LoopState.ESCALATING, 2)
+        assert self.late(play).of(e.LoopOverdue) == []
+        play.decide("continue", "E-2")
+        (late,) = play.of(e.LoopOverdue)
+        assert play.s.escalations["E-1"].breach == late.breach == Breach("response_timeout", 602, 600)
+
     def test_steps_that_the_engine_runs_are_never_late(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.now += 6_000
         play.do(c.Proceed())
         assert play.of(e.LoopOverdue) == []
+
+
+class TestFeedbackByPeople:
+    """Each piece of feedback by a person is a loop of its own, verified by judges or else by that person."""
+
+    REVIEWED = (step("a"), step("j", reviews="a"))
+
+    def test_what_two_people_say_of_one_step_is_two_loops(self) -> None:
+        play = Play(flow(step("a")), {"a": grows}).run()
+        play.person_raises("a", message="too slow").run()
+        assert play.loop().state is LoopState.ESCALATING
+        play.person_raises("a", message="too big").run()
+        assert play.opened() == 2
+        assert [play.loop(id).round for id in ("L-1", "L-2")] == [1, 1]
+
+    def test_a_fix_that_a_judge_still_looks_at_is_not_rejected_by_what_somebody_else_says(self) -> None:
+        play = Play(flow(*self.REVIEWED), {"a": grows}).run()
+        play.person_raises("a", message="too slow")
+        play.finish("a")
+        assert play.loop().state is LoopState.VALIDATING
+        play.person_raises("a", message="too big").run()
+        assert (play.opened(), play.outcome) == (2, "verified")
+        assert [play.loop(id).round for id in ("L-1", "L-2")] == [1, 1]
+        assert [play.briefings["a"][n].feedback.requests[0].message for n in (1, 2)] == ["too slow", "too big"]
+
+    def skipped(self) -> Play:
+        play = Play(flow(*self.REVIEWED, limits={"rounds_per_loop": 0}), {"a": grows, "j": [failed("x")]}).run()
+        return play.decide("skip").run()
+
+    def test_a_judge_that_was_passed_over_verifies_nothing(self) -> None:
+        play = self.skipped()
+        play.person_raises("a").decide("continue").run()
+        assert (play.breach(), play.outcome) == ("the fix waits for your verification", "waiting")
+        play.decide("resolve").run()
+        assert (play.loop("L-2").state, play.outcome) == (LoopState.RESOLVED, "accepted")
+
+    def test_another_judge_of_the_same_step_does(self) -> None:
+        work = flow(*self.REVIEWED, step("k", reviews="a"), limits={"rounds_per_loop": 1})
+        said = [failed("x"), failed("y")]
+        play = Play(work, {"a": grows, "j": said}).run().decide("skip").run()
+        play.person_raises("a").run()
+        assert (play.outcome, play.loop("L-2").state) == ("accepted", LoopState.RESOLVED)
+        assert play.loop("L-2").resolution == Resolution("resolved", text="passed by k")

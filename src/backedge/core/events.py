@@ -196,7 +196,7 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
 
 
 class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
-    """Nobody answered in time. It happens once to a loop."""
+    """No person answered in time. It happens once to a question."""
 
     loop: str
     breach: Breach

@@ -10,7 +10,7 @@ from typing import Literal
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Mode
 from backedge.core.staleness import fresh
-from backedge.core.state import ASKED, RunState, StepState
+from backedge.core.state import ASKED, Escalation, RunState, StepState
 from backedge.core.value import Value
 
 RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "failed", "cancelled"]
@@ -77,23 +77,25 @@ def next_wake(state: RunState, now: float) -> float | None:
     times = [
         step.retry_at for step in state.steps.values() if step.errors and step.retry_at > now and step.running is None
     ]
-    times += [loop.opened_at + timeout for loop, timeout in _unanswered(state)]
+    times += [packet.opened_at + timeout for packet, timeout in _unanswered(state)]
     return min(times, default=None)
 
 
-def overdue(state: RunState, now: float) -> list[Loop]:
-    """The loops whose people or outsiders did not respond in time."""
-    return [loop for loop, timeout in _unanswered(state) if loop.opened_at + timeout <= now]
+def overdue(state: RunState, now: float) -> list[tuple[Escalation, float]]:
+    """The questions that no person answered in time, with the time they had."""
+    return [(packet, timeout) for packet, timeout in _unanswered(state) if packet.opened_at + timeout <= now]
 
 
-def _unanswered(state: RunState) -> list[tuple[Loop, float]]:
-    return [
-        (loop, loop.limits.response_timeout)
-        for loop in state.loops.values()
-        if loop.state is LoopState.WAITING_RESPONSE
-        and HUMAN in loop.targets
-        and loop.limits.response_timeout is not None
-    ]
+def _unanswered(state: RunState) -> list[tuple[Escalation, float]]:
+    """The questions to people that can still become late: each does so once, and none that somebody acknowledged."""
+    found = []
+    for packet in state.escalations.values():
+        loop = state.loops[packet.loop] if packet.loop and packet.reason == ASKED and packet.breach is None else None
+        if loop is None or loop.state is LoopState.ESCALATING or HUMAN in loop.acknowledged:
+            continue
+        if loop.limits.response_timeout is not None:
+            found.append((packet, loop.limits.response_timeout))
+    return found
 
 
 def ready(state: RunState, now: float) -> list[Start]:
@@ -332,7 +334,7 @@ def _at_work(state: RunState) -> bool:
 
 
 def _waits_for_a_person(loop: Loop) -> bool:
-    return loop.state is LoopState.WAITING_RESPONSE and HUMAN in loop.targets
+    return loop.state in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING) and HUMAN in loop.targets
 
 
 def stuck(state: RunState) -> bool:

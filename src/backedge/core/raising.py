@@ -81,7 +81,12 @@ def _rejoined(draft: Draft, source: str, feedback: Feedback, running: Running) -
 
 
 def _verified_by(state: RunState, source: str, feedback: Feedback) -> Loop | None:
-    """The open loop that raising this again rejects: same source, kind and targets, its fix waiting for the verdict."""
+    """The open loop that raising this again rejects: same source, kind and targets, its fix waiting for the verdict.
+
+    Not for people: `human` may be several, and what each of them says is a loop of its own.
+    """
+    if source == HUMAN:
+        return None
     for loop in state.loops.values():
         if (
             loop.source == source

@@ -51,12 +51,11 @@ def _finish(draft: Draft) -> None:
 
 
 def _escalate_overdue(draft: Draft) -> bool:
-    for loop in overdue(draft.state, draft.now):
-        bound = loop.limits.response_timeout or 0.0
-        breach = Breach("response_timeout", draft.now - loop.opened_at, bound)
-        draft.add(e.LoopOverdue(draft.now, loop.id, breach))
-        assert loop.escalation is not None
-        apply_policy(draft, loop.escalation, f"limit {breach}")
+    for packet, bound in overdue(draft.state, draft.now):
+        assert packet.loop is not None
+        breach = Breach("response_timeout", draft.now - packet.opened_at, bound)
+        draft.add(e.LoopOverdue(draft.now, packet.loop, breach))
+        apply_policy(draft, packet.id, f"limit {breach}")
         return True
     return False
 
@@ -126,7 +125,13 @@ def _close_verified(draft: Draft) -> bool:
     for loop in state.loops.values():
         if loop.source != HUMAN or loop.state is not LoopState.VALIDATING:
             continue
-        judges = [judge for target in loop.targets if target != HUMAN for judge in state.graph.judges_of[target]]
+        judges = [
+            judge
+            for target in loop.targets
+            if target != HUMAN
+            for judge in state.graph.judges_of[target]
+            if not state.steps[judge].passed_over
+        ]
         if loop.answers_only:
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))
             return True
@@ -134,16 +139,11 @@ def _close_verified(draft: Draft) -> bool:
             # Judges that passed this very version before were not asked about what this person sees in it.
             ask_to_verify(draft, loop)
             return True
-        if all(_judged(state, judge) for judge in judges):
+        if all(state.steps[judge].running is None and passes(state, judge) for judge in judges):
             names = ", ".join(dict.fromkeys(judges))
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", text=f"passed by {names}"))
             return True
     return False
-
-
-def _judged(state: RunState, judge: str) -> bool:
-    step = state.steps[judge]
-    return step.passed_over or (step.running is None and passes(state, judge))
 
 
 def _start_ready(draft: Draft) -> bool:
