@@ -51,8 +51,9 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_an_empty_folder_gets_a_workflow_that_runs_at_once(template: str, folder: Path, bare: dict[str, str]) -> None:
+    git(folder, "init", "-q")
     said = backedge(folder, "init", "--template", template, env=bare).stdout
-    assert "found    claude   not installed" in said
+    assert "found    git      a repository\nmissing  claude, codex, pytest, ruff, npm\n" in said
     assert "wrote    agents/review.py" in said
     assert "next:    backedge check" in said
     assert (folder / "backedge.yaml").read_text().startswith(EDITOR_LINE)
@@ -75,6 +76,22 @@ def test_a_review_only_gate_fails_a_change_that_is_not_finished(folder: Path, ba
     report = asked(folder, "show")
     assert report["outcome"] == "failed"
     assert report["steps"]["change"]["attempts"] == 1
+    git(folder, "checkout", "-q", "a.py")
+    (folder / "new.py").write_text("b = 1  # FIX" + "ME\n")
+    backedge(folder, "run", "--quiet", env=bare, expect=1)
+    assert "new.py" in asked(folder, "show")["steps"]["change"]["output"]["files"]
+
+
+@pytest.mark.parametrize("words", [["--input", "base=no-such-branch"], []], ids=["no such base", "no repository"])
+def test_a_change_that_cannot_be_read_does_not_pass_the_gate(
+    words: list[str], folder: Path, bare: dict[str, str]
+) -> None:
+    if words:
+        git(folder, "init", "-q")
+    said = backedge(folder, "init", "--template", "review-only", env=bare).stdout
+    assert ("`git init` first" in said) is (not words)
+    backedge(folder, "run", "--quiet", *words, env=bare, expect=1)
+    assert asked(folder, "show")["outcome"] == "failed"
 
 
 def test_nothing_is_overwritten_unless_asked(folder: Path, bare: dict[str, str]) -> None:
@@ -156,11 +173,19 @@ def test_what_a_folder_has_is_found(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert found_in(folder).scripts == ()
 
 
-def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(folder: Path, bare: dict[str, str]) -> None:
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
+    template: str, folder: Path, bare: dict[str, str]
+) -> None:
+    git(folder, "init", "-q")
     (folder / "test_greeting.py").write_text("def test_it():\n    assert True\n")
+    (folder / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\n')
     env = {"PATH": f"{bare['PATH']}{os.pathsep}{TOOLS}"}
-    backedge(folder, "init", "--template", "tdd", env=env)
-    assert "report: sarif" in (folder / "backedge.yaml").read_text()
+    backedge(folder, "init", "--template", template, env=env)
+    text = (folder / "backedge.yaml").read_text()
+    assert "report: sarif" in text and "report: junit" in text
+    checked = backedge(folder, "check", env=env)
+    assert checked.stderr == ""
     backedge(folder, "run", "--quiet", env=env)
     report = asked(folder, "show")
-    assert (report["outcome"], report["steps"]["test"]["attempts"]) == ("verified", 2)
+    assert (report["outcome"], report["steps"]["test"]["attempts"]) == ("verified", 2 if template == "tdd" else 1)

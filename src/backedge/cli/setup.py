@@ -44,8 +44,13 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
     if target.exists() and not force:
         raise WorkflowError(f"{target} exists: `--force` overwrites it")
     made = {"backedge.yaml": EDITOR_LINE + made.pop("backedge.yaml"), **made, SCHEMA_FILE: schema_text()}
-    for word, what in found.words():
-        click.echo(f"found    {word:8} {what}")
+    words = list(found.words())
+    for word, what in words:
+        if what:
+            click.echo(f"found    {word:8} {what}")
+    missing = [word for word, what in words if not what]
+    if missing:
+        click.echo(f"missing  {', '.join(missing)}")
     for path, text in made.items():
         kept = (folder / path).exists() and not force
         click.echo(f"{'kept' if kept else 'wrote':8} {path}")
@@ -53,6 +58,8 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
     _ignored(folder / STATE)
+    if template == "review-only" and not found.git:
+        click.echo("\nA change is what git has since a base, and this is no repository: `git init` first.")
     if not cli:
         click.echo("\nagents/*.py stand in for agents: replace them by your own programs, or by `agent: claude`.")
     click.echo("\nnext:    backedge check      draws it, and says the most it can do")
@@ -62,8 +69,8 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
 
 def _ignored(state: Path) -> None:
     """Keep the journal and the logs out of the repository, without touching anybody's .gitignore."""
-    if not state.exists():
-        state.mkdir()
+    state.mkdir(exist_ok=True)
+    if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")
 
 

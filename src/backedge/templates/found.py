@@ -38,18 +38,18 @@ class Found:
         return next((name for name in CLIS if getattr(self, name)), "")
 
     def words(self) -> Iterator[tuple[str, str]]:
-        """Each thing that was looked for, and what was found of it."""
-        yield "git", "a repository" if self.git else "no repository"
+        """Each thing that was looked for, and what was found of it; nothing where it is missing."""
+        yield "git", "a repository" if self.git else ""
         for name in CLIS:
-            yield name, "installed" if getattr(self, name) else "not installed"
+            yield name, "installed" if getattr(self, name) else ""
         tests = "" if self.python_tests else ", but there are no tests yet"
-        yield "pytest", f"{self.pytest}{tests}" if self.pytest else "not installed"
+        yield "pytest", f"{self.pytest}{tests}" if self.pytest else ""
         files = "" if self.python_files else ", but there is no Python yet"
-        yield "ruff", f"{self.ruff}{files}" if self.ruff else "not installed"
+        yield "ruff", f"{self.ruff}{files}" if self.ruff else ""
         scripts = (
             f"package.json with {', '.join(self.scripts)}" if self.scripts else "no package.json with test or lint"
         )
-        yield "npm", scripts if self.npm else "not installed"
+        yield "npm", scripts if self.npm else ""
 
 
 def found_in(folder: Path) -> Found:

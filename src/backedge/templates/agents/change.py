@@ -1,4 +1,4 @@
-"""The change to be reviewed: what git has since a base, together with what is not committed yet.
+"""The change to be reviewed: what git has since a base, together with what is not committed yet, and new files.
 
 backedge run --input base=origin/main
 """
@@ -9,22 +9,29 @@ import sys
 
 MOST = 200_000
 """Characters: what is longer is for a person to split."""
+NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""How git calls a tree without files: the base of a repository without commits."""
 
 
-def git(*words: str) -> str:
+def git(*words: str, fine: tuple[int, ...] = (0,)) -> str:
+    """What git says. A change that cannot be read must not look like one without defects: that is an error."""
     done = subprocess.run(["git", *words], capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode:
-        print(f"git {' '.join(words)}: {done.stderr.strip()}", file=sys.stderr)
-    return "" if done.returncode else done.stdout
+    if done.returncode not in fine:
+        sys.exit(f"git {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
 
 
 briefing = json.load(sys.stdin)
 given = briefing["input"]
-base = given.get("base", "HEAD") if isinstance(given, dict) else "HEAD"
-if str(base).startswith("-"):
+base = str(given.get("base", "HEAD")) if isinstance(given, dict) else "HEAD"
+if base.startswith("-"):
     sys.exit(f"base is {base!r}: expected the name of a commit")
-files = git("diff", "--name-only", str(base)).splitlines()
-diff = git("diff", str(base))
+if base == "HEAD" and not git("rev-parse", "--quiet", "--verify", "HEAD", fine=(0, 1)):
+    base = NOTHING
+new = git("ls-files", "--others", "--exclude-standard").splitlines()
+files = [*git("diff", "--name-only", base).splitlines(), *new]
+diff = git("diff", base) + "".join(git("diff", "--no-index", "--", "/dev/null", file, fine=(0, 1)) for file in new)
 if len(diff) > MOST:
     sys.exit(f"the change has {len(diff)} characters, at most {MOST} can be reviewed: split it")
-print(json.dumps({"output": {"base": base, "files": files, "diff": diff}, "summary": f"{len(files)} files changed"}))
+summary = f"{len(files)} {'file' if len(files) == 1 else 'files'} changed"
+print(json.dumps({"output": {"base": base, "files": files, "diff": diff}, "summary": summary}))

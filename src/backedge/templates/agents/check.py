@@ -33,7 +33,6 @@ def nobody_is_not_greeted() -> None:
 
 json.load(sys.stdin)
 sys.dont_write_bytecode = True
-sys.path.insert(0, "example")
 tests = [
     test
     for path in sorted(Path("example").glob("test_*.py"))

@@ -15,4 +15,4 @@ for finding in briefing["feedback"]["findings"]:
     functions.append(f"{finding['id']}: {finding['suggested_fix'] or finding['description']}")
 
 design = {"file": "example/hello.py", "functions": functions}
-print(json.dumps({"output": design, "summary": f"{len(functions)} functions"}))
+print(json.dumps({"output": design, "summary": ", ".join(functions)}))

@@ -17,4 +17,4 @@ units = ["greet(name) greets somebody by name"]
 for finding in briefing["feedback"]["findings"]:
     units.append(f"{finding['id']}: {finding['suggested_fix'] or finding['description']}")
 
-print(json.dumps({"output": {"task": task, "units": units}, "summary": f"{len(units)} units"}))
+print(json.dumps({"output": {"task": task, "units": units}, "summary": "; ".join(units)}))
