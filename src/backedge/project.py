@@ -13,6 +13,8 @@ from backedge.adapters.agents.clis.cli import Options
 from backedge.adapters.agents.command import CommandAgent
 from backedge.adapters.agents.function import FunctionAgent
 from backedge.adapters.agents.process import Process
+from backedge.adapters.agents.redacting import redacted
+from backedge.adapters.agents.secrets import NO_SECRETS, SHORTEST, Secrets
 from backedge.adapters.reports.spec import ReportSpec
 from backedge.config import AgentSpec, StepExtras, WorkflowFile, WorkflowFileError, find, load
 from backedge.config.workflow_file import workflow_file
@@ -99,6 +101,31 @@ def file_of(place: Place, run: str, file: Path | None = None) -> WorkflowFile:
     return workflow_file(kept.read_bytes(), path)
 
 
+def secrets_of(source: WorkflowFile) -> Secrets:
+    """The values that nothing may be written with: those of the variables that the file names in `redact`.
+
+    Raises WorkflowError for one that is too short to be told from ordinary text: it would be written in silence."""
+    values = {name: os.environ[name] for name in source.redact if os.environ.get(name)}
+    short = [name for name, value in values.items() if len(value) < SHORTEST]
+    if short:
+        raise WorkflowError(
+            tuple(
+                f"redact: the value of {name} has {len(values[name])} characters, expected {SHORTEST} or more: "
+                "use a longer secret, or take it out of `redact`"
+                for name in short
+            )
+        )
+    return Secrets(values)
+
+
+def secrets_in(place: Place, run: str) -> Secrets:
+    """The secrets of a run that is answered here; none if its workflow file cannot be had any more."""
+    try:
+        return secrets_of(file_of(place, run))
+    except WorkflowFileError:
+        return NO_SECRETS
+
+
 async def end_agent(place: Place, run: str, step: str, attempt: int) -> None:
     """End the process of an attempt, whoever started it, with everything that it started."""
     process = Process.found(AttemptFolder(place.state, run, step, attempt))
@@ -112,12 +139,14 @@ def agents_of(source: WorkflowFile, place: Place, views: Views | None = None) ->
     `views` says where the scratchpad and the progress file of a run are."""
     agents: dict[str, Agent] = {}
     problems: list[str] = []
+    secrets = secrets_of(source)
     for step in source.definition.steps:
         for name in step.agents:
             if name == HUMAN:
                 continue
             try:
-                agents[name] = _agent(source.agents[name], step, source.steps[step.name], source, place, views)
+                made = _agent(source.agents[name], step, source.steps[step.name], source, place, views, secrets)
+                agents[name] = redacted(made, secrets)
             except (ValueError, TypeError, WorkflowError) as error:
                 problems.append(f"step {step.name!r}: {error}")
     if problems:
@@ -126,7 +155,13 @@ def agents_of(source: WorkflowFile, place: Place, views: Views | None = None) ->
 
 
 def _agent(
-    spec: AgentSpec, step: Step, extras: StepExtras, source: WorkflowFile, place: Place, views: Views | None
+    spec: AgentSpec,
+    step: Step,
+    extras: StepExtras,
+    source: WorkflowFile,
+    place: Place,
+    views: Views | None,
+    secrets: Secrets,
 ) -> Agent:
     judges = bool(step.judges)
     if spec.kind == "command":
@@ -142,16 +177,23 @@ def _agent(
             schema=extras.schema,
             timeout=spec.timeout,
             views=views,
+            secrets=secrets,
         )
     if spec.kind == "python":
         return FunctionAgent(_imported(spec.function, source.folder), judges=judges)
     if spec.kind == "cli":
-        return _cli_agent(spec, step, extras, source, place, views)
+        return _cli_agent(spec, step, extras, source, place, views, secrets)
     raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: nobody can be started for it")
 
 
 def _cli_agent(
-    spec: AgentSpec, step: Step, extras: StepExtras, source: WorkflowFile, place: Place, views: Views | None
+    spec: AgentSpec,
+    step: Step,
+    extras: StepExtras,
+    source: WorkflowFile,
+    place: Place,
+    views: Views | None,
+    secrets: Secrets,
 ) -> Agent:
     definition, graph = source.definition, graph_of(source.definition)
     return CliAgent(
@@ -169,6 +211,7 @@ def _cli_agent(
         steps=[*(other.name for other in definition.steps if not other.judges and other is not step), HUMAN],
         timeout=spec.timeout,
         views=views,
+        secrets=secrets,
     )
 
 

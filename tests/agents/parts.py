@@ -34,6 +34,8 @@ def play(scenario: Coroutine[Any, Any, T], patience: float = PATIENCE) -> T:
 class Hands:
     """An attempt that nobody listens to."""
 
+    inputs: dict[str, Any] = {}
+
     def spend(self, usage: Usage) -> None: ...
 
     async def raise_feedback(self, feedback: object) -> str:

@@ -12,6 +12,8 @@ from backedge.core.model import Resolution, Usage
 
 
 class Hands:
+    inputs: dict[str, object] = {}
+
     def spend(self, usage: Usage) -> None: ...
 
     async def raise_feedback(self, feedback: object) -> str:

@@ -18,7 +18,7 @@ from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, RunHeld
 from backedge.core.model import HUMAN
 from backedge.engine.protocol import Feedback
-from backedge.project import end_agent
+from backedge.project import end_agent, secrets_in
 
 ASKED_FOR = {
     "resolve": ("note", "The answer, in words"),
@@ -78,6 +78,7 @@ def decide(
         who = _me() if by is None else by
         given = {"note": note, "option": option, "target": target, "phase": phase}
         said: dict[str, Any] = {**more, **{key: each for key, each in given.items() if each}}
+        said = secrets_in(where(journal), run.id).value(said)
         await run.decide(escalation, chosen, by=who, rounds=rounds, amount=amount, **said)
         await _end_agents(run, journal)
         return run.id, chosen
@@ -174,7 +175,8 @@ def raise_(
     item = Feedback(kind, to, message, severity, blocking, suggested_fix, requested_info, requirement_id=requirement_id)
 
     async def send(engine: Engine) -> str:
-        return await (await the_run(engine, run_name)).raise_feedback(item, source)
+        run = await the_run(engine, run_name)
+        return await run.raise_feedback(secrets_in(where(journal), run.id).value(item), source)
 
     click.echo(asking(journal, send))
 
@@ -198,7 +200,9 @@ def acknowledge(
     """
 
     async def tell(engine: Engine) -> None:
-        await (await the_run(engine, run_name)).acknowledge(loop, target, message, action, eta)
+        run = await the_run(engine, run_name)
+        words = secrets_in(where(journal), run.id).value((message, action, eta))
+        await run.acknowledge(loop, target, *words)
 
     asking(journal, tell)
     click.echo(f"{loop} acknowledged by {target}")
@@ -283,7 +287,7 @@ def cancel(run_name: str, reason: str, journal: Path | None) -> None:
 
     async def tell(engine: Engine) -> str:
         run = await the_run(engine, run_name)
-        await run.cancel(_me(), reason)
+        await run.cancel(_me(), secrets_in(where(journal), run.id).text(reason))
         await _end_agents(run, journal)
         return run.id
 

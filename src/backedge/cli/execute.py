@@ -24,7 +24,7 @@ from backedge.core.bound import max_attempts
 from backedge.core.errors import IllegalCommand, RunHeld, WorkflowError
 from backedge.engine.engine import new_run_id
 from backedge.engine.live import resting
-from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file
+from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file, secrets_of
 
 INTERRUPTED = 130
 
@@ -71,7 +71,7 @@ def run(
     spot = where(journal, source.path)
     progress = Progress(spot, say, None if quiet else view_on(sys.stderr, say, spot.state, plain, log))
     agents = agents_of(source, spot, progress.paths)
-    given = _input(pairs, input_file, story)
+    given = secrets_of(source).value(_input(pairs, input_file, story))
     if dry_run:
         _dry_run(source, as_json)
         return

@@ -145,4 +145,11 @@ def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[st
         options["timeout"] = seconds(options["timeout"])
     if "env" in options:
         options["env"] = {key: source.written((*trail, "env", key), each) for key, each in options["env"].items()}
+        for key in options["env"]:
+            if key in source.value.get("redact", ()):
+                source.refuse(
+                    (*trail, "env", key),
+                    "is named in redact, but written here: set it in the environment of backedge, which agents inherit",
+                    at_key=True,
+                )
     return options

@@ -215,7 +215,7 @@ SCHEMA: Schema = {
             ),
             "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
             "redact": listed(
-                "Environment variables whose values are removed from everything that is written.",
+                "Environment variables whose values, of 6 characters or more, are kept out of all that is written or shown.",
                 text("A name.", title="the name of an environment variable", pattern=VARIABLE),
                 ["ANTHROPIC_API_KEY"],
             ),

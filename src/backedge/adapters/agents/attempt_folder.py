@@ -22,6 +22,7 @@ from typing import TypeVar
 
 import msgspec
 
+from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.core.errors import AgentError
 
 _PLAIN = re.compile(r"[a-z0-9_][a-z0-9._-]{0,79}")
@@ -45,6 +46,8 @@ class Running(msgspec.Struct, frozen=True):
     pid: int
     began: str
     argv: tuple[str, ...]
+    filter: tuple[int, str] | None = None
+    """The process that keeps secrets out of its stdout and log, if there is one: number and beginning."""
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,7 +68,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
 class AttemptFolder:
     """The paths of one attempt, and the records in them."""
 
-    def __init__(self, state: Path, run: str, step: str, attempt: int) -> None:
+    def __init__(self, state: Path, run: str, step: str, attempt: int, secrets: Secrets = NO_SECRETS) -> None:
+        self.secrets = secrets
         self.path = state.absolute() / "attempts" / file_name(run) / f"{file_name(step)}-{attempt}"
         self.briefing = self.path / "briefing.json"
         self.before = self.path / "before.json"
@@ -87,13 +91,23 @@ class AttemptFolder:
             self.path.rename(aside)
         self.path.mkdir(parents=True, mode=0o700)
 
+    def write(self, path: Path, text: bytes, durable: bool = False) -> None:
+        """Write one of the files, without secrets, so that nobody ever sees half of it."""
+        written(path, self.secrets.content(text), durable)
+
+    def scrub(self) -> None:
+        """Free of secrets what the program itself wrote here."""
+        if self.secrets:
+            for path in (self.outcome, *self.path.glob("report.*")):
+                self.secrets.scrub(path)
+
     @property
     def starting(self) -> Starting | None:
         return _read(self.path / "starting", Starting)
 
     @starting.setter
     def starting(self, record: Starting) -> None:
-        written(self.path / "starting", msgspec.json.encode(record))
+        self.write(self.path / "starting", msgspec.json.encode(record))
 
     @property
     def running(self) -> Running | None:
@@ -102,8 +116,8 @@ class AttemptFolder:
     @running.setter
     def running(self, record: Running) -> None:
         # At once, in case we are killed the next moment; then durably, which takes longer.
-        written(self.path / "process.json", msgspec.json.encode(record))
-        written(self.path / "process.json", msgspec.json.encode(record), durable=True)
+        self.write(self.path / "process.json", msgspec.json.encode(record))
+        self.write(self.path / "process.json", msgspec.json.encode(record), durable=True)
 
     @property
     def ended(self) -> Ended | None:
@@ -111,7 +125,7 @@ class AttemptFolder:
 
     @ended.setter
     def ended(self, record: Ended) -> None:
-        written(self.path / "ended.json", msgspec.json.encode(record))
+        self.write(self.path / "ended.json", msgspec.json.encode(record))
 
     @property
     def started_ns(self) -> int:

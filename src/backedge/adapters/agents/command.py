@@ -18,6 +18,7 @@ from backedge.adapters.agents.evidence import evidence
 from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
 from backedge.adapters.agents.outcome import last_lines, reported, tail
 from backedge.adapters.agents.process import Bounds
+from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
@@ -68,6 +69,7 @@ class CommandAgent:
         grace: float = 2.0,
         views: Callable[[str], Mapping[str, str]] | None = None,
         digests: FileDigests | None = None,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         if not argv or not argv[0]:
             raise ValueError("the command is empty: name the program to start")
@@ -86,6 +88,7 @@ class CommandAgent:
         self._bounds = Bounds(timeout, max_stdout, grace)
         self._max_output = max_output
         self._views = views
+        self._secrets = secrets
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
         folder = self._attempt_folder(briefing)
@@ -109,7 +112,7 @@ class CommandAgent:
         return self._shapes.misfits(inputs)
 
     def _attempt_folder(self, briefing: Briefing) -> AttemptFolder:
-        return AttemptFolder(self._state, briefing.run, briefing.step, briefing.attempt)
+        return AttemptFolder(self._state, briefing.run, briefing.step, briefing.attempt, self._secrets)
 
     def _program(self, briefing: Briefing, folder: AttemptFolder, before: Snapshot | None) -> Program:
         report = self._report_file(folder)
@@ -140,6 +143,7 @@ class CommandAgent:
         self, briefing: Briefing, folder: AttemptFolder, ended: Ended, before: Snapshot | None
     ) -> Result | None:
         """What the attempt brought; None if nobody saw its end and it left nothing complete."""
+        folder.scrub()
         log, _ = tail(folder.log, LOG_KEPT)
         try:
             outcome = self._outcome(folder, ended)

@@ -24,4 +24,4 @@ def evidence(path: Path, workspace: Path, folder: AttemptFolder) -> bytes:
     untouched = starting is None or now == starting.report
     if untouched or now is None or path.stat().st_mtime_ns < folder.started_ns:
         raise AgentError(f"the report {path.name!r} is stale: it is older than the attempt, which did not write it")
-    return text
+    return folder.secrets.content(text)

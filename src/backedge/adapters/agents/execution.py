@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Starting, written
+from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Starting
 from backedge.adapters.agents.process import Bounds, Process
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.errors import AgentError
@@ -98,10 +98,10 @@ def _begun(folder: AttemptFolder, program: Program) -> Process:
             if earlier is not None and earlier.lives:
                 raise AgentError(f"this attempt is being executed already, by process {earlier.identity.pid}")
         folder.make()
-        written(folder.briefing, program.briefing)
+        folder.write(folder.briefing, program.briefing)
         if program.before is not None:
             # Without the contents: they are needed only to name lines, and may be large.
-            written(folder.before, msgspec.json.encode(msgspec.structs.replace(program.before, texts={})))
+            folder.write(folder.before, msgspec.json.encode(msgspec.structs.replace(program.before, texts={})))
         # From here on the process may exist, whether or not we live to record it.
         folder.starting = Starting(time.time(), stamp(program.report))
     except OSError as error:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Running
+from backedge.adapters.agents.filtering import Filter, outputs
 from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, row_of, send
 from backedge.core.errors import AgentError
 
@@ -26,6 +27,8 @@ LOOK = 0.1
 """Seconds between two looks at how much a process has written."""
 POLL = 0.05
 """Seconds between two looks at a process that cannot be watched."""
+LAST_WORDS = 2.0
+"""Seconds in which the last words of a process that has ended come through its filter."""
 PATIENCE = 5.0
 """Seconds after which a process that cannot be killed (it hangs in the system) is left to the system."""
 
@@ -42,16 +45,23 @@ class Bounds:
 class Process:
     """The process of one attempt, whether this process started it or an earlier one."""
 
-    def __init__(self, identity: Identity, folder: AttemptFolder, child: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        folder: AttemptFolder,
+        child: subprocess.Popen[bytes] | None = None,
+        filter: Filter | None = None,
+    ) -> None:
         self.identity = identity
         self._folder = folder
         self._child = child
+        self._filter = filter
         self._hurried = False
 
     @classmethod
     def start(cls, folder: AttemptFolder, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
         """Start a program, without a shell. Raises AgentError if it cannot be started."""
-        with folder.briefing.open("rb") as told, folder.stdout.open("ab") as stdout, folder.log.open("ab") as log:
+        with folder.briefing.open("rb") as told, outputs(folder) as (stdout, log, filter):
             try:
                 child = subprocess.Popen(
                     argv, stdin=told, stdout=stdout, stderr=log, cwd=cwd, env=env, start_new_session=True
@@ -64,19 +74,20 @@ class Process:
         row = row_of(child.pid)
         identity = row.identity if row is not None else Identity(child.pid, "unknown")
         try:
-            folder.running = Running(*identity, tuple(argv))
+            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None)
         except OSError as error:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise AgentError(f"the process was ended again, since it cannot be recorded: {error}") from error
-        return cls(identity, folder, child)
+        return cls(identity, folder, child, filter)
 
     @classmethod
     def found(cls, folder: AttemptFolder) -> Process | None:
         """The process that an earlier one of us started; None if nothing tells which it was."""
         running = folder.running
         if running is not None:
-            return cls(Identity(running.pid, running.began), folder)
+            filter = Filter(Identity(*running.filter)) if running.filter else None
+            return cls(Identity(running.pid, running.began), folder, filter=filter)
         # We died between making the process and recording it. A living one still carries the attempt's mark.
         for row in marked(folder.mark):
             if row.session == row.identity.pid:
@@ -111,11 +122,13 @@ class Process:
     async def cancel(self, grace: float) -> None:
         """End it, with everything that it started. Returns when that is done, whoever cancels meanwhile."""
         await self._stopped(self._family, grace)
+        await self._filtered()
         self._recorded(cancelled=True)
 
     async def swept(self, grace: float, just_ended: bool = False) -> None:
-        """End what a process that has ended left running in its group."""
+        """End what a process that has ended left running in its group; what it said is in its files on return."""
         await self._stopped(lambda: left_behind(self.identity, self._folder.mark, just_ended), grace)
+        await self._filtered()
         if self._hurried:
             raise asyncio.CancelledError
 
@@ -182,6 +195,13 @@ class Process:
                 await asyncio.sleep(0.01)
             except asyncio.CancelledError:
                 self._hurried = True
+
+    async def _filtered(self) -> None:
+        """Wait for the last words: the filter ends with the last process that could say any. One that moved to a
+        session of its own may keep it; then what was said so far is there all the same."""
+        if self._filter is not None:
+            await self._passed({self._filter.identity}, LAST_WORDS, at_least=True)
+            self._filter.reap()
 
     def _family(self) -> set[Identity]:
         return family(self.identity, self._folder.mark) | ({self.identity} if self.lives else set())

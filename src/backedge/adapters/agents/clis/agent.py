@@ -25,6 +25,7 @@ from backedge.adapters.agents.execution import Program, executed, kept_before, r
 from backedge.adapters.agents.outcome import tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.prompts import problem_of, prompt, role_of, shipped
+from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
@@ -68,6 +69,7 @@ class CliAgent:
         grace: float = 2.0,
         views: Callable[[str], Mapping[str, str]] | None = None,
         digests: FileDigests | None = None,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         self._cli: Cli = CLIS[name]
         self._options = options or Options()
@@ -87,6 +89,7 @@ class CliAgent:
         self._files = ArtifactFiles(place.folder, place.state, place.writes, digests, judges)
         self._bounds = Bounds(timeout, max_stdout, grace)
         self._views = views
+        self._secrets = secrets
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
         before = await asyncio.to_thread(self._files.before)
@@ -133,7 +136,7 @@ class CliAgent:
         return result
 
     def _attempt_folder(self, briefing: Briefing, more: Mapping[str, bytes] | None = None) -> CliFolder:
-        return CliFolder(self._place.state, briefing.run, briefing.step, briefing.attempt, more)
+        return CliFolder(self._place.state, briefing.run, briefing.step, briefing.attempt, more, self._secrets)
 
     def _prompt(self, briefing: Briefing, folder: CliFolder) -> bytes:
         text = prompt(self._template, briefing, self._asking.words(briefing), str(folder.whole), self._cli.mentions)

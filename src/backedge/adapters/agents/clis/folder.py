@@ -14,8 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.agents.attempt_folder import AttemptFolder, written
+from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.clis.cli import Event
+from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 
 
 class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,8 +31,16 @@ class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
 class CliFolder(AttemptFolder):
     """The paths of one attempt of a CLI."""
 
-    def __init__(self, state: Path, run: str, step: str, attempt: int, more: Mapping[str, bytes] | None = None) -> None:
-        super().__init__(state, run, step, attempt)
+    def __init__(
+        self,
+        state: Path,
+        run: str,
+        step: str,
+        attempt: int,
+        more: Mapping[str, bytes] | None = None,
+        secrets: Secrets = NO_SECRETS,
+    ) -> None:
+        super().__init__(state, run, step, attempt, secrets)
         self.whole = self.briefing
         self.briefing = self.path / "prompt.md"
         self.schema = self.path / "schema.json"
@@ -40,7 +49,7 @@ class CliFolder(AttemptFolder):
     def make(self) -> None:
         super().make()
         for name, text in self._more.items():
-            written(self.path / name, text)
+            self.write(self.path / name, text)
 
     @property
     def begun(self) -> Begun:

@@ -1,0 +1,76 @@
+"""An agent whose every word is freed of secrets before the engine hears it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from backedge.adapters.agents.secrets import Secrets
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.value import Json
+from backedge.ports import Agent, Attempt, Recovering, Result
+
+
+def redacted(agent: Agent, secrets: Secrets) -> Agent:
+    """The agent itself where there are no secrets."""
+    if not secrets:
+        return agent
+    return RecoveringRedactingAgent(agent, secrets) if isinstance(agent, Recovering) else RedactingAgent(agent, secrets)
+
+
+class RedactingAgent:
+    """Passes on what an agent reports, raises and says in mid-work, without secrets."""
+
+    def __init__(self, agent: Agent, secrets: Secrets) -> None:
+        self._agent, self._secrets = agent, secrets
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> object:
+        return await self._heard(self._agent.work(briefing, self._hands(attempt)))
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return self._agent.misfits(inputs)
+
+    def _hands(self, attempt: Attempt) -> Attempt:
+        return cast(Attempt, RedactingAttempt(attempt, self._secrets))
+
+    async def _heard(self, work: Awaitable[object]) -> object:
+        try:
+            said = await work
+            if isinstance(said, Result):
+                outcome, files = self._secrets.value(said.outcome), self._secrets.value(said.files)
+                return msgspec.structs.replace(said, outcome=outcome, files=files, log=self._secrets.data(said.log))
+            return self._secrets.value(said)
+        except RecursionError:
+            raise AgentError("the outcome is nested too deeply: report less deep JSON") from None
+        except AgentError as error:
+            shown = AgentError(self._secrets.text(str(error)))
+            shown.usage, shown.log, shown.session = error.usage, self._secrets.data(error.log or b""), error.session
+            raise shown from None
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}"
+            if (shown_words := self._secrets.text(words)) == words:
+                raise
+            raise AgentError(shown_words) from None
+
+
+class RecoveringRedactingAgent(RedactingAgent):
+    """The same for an agent whose attempts outlive this process."""
+
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> object | None:
+        return await self._heard(cast(Recovering, self._agent).recovered(briefing, self._hands(attempt)))
+
+
+class RedactingAttempt:
+    """The hands of an agent: what it raises in mid-work is freed of secrets, too."""
+
+    def __init__(self, attempt: Attempt, secrets: Secrets) -> None:
+        self._attempt, self._secrets = attempt, secrets
+
+    async def raise_feedback(self, feedback: object) -> str:
+        return await self._attempt.raise_feedback(self._secrets.value(feedback))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._attempt, name)

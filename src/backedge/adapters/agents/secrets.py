@@ -1,0 +1,120 @@
+"""Secrets out of everything that is written: texts, values and files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backedge.adapters.agents.regular_file import opened
+from backedge.adapters.agents.stream_filter import CHUNK, Stream, masks
+from backedge.engine.codec import plain
+
+SHORTEST = 6
+"""Characters that a secret has at least: a shorter one would be found in the middle of ordinary words."""
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a file that is read as JSON; a larger one is copied piece by piece."""
+
+
+class Secrets:
+    """Values by the names of their variables. Without any, everything stays as it is."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self.values = {name: os.fsencode(value) for name, value in (values or {}).items()}
+        self._masks = masks(self.values) if self.values else {}
+        self._data = re.compile(b"|".join(map(re.escape, self._masks)))
+        self._texts = {_text(secret): _text(shown) for secret, shown in self._masks.items()}
+        self._text = re.compile("|".join(map(re.escape, self._texts)))
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def text(self, text: str) -> str:
+        return self._text.sub(lambda found: self._texts[found[0]], text) if self else text
+
+    def data(self, data: bytes) -> bytes:
+        return self._data.sub(lambda found: self._masks[found[0]], data) if self else data
+
+    def value(self, value: Any) -> Any:
+        """The same value without secrets: JSON, or what agents and the engine say. A number that is a secret becomes
+        a text. Raises RecursionError for what nothing could write either."""
+        return self._value(value) if self else value
+
+    def content(self, data: bytes) -> bytes:
+        """The content of a file: JSON stays JSON."""
+        if not self:
+            return data
+        try:
+            value = msgspec.json.decode(data)
+            shown = self.value(value)
+            return data if shown == value else msgspec.json.format(msgspec.json.encode(shown), indent=2)
+        except (msgspec.DecodeError, RecursionError):
+            return self.data(data)
+
+    def scrub(self, path: Path) -> None:
+        """Replace a file that an agent wrote by the same without secrets. Where there is none, nothing happens."""
+        if not self:
+            return
+        draft = path.with_name(f".{path.name}.new")
+        try:
+            with opened(path) as file, draft.open("wb") as shown:
+                if os.fstat(file.fileno()).st_size <= LARGEST:
+                    shown.write(self.content(file.read()))
+                else:
+                    stream = Stream(self._masks)
+                    while piece := file.read(CHUNK):
+                        shown.write(stream.fed(piece))
+                    shown.write(stream.ended())
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)  # what cannot be read is complained about by whoever needs it
+
+    def _value(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case None | bool():
+                return value
+            case int() | float():
+                shown = self.text(repr(value))
+                return value if shown == repr(value) else shown
+            case dict():
+                return {
+                    self._value(key) if isinstance(key, str) else key: self._value(each) for key, each in value.items()
+                }
+            case list():
+                return [self._value(each) for each in value]
+            case tuple():
+                return tuple(self._value(each) for each in value)
+            case msgspec.Struct():
+                return self._struct(value)
+            case _:
+                return self._foreign(value)
+
+    def _struct(self, value: msgspec.Struct) -> msgspec.Struct:
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        # A field that is a number has to stay one.
+        texts = {name: each for name, each in fields.items() if not isinstance(each, int | float)}
+        shown = {name: self._value(each) for name, each in texts.items()}
+        changed = {name: each for name, each in shown.items() if each != texts[name]}
+        return msgspec.structs.replace(value, **changed) if changed else value
+
+    def _foreign(self, value: Any) -> Any:
+        """An object of the user's own, as the JSON that is kept of it; itself if there is nothing to hide."""
+        try:
+            kept = msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
+        except (TypeError, ValueError):
+            return value  # whoever writes it says what is wrong with it
+        shown = self._value(kept)
+        return value if shown == kept else shown
+
+
+NO_SECRETS = Secrets()
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
