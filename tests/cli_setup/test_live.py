@@ -25,7 +25,7 @@ from backedge.cli.live_frame import frame
 from backedge.core.commands import Pause
 from backedge.core.limits import Limits
 from backedge.core.model import Finding, Severity, Usage
-from tests.cli_setup.parts import backedge, story
+from tests.cli_setup.parts import asked, backedge, story
 from tests.core.play import Play, failed, flow, out, step
 
 STEPS = (
@@ -166,8 +166,14 @@ def test_a_pipe_or_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch, t
     assert isinstance(view_on(Terminal(), print, tmp_path), Lines)
 
 
-def on_a_terminal(folder: Path, *words: str, env: dict[str, str]) -> str:
-    """What a command writes to a terminal of 80 by 24."""
+def its_terminal() -> None:
+    """Make stdin the terminal whose Ctrl-C a process gets, as a shell does."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def on_a_terminal(folder: Path, *words: str, env: dict[str, str], ctrl_c_at: str = "", code: int = 0) -> str:
+    """What a command writes to a terminal of 80 by 24, where somebody may press Ctrl-C when it says something."""
     mine, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     clean = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES", "CI")}
@@ -178,17 +184,23 @@ def on_a_terminal(folder: Path, *words: str, env: dict[str, str]) -> str:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
+        preexec_fn=its_terminal,
     )
+    before = termios.tcgetattr(mine)
     os.close(theirs)
     said, end = b"", time.monotonic() + 60
     with suppress(OSError):  # the other side was closed
         while time.monotonic() < end:
             if select.select([mine], [], [], 0.1)[0]:
                 said += os.read(mine, 65536)
+            if ctrl_c_at and ctrl_c_at in said.decode("utf-8", "replace"):
+                os.write(mine, b"\x03")
+                ctrl_c_at = ""
+    assert termios.tcgetattr(mine) == before
     os.close(mine)
     if going.poll() is None and time.monotonic() >= end:
         going.kill()
-    going.wait(10)
+    assert going.wait(10) == code
     return said.decode()
 
 
@@ -201,6 +213,18 @@ def test_a_terminal_gets_the_frame_and_the_story_below_each_other(tmp_path: Path
     assert re.search(r"\x1b\[3\dm", said)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
     assert "iteration 2 red" in plain
+
+
+def test_ctrl_c_on_a_terminal_stops_cleanly_and_leaves_no_frame_behind(tmp_path: Path) -> None:
+    story(tmp_path)
+    env = {"SLOW": "30", "NO_COLOR": "1"}
+    said = on_a_terminal(tmp_path, "run", "--run", "r-1", env=env, ctrl_c_at="iteration 1 red", code=130)
+    assert said.endswith("interrupted; `backedge resume r-1` goes on\r\n")
+    assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1
+    # The terminal's own ^C stands at the end of a row: it must not be the one that begins another.
+    frames = re.findall(r"── [^\r\n]*", re.sub(r"\x1b\[[0-9;]*m", "", said))
+    assert frames and max(map(cell_len, frames)) == 76
+    assert asked(tmp_path, "show")["outcome"] == "running"
 
 
 def test_no_colour_and_plain_are_respected_on_a_terminal(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ TICK = 0.15
 TAIL = 8 * 1024
 """Bytes at the end of a log that are looked at."""
 LONGEST_LINE = 500
+ECHO = 4
+"""Columns that stay free at the right: what the terminal echoes of Ctrl-C must not begin a row that nobody wipes."""
 
 
 class Log:
@@ -162,7 +164,7 @@ class Screen:
         size = self._console.size
         title = f"{newest[0]}, attempt {newest[1]}" if newest else ""
         tail = self._log.tail(MOST_LOG) if newest and self._log else []
-        return frame(state, time.time(), title, tail, size.width, size.height)
+        return frame(state, time.time(), title, tail, max(10, size.width - ECHO), size.height)
 
     def _line(self, text: str) -> None:
         from rich.text import Text
