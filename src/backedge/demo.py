@@ -44,13 +44,18 @@ def main(keep: bool = False) -> int:
         console.print(tools)
         return 2
     folder = Path(tempfile.mkdtemp(prefix="backedge-demo-"))
+    demo = Demo(console, folder, tools)
     try:
-        return Demo(console, folder, tools).told()
+        return demo.told()
+    except KeyboardInterrupt:
+        console.print("\nThe demo was interrupted.")
+        return 130
     except Failed as error:
         console.print(f"\nThe demo went wrong: {error}. The folder {folder} is left as it is.")
         keep = True
         return 1
     finally:
+        demo.end()
         if keep:
             console.print(f"Look around: cd {folder}; backedge show; backedge show --diff; git log")
         else:
@@ -97,6 +102,7 @@ class Demo:
     def __init__(self, console: Console, folder: Path, tools: Tools) -> None:
         self._console, self._folder, self._tools = console, folder, tools
         self._began = time.monotonic()
+        self._going: subprocess.Popen[str] | None = None
         # Two versions of a file within a second would share one compiled file.
         self._env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
@@ -184,7 +190,7 @@ class Demo:
 
     def _started(self, *words: str) -> subprocess.Popen[str]:
         self._command(words)
-        return subprocess.Popen(
+        self._going = subprocess.Popen(
             self._argv(words),
             cwd=self._folder,
             env=self._env,
@@ -194,6 +200,18 @@ class Demo:
             text=True,
             errors="replace",
         )
+        return self._going
+
+    def end(self) -> None:
+        """Leave no process behind. One that is asked to stop ends its agents, and says so in its journal."""
+        if self._going is None or self._going.poll() is not None:
+            return
+        self._going.terminate()
+        try:
+            self._going.wait(10)
+        except subprocess.TimeoutExpired:
+            self._going.kill()
+            self._going.wait()
 
     def _until(self, going: subprocess.Popen[str], mark: str | None) -> None:
         """Pass on what a process says until a line has the mark, or until it has ended."""

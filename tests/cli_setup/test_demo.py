@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.cli_setup.parts import backedge
+from tests.cli_setup.parts import backedge, environment
 
 
 def test_the_demo_is_told_to_its_verified_end(tmp_path: Path) -> None:
@@ -17,6 +20,36 @@ def test_the_demo_is_told_to_its_verified_end(tmp_path: Path) -> None:
         assert beat in said
     assert "│" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
+    going = subprocess.Popen(
+        [sys.executable, "-m", "backedge.demo"],
+        env={**environment(), "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert going.stdout is not None
+    said = ""
+    while "▸ code" not in said:
+        said = going.stdout.readline()
+        assert said, "it ended before its coder began"
+    going.send_signal(signal.SIGINT)
+    out, err = going.communicate(timeout=60)
+    assert (going.returncode, err) == (130, "")
+    assert out.endswith("The demo was interrupted.\n")
+    assert list(tmp_path.iterdir()) == []
+    agents = [path for path in Path("/proc").glob("[0-9]*/cwd") if _inside(path, tmp_path)]
+    assert agents == []
+
+
+def _inside(link: Path, folder: Path) -> bool:
+    try:
+        return str(folder) in os.readlink(link)
+    except OSError:
+        return False  # it has ended meanwhile, or is not ours
 
 
 def test_a_missing_tool_is_a_sentence(tmp_path: Path) -> None:
