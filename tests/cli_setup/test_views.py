@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from backedge.analytics.progress import read_progress
 from backedge.analytics.tight_loop import VERIFIED
 from tests.cli_setup.parts import asked, backedge, story
@@ -22,6 +24,25 @@ def test_an_attempt_reads_a_current_scratchpad_where_its_briefing_says(tmp_path:
     assert "- **Status**: IMPLEMENTATION_VERIFIED" in (folder / "feedback-scratchpad.md").read_text()
     first = next((tmp_path / ".backedge" / "attempts").glob("*/code-1/briefing.json"))
     assert json.loads(first.read_text())["scratchpad"] == str(folder / "feedback-scratchpad.md")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (["decide", "E-1", "cancel"], "cancelled"),
+        (["cancel", "r-1"], "cancelled"),
+        (["decide", "E-1", "continue"], "in_progress"),
+    ],
+)
+def test_an_answer_to_a_run_that_nobody_executes_is_in_its_files(
+    answer: list[str], status: str, tmp_path: Path
+) -> None:
+    story(tmp_path, wrong=9)
+    backedge(tmp_path, "run", "--quiet", "--run", "r-1", expect=3)
+    backedge(tmp_path, *answer)
+    folder = tmp_path / ".backedge" / "runs" / "r-1"
+    assert json.loads((folder / "progress.json").read_text())["feedback_loop"]["status"] == status
+    assert f": {status}." in (folder / "feedback-scratchpad.md").read_text()
 
 
 def test_a_resume_brings_the_files_up_to_date_first(tmp_path: Path) -> None:

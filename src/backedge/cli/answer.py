@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from backedge.app import Engine, Run
-from backedge.cli.common import asking, journal_option, json_option, print_json, shown, the_run, where
+from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
+from backedge.cli.live import refresh_views
 from backedge.cli.look import open_packets
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, RunHeld
@@ -81,6 +82,7 @@ def decide(
         said = secrets_in(where(journal), run.id).value(said)
         await run.decide(escalation, chosen, by=who, rounds=rounds, amount=amount, **said)
         await _end_agents(run, journal)
+        await refresh_views(where(journal), run, say)
         return run.id, chosen
 
     run, chosen = asking(journal, answer)
@@ -176,7 +178,9 @@ def raise_(
 
     async def send(engine: Engine) -> str:
         run = await the_run(engine, run_name)
-        return await run.raise_feedback(secrets_in(where(journal), run.id).value(item), source)
+        loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), source)
+        await refresh_views(where(journal), run, say)
+        return loop
 
     click.echo(asking(journal, send))
 
@@ -289,6 +293,7 @@ def cancel(run_name: str, reason: str, journal: Path | None) -> None:
         run = await the_run(engine, run_name)
         await run.cancel(_me(), secrets_in(where(journal), run.id).text(reason))
         await _end_agents(run, journal)
+        await refresh_views(where(journal), run, say)
         return run.id
 
     click.echo(f"{asking(journal, tell)} is cancelled")

@@ -13,6 +13,7 @@ from unicodedata import category
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.views import RunViews
+from backedge.app import Run
 from backedge.cli.telling import Teller
 from backedge.core.events import Event, RunStarted
 from backedge.core.state import RunState, evolve, replay
@@ -196,6 +197,11 @@ def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool =
     """The live frame where `out` is a terminal that can move its cursor, unless lines are asked for."""
     lively = not plain and not log and out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
     return Screen(out, state) if lively else Lines(say, state, log)
+
+
+async def refresh_views(place: Place, run: Run, say: Callable[[str], None]) -> None:
+    """Bring the files of a run up to date after an answer: there may be nobody who executes it and would do so."""
+    await RunViews(lambda name: place.kept_file(name).parent, say).refresh(run.id, run.events)
 
 
 class Progress:
