@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,12 +12,14 @@ from backedge.adapters.agents.function import Function, FunctionAgent
 from backedge.adapters.agents.models import Model
 from backedge.core import workflow as core
 from backedge.core.bound import max_attempts
-from backedge.core.define import defined, pass_rule
+from backedge.core.define import defined, rung_names
 from backedge.core.errors import WorkflowError
-from backedge.core.profiles import RouteRule
+from backedge.core.model import HUMAN
+from backedge.core.written import mapping, pass_rule, pointers, route_rules, shown, words
 from backedge.ports import Agent
 
 Names = str | Sequence[str]
+Executor = Function | Agent | Literal["human"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Step:
     """One step of a workflow and the function that does it.
 
     `agent` takes a Briefing, or a Briefing and an Attempt; several make a ladder: round 2 and later use the next one.
+    "human" is a person: the step becomes a question in the inbox, and is done by the decision.
     `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of inputs, by producer (or one
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
@@ -32,7 +35,7 @@ class Step:
     """
 
     name: str
-    agent: Function | Agent | Sequence[Function | Agent]
+    agent: Executor | Sequence[Executor]
     phase: str = ""
     needs: Names = ()
     reviews: Names = ()
@@ -68,12 +71,15 @@ class Workflow:
         self.agents: dict[str, Agent] = {}
         built = []
         given: Sequence[object] = (steps,) if isinstance(steps, Step) else steps
+        if not isinstance(given, Iterable):
+            raise WorkflowError((*problems, f"steps is {shown(given)}: expected a list of backedge.Step"))
+        taken = [step.name for step in given if isinstance(step, Step)]
         for place, step in enumerate(given, 1):
             if not isinstance(step, Step):
                 problems.append(f"step {place} is a {type(step).__name__}: expected backedge.Step")
                 continue
             try:
-                built.append((self._step(step), step.limits))
+                built.append((self._step(step, taken), step.limits))
             except (WorkflowError, TypeError) as error:
                 problems.append(f"step {step.name!r}: {error}")
         if problems:
@@ -83,9 +89,9 @@ class Workflow:
             built,
             profile=profile,
             limits=limits,
-            phases=_names(phases),
+            phases=phases,
             scope=scope,
-            routes=[_route(rule) for rule in routes],
+            routes=route_rules(routes),
             on_breach=on_breach,
             new_findings=new_findings,
         )
@@ -101,25 +107,22 @@ class Workflow:
         assert bound is not None  # a definition that nothing bounds was refused
         return bound
 
-    def _step(self, step: Step) -> core.Step:
-        reviews, tests = _names(step.reviews), _names(step.tests)
+    def _step(self, step: Step, taken: Collection[str]) -> core.Step:
+        reviews, tests = words("reviews", step.reviews), words("tests", step.tests)
         if reviews and tests:
             raise WorkflowError("it both reviews and tests: choose one, or make it two steps")
         judges = (*reviews, *tests)
-        needs = tuple(name for name in _names(step.needs) if name not in judges)
+        needs = tuple(name for name in words("needs", step.needs) if name not in judges)
         accepts = _models(step.accepts, (*judges, *needs))
         returns = Model(step.returns) if step.returns is not None else None
-        ladder = step.agent if isinstance(step.agent, Sequence) else (step.agent,)
+        ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
         if not ladder:
             raise WorkflowError("it has no agent: give at least one function")
-        names = [step.name if rung == 0 else f"{step.name}#{rung + 1}" for rung in range(len(ladder))]
+        rungs = rung_names(step.name, len(ladder), {*taken, *self.agents})
+        names = [HUMAN if agent == HUMAN else name for name, agent in zip(rungs, ladder, strict=True)]
         for name, agent in zip(names, ladder, strict=True):
-            ready_made = hasattr(agent, "work") and hasattr(agent, "misfits")
-            self.agents[name] = (
-                agent  # type: ignore[assignment]
-                if ready_made
-                else FunctionAgent(agent, judges=bool(judges), accepts=accepts, returns=returns)  # type: ignore[arg-type]
-            )
+            if name != HUMAN:
+                self.agents[name] = _agent(agent, bool(judges), accepts, returns)
         made = core.Step(
             name=step.name,
             phase=step.phase,
@@ -132,7 +135,9 @@ class Workflow:
             on_doubt=step.on_doubt or ("rerun" if step.idempotent else "ask"),
             timeout=step.timeout,
             checked=bool(accepts),
-            reads=tuple((producer, _pointers(producer, pointers)) for producer, pointers in step.reads.items()),
+            reads=tuple(
+                (producer, pointers(producer, read)) for producer, read in mapping("reads", step.reads).items()
+            ),
         )
         try:
             # A run keeps its definition: what could not be read back must not be written.
@@ -141,19 +146,16 @@ class Workflow:
             raise WorkflowError(str(error)) from error
 
 
-def _names(names: Names) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _agent(given: Executor, judges: bool, accepts: Mapping[str, Model], returns: Model | None) -> Agent:
+    if isinstance(given, str):
+        raise WorkflowError(f"its agent is {given!r}: expected a function that takes a briefing, or {HUMAN!r}")
+    if isinstance(given, Agent):
+        return given
+    return FunctionAgent(given, judges=judges, accepts=accepts, returns=returns)
 
 
 def _name_problems(name: object) -> list[str]:
     return [] if isinstance(name, str) else [f"the name is {name!r}: expected text"]
-
-
-def _pointers(producer: str, pointers: Names) -> tuple[str, ...]:
-    for pointer in _names(pointers):
-        if pointer and not pointer.startswith("/"):
-            raise WorkflowError(f"it reads {pointer!r} of {producer!r}: expected a JSON pointer, such as '/{pointer}'")
-    return _names(pointers)
 
 
 def _models(accepts: Any, needs: tuple[str, ...]) -> dict[str, Model]:
@@ -167,13 +169,3 @@ def _models(accepts: Any, needs: tuple[str, ...]) -> dict[str, Model]:
         if producer not in needs:
             raise WorkflowError(f"accepts names {producer!r}, which it does not need: {core.nearest(producer, needs)}")
     return {producer: Model(type_) for producer, type_ in accepts.items()}
-
-
-def _route(rule: Mapping[str, Any]) -> RouteRule:
-    known = ("to", "category", "keywords")
-    for key in rule:
-        if key not in known:
-            raise WorkflowError(f"a route has the key {key!r}: {core.nearest(key, known)}")
-    if not rule.get("to") or not (rule.get("category") or rule.get("keywords")):
-        raise WorkflowError(f"route {dict(rule)!r}: expected `to`, and `category` or `keywords`")
-    return RouteRule(rule["to"], _names(rule.get("category", ())), _names(rule.get("keywords", ())))

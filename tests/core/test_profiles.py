@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backedge.core.define import defined, pass_rule
+from backedge.core.define import defined, pass_rule, rung_names
 from backedge.core.errors import WorkflowError
 from backedge.core.limits import Limits, limit_problems, with_overrides
 from backedge.core.model import Severity
@@ -170,6 +170,24 @@ def test_what_is_wrong_is_said(more: dict[str, Any], problem: str) -> None:
 def test_all_problems_are_named_at_once() -> None:
     said = problems(profile="asap", scope="all", on_breach="x", limits={"tokens": -1}, phases=["a", "a"])
     assert len(said) == 5
+
+
+@pytest.mark.parametrize(
+    ("steps", "names"),
+    [
+        (["a"], ["a", "a#2", "a#3"]),
+        (["a", "a#2"], ["a", "a#2#", "a#3", "a#2", "a#2#2", "a#2#3"]),
+        (["a#2", "a"], ["a#2", "a#2#2", "a#2#3", "a", "a#2#", "a#3"]),
+        (["a", "a#"], ["a", "a#2", "a#3", "a#", "a##2", "a##3"]),
+        (["a", "a#2", "a#2#"], ["a", "a#2##", "a#3", "a#2", "a#2#2", "a#2#3", "a#2#", "a#2##2", "a#2##3"]),
+    ],
+)
+def test_no_two_agents_of_any_steps_have_the_same_name(steps: list[str], names: list[str]) -> None:
+    found: list[str] = []
+    for name in steps:
+        found += rung_names(name, 3, {*steps, *found})
+    assert found == names
+    assert len(set(found)) == len(found)
 
 
 def test_a_pass_rule_is_a_name_or_counts() -> None:

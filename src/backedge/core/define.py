@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from backedge.core.errors import WorkflowError
 from backedge.core.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
 from backedge.core.model import Severity
 from backedge.core.profiles import PROFILES, Profile, RouteRule
 from backedge.core.value import replace
-from backedge.core.workflow import DEFAULT_PHASES, PASS_RULES, PassRule, Step, Workflow, nearest, problems_of
+from backedge.core.workflow import DEFAULT_PHASES, PassRule, Step, Workflow, nearest, problems_of
+from backedge.core.written import mapping, pass_rule, read_back, shown, wordless, words
+
+T = TypeVar("T")
 
 
 def defined(
@@ -19,53 +22,77 @@ def defined(
     *,
     profile: str = "default",
     limits: Mapping[str, object] | None = None,
-    phases: Sequence[str] = (),
+    phases: str | Sequence[str] = (),
     scope: str | None = None,
     routes: Sequence[RouteRule] = (),
     on_breach: str = "manual",
     new_findings: str | Mapping[str, str] | None = None,
 ) -> Workflow:
-    """A valid workflow. `steps` come with their own limits as the user wrote them. Raises WorkflowError with all that
-    is wrong."""
+    """A valid workflow, as a journal would give it back. `steps` come with their own limits as the user wrote them.
+    Raises WorkflowError with all that is wrong."""
     problems: list[str] = []
-    habits = PROFILES.get(profile)
-    if habits is None:
-        problems.append(f"profile {profile!r} is unknown: {nearest(profile, PROFILES)}")
-        habits = PROFILES["default"]
-    for word, given, known in (
-        ("on_breach", on_breach, ("manual", "error", "skip")),
-        ("scope", scope or habits.scope, ("upstream", "any")),
-    ):
-        if given not in known:
-            problems.append(f"{word} is {given!r}: {nearest(given, known)}")
-    overrides = dict(limits or {})
+    if profile not in list(PROFILES):
+        problems.append(f"profile {shown(profile)} is unknown: {nearest(profile, PROFILES)}")
+        profile = "default"
+    habits = PROFILES[profile]
+    overrides = _mapping("limits", limits, problems)
+    try:
+        order = words("phases", phases)
+    except WorkflowError as error:
+        order = ()
+        problems += error.problems
     wrong = limit_problems(overrides)
     problems += wrong
+    problems += [problem for rule in routes for problem in wordless(rule)]
     policies = _policies(new_findings, problems)
     built = [_step(step, own, habits, {} if wrong else overrides, problems) for step, own in steps]
     workflow = Workflow(
         name=name,
         steps=tuple(_with_pass_rule(step, built, habits) for step in built),
-        profile=profile if profile in PROFILES else "default",
-        phases=tuple(phases),
-        scope=scope or habits.scope,  # type: ignore[arg-type]
+        profile=profile,
+        phases=order,
+        scope=_one_of("scope", scope or habits.scope, ("upstream", "any"), problems),
         routes=(*routes, *habits.routes),
         limits=with_overrides(habits.limits, {} if wrong else overrides),
-        on_breach=on_breach,  # type: ignore[arg-type]
+        on_breach=_one_of("on_breach", on_breach, ("manual", "error", "skip"), problems),
         new_findings=policies,
         judges_in_order=habits.judges_in_order,
         nearest_phase=habits.nearest_phase,
     )
+    try:
+        kept = read_back(workflow)
+    except WorkflowError as error:
+        raise WorkflowError((*problems, *error.problems)) from error
+    # Of what was written: a number that is none would be read back as none given.
     problems += problems_of(workflow)
     if problems:
         raise WorkflowError(tuple(problems))
-    return workflow
+    return kept
+
+
+def _mapping(field: str, given: object, problems: list[str]) -> dict[str, object]:
+    """What was given by name; if it is no mapping, the problem is noted, and nothing was given."""
+    try:
+        return mapping(field, given)
+    except WorkflowError as error:
+        problems += error.problems
+        return {}
+
+
+def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]) -> T:
+    """The word that was given; if it is none of those known, the problem is noted, and it is the first of them."""
+    for word in known:
+        if word == given:
+            return word
+    problems.append(f"{field} is {shown(given)}: {nearest(given, map(str, known))}")
+    return known[0]
 
 
 def _step(
-    step: Step, own: Mapping[str, object], habits: Profile, overrides: Mapping[str, object], problems: list[str]
+    step: Step, given: Mapping[str, object], habits: Profile, overrides: dict[str, object], problems: list[str]
 ) -> Step:
-    wrong = [f"step {step.name!r}: {problem}" for problem in limit_problems(dict(own))]
+    own = _mapping(f"step {step.name!r}: limits", given, problems)
+    wrong = [f"step {step.name!r}: {problem}" for problem in limit_problems(own)]
     wrong += [
         f"step {step.name!r} has limits of its own with {name!r}, which is of the whole run: set it in the workflow's limits"
         for name in own
@@ -76,8 +103,8 @@ def _step(
         problems.append(f"step {step.name!r} has limits of its own: only judges can, as loops are theirs")
     base = habits.test_limits if step.tests and habits.test_limits else None
     if own and not wrong:
-        return replace(step, limits=with_overrides(with_overrides(base or habits.limits, dict(overrides)), dict(own)))
-    return replace(step, limits=with_overrides(base, dict(overrides))) if base else step
+        return replace(step, limits=with_overrides(with_overrides(base or habits.limits, overrides), own))
+    return replace(step, limits=with_overrides(base, overrides)) if base else step
 
 
 def _with_pass_rule(step: Step, steps: Sequence[Step], habits: Profile) -> Step:
@@ -92,30 +119,32 @@ def _with_pass_rule(step: Step, steps: Sequence[Step], habits: Profile) -> Step:
     return replace(step, passes_if=PassRule(name))
 
 
-def pass_rule(rule: str | Mapping[str, int] | None) -> PassRule | None:
-    """A pass rule as a user writes it: a name, or how many findings of each severity still pass."""
-    if rule is None:
-        return None
-    if isinstance(rule, str):
-        return PassRule(name=rule)
-    if not rule:
-        raise WorkflowError(f"passes_if is empty: name one of {', '.join(PASS_RULES)}, or counts per severity")
-    return PassRule(at_most=tuple(rule.items()))
+def rung_names(step: str, rungs: int, taken: Collection[str]) -> tuple[str, ...]:
+    """A name for each agent of a step: the step's own, then step#2, step#3 …, longer where that name is taken."""
+    names = [step]
+    for rung in range(2, rungs + 1):
+        name = f"{step}#{rung}"
+        while name in taken:
+            name += "#"
+        names.append(name)
+    return tuple(names)
 
 
 def _policies(given: str | Mapping[str, str] | None, problems: list[str]) -> Any:
     usual = dict(Workflow("", ()).new_findings)
-    if given is None:
-        return tuple(usual.items())
-    wanted = dict.fromkeys(Severity, given) if isinstance(given, str) else dict(given)
+    wanted: Mapping[Any, Any] = (
+        dict.fromkeys(Severity, given) if isinstance(given, str) else _mapping("new_findings", given, problems)
+    )
     for severity, policy in wanted.items():
         if severity not in list(Severity):
             problems.append(f"new_findings names {severity!r}: {nearest(severity, Severity)}")
         elif policy not in ("rework", "defer", "ask"):
-            problems.append(f"new_findings of {severity} is {policy!r}: {nearest(policy, ('rework', 'defer', 'ask'))}")
+            problems.append(
+                f"new_findings of {severity} is {shown(policy)}: {nearest(policy, ('rework', 'defer', 'ask'))}"
+            )
         else:
-            usual[Severity(severity)] = policy  # type: ignore[assignment]
+            usual[Severity(severity)] = policy
     return tuple(usual.items())
 
 
-__all__ = ["Limits", "defined", "pass_rule"]
+__all__ = ["Limits", "defined", "pass_rule", "rung_names"]

@@ -111,10 +111,10 @@ def phase_order(workflow: Workflow) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: object, known: Iterable[str]) -> str:
     """A hint at the nearest valid word."""
     known = tuple(map(str, known))
-    near = get_close_matches(word, known, 1)
+    near = get_close_matches(word, known, 1) if isinstance(word, str) else ()
     return f"did you mean {near[0]!r}?" if near else f"use one of: {', '.join(known)}"
 
 

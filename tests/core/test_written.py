@@ -1,0 +1,122 @@
+"""What a user wrote in Python: everything that cannot be a definition is an error that names the field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from backedge.core.define import defined
+from backedge.core.errors import WorkflowError
+from backedge.core.model import HUMAN
+from backedge.core.profiles import RouteRule
+from backedge.core.workflow import Step, Workflow
+from backedge.core.written import mapping, pass_rule, pointers, route_rules, shown, words
+from tests.core.play import step
+
+TEXTS = "expected text, or a list of texts"
+NAMED = "expected a mapping from names to values"
+
+
+@pytest.mark.parametrize("given", ["a", ["a"], ("a",), {"a"}, iter(["a"])])
+def test_one_word_is_a_list_of_one(given: object) -> None:
+    assert words("needs", given) == ("a",)
+
+
+@pytest.mark.parametrize("given", [None, 5, [1], ["a", None], {"a": 1}, b"a", True])
+def test_what_is_no_word_is_named(given: object) -> None:
+    with pytest.raises(WorkflowError) as error:
+        words("needs", given)
+    assert str(error.value) == f"needs is {given!r}: {TEXTS}"
+
+
+READERS: list[tuple[Callable[[Any], object], Any, str]] = [
+    (lambda given: mapping("reads", given), ["/x"], f"reads is ['/x']: {NAMED}"),
+    (lambda given: mapping("limits", given), {5: 5}, f"limits is {{5: 5}}: {NAMED}"),
+    (lambda given: pointers("a", given), 5, f"reads of 'a' is 5: {TEXTS}"),
+    (lambda given: pointers("a", given), ["/x", 5], f"reads of 'a' is ['/x', 5]: {TEXTS}"),
+    (lambda given: pointers("a", given), "x", "it reads 'x' of 'a': expected a JSON pointer, such as '/x'"),
+    (pass_rule, 5, "passes_if is 5: name one of ai-sdlc, asp-design, asp-code, or counts per severity"),
+    (pass_rule, {}, "passes_if is empty: name one of ai-sdlc"),
+    (route_rules, None, "routes is None: expected a list of routes"),
+    (route_rules, 5, "routes is 5: expected a list of routes"),
+    (route_rules, "x", "routes is 'x': expected a list of routes"),
+    (route_rules, [5], "a route is 5: expected a mapping with to, category, keywords"),
+    (route_rules, [{"too": "a"}], "a route has the key 'too': did you mean 'to'?"),
+    (route_rules, [{5: "a"}], "a route has the key 5: use one of: to, category, keywords"),
+    (route_rules, [{"to": 5, "category": "x"}], "route {'to': 5, 'category': 'x'}: expected `to`, and `category` or"),
+    (route_rules, [{"to": "a"}], "route {'to': 'a'}: expected `to`, and `category` or `keywords`"),
+    (route_rules, [{"to": "a", "keywords": ""}], "expected `to`, and `category` or `keywords`"),
+    (route_rules, [{"to": "a", "category": 5}], f"category of the route to 'a' is 5: {TEXTS}"),
+    (route_rules, [{"to": "a", "keywords": [5]}], f"keywords of the route to 'a' is [5]: {TEXTS}"),
+]
+
+
+@pytest.mark.parametrize(("reader", "given", "problem"), READERS)
+def test_what_makes_no_sense_is_said(reader: Callable[[Any], object], given: Any, problem: str) -> None:
+    with pytest.raises(WorkflowError) as error:
+        reader(given)
+    assert problem in str(error.value)
+
+
+def test_what_makes_sense_is_read() -> None:
+    assert mapping("limits", None) == {}
+    assert pointers("a", ("", "/x")) == ("", "/x")
+    rule = RouteRule("a", ("x",), ("y", "z"))
+    assert route_rules({"to": "a", "category": "x", "keywords": ["y", "z"]}) == [rule]
+    assert route_rules([{"to": "a", "category": "x", "keywords": ["y", "z"]}]) == [rule]
+
+
+def define(*steps: Step, own: Any = None, name: Any = "w", **more: Any) -> Workflow:
+    given = steps or (step("a"), step("j", reviews="a"))
+    return defined(name, [(each, own if each.judges else {}) for each in given], **more)
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"phases": [1]}, f"phases is [1]: {TEXTS}"),
+    ({"phases": None}, f"phases is None: {TEXTS}"),
+    ({"limits": 5}, f"limits is 5: {NAMED}"),
+    ({"limits": ["x"]}, f"limits is ['x']: {NAMED}"),
+    ({"own": 5}, f"step 'j': limits is 5: {NAMED}"),
+    ({"limits": {"cost_usd": 10**400}}, "limit 'cost_usd' is too large: expected at most 1000000000000"),
+    ({"limits": {"cost_usd": float("nan")}}, "limit 'cost_usd' is nan: expected more than 0"),
+    ({"limits": {"wall_clock": float("inf")}}, "limit 'wall_clock' is inf: expected a finite number"),
+    ({"profile": 5}, "profile 5 is unknown: use one of: default"),
+    ({"profile": []}, "profile [] is unknown: use one of: default"),
+    ({"scope": 5}, "scope is 5: use one of: upstream, any"),
+    ({"on_breach": None}, "on_breach is None: use one of: manual, error, skip"),
+    ({"new_findings": 5}, f"new_findings is 5: {NAMED}"),
+    ({"new_findings": {"high": 5}}, "new_findings of high is 5: use one of: rework, defer, ask"),
+    ({"routes": [RouteRule("a", keywords=("",))]}, "a route to 'a' looks for '' in keywords: expected a word"),
+    ({"routes": [RouteRule("a", ("--",))]}, "a route to 'a' looks for '--' in category: expected a word"),
+    (
+        {"routes": [msgspec.convert({"to": "a"}, RouteRule), RouteRule("a", ("x",), blockers=2.5)]},  # type: ignore[arg-type]
+        "routes[1].blockers cannot be written and read back: Expected `int`, got `float`",
+    ),
+    ({"steps": (step("a", timeout=float("nan")),)}, "step 'a' has timeout nan: expected more than 0 seconds"),
+    ({"name": 5}, "name cannot be written and read back: Expected `str`, got `int`"),
+    ({"name": "\ud800"}, "the definition cannot be written and read back: 'utf-8' codec can't encode"),
+    ({"name": object()}, "the definition cannot be written and read back: Encoding objects of type object"),
+]
+
+
+@pytest.mark.parametrize(("more", "problem"), BAD)
+def test_a_definition_that_could_not_be_read_back_is_refused_alone(more: dict[str, Any], problem: str) -> None:
+    with pytest.raises(WorkflowError) as error:
+        define(*more.pop("steps", ()), **more)
+    assert len(error.value.problems) == 1
+    assert problem in error.value.problems[0]
+
+
+def test_a_definition_is_what_a_journal_gives_back() -> None:
+    work = define(limits={"cost_usd": 5}, phases="code", routes=[RouteRule("a", ("x",))])
+    assert msgspec.json.decode(msgspec.json.encode(work), type=Workflow) == work
+    assert isinstance(work.limits.cost_usd, float)
+
+
+def test_a_wrong_value_is_shown_cut_short() -> None:
+    assert shown("x" * 100) == "'" + "x" * 79 + "…"
+    assert shown(10**5000) == "a very large int"
+    assert shown(HUMAN) == "'human'"
