@@ -10,6 +10,12 @@ from tests.config.files import EXAMPLE, problems, step
 
 FINE = "name: w\nsteps: {a: {run: [x]}}\n"
 
+
+def judge(more: str, word: str = "y") -> str:
+    """A file with a judge `t` of one line, the fourth."""
+    return f"name: w\nsteps:\n  a: {{run: [x]}}\n  t: {{tests: a, run: [x, {word}], {more}}}\n"
+
+
 MISTAKES: list[tuple[str, str, list[str]]] = [
     ("empty", "", ["1:1: the file is empty: `backedge init` writes one to start from"]),
     ("only a comment", "# hm\n", ["1:1: the file is empty: `backedge init` writes one to start from"]),
@@ -330,8 +336,8 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     ),
     (
         "an exit code with a file",
-        step(run="[x]", report="{kind: exitcode, path: x}"),
-        ["5:30: steps.a.report.path: an exit code has no file: remove the path"],
+        judge("report: {kind: exitcode, path: x}"),
+        ["4:55: steps.t.report.path: an exit code has no file: remove the path"],
     ),
     (
         "a route to nothing in particular",
@@ -355,6 +361,71 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "a glob without quotes",
         step(run="[x]", writes="[*.py]"),
         ["5:14: steps.a.writes[0]: no anchor &.py stands before this: put text that starts with * in quotes"],
+    ),
+    (
+        "a report of a step that judges nothing",
+        step(run="[x]", report="junit"),
+        [
+            "5:5: steps.a.report: is the evidence of a judge, but the step judges nothing: "
+            "add `tests` or `reviews`, or remove it"
+        ],
+    ),
+    (
+        "a report of an agent that leaves none",
+        "name: w\nsteps:\n  a: {run: [x]}\n  t: {tests: a, agent: human, report: junit}\n",
+        ["4:31: steps.t.report: has no effect: only commands leave a report, and nobody who does this step is one"],
+    ),
+    (
+        "a command that writes a report that nobody reads",
+        "name: w\nsteps:\n  a: {run: [x]}\n  t: {tests: a, run: [pytest, '--junitxml={report}']}\n",
+        ["4:31: steps.t.run[1]: the command names {report}, but the step has no report: say which `report` it writes"],
+    ),
+    (
+        "a report file of an exit code",
+        judge("report: exitcode", "'{report}'"),
+        [
+            "4:26: steps.t.run[1]: the command names {report}, but an exit code has no file: say which `report` it writes"
+        ],
+    ),
+    (
+        "an agent that writes a report for a step that has none",
+        "name: w\nagents: {tool: {run: [x, '{report}']}}\nsteps:\n  a: {run: [x]}\n  t: {tests: a, agent: tool}\n",
+        ["5:24: steps.t.agent: the command names {report}, but the step has no report: say which `report` it writes"],
+    ),
+    (
+        "a schema that is none",
+        step(run="[x]", schema="{type: objekt, properties: {a: {minimum: low}}}"),
+        [
+            "5:20: steps.a.schema.type: is not legal in a JSON Schema: 'objekt' is not one of "
+            "['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']",
+            "5:46: steps.a.schema.properties.a.minimum: is not legal in a JSON Schema: 'low' is not of type 'number'",
+        ],
+    ),
+    (
+        "a pattern that is none",
+        step(run="[x]", schema='{pattern: "("}'),
+        ["5:23: steps.a.schema.pattern: is not legal in a JSON Schema: '(' is not a 'regex'"],
+    ),
+    (
+        "a reference to nothing",
+        step(run="[x]", schema='{$ref: "#/$defs/unit"}'),
+        [
+            "5:20: steps.a.schema.$ref: got '#/$defs/unit', which the schema does not contain: "
+            "put it in (nothing is downloaded)"
+        ],
+    ),
+    (
+        "a version of JSON Schema that is none",
+        step(run="[x]", schema="{$schema: http://example.com/x}"),
+        [
+            "5:23: steps.a.schema.$schema: got 'http://example.com/x', which is no version of JSON Schema: "
+            "remove it, or correct it"
+        ],
+    ),
+    (
+        "what it accepts is no schema",
+        "name: w\nsteps:\n  p: {run: [x]}\n  a: {run: [x], needs: p, accepts: {p: {required: units}}}\n",
+        ["4:51: steps.a.accepts.p.required: is not legal in a JSON Schema: 'units' is not of type 'array'"],
     ),
 ]
 

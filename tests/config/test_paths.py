@@ -55,8 +55,9 @@ def test_a_workspace_stays_inside_and_need_not_exist_yet(project: Path) -> None:
 
 
 def test_a_report_stays_in_the_workspace(project: Path) -> None:
-    assert problems(step(run="[x]", report="{kind: junit, path: ../x.xml}"), project) == [
-        "5:33: steps.a.report.path: got '../x.xml', which leaves the workspace: use a path inside it"
+    judge = "name: w\nsteps:\n  a: {run: [x]}\n  t: {tests: a, run: [x], report: {kind: junit, path: ../x.xml}}\n"
+    assert problems(judge, project) == [
+        "4:55: steps.t.report.path: got '../x.xml', which leaves the workspace: use a path inside it"
     ]
 
 
@@ -92,3 +93,24 @@ def test_an_input_that_is_not_needed_cannot_be_checked(project: Path) -> None:
         "4:40: steps.a.accepts.pln: the step does not need 'pln': did you mean 'plan'?",
         "5:27: steps.b.accepts.a: the step does not need 'a': add it to needs",
     ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ('{"type": "objekt"}', "type: is not legal in a JSON Schema: 'objekt' is not one of"),
+        ('{"maximum": 1e999}', "cannot be read as JSON: is not a finite number"),
+        ('{"maximum": ' + "9" * 400 + "}", "cannot be read as JSON: is too large"),
+        ('{"$ref": "other.json"}', "$ref: got 'other.json', which the schema does not contain"),
+    ],
+)
+def test_a_schema_in_its_own_file_is_checked_at_load(project: Path, schema: str, problem: str) -> None:
+    (project / "plan.json").write_text(schema)
+    (said,) = problems(step(run="[x]", schema="plan.json"), project)
+    assert said.startswith("5:13: steps.a.schema: 'plan.json'")
+    assert problem in said
+
+
+def test_a_schema_may_refer_to_itself(project: Path) -> None:
+    (project / "plan.json").write_text('{"$defs": {"n": {"items": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"}')
+    assert problems(step(run="[x]", schema="plan.json"), project) == []

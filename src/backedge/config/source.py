@@ -7,10 +7,14 @@ import os
 from pathlib import Path
 from typing import Literal, NoReturn
 
+from backedge.config.own_schema import schema_problems, told
 from backedge.config.problems import Flaw, Trail, quoted
+from backedge.config.scalars import resolved
 from backedge.config.yaml import MAX_BYTES, Document
 from backedge.core.value import Json
 
+MOST_PROBLEMS = 5
+"""Problems of one schema that are told at once."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -46,9 +50,9 @@ class Source:
         return None
 
     def own_schema(self, trail: Trail, value: Json) -> Json:
-        """A JSON Schema of the user, from the file itself or one beside it; None if it cannot be had."""
+        """A JSON Schema of the user, from the file itself or one beside it; None if it cannot be had or is none."""
         if not isinstance(value, str):
-            return value
+            return value if self._is_schema(trail, value) else None
         path = self.path(trail, value, "file")
         if path is None:
             return None
@@ -58,16 +62,29 @@ class Source:
             if len(data) > MAX_BYTES:
                 self.refuse(trail, f"{quoted(value)} has more than {MAX_BYTES} bytes: use a smaller schema")
                 return None
-            found = json.loads(data.decode("utf-8-sig"), parse_constant=_not_json)
+            found = json.loads(
+                data.decode("utf-8-sig"), parse_constant=_not_json, parse_float=resolved, parse_int=resolved
+            )
         except json.JSONDecodeError as error:
             self.refuse(trail, f"{quoted(value)} is not JSON: {error.msg} in line {error.lineno}, column {error.colno}")
         except (OSError, ValueError, RecursionError) as error:
             self.refuse(trail, f"{quoted(value)} cannot be read as JSON: {_reason(error)}")
         else:
-            if isinstance(found, dict):
+            if not isinstance(found, dict):
+                self.refuse(trail, f"{quoted(value)} holds no JSON Schema: expected an object")
+            elif self._is_schema(trail, found, value):
                 return found
-            self.refuse(trail, f"{quoted(value)} holds no JSON Schema: expected an object")
         return None
+
+    def _is_schema(self, trail: Trail, schema: Json, file: str = "") -> bool:
+        """Whether a mapping is a JSON Schema; what is wrong is placed where it stands, or at the name of its file."""
+        problems = list(schema_problems(schema))
+        for inside, text in problems[:MOST_PROBLEMS]:
+            if file:
+                self.refuse(trail, f"{quoted(file)}: {told(inside, text)}")
+            else:
+                self.refuse((*trail, *inside), text)
+        return not problems
 
 
 def sound_parts(value: dict[str, Json], flaws: list[Flaw]) -> dict[str, Json]:

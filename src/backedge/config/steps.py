@@ -110,6 +110,31 @@ def _counts(rule: Json) -> Json:
     return {severity: int(count) for severity, count in rule.items()} if isinstance(rule, dict) else rule
 
 
+def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpec], report: Report | None) -> None:
+    """Refuse a report that nobody writes, and a command that is to write one that nobody reads."""
+    trail: Trail = ("steps", name)
+    given = source.value["steps"][name]
+    if name in source.flawed:
+        return
+    if report is not None and not judged(given):
+        text = "is the evidence of a judge, but the step judges nothing: add `tests` or `reviews`, or remove it"
+        source.refuse((*trail, "report"), text, at_key=True)
+    elif report is not None and agents and not any(agent.kind == "command" for agent in agents):
+        text = "has no effect: only commands leave a report, and nobody who does this step is one"
+        source.refuse((*trail, "report"), text, at_key=True)
+    if report is None or report.kind == "exitcode":
+        why = "an exit code has no file" if report else "the step has no report"
+        for agent in agents:
+            for index, word in enumerate(agent.run):
+                if "{report}" in word:
+                    place: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
+                    source.refuse(place, f"the command names {{report}}, but {why}: say which `report` it writes")
+
+
+def _naming(given: Mapping[str, Json]) -> str:
+    return "agent" if "agent" in given else "agents"
+
+
 def _report(source: Source, trail: Trail, given: Json) -> Report | None:
     if given is None or isinstance(given, str):
         return Report(given) if given else None  # type: ignore[arg-type]

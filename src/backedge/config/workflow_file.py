@@ -14,7 +14,14 @@ from backedge.config.core_problems import flaw_of
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source, listed, seconds
-from backedge.config.steps import StepExtras, core_step, extras_of, rung_names, with_known_steps
+from backedge.config.steps import (
+    StepExtras,
+    core_step,
+    extras_of,
+    refuse_misplaced_report,
+    rung_names,
+    with_known_steps,
+)
 from backedge.config.yaml import MAX_BYTES, Document, loaded
 from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
@@ -89,6 +96,7 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
         rungs = agents_of(source, name, known)
         agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
         extras[name] = extras_of(source, name)
+        refuse_misplaced_report(source, name, rungs, extras[name].report)
         steps.append((core_step(source, name, rungs, extras[name]), _limits(given.get("limits", {}))))
     if not steps:
         return None

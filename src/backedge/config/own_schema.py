@@ -1,0 +1,81 @@
+"""JSON Schemas that users write: whether they are ones, so that a mistake is told before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from backedge.config.problems import Trail, shown_trail
+from backedge.core.value import Json
+
+LONGEST = 200
+"""Characters of a problem: the validator quotes the value, which may be large."""
+
+
+def schema_problems(schema: Json) -> Iterator[tuple[Trail, str]]:
+    """What is wrong with a JSON Schema, with the way to it. The validator is imported only where there is one."""
+    from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped,unused-ignore]
+    from jsonschema.validators import validator_for  # type: ignore[import-untyped,unused-ignore]
+
+    named = schema.get("$schema")
+    kind = validator_for(schema, default=None if named is not None else Draft202012Validator)
+    if kind is None:
+        yield (
+            ("$schema",),
+            f"got {str(named)[:LONGEST]!r}, which is no version of JSON Schema: remove it, or correct it",
+        )
+        return
+    checker = kind(kind.META_SCHEMA, format_checker=FormatChecker(["regex"]))
+    flawed = False
+    for error in sorted(checker.iter_errors(schema), key=lambda error: [str(part) for part in error.absolute_path]):
+        flawed = True
+        yield tuple(error.absolute_path), f"is not legal in a JSON Schema: {_short(_deepest(error).message)}"
+    if not flawed:
+        yield from _lost_references(schema, kind)
+
+
+def told(trail: Trail, text: str) -> str:
+    """A problem with its place in a schema that stands in a file of its own."""
+    return f"{shown_trail(trail)}: {text}" if trail else text
+
+
+def _lost_references(schema: Json, kind: Any) -> Iterator[tuple[Trail, str]]:
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012, specification_with
+
+    specification = specification_with(kind.META_SCHEMA["$schema"], default=DRAFT202012)
+    resource = specification.create_resource(schema)
+    home = resource.id() or ""
+    resolver = Registry().with_resource(home, resource).resolver(home)
+    for trail, reference in _references(schema, ()):
+        try:
+            resolver.lookup(reference)
+        except Unresolvable:
+            yield (
+                trail,
+                f"got {reference[:LONGEST]!r}, which the schema does not contain: put it in (nothing is downloaded)",
+            )
+
+
+def _references(part: Json, trail: Trail) -> Iterator[tuple[Trail, str]]:
+    if isinstance(part, dict):
+        if trail and "$id" in part:
+            return  # its references mean something else, and are looked up when they are used
+        for key, each in part.items():
+            if key == "$ref" and isinstance(each, str):
+                yield (*trail, key), each
+            elif key not in ("const", "enum", "default", "examples"):
+                yield from _references(each, (*trail, key))
+    elif isinstance(part, list):
+        for index, each in enumerate(part):
+            yield from _references(each, (*trail, index))
+
+
+def _deepest(error: Any) -> Any:
+    """Of a choice that nothing fits, the reason that says most: the words that would have been legal."""
+    return next((each for each in error.context or () if each.validator == "enum"), error)
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= LONGEST else f"{message[:LONGEST]}…"
