@@ -135,6 +135,9 @@ def test_every_proposal_is_a_valid_file(template: str, cli: str, found: Found, t
     assert programs == set(made) - {"backedge.yaml"}
     kinds = {spec.cli for spec in loaded.agents.values() if spec.kind == "cli"}
     assert kinds == ({cli} if cli else set())
+    if cli:
+        # A stand-in would test the example of the stand-in coder, which no real agent writes.
+        assert "agents/check.py" not in made
     reports = {name: extras.report.kind for name, extras in loaded.steps.items() if extras.report}
     if found.pytest:
         assert (reports.get("test"), reports.get("lint")) == ("junit", "sarif")

@@ -12,6 +12,7 @@ TEMPLATES = ("feature", "tight-loop", "tdd", "review-only")
 
 _PLACE = re.compile(r"^(\s*)@(\w+)(?: (\w+))?@$")
 _CONDITION = re.compile(r"\s*#\? (\w+)$")
+_BETTER = "# better: tests of your own, with `report: junit` or `exitcode`"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -32,7 +33,7 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
             case "script", str():
                 return script(role)
             case "test", _:
-                return test or script("check")
+                return test or ([f"agent: {cli}  {_BETTER}"] if cli else script("check"))
             case "lint", _:
                 return lint
             case _:
