@@ -398,7 +398,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         [
             "5:20: steps.a.schema.type: is not legal in a JSON Schema: 'objekt' is not one of "
             "['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']",
-            "5:46: steps.a.schema.properties.a.minimum: is not legal in a JSON Schema: 'low' is not of type 'number'",
+            "5:54: steps.a.schema.properties.a.minimum: is not legal in a JSON Schema: 'low' is not of type 'number'",
         ],
     ),
     (
