@@ -96,3 +96,7 @@ def shown(text: str, width: int = 100) -> str:
     """Text of agents on one line of a terminal. What turns the direction of writing would hide other text."""
     line = one_line(text[: 20 * width]).translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from backedge.analytics.report import Report, StepReport, report
-from backedge.cli.common import shown
+from backedge.cli.common import counted, shown
 from backedge.core.ledger import UNSETTLED
 from backedge.core.limits import left, spent
 from backedge.core.loops import Loop
@@ -198,7 +198,7 @@ def _totals(state: RunState, told: Report, now: float) -> list[Text]:
         Text.assemble("findings ", (found, "red" if counts["open"] else "")),
         against("cost_usd", f"${state.usage.cost_usd:.2f}", f"${bounds.get('cost_usd', 0):.2f}"),
         against("wall_clock", _time(state.seconds_at_work(now)), _time(bounds.get("wall_clock", 0))),
-        against("attempts", f"{state.attempts} attempts", f"{bounds.get('attempts', 0):g}"),
+        against("attempts", counted(state.attempts, "attempt"), f"{bounds.get('attempts', 0):g}"),
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from backedge.analytics.report import FindingReport, LoopReport, Report
-from backedge.cli.common import shown
+from backedge.cli.common import counted, shown
 from backedge.core import events as e
 from backedge.core.events import Event
 
@@ -32,10 +32,6 @@ def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
     for refusal in report.refused:
         yield ""
         yield f"refused: feedback of {refusal.source} to {', '.join(refusal.targets)}: {shown(refusal.reason)}"
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _loop(loop: LoopReport, findings: Iterable[FindingReport], history: Sequence[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from backedge.analytics.report import Report
-from backedge.cli.common import shown
+from backedge.cli.common import counted, shown
 from backedge.core import events as e
 from backedge.core.events import Event
 from backedge.core.state import RunState, evolve, replay
@@ -92,8 +92,7 @@ def closing_words(report: Report, interrupted: bool = False) -> Iterator[str]:
     if interrupted:
         yield f"interrupted; `backedge resume {report.run}` goes on"
         return
-    attempts = "1 attempt" if usage.attempts == 1 else f"{usage.attempts} attempts"
-    yield f"{report.outcome}: {attempts}{money}, {usage.seconds:.1f} s at work"
+    yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"
     waiting = [packet for packet in report.escalations if packet.decided is None]
     for packet in waiting:
         yield f"  {packet.id} {shown(packet.reason)}"
