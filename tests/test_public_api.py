@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import backedge
+import backedge.errors
 import backedge.testing
+from backedge.core import errors as core_errors
 
 PUBLIC = {
     "Attempt",
@@ -93,6 +95,20 @@ def test_every_error_is_a_backedge_error() -> None:
     errors = [getattr(backedge, name) for name in PUBLIC if name.endswith(("Error", "Refused", "Command", "Held"))]
     assert len(errors) == 6
     assert all(issubclass(error, backedge.BackedgeError) for error in errors)
+
+
+def test_every_error_can_be_caught_from_one_place() -> None:
+    known = {
+        name
+        for name, kind in vars(core_errors).items()
+        if isinstance(kind, type) and issubclass(kind, backedge.BackedgeError)
+    }
+    assert set(backedge.errors.__all__) == known
+    tree = inspect.getdoc(backedge.errors) or ""
+    assert [name for name in known if name not in tree] == []
+    for name in known:
+        assert getattr(backedge.errors, name) is getattr(core_errors, name)
+        assert inspect.getdoc(getattr(backedge.errors, name))
 
 
 LOOK = """

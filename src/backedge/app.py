@@ -16,10 +16,10 @@ import msgspec
 
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.analytics.report import Report, report
+from backedge.analytics.report import EscalationReport, Report, report
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
-from backedge.core.errors import BackedgeError, FeedbackRefused, IllegalCommand, NotFound
+from backedge.core.errors import FeedbackRefused, IllegalCommand, NotFound, RunHeld
 from backedge.core.events import Event, LoopOpened
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.model import HUMAN, Resolution
@@ -32,6 +32,7 @@ from backedge.engine import engine as inner
 from backedge.engine.attempt import resolution_of
 from backedge.engine.live import LiveRun, resting
 from backedge.engine.protocol import Feedback, raised
+from backedge.engine.stored import outputs
 from backedge.ports import Agent, Clock, RunHead
 
 
@@ -44,10 +45,19 @@ class Runnable(Protocol):
     def agents(self) -> Mapping[str, Agent]: ...
 
 
+class Question(msgspec.Struct, frozen=True):
+    """One open escalation in the inbox: the run it belongs to, and what there is to decide."""
+
+    run: str
+    workflow: str
+    packet: EscalationReport
+
+
 class Engine:
     """Runs workflows on a journal: a path of a SQLite file, a journal object, or None for memory only.
 
-    Use it as an async context manager. Leaving it stops what runs, and records that: a later resume goes on.
+    Use it as an async context manager. Leaving it stops what runs, and records that: a later resume goes on. `grace` is
+    how many seconds an agent has to stop when it is told to; one that does not is left behind.
     """
 
     def __init__(
@@ -57,6 +67,7 @@ class Engine:
         clock: Clock | None = None,
         max_parallel: int = 256,
         max_output: int = inner.MAX_OUTPUT,
+        grace: float = inner.GRACE,
     ) -> None:
         self._owned = journal is None or isinstance(journal, str | Path)
         if journal is None:
@@ -68,7 +79,7 @@ class Engine:
         else:
             raise TypeError(f"journal is {journal!r}: expected a path, a journal, or None for memory only")
         self._inner = inner.Engine(
-            self.journal, self.journal, clock=clock, max_parallel=max_parallel, max_output=max_output
+            self.journal, self.journal, clock=clock, max_parallel=max_parallel, max_output=max_output, grace=grace
         )
 
     async def __aenter__(self) -> Self:
@@ -94,9 +105,20 @@ class Engine:
         return Run(self._inner, live.run, live)
 
     async def resume(self, run: str, workflow: Runnable) -> Run:
-        """Go on with a run where its journal ends. It keeps the definition it started with; `workflow` lends its
-        functions. Raises RunHeld if another process executes it."""
-        live = await self._inner.resume(run, workflow.agents)
+        """Go on with a run where its journal ends; a pause by hand is lifted. The run keeps the definition it started
+        with; `workflow` lends its functions.
+
+        A paused run that another process executes goes on there, and this is the way to follow it; one that is not
+        paused raises RunHeld.
+        """
+        try:
+            live = await self._inner.resume(run, workflow.agents)
+        except RunHeld:
+            if (await self._inner.state_of(run)).paused_by is None:
+                raise
+            # It waits there for somebody to say this, and cannot be stopped for it.
+            await self._inner.submit(run, c.Resume())
+            return Run(self._inner, run, None)
         return Run(self._inner, run, live)
 
     async def find(self, run: str) -> Run:
@@ -107,6 +129,15 @@ class Engine:
     async def runs(self) -> Sequence[RunHead]:
         """Every run of the journal, newest first."""
         return await self._inner.runs()
+
+    async def inbox(self) -> list[Question]:
+        """Every open escalation of all runs, whoever executes them, oldest run first: answer one with `Run.decide`."""
+        found: list[Question] = []
+        for head in reversed(await self._inner.runs()):
+            if head.outcome in ("running", "waiting"):
+                known = report(await self._inner.state_of(head.run))
+                found += [Question(head.run, head.workflow, each) for each in known.escalations if not each.decided]
+        return found
 
     def subscribe(self, subscriber: Callable[[str, Event], None]) -> Callable[[], None]:
         """Be told of every event of the runs that this engine executes; returns what ends that."""
@@ -120,18 +151,24 @@ class Run:
         self._engine, self.id, self._live = engine, id, live
 
     async def result(self) -> Report:
-        """Wait until the run has ended or only a person can help, then say where it stands."""
+        """Wait until the run has ended or only a person can help, then say where it stands.
+
+        Raises NotExecuted if nobody executes a run that could go on: resume it."""
         await self.at_rest()
         return await self.report()
 
     async def at_rest(self) -> RunOutcome:
-        """Wait until the run has ended or only a person can help, whoever executes it; `result` says more."""
+        """Wait until the run has ended or only a person can help, whoever executes it; `result` says more.
+
+        Raises NotExecuted if nobody executes a run that could go on: resume it."""
+        self._engine.require_open()
         if self._live is not None:
             return await self._live.at_rest()
-        return await self._engine.follow(self.id, resting)
+        return await self._engine.follow(self.id, resting, executed=True)
 
     async def changed(self, since: int | None = None) -> None:
         """Wait until anything happens in the run, or has happened after event number `since`."""
+        self._engine.require_open()
         seq = (await self.state()).seq if since is None else since
         if self._live is not None:
             await self._live.watch(lambda state: True if state.seq > seq else None)
@@ -140,6 +177,7 @@ class Run:
 
     async def release(self) -> None:
         """Stop executing the run here, so that its memory is free and another process can go on with it."""
+        self._engine.require_open()
         if self._live is not None:
             await self._engine.release(self._live)
             self._live = None
@@ -148,7 +186,7 @@ class Run:
         """Where the run stands now."""
         state = await self._engine.state_of(self.id)
         large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
-        return report(state, await self._engine.outputs(state, large))
+        return report(state, await outputs(self._engine.journal, state, large))
 
     async def state(self) -> RunState:
         """Everything that the rules know of the run; `report` is what people read."""
@@ -164,6 +202,7 @@ class Run:
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
         """How a loop came out, the moment it does: resolved, accepted, cancelled, failed, escalated or timeout."""
+        self._engine.require_open()
         if self._live is not None:
             return await self._live.wait_for(loop, timeout)
         if (await self.state()).loop(loop) is None:
@@ -227,7 +266,7 @@ class Run:
     async def end_attempts(self, end: Callable[[str, str, int], Awaitable[None]]) -> None:
         """In a run that was cancelled or failed, end what a process that died left under way: `end` is given the run, the
         step and the attempt. Raises RunHeld if somebody executes the run: that process does it."""
-        state = await self.state()
+        state = await self._engine.state_of(self.id)
         left = {name: step.running.attempt for name, step in state.steps.items() if step.running is not None}
         if not left or state.ended is None or state.ended.outcome not in ("cancelled", "failed"):
             return
@@ -310,4 +349,4 @@ def run(
             thread.join()
 
 
-__all__ = ["BackedgeError", "Engine", "Mapping", "Run", "run"]
+__all__ = ["Engine", "Question", "Run", "Runnable", "run"]

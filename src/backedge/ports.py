@@ -83,6 +83,10 @@ class Claims(Protocol):
         """Take the run. Raises RunHeld, naming the holder, if somebody else has it, in this process or another."""
         ...
 
+    def holder(self, run: str) -> str | None:
+        """Who executes the run, in words; None if nobody does."""
+        ...
+
     def release(self, run: str) -> None:
         """Give the run back; nothing happens if it was not held here."""
         ...
@@ -113,6 +117,7 @@ class Result(msgspec.Struct, frozen=True):
     """The conversation that a rework can go on with."""
 
 
+@runtime_checkable
 class Agent(Protocol):
     """Who executes a step."""
 
@@ -142,7 +147,15 @@ class Recovering(Protocol):
 
 
 class Attempt(Protocol):
-    """What an agent can do in mid-work, besides working."""
+    """What an agent can do in mid-work, besides working.
+
+    A plain function is given the same words without `await`: they wait on its own thread.
+    """
+
+    @property
+    def inputs(self) -> Mapping[str, Json]:
+        """The outputs it works from, by producer; newer than in the briefing if they changed while it waited."""
+        ...
 
     def spend(self, usage: Usage) -> None:
         """Say what was used so far, besides what the outcome will report: it counts however the attempt ends."""
@@ -153,5 +166,5 @@ class Attempt(Protocol):
         ...
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """Wait until the feedback is dealt with; the inputs may be newer then."""
+        """Wait until the feedback is dealt with; `inputs` may be newer then."""
         ...

@@ -87,5 +87,8 @@ class SlowJournal:
     def claim(self, run: str) -> None:
         self.inside.claim(run)
 
+    def holder(self, run: str) -> str | None:
+        return self.inside.holder(run)
+
     def release(self, run: str) -> None:
         self.inside.release(run)

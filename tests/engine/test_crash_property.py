@@ -111,7 +111,7 @@ class World:
             answer = await attempt.wait_for(first)
             second = await attempt.raise_feedback(Feedback("missing_requirement", "plan", "what about refunds?"))
             fixed = await attempt.wait_for(second)
-            plan = attempt.inputs["plan"]["version"]  # type: ignore[attr-defined]
+            plan = attempt.inputs["plan"]["version"]
             return {"version": 1, "told": [answer.answers, fixed.state], "from": {"plan": plan}}
 
         def plan(briefing: Briefing, attempt: Attempt) -> Any:

@@ -551,7 +551,7 @@ def test_two_arguments_mean_the_attempt() -> None:
     seen: list[Any] = []
 
     async def agent(briefing: Briefing, attempt: Attempt) -> None:
-        seen.append((attempt.step, attempt.number))  # type: ignore[attr-defined]
+        seen.append((briefing.step, dict(attempt.inputs)))
 
     async def scenario() -> Run:
         async with Engine() as engine:
@@ -560,4 +560,4 @@ def test_two_arguments_mean_the_attempt() -> None:
             return run
 
     play(scenario())
-    assert seen == [("a", 1)]
+    assert seen == [("a", {})]

@@ -50,7 +50,7 @@ class Asks:
         loop = await attempt.raise_feedback(self.feedback)
         self.waiting.set()
         self.resolutions.append(await attempt.wait_for(loop, self.timeout))
-        self.inputs.append(attempt.inputs)  # type: ignore[attr-defined]
+        self.inputs.append(attempt.inputs)
         return f"made with {self.resolutions[-1].state}"
 
 

@@ -6,7 +6,19 @@ import asyncio
 
 import pytest
 
-from backedge import Briefing, Engine, Feedback, FeedbackRefused, Finding, Report, Step, failed, passed
+from backedge import (
+    Briefing,
+    Engine,
+    Feedback,
+    FeedbackRefused,
+    Finding,
+    MemoryJournal,
+    Report,
+    Step,
+    WorkflowError,
+    failed,
+    passed,
+)
 from backedge.core import events as e
 from backedge.core.errors import IllegalCommand, NotFound
 from backedge.testing import FakeClock, ScriptedAgent
@@ -140,3 +152,72 @@ def test_a_text_of_any_length_is_kept_up_to_a_limit_that_it_names() -> None:
     text = play(scenario()).findings[0].description
     assert len(text) < 17_000
     assert text.endswith("… (34000 more characters)")
+
+
+# A step that a person does
+
+
+def test_a_step_that_a_person_does_is_a_question_in_the_inbox_and_done_by_the_decision() -> None:
+    last = ScriptedAgent("released")
+
+    async def scenario() -> Report:
+        async with Engine() as engine:
+            work = flow(
+                Step("plan", named), Step("approve", "human", needs="plan"), Step("ship", last, needs="approve")
+            )
+            assert set(work.agents) == {"plan", "ship"}
+            run = await engine.start(work)
+            assert (await run.result()).outcome == "waiting"
+            [question] = await engine.inbox()
+            assert (question.run, question.workflow, question.packet.step) == (run.id, "flow", "approve")
+            assert "resolve" in question.packet.options
+            await run.decide(question.packet.id, "resolve", note="go ahead", by="ann")
+            report = await run.result()
+            assert await engine.inbox() == []
+            return report
+
+    report = play(scenario())
+    assert (report.outcome, report.steps["approve"].output) == ("done", "go ahead")
+    assert last.briefings[0].inputs == {"approve": "go ahead"}
+
+
+def test_a_person_may_judge_and_may_stand_at_the_top_of_a_ladder() -> None:
+    code = ScriptedAgent("v1", "v2")
+    asked: list[str | None] = []
+
+    async def scenario() -> Report:
+        async with Engine() as engine:
+            run = await engine.start(flow(Step("code", [code, "human"]), Step("review", "human", reviews="code")))
+            for option, note in (("fail", "no login"), ("fail", "no logout"), (None, "v3 by hand"), ("pass", "")):
+                await run.result()
+                [question] = await engine.inbox()
+                asked.append(question.packet.step)
+                await run.decide(question.packet.id, "resolve", option=option, note=note)
+            return await run.result()
+
+    report = play(scenario())
+    assert (report.outcome, report.steps["code"].output) == ("verified", "v3 by hand")
+    assert asked == ["review", "review", "code", "review"]
+
+
+@pytest.mark.parametrize("agent", ["robot", ["human", "robot"], ""])
+def test_a_word_that_is_no_agent_is_refused(agent: object) -> None:
+    with pytest.raises(WorkflowError, match=r"step 'a': its agent is '\w*': expected a function .* or 'human'"):
+        flow(Step("a", agent))  # type: ignore[arg-type] # that is what is tried
+
+
+def test_the_inbox_shows_what_is_open_in_all_runs_whoever_executes_them() -> None:
+    journal = MemoryJournal()
+
+    async def scenario() -> None:
+        async with Engine(journal) as engine, Engine(journal) as other:
+            runs = [await engine.start(flow(Step("a", "human")), run=name) for name in ("r-1", "r-2", "r-3")]
+            await other.start(flow(Step("a", named)), run="r-4")
+            for run in runs:
+                await run.result()
+            await runs[2].release()
+            assert [question.run for question in await other.inbox()] == ["r-1", "r-2", "r-3"]
+            await runs[1].decide("E-1", "resolve", note="done")
+            assert [question.run for question in await other.inbox()] == ["r-1", "r-3"]
+
+    play(scenario())

@@ -27,6 +27,14 @@ class AlreadyClosed(IllegalCommand):
     """The loop or escalation was closed before; the message names what closed it."""
 
 
+class NotExecuted(IllegalCommand):
+    """Nobody executes the run, or not here any more: resume it."""
+
+
+class EngineClosed(BackedgeError):
+    """The engine was closed: open another one on the same journal."""
+
+
 class FeedbackRefused(BackedgeError):
     """The feedback cannot be delivered. One event with the reason was recorded, and nothing else happened."""
 

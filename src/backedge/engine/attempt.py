@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from backedge.core import commands as c
-from backedge.core.errors import FeedbackRefused
+from backedge.core.errors import BackedgeError, FeedbackRefused
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.loops import LoopState
 from backedge.core.model import Feedback, Malformed, Resolution, Usage
@@ -15,6 +17,7 @@ from backedge.core.raising import addressed
 from backedge.core.state import RunState, asked_key
 from backedge.core.value import Json
 from backedge.engine import protocol
+from backedge.engine.places import Place
 
 if TYPE_CHECKING:
     from backedge.engine.live import LiveRun
@@ -23,26 +26,30 @@ if TYPE_CHECKING:
 class LiveAttempt:
     """The hands of an agent: it speaks as its own step, for its own attempt, and as nobody else."""
 
-    def __init__(self, live: LiveRun, step: str, number: int, inputs: Mapping[str, Json]) -> None:
-        self._live = live
-        self.step = step
-        self.number = number
-        self.inputs = dict(inputs)
-        """The outputs it works from, by producer; newer after `wait_for` if they changed meanwhile."""
+    def __init__(self, live: LiveRun, step: str, number: int, inputs: Mapping[str, Json], place: Place) -> None:
+        self._live, self._step, self._number = live, step, number
+        self._inputs = inputs
+        self._place = place
+        self._waiters: Counter[str] = Counter()
+        """How many wait for each loop: the last one who gives up records that nobody does."""
+
+    @property
+    def inputs(self) -> Mapping[str, Json]:
+        return self._inputs
 
     def spend(self, usage: Usage) -> None:
         if not isinstance(usage, Usage):
             raise TypeError(f"usage is a {type(usage).__name__}: expected backedge.Usage")
-        running = self._live.state.steps[self.step].running
-        if running is not None and running.attempt == self.number:
-            key = self.step, self.number
+        running = self._live.state.steps[self._step].running
+        if running is not None and running.attempt == self._number:
+            key = self._step, self._number
             self._live.spent[key] = self._live.spent.get(key, Usage()) + usage
 
     async def raise_feedback(self, feedback: object) -> str:
         if not isinstance(feedback, protocol.Feedback):
             raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
         item = protocol.raised(feedback)
-        events = await self._live.submit(c.RaiseFeedback(self.step, item, self.number))
+        events = await self._live.submit(c.RaiseFeedback(self._step, item, self._number))
         for event in events:
             if isinstance(event, Refused):
                 raise FeedbackRefused(event.reason)
@@ -51,30 +58,37 @@ class LiveAttempt:
         if named:
             return str(named[0])
         state = self._live.state
-        return state.steps[self.step].asked[asked_key(addressed(state, item))]
+        return state.steps[self._step].asked[asked_key(addressed(state, item))]
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
         # Who waits leaves its place to others: what it waits for may need it.
-        engine = self._live.engine
-        engine.attempts -= 1
+        self._place.lend()
+        self._waiters[loop] += 1
         try:
-            await self._live.submit(c.Await(loop, self.step, self.number))
-            engine.give_room()
-            resolution = await self._live.wait_for(loop, timeout)
+            try:
+                await self._live.submit(c.Await(loop, self._step, self._number))
+                self._live.engine.give_room()
+                resolution = await self._live.wait_for(loop, timeout)
+            finally:
+                self._waiters[loop] -= 1
+                self._place.take()
         except asyncio.CancelledError:
             # Whoever cancelled the wait goes on with what it had; it must not be taken for told.
-            if self._live.broken is None and not engine.closing:
-                await self._live.submit(c.StopWaiting(loop, self.step, self.number))
+            if self._live.broken is None and not self._live.engine.closing:
+                with suppress(BackedgeError):  # the attempt may be over
+                    await self._stop_waiting(loop)
             raise
-        finally:
-            engine.attempts += 1
         if resolution.state == "timeout":
-            await self._live.submit(c.StopWaiting(loop, self.step, self.number))
+            await self._stop_waiting(loop)
             # The answer may have come while we gave up: then it counts.
             resolution = resolution_of(self._live.state, loop) or resolution
         if resolution.state != "timeout":
-            self.inputs = await self._live.inputs_of(self.step)
+            self._inputs = await self._live.inputs_of(self._step)
         return resolution
+
+    async def _stop_waiting(self, loop: str) -> None:
+        if not self._waiters[loop]:
+            await self._live.submit(c.StopWaiting(loop, self._step, self._number))
 
 
 def resolution_of(state: RunState, id: str) -> Resolution | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from secrets import token_hex
@@ -18,23 +17,30 @@ from backedge.core.decide import transact
 from backedge.core.errors import (
     AgentError,
     BackedgeError,
+    EngineClosed,
     IllegalCommand,
     JournalConflict,
-    NotFound,
-    RunHeld,
+    NotExecuted,
     WorkflowError,
 )
 from backedge.core.model import HUMAN, Usage
 from backedge.core.pending import outcome_of
-from backedge.core.state import RunState, replay
+from backedge.core.state import RunState
 from backedge.core.value import Json
 from backedge.core.workflow import Workflow
+from backedge.engine.clock import SystemClock
 from backedge.engine.codec import INLINE, canonical, decoded, digest_of, encoded
 from backedge.engine.live import LiveRun
 from backedge.engine.perform import recover
+from backedge.engine.places import Places
+from backedge.engine.stored import stored_state
 from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead
 
 MAX_OUTPUT = 16 * 1024 * 1024
+GRACE = 10.0
+"""Seconds that an agent has to stop when it is told to; then it is left behind."""
+HOLDER_INTERVAL = 1.0
+"""Seconds between looks at whether a run that is followed is still executed by anybody."""
 T = TypeVar("T")
 Subscriber = Callable[[str, e.Event], None]
 
@@ -42,16 +48,6 @@ Subscriber = Callable[[str, e.Event], None]
 def new_run_id(now: float) -> str:
     """An id that nobody else has, and that sorts by time."""
     return f"r-{int(now * 1000):011x}{token_hex(3)}"
-
-
-class SystemClock:
-    """The time of this machine."""
-
-    def now(self) -> float:
-        return time.time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 class Engine:
@@ -65,18 +61,17 @@ class Engine:
         clock: Clock | None = None,
         max_parallel: int = 256,
         max_output: int = MAX_OUTPUT,
+        grace: float = GRACE,
     ) -> None:
-        if max_parallel < 1:
-            raise ValueError(f"max_parallel is {max_parallel}: expected 1 or more")
+        if not 0 <= grace < float("inf"):
+            raise ValueError(f"grace is {grace}: expected seconds, 0 or more")
         self.journal, self.claims = journal, claims
         self.clock: Clock = clock or SystemClock()
-        self.max_parallel, self.max_output = max_parallel, max_output
-        self.attempts = 0
-        self.reserved = 0
-        """Attempts that are being recorded as started."""
+        self.places = Places(max_parallel)
+        self.max_output, self.grace = max_output, grace
         self.closing = False
         self._live: dict[str, LiveRun] = {}
-        self._starved: dict[str, None] = {}
+        self._followers: set[asyncio.Event] = set()
         self._subscribers: dict[object, Subscriber] = {}
         self._notices: set[asyncio.Task[None]] = set()
         self._unsubscribe: Callable[[], None] | None = None
@@ -91,17 +86,22 @@ class Engine:
         await self.close()
 
     async def close(self) -> None:
-        """Stop what runs and record it as interrupted: a later resume does it again. Work that is recorded stays."""
+        """Stop what runs and record it as interrupted: a later resume does it again. Work that is recorded stays.
+
+        An agent that does not stop is left behind, so that closing takes no longer than the grace that agents have.
+        """
         self.closing = True
+        for follower in self._followers:
+            follower.set()
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
         for task in self._notices:
             task.cancel()
-        stopping = [task for live in self._live.values() for task in live.stop()]
-        await asyncio.gather(*stopping, *self._notices, return_exceptions=True)
+        await _ended([*(task for live in self._live.values() for task in live.stop()), *self._notices], self.grace)
         errors: list[BackedgeError] = []
         for live in list(self._live.values()):
+            live.leave_behind()
             try:
                 await self._let_go(live)
             except BackedgeError as error:
@@ -109,10 +109,21 @@ class Engine:
         if errors:
             raise errors[0]
 
+    def require_open(self) -> None:
+        """Raises EngineClosed."""
+        if self.closing:
+            raise EngineClosed("this engine was closed: open another one on the same journal")
+
+    async def _stopped(self, live: LiveRun) -> None:
+        """Stop all that runs of a run, and leave behind what does not."""
+        await _ended(live.stop(), self.grace)
+        live.leave_behind()
+
     async def _let_go(self, live: LiveRun) -> None:
+        live.leaving = True
         try:
             await live.idle()
-            await asyncio.gather(*live.stop(), return_exceptions=True)
+            await self._stopped(live)
             if live.broken is None and live.begun:
                 for name in live.state.steps:
                     running = live.state.steps[name].running
@@ -123,7 +134,7 @@ class Engine:
                             await live.submit(c.DropAttempt(name, running.attempt, "interrupted", usage, seconds))
         finally:
             if live.broken is None:
-                live.give_up(IllegalCommand(f"run {live.run!r} is no longer executed here: resume it"))
+                live.give_up(NotExecuted(f"run {live.run!r} is no longer executed here: resume it"))
             self._live.pop(live.run, None)
             self.claims.release(live.run)
 
@@ -133,6 +144,7 @@ class Engine:
         self, workflow: Workflow, agents: Mapping[str, Agent], input: Json = None, run: str | None = None
     ) -> LiveRun:
         """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
+        self.require_open()
         _require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
         try:
@@ -159,14 +171,18 @@ class Engine:
         return live
 
     async def resume(self, run: str, agents: Mapping[str, Agent]) -> LiveRun:
-        """Go on with a run where its journal ends. Attempts found running are in doubt: re-run, or asked about.
+        """Go on with a run where its journal ends, also if somebody paused it. Attempts found running are in doubt:
+        re-run, or asked about.
 
         Raises RunHeld, naming the holder, if another process executes it.
         """
-        if run in self._live:
-            if self._live[run].broken is None:
-                return self._live[run]
-            await self._let_go(self._live[run])
+        self.require_open()
+        known = self._live.get(run)
+        if known is not None:
+            if known.broken is None:
+                await _lift_pause(known)
+                return known
+            await self._let_go(known)
         self.claims.claim(run)
         try:
             state = await self.state_of(run)
@@ -180,8 +196,7 @@ class Engine:
             for name, step in state.steps.items():
                 if step.running is not None and not recover(live, name, step.running):
                     await live.submit(c.DropAttempt(name, step.running.attempt, "in doubt"))
-            if state.paused_by is not None:
-                await live.submit(c.Resume())
+            await _lift_pause(live)
             await live.submit(c.Proceed())
             live.set_alarm()
         except BaseException as error:
@@ -193,70 +208,69 @@ class Engine:
         """Whoever started or resumed a run has not got it: nobody may find it executed here without holding it."""
         live.give_up(error)
         try:
-            await asyncio.gather(*live.stop(), return_exceptions=True)
+            await self._stopped(live)
         finally:
             self._live.pop(live.run, None)
             self.claims.release(live.run)
 
     async def release(self, live: LiveRun) -> None:
         """Stop executing a run that is at rest, so that others can."""
-        stopping = live.stop()
-        await asyncio.gather(*stopping, return_exceptions=True)
+        self.require_open()
+        live.leaving = True
+        await self._stopped(live)
         await self._let_go(live)
 
     # Asking and answering
 
     async def runs(self) -> Sequence[RunHead]:
+        self.require_open()
         return await self.journal.runs()
 
     async def state_of(self, run: str) -> RunState:
         """Where a run stands. Raises NotFound for one that does not exist."""
-        if run in self._live:
-            return self._live[run].state
-        state = replay(decoded(await self.journal.read(run)))
-        if state is None:
-            raise NotFound(f"run {run!r} does not exist in this journal")
-        return state
+        self.require_open()
+        live = self._live.get(run)
+        return live.state if live is not None and live.begun else await stored_state(self.journal, run)
 
     def live(self, run: str) -> LiveRun | None:
         """The run as this engine executes it; None if it does not."""
         return self._live.get(run)
 
-    async def outputs(self, state: RunState, names: Sequence[str]) -> dict[str, Json]:
-        """The current outputs of those steps that have one."""
-        found: dict[str, Json] = {}
-        for name in names:
-            artifact = state.steps[name].artifact
-            if artifact is None:
-                continue
-            if artifact.payload is None:
-                found[name] = artifact.output
-            else:
-                found[name] = msgspec.json.decode(await self.journal.payload(artifact.payload))
-        return found
+    async def events_of(self, run: str) -> list[e.Event]:
+        self.require_open()
+        return decoded(await self.journal.read(run))
 
-    async def follow(self, run: str, look: Callable[[RunState], T | None]) -> T:
-        """Wait until `look` says something of a run that somebody else executes; it is asked after every change."""
+    async def follow(self, run: str, look: Callable[[RunState], T | None], executed: bool = False) -> T:
+        """Wait until `look` says something of a run that somebody else executes; it is asked after every change.
+
+        With `executed`, raises NotExecuted when nobody does: then there is nothing to wait for.
+        """
         changed = asyncio.Event()
         unsubscribe = self.journal.subscribe(lambda which, _: changed.set() if which == run else None)
+        self._followers.add(changed)
         try:
             while True:
                 changed.clear()
+                # Asked before the state: whoever ended the run in between has written that it did.
+                nobody = executed and self.claims.holder(run) is None
                 found = look(await self.state_of(run))
                 if found is not None:
                     return found
-                await changed.wait()
+                if nobody:
+                    raise NotExecuted(f"run {run!r} has not ended, but nobody executes it: resume it")
+                with suppress(TimeoutError):
+                    # A process that dies tells nobody: somebody has to look.
+                    await asyncio.wait_for(changed.wait(), HOLDER_INTERVAL if executed else None)
         finally:
+            self._followers.discard(changed)
             unsubscribe()
-
-    async def events_of(self, run: str) -> list[e.Event]:
-        return decoded(await self.journal.read(run))
 
     async def submit(self, run: str, command: c.Command) -> tuple[e.Event, ...]:
         """Record a command for a run, whoever executes it; that process goes on at once.
 
         Where nobody does, what becomes ready starts with the next resume.
         """
+        self.require_open()
         live = self._live.get(run)
         if live is not None:
             return await live.submit(command)
@@ -275,6 +289,7 @@ class Engine:
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Tell the subscriber of every event of the runs executed here; returns what ends that."""
+        self.require_open()
         token = object()
         self._subscribers[token] = subscriber
 
@@ -287,7 +302,7 @@ class Engine:
 
     def room(self) -> int:
         """How many more attempts may start."""
-        return 0 if self.closing else self.max_parallel - self.attempts - self.reserved
+        return 0 if self.closing else self.places.free()
 
     def tell(self, run: str, events: tuple[e.Event, ...]) -> None:
         for subscriber in tuple(self._subscribers.values()):
@@ -299,51 +314,36 @@ class Engine:
                         {"message": f"a subscriber failed at {type(event).__name__} of {run!r}", "exception": error}
                     )
 
-    def had_room(self, run: str, room: int, used: int) -> None:
-        """A run decided with room for so many attempts: if it used all, it may want more, after those who wait."""
-        if used < room:
-            self._starved.pop(run, None)
-        elif used:
-            self._starved.pop(run, None)
-            self._starved[run] = None
-        else:
-            self._starved.setdefault(run)
-
     def give_room(self) -> None:
         """A place is free: those who found none may have it, the one who has waited longest first."""
-        while self._starved and self.room() > 0:
-            run = next(iter(self._starved))
+        while not self.closing and (run := self.places.next_in_line()) is not None:
             live = self._live.get(run)
             if live is not None and live.broken is None:
                 self.proceed_soon(live)
                 return
-            del self._starved[run]
+            self.places.leave_line(run)
 
     def proceed_soon(self, live: LiveRun) -> None:
         """Start what can start in a run."""
         if not self.closing:
-            self._spawn(self._proceed(live))
+            self.spawn(self._proceed(live))
 
     async def _proceed(self, live: LiveRun) -> None:
         with suppress(BackedgeError):
             await live.submit(c.Proceed())
         self.give_room()
 
-    async def input_of(self, state: RunState) -> Json:
-        if state.input_payload is None:
-            return state.input
-        return msgspec.json.decode(await self.journal.payload(state.input_payload))
-
     def _written(self, run: str, seq: int) -> None:
         live = self._live.get(run)
         if live is not None and live.written_elsewhere(seq):
-            self._spawn(self._notice(live))
+            self.spawn(self._notice(live))
 
     async def _notice(self, live: LiveRun) -> None:
         with suppress(BackedgeError):
             await live.notice()
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        """Do something beside, until this engine closes."""
         task = asyncio.create_task(work)
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
@@ -360,4 +360,15 @@ def _require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
         raise WorkflowError(tuple(missing))
 
 
-__all__ = ["Engine", "RunHeld", "SystemClock"]
+async def _lift_pause(live: LiveRun) -> None:
+    if live.state.paused_by is not None and live.state.ended is None:
+        await live.submit(c.Resume())
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]], grace: float) -> None:
+    """Wait for tasks that were told to stop, but not longer than that."""
+    if tasks:
+        done, _ = await asyncio.wait(tasks, timeout=grace)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # what failed was told to those who wait for the run

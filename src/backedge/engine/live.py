@@ -17,7 +17,8 @@ from backedge.core.state import RunState, evolve
 from backedge.core.value import Json
 from backedge.engine.attempt import resolution_of
 from backedge.engine.codec import decoded, encoded
-from backedge.engine.perform import perform
+from backedge.engine.perform import Execution, perform
+from backedge.engine.stored import outputs
 from backedge.ports import Agent, Append
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ class LiveRun:
         self._appended = state.seq if state else 0
         """The last event that we sent to the journal: what comes after it was written by somebody else."""
         self._unsure = False
-        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.executions: dict[str, Execution] = {}
         self.spent: dict[tuple[str, int], Usage] = {}
         """What attempts under way say they have used so far, by step and attempt."""
         self._watches: list[_Watch] = []
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
         self.broken: BaseException | None = None
+        self.leaving = False
+        """Whether it is about to be executed here no longer: nothing more starts."""
 
     @property
     def begun(self) -> bool:
@@ -94,7 +97,7 @@ class LiveRun:
                 )
                 self._appended = state.seq
                 starting = state.attempts - (self._state.attempts if self._state else 0)
-                self.engine.reserved += starting
+                self.engine.places.reserved += starting
                 try:
                     await self.engine.journal.append(entry)
                 except JournalConflict:
@@ -114,7 +117,7 @@ class LiveRun:
                     self._break(error)
                     raise
                 finally:
-                    self.engine.reserved -= starting
+                    self.engine.places.reserved -= starting
                 self._happened(events, state)
                 return events
 
@@ -130,7 +133,7 @@ class LiveRun:
         return seq > self._appended
 
     async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
-        now, room = self.engine.clock.now(), self.engine.room()
+        now, room = self.engine.clock.now(), 0 if self.leaving else self.engine.room()
         before = self._state.attempts if self._state else 0
         events, state = transact(self._state, command, now, room)
         while room > state.attempts - before and state.graph.checks_inputs:
@@ -141,12 +144,14 @@ class LiveRun:
             checked = c.CheckedInputs(waiting.step, await self._misfits(state, waiting.step))
             more, state = transact(state, checked, now, room - (state.attempts - before))
             events += more
-        self.engine.had_room(self.run, room, state.attempts - before)
+        self.engine.places.used(self.run, room, state.attempts - before)
         return events, state
 
     async def _misfits(self, state: RunState, step: str) -> tuple[tuple[str, Finding], ...]:
-        inputs = await self.engine.outputs(state, state.graph.needs[step])
-        agent = self.agents[state.graph.steps[step].agents[0]]
+        inputs = await outputs(self.engine.journal, state, state.graph.needs[step])
+        agent = next((self.agents[name] for name in state.graph.steps[step].agents if name in self.agents), None)
+        if agent is None:
+            return ()  # a person sees for herself
         try:
             misfits = agent.misfits(inputs)
         except Exception:  # noqa: BLE001 - the agent cannot say: its attempt meets the same fault, and records it
@@ -223,7 +228,7 @@ class LiveRun:
         return found  # type: ignore[return-value]
 
     async def inputs_of(self, step: str) -> dict[str, Json]:
-        return await self.engine.outputs(self.state, self.state.graph.needs[step])
+        return await outputs(self.engine.journal, self.state, self.state.graph.needs[step])
 
     def set_alarm(self) -> None:
         """Wake up when the next retry or timeout is due."""
@@ -262,7 +267,7 @@ class LiveRun:
 
     def stop(self) -> list[asyncio.Task[None]]:
         """Cancel what runs; returns the tasks that have to end."""
-        stopped = list(self.tasks.values())
+        stopped = [execution.task for execution in self.executions.values()]
         if self._alarm is not None:
             stopped.append(self._alarm[1])
             self._alarm = None
@@ -271,3 +276,8 @@ class LiveRun:
             if task is not current:
                 task.cancel()
         return [task for task in stopped if task is not current]
+
+    def leave_behind(self) -> None:
+        """Go on without the agents that do not stop."""
+        for execution in tuple(self.executions.values()):
+            execution.leave_behind()

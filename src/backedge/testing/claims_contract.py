@@ -22,6 +22,16 @@ class ClaimsContract:
         journal.release("r")
         journal.release("other")
 
+    def test_a_run_says_who_holds_it_and_asking_changes_nothing(self, journal: Claims) -> None:
+        assert journal.holder("r") is None
+        journal.claim("r")
+        assert journal.holder("r") == "this process"
+        assert journal.holder("other") is None
+        with pytest.raises(RunHeld):
+            journal.claim("r")
+        journal.release("r")
+        assert journal.holder("r") is None
+
     def test_releasing_what_is_not_held_does_nothing(self, journal: Claims) -> None:
         journal.release("r")
         journal.claim("r")

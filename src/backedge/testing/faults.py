@@ -67,6 +67,10 @@ class CrashingJournal:
         self._journal.claim(run)
         self._held.add(run)
 
+    def holder(self, run: str) -> str | None:
+        self._check()
+        return self._journal.holder(run)
+
     def release(self, run: str) -> None:
         self._check()
         self._journal.release(run)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -42,8 +43,7 @@ class FunctionAgent:
         self._accepts = dict(accepts or {})
         self._returns = returns
         self._wants_attempt = _takes_two(function)
-        call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        self._is_async = _is_async(function)
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:
         if self._accepts:
@@ -88,21 +88,36 @@ class FunctionAgent:
 
 
 class Blocking:
-    """An attempt in the hands of a plain function: the same words, waiting on its own thread."""
+    """An attempt in the hands of a plain function: the same words as an Attempt, waiting on its own thread."""
 
     def __init__(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
         self._attempt, self._loop = attempt, loop
+        self._thread = threading.get_ident()
+
+    @property
+    def inputs(self) -> Mapping[str, Json]:
+        """The outputs it works from, by producer; newer than in the briefing if they changed while it waited."""
+        return self._attempt.inputs
 
     def spend(self, usage: Usage) -> None:
+        """Say what was used so far, besides what the outcome will report: it counts however the attempt ends."""
         self._attempt.spend(usage)
 
     def raise_feedback(self, feedback: object) -> str:
-        return self._asked(self._attempt.raise_feedback(feedback))
+        """Send feedback; returns its loop. Raises FeedbackRefused, with the reason, if it cannot be delivered."""
+        return self._asked("raise_feedback", self._attempt.raise_feedback(feedback))
 
     def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        return self._asked(self._attempt.wait_for(loop, timeout))
+        """Wait until the feedback is dealt with; `inputs` may be newer then."""
+        return self._asked("wait_for", self._attempt.wait_for(loop, timeout))
 
-    def _asked(self, question: Coroutine[Any, Any, T]) -> T:
+    def _asked(self, what: str, question: Coroutine[Any, Any, T]) -> T:
+        if threading.get_ident() == self._thread:
+            question.close()
+            raise AgentError(
+                f"{what} was called on the thread of the event loop, where it would wait for itself: the agent is a plain "
+                "function that returns an awaitable; make it an `async def`, and await what the attempt does"
+            )
         try:
             return asyncio.run_coroutine_threadsafe(question, self._loop).result()
         except RuntimeError:
@@ -134,6 +149,13 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...]) -> Any:
 
     threading.Thread(target=call, daemon=True, name="backedge-agent").start()
     return await future
+
+
+def _is_async(function: Function) -> bool:
+    """Whether calling it gives something to await: an `async def`, a partial of one, an object whose call is one."""
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _takes_two(function: Function) -> bool:

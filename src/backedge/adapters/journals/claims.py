@@ -38,6 +38,20 @@ class RunLocks:
             finally:
                 self._close_if_idle(file)
 
+    def holder(self, run: str) -> str | None:
+        with _guard:
+            file = _open_files.get(self._path)
+            if file is not None:
+                return "this process" if run in file.owners else _holder(file.descriptor, _offset(run))
+            if not os.path.exists(self._path):
+                return None
+            # This process holds nothing there, so that closing the file drops nothing.
+            file = _LockFile(self._path)
+            try:
+                return _holder(file.descriptor, _offset(run))
+            finally:
+                os.close(file.descriptor)
+
     def release(self, run: str) -> None:
         with _guard:
             file = _open_files.get(self._path)

@@ -85,5 +85,8 @@ class MemoryJournal:
             raise RunHeld(run, "this process")
         self._held.add(run)
 
+    def holder(self, run: str) -> str | None:
+        return "this process" if run in self._held else None
+
     def release(self, run: str) -> None:
         self._held.discard(run)

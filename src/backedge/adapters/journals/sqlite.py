@@ -69,6 +69,9 @@ class SqliteJournal:
     def claim(self, run: str) -> None:
         self._locks.claim(run)
 
+    def holder(self, run: str) -> str | None:
+        return self._locks.holder(run)
+
     def release(self, run: str) -> None:
         self._locks.release(run)
 

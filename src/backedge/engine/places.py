@@ -1,0 +1,68 @@
+"""Places: how many attempts may run at once in one engine, who has one, and who waits for one."""
+
+from __future__ import annotations
+
+
+class Places:
+    """The places of one engine. A run that found none stands in line; whoever has waited longest is next."""
+
+    def __init__(self, most: int) -> None:
+        if most < 1:
+            raise ValueError(f"max_parallel is {most}: expected 1 or more")
+        self._most = most
+        self.taken = 0
+        self.reserved = 0
+        """Places of attempts that are being recorded as started."""
+        self._line: dict[str, None] = {}
+
+    def free(self) -> int:
+        """How many more attempts may start."""
+        return self._most - self.taken - self.reserved
+
+    def used(self, run: str, room: int, used: int) -> None:
+        """A run decided with room for so many attempts: if it used all, it may want more, after those who wait."""
+        if used < room:
+            self._line.pop(run, None)
+        elif used:
+            self._line.pop(run, None)
+            self._line[run] = None
+        else:
+            self._line.setdefault(run)
+
+    def next_in_line(self) -> str | None:
+        """The run that has waited longest, if there is a place for it."""
+        return next(iter(self._line), None) if self._line and self.free() > 0 else None
+
+    def leave_line(self, run: str) -> None:
+        self._line.pop(run, None)
+
+
+class Place:
+    """The place of one attempt, from its start to its end. While the attempt waits in mid-work, others may have it."""
+
+    __slots__ = ("_places", "_waits", "given_back")
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._waits = 0
+        self.given_back = False
+        places.taken += 1
+
+    def lend(self) -> None:
+        """One more wait began: the first one makes the place free."""
+        self._waits += 1
+        if self._waits == 1 and not self.given_back:
+            self._places.taken -= 1
+
+    def take(self) -> None:
+        """A wait ended: with the last one, the attempt goes on, also if that makes one too many."""
+        self._waits -= 1
+        if self._waits == 0 and not self.given_back:
+            self._places.taken += 1
+
+    def give_back(self) -> None:
+        """The attempt is over; saying so twice does nothing."""
+        if not self.given_back:
+            self.given_back = True
+            if self._waits == 0:
+                self._places.taken -= 1

@@ -1,0 +1,129 @@
+"""An attempt at work: from its briefing, through its agent, to the command that reports it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from backedge.core import commands as c
+from backedge.core.briefing import Briefing, brief
+from backedge.core.errors import AgentError
+from backedge.core.model import Outcome, Usage
+from backedge.core.state import Running
+from backedge.core.value import replace
+from backedge.engine import protocol
+from backedge.engine.attempt import LiveAttempt
+from backedge.engine.codec import canonical, described, digest_of
+from backedge.engine.places import Place
+from backedge.engine.stored import input_of, outputs
+from backedge.ports import Recovering, Result
+
+if TYPE_CHECKING:
+    from backedge.engine.live import LiveRun
+
+SLACK = 10.0
+"""Seconds that an agent which keeps its own time has to end what it started."""
+
+
+def time_limit(live: LiveRun, step: str, running: Running) -> float | None:
+    """Agents of other processes keep their own time, and bring their log when it is over; ours is the last resort."""
+    timeout = live.state.graph.steps[step].timeout
+    if timeout is not None and isinstance(live.agents[running.agent], Recovering):
+        return timeout + SLACK
+    return timeout
+
+
+async def worked(
+    live: LiveRun, step: str, running: Running, started: float, place: Place, left_by: Recovering | None
+) -> tuple[c.Command, dict[str, bytes]]:
+    """Let the agent work, and say what to report; with the large values that belong to it."""
+    key, reported = (step, running.attempt), Usage()
+    result = Result(None)
+    try:
+        briefing = await _briefing(live, step)
+        attempt = LiveAttempt(live, step, running.attempt, briefing.inputs, place)
+        work = left_by.recovered if left_by else live.agents[running.agent].work
+        said = await _in_time(work(briefing, attempt), time_limit(live, step, running))
+        if said is None and left_by is not None:
+            return c.DropAttempt(step, running.attempt, "in doubt", seconds=_since(live, started)), {}
+        if isinstance(said, Result):
+            result, said = said, said.outcome
+        if not isinstance(said, protocol.Outcome):
+            raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
+        if isinstance(said.usage, Usage):
+            reported = said.usage
+        outcome, payloads = _translated(live, step, briefing, said, result)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        usage = live.spent.get(key, Usage())
+        return c.FailAttempt(step, running.attempt, "the agent cancelled itself", usage, _since(live, started)), {}
+    except (KeyboardInterrupt, GeneratorExit):
+        raise  # these are for the process, not for the agent
+    except BaseException as error:  # noqa: BLE001 - whatever an agent raises is its fault, and recorded as that
+        words = _words(error)
+        usage = live.spent.get(key, Usage()) + reported
+        log, session = result.log, result.session
+        if isinstance(error, AgentError):
+            usage += error.usage if isinstance(error.usage, Usage) else Usage()
+            log, session = error.log or log, error.session or session
+        kept = digest_of(log) if log else None
+        failed = c.FailAttempt(step, running.attempt, words, usage, _since(live, started), kept, session)
+        return failed, {kept: log} if kept else {}
+    if key in live.spent:
+        outcome = replace(outcome, usage=live.spent[key] + outcome.usage)
+    kept = digest_of(result.log) if result.log else None
+    if kept:
+        payloads[kept] = result.log
+    return c.FinishAttempt(step, running.attempt, outcome, _since(live, started), kept, result.session), payloads
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
+        text = f"{type(error).__name__}, which cannot be printed"
+    return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
+
+
+async def _in_time(work: Awaitable[object], seconds: float | None) -> object:
+    if seconds is None:
+        return await work
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise AgentError(f"timeout: no outcome after {seconds:g} s") from None
+
+
+def _since(live: LiveRun, started: float) -> float:
+    return round(max(0.0, live.engine.clock.now() - started), 6)
+
+
+async def _briefing(live: LiveRun, step: str) -> Briefing:
+    state = live.state
+    names = (*state.graph.needs[step], step)
+    journal = live.engine.journal
+    return brief(
+        state, step, live.engine.clock.now(), await input_of(journal, state), await outputs(journal, state, names)
+    )
+
+
+def _translated(
+    live: LiveRun, step: str, briefing: Briefing, said: protocol.Outcome, result: Result
+) -> tuple[Outcome, dict[str, bytes]]:
+    text = canonical(said.output, live.engine.max_output)
+    has_before = live.state.steps[step].artifact is not None
+    made, payloads = described(text, briefing.previous, has_before, live.state.graph.pointers[step])
+    if result.workspace is not None:
+        made = replace(
+            made,
+            digest=digest_of(f"{made.digest} {result.workspace}".encode()),
+            changed=(*made.changed, *result.files) if has_before else (),
+        )
+    return protocol.translated(protocol.checked(said, live.engine.max_output), made), payloads

@@ -1,0 +1,51 @@
+"""Every error that backedge raises on purpose, for `except`. They are all a BackedgeError, split by who has to act.
+
+    BackedgeError
+      WorkflowError          the definition is wrong
+      IllegalCommand         what you asked answers nothing that is pending; nothing was recorded
+        NotFound             there is no such run, step, loop, finding or escalation
+        AlreadyClosed        it was decided or closed before
+        NotExecuted          nobody executes the run: resume it
+      FeedbackRefused        the feedback cannot be delivered
+      AgentError             an agent broke
+      RunHeld                another process executes the run
+      EngineClosed           the engine was closed
+      JournalError           the journal cannot be used as asked
+        JournalConflict  JournalUnavailable  JournalDamaged  JournalTooNew
+"""
+
+from backedge.core.errors import (
+    AgentError,
+    AlreadyClosed,
+    BackedgeError,
+    EngineClosed,
+    FeedbackRefused,
+    IllegalCommand,
+    JournalConflict,
+    JournalDamaged,
+    JournalError,
+    JournalTooNew,
+    JournalUnavailable,
+    NotExecuted,
+    NotFound,
+    RunHeld,
+    WorkflowError,
+)
+
+__all__ = [
+    "AgentError",
+    "AlreadyClosed",
+    "BackedgeError",
+    "EngineClosed",
+    "FeedbackRefused",
+    "IllegalCommand",
+    "JournalConflict",
+    "JournalDamaged",
+    "JournalError",
+    "JournalTooNew",
+    "JournalUnavailable",
+    "NotExecuted",
+    "NotFound",
+    "RunHeld",
+    "WorkflowError",
+]
