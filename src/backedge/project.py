@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, file_name, written
-from backedge.adapters.agents.clis.agent import CliAgent, Workplace
+from backedge.adapters.agents.clis.agent import CliAgent, NotInstalled, Workplace
 from backedge.adapters.agents.clis.cli import Options
+from backedge.adapters.agents.clis.known import CLIS
 from backedge.adapters.agents.command import CommandAgent
 from backedge.adapters.agents.function import FunctionAgent
 from backedge.adapters.agents.process import Process
@@ -29,6 +31,17 @@ GRACE = 2.0
 """Seconds that an agent has to end when it is asked to."""
 ORIGIN = "origin"
 """Beside a kept workflow file: where it stood, from the folder of the journal. Its paths are relative to that."""
+
+_INSTALL = {
+    "pytest": "run `pip install pytest`",
+    "ruff": "run `pip install ruff`",
+    "mypy": "run `pip install mypy`",
+    "node": "install Node.js",
+    "npm": "install Node.js",
+    "npx": "install Node.js",
+    "python": "install Python, or name `python3`",
+}
+"""What to do about programs that many workflows start."""
 
 Views = Callable[[str], Mapping[str, str]]
 """The files that show a run to its agents, by their names in the briefing."""
@@ -133,10 +146,13 @@ async def end_agent(place: Place, run: str, step: str, attempt: int) -> None:
         await process.cancel(GRACE)
 
 
-def agents_of(source: WorkflowFile, place: Place, views: Views | None = None) -> dict[str, Agent]:
+def agents_of(
+    source: WorkflowFile, place: Place, views: Views | None = None, installed: bool = True
+) -> dict[str, Agent]:
     """Everybody who executes a step of the file, by the names that the definition has for them.
 
-    `views` says where the scratchpad and the progress file of a run are."""
+    `views` says where the scratchpad and the progress file of a run are. Without `installed` an agent CLI that is not
+    on this machine is left out instead of refused: the file can be right all the same."""
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     secrets = secrets_of(source)
@@ -147,11 +163,44 @@ def agents_of(source: WorkflowFile, place: Place, views: Views | None = None) ->
             try:
                 made = _agent(source.agents[name], step, source.steps[step.name], source, place, views, secrets)
                 agents[name] = redacted(made, secrets)
+            except NotInstalled as error:
+                problems += [f"step {step.name!r}: {error}"] if installed else []
             except (ValueError, TypeError, WorkflowError) as error:
                 problems.append(f"step {step.name!r}: {error}")
     if problems:
         raise WorkflowError(tuple(problems))
     return agents
+
+
+def missing_programs(source: WorkflowFile) -> list[str]:
+    """What is not on this machine though a step starts it: a sentence for each, with what to do."""
+    found = []
+    for step in source.definition.steps:
+        for name in step.agents:
+            spec = source.agents.get(name) if name != HUMAN else None
+            problem = _missing(spec, source.steps[step.name].workspace) if spec else ""
+            if problem:
+                found.append(f"step {step.name!r}: {problem}")
+    return list(dict.fromkeys(found))
+
+
+def _missing(spec: AgentSpec, workspace: Path) -> str:
+    path = spec.env.get("PATH", os.environ.get("PATH"))
+    if spec.kind == "cli":
+        package = CLIS[spec.cli].package
+        return (
+            "" if shutil.which(spec.cli, path=path) else f"{spec.cli} is not installed: run `npm install -g {package}`"
+        )
+    if spec.kind != "command":
+        return ""
+    program = spec.run[0]
+    # A program with a folder in its name is looked for from the workspace, where it is started.
+    where = str(workspace / program) if "/" in program else program
+    if shutil.which(where, path=path):
+        return ""
+    if os.path.isfile(where) and "/" in program:
+        return f"{program!r} is not executable: run chmod +x on it, or name its interpreter first"
+    return f"{program!r} is not installed: {_INSTALL.get(program, 'install it')}, or correct `run`"
 
 
 def _agent(

@@ -20,7 +20,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from backedge.cli.live import Lines, Log, view_on
+from backedge.cli.attempt_log import Log
+from backedge.cli.live import Lines, view_on
 from backedge.cli.live_frame import frame
 from backedge.core.commands import Pause
 from backedge.core.limits import Limits
@@ -220,6 +221,7 @@ def test_ctrl_c_on_a_terminal_stops_cleanly_and_leaves_no_frame_behind(tmp_path:
     env = {"SLOW": "30", "NO_COLOR": "1"}
     said = on_a_terminal(tmp_path, "run", "--run", "r-1", env=env, ctrl_c_at="iteration 1 red", code=130)
     assert said.endswith("interrupted; `backedge resume r-1` goes on\r\n")
+    assert "stopping; once more stops at once\r\n" in said
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1
     # The terminal's own ^C stands at the end of a row: it must not be the one that begins another.
     frames = re.findall(r"── [^\r\n]*", re.sub(r"\x1b\[[0-9;]*m", "", said))

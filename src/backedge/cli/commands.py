@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "Export or verify the events of a run."),
     "export": ("audit", "Export a run in the shape of other systems."),
     "prune": ("prune", "Give back the space of runs that ended long ago; events stay."),
-    "agents": ("setup", "Say which agent CLIs are installed."),
+    "agents": ("agents", "Say which agent CLIs are installed and work; write their prompts."),
     "completions": ("setup", "Print the completion script of your shell."),
     "demo": ("setup", "Run the demo."),
 }

@@ -21,7 +21,7 @@ from backedge.cli.live import Progress, view_on
 from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find, load
 from backedge.core.bound import max_attempts
-from backedge.core.errors import IllegalCommand, RunHeld, WorkflowError
+from backedge.core.errors import IllegalCommand, WorkflowError
 from backedge.engine.engine import new_run_id
 from backedge.engine.live import resting
 from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file, secrets_of
@@ -127,15 +127,10 @@ def resume(
             return found
         source = file_of(spot, found.id)
         agents = agents_of(source, spot, progress.paths)
-        try:
-            return await engine.resume(found.id, FileWorkflow(source.definition, agents))
-        except RunHeld as held:
-            if (await found.state()).paused_by is None:
-                raise
-            # It waits there for somebody to say this, and cannot be stopped for it.
-            await found.resume()
-            say(f"run {found.id} goes on, executed by {held.holder}")
-            return found
+        going = await engine.resume(found.id, FileWorkflow(source.definition, agents))
+        if not going.executed_here:
+            say(f"run {found.id} goes on, executed by {engine.journal.holder(found.id)}")
+        return going
 
     _execute(spot, go_on, progress, max_parallel, wait, quiet, as_json)
 
@@ -166,6 +161,8 @@ async def _executed(
             # Asked twice: what is being ended gets no more time, and is recorded all the same.
             for task in asyncio.all_tasks() - {executing}:
                 task.cancel()
+        else:
+            progress.stopping()
         stop.set()
 
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

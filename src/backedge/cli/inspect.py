@@ -2,43 +2,95 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from backedge.analytics.blast import Blast, blast_of
+from backedge.analytics.costs import Costs, costs
 from backedge.app import Engine
-from backedge.cli.common import asking, journal_option, json_option, print_json, the_run, where
-from backedge.config import find, load, mermaid, picture, schema_text
+from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
+from backedge.config import WorkflowFile, find, load, mermaid, picture, schema_text
 from backedge.core.bound import max_attempts
+from backedge.core.errors import JournalError
 from backedge.core.wording import clean
-from backedge.project import agents_of
+from backedge.project import Place, agents_of, missing_programs
+
+LOOKED_AT = 100
+"""How many of the newest runs costs are taken from."""
 
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graph as Mermaid.")
+@journal_option
 @json_option
-def check(file: Path | None, as_mermaid: bool, as_json: bool) -> None:
-    """Validate the workflow file, draw its graph with the back edges, and say the largest number of attempts.
+def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bool) -> None:
+    """Validate the workflow file, draw its graph with the back edges, and say the most that a run can do and cost.
 
-    All problems are listed, each with its line and column; the exit code is 2 then.
+    All problems are listed, each with its line and column; the exit code is 2 then. A program that is not installed
+    here is a warning. Costs are those of the attempts in the journal so far.
 
     \b
     Example:
       backedge check --mermaid
     """
     source = load(file or find(Path.cwd()))
-    agents_of(source, where(None, source.path))
+    spot = where(journal, source.path)
+    agents_of(source, spot, installed=False)
     bound = max_attempts(source.definition)
+    warnings = missing_programs(source)
+    try:
+        cost = _costs(source, spot, bound or 0)
+    except JournalError as error:
+        cost = None
+        warnings.append(f"what runs have cost is not known: {error}")
     if as_json:
         steps = [step.name for step in source.definition.steps]
-        print_json({"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps})
-    elif as_mermaid:
-        click.echo(clean(mermaid(source.definition)))
-    else:
-        click.echo(clean(picture(source.definition)))
+        told = {"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps}
+        print_json({**told, "warnings": warnings, "cost": cost})
+        return
+    click.echo(clean(mermaid(source.definition) if as_mermaid else picture(source.definition)))
+    if not as_mermaid:
         click.echo(f"\nAny run makes at most {bound} attempts, and what decisions of people add.")
+        for line in _cost_words(cost, source.definition.limits.cost_usd, bound or 0):
+            click.echo(line)
+    for warning in warnings:
+        say(f"warning: {clean(warning)}")
+
+
+def _costs(source: WorkflowFile, spot: Place, bound: int) -> Costs | None:
+    """What the newest runs of this workflow have cost; None if there are none."""
+    if not spot.journal.exists():
+        return None
+
+    async def ask() -> Costs | None:
+        async with Engine(spot.journal) as engine:
+            names = [head.run for head in await engine.runs() if head.workflow == source.definition.name][:LOOKED_AT]
+            runs = [await (await engine.find(name)).events() for name in names]
+        return costs(runs, bound, source.definition.limits.cost_usd) if runs else None
+
+    return asyncio.run(ask())
+
+
+def _cost_words(cost: Costs | None, limit: float | None, bound: int) -> Iterator[str]:
+    if cost is None or not cost.attempts:
+        yield "What that could cost is not known: no run of this workflow is in the journal yet."
+    elif not cost.total_usd:
+        yield f"None of the {cost.attempts} attempts so far reported a cost."
+    else:
+        yield (
+            f"An attempt has cost ${cost.mean_usd:.2f} on average and ${cost.max_usd:.2f} at most "
+            f"({cost.attempts} attempts in {cost.runs} runs), so {bound} could cost ${cost.at_mean_usd:.2f}, "
+            f"and ${cost.at_most_usd:.2f} if each were the dearest."
+        )
+        for name, step in cost.steps.items():
+            if step.max_usd:
+                yield f"  {shown(name, 30):30} ${step.mean_usd:.2f} on average, ${step.max_usd:.2f} at most"
+    if limit is not None:
+        yield f"The limit cost_usd stops a run at ${limit:.2f}."
 
 
 @click.command()

@@ -5,70 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, Protocol, Self
-from unicodedata import category
 
-from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.views import RunViews
 from backedge.app import Run
+from backedge.cli.attempt_log import Log
 from backedge.cli.telling import Teller
 from backedge.core.events import Event, RunStarted
 from backedge.core.state import RunState, evolve, replay
-from backedge.core.wording import clean
 from backedge.project import Place
 
 TICK = 0.15
 """Seconds between two looks at the clock and the logs."""
-TAIL = 8 * 1024
-"""Bytes at the end of a log that are looked at."""
-LONGEST_LINE = 500
 ECHO = 4
 """Columns that stay free at the right: what the terminal echoes of Ctrl-C must not begin a row that nobody wipes."""
-
-
-class Log:
-    """The stderr of one attempt, as it grows."""
-
-    def __init__(self, state: Path, run: str, step: str, attempt: int) -> None:
-        self.step = step
-        self._path = AttemptFolder(state, run, step, attempt).log
-        self._read, self._rest = 0, b""
-
-    def tail(self, most: int) -> list[str]:
-        """The last lines, fit to be shown."""
-        try:
-            with self._path.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - TAIL))
-                text = file.read(TAIL)
-        except OSError:
-            return []
-        lines = text.split(b"\n")[1:] if size > TAIL else text.split(b"\n")
-        return [line for each in lines if (line := _line(each).strip())][-most:]
-
-    def news(self, last: bool = False) -> Iterator[str]:
-        """The whole lines since the last call; what is left at the end, too."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._read)
-                text = file.read(1024 * 1024)
-        except OSError:
-            return
-        self._read += len(text)
-        *lines, self._rest = (self._rest + text).split(b"\n")
-        self._rest = self._rest[:LONGEST_LINE]
-        if last and self._rest:
-            lines, self._rest = [*lines, self._rest], b""
-        yield from map(_line, lines)
-
-
-def _line(text: bytes) -> str:
-    """A line of an agent as it is shown: no control characters, nor any that turn the direction of writing."""
-    line = clean(text[: 4 * LONGEST_LINE].decode("utf-8", "replace")).replace("\n", " ").expandtabs(4)[:LONGEST_LINE]
-    return "".join(letter for letter in line if category(letter) != "Cf")
 
 
 class Lines:
@@ -105,6 +58,9 @@ class Lines:
         for name, (step, attempt) in running.items():
             if name not in self._logs:
                 self._logs[name] = Log(self._state, run, step, attempt)
+
+    def remark(self, text: str) -> None:
+        self._say(text)
 
     def tick(self) -> None:
         for log in self._logs.values():
@@ -147,6 +103,9 @@ class Screen:
         self._state = evolve(self._state, event)
         self._teller.tell(run, event)
 
+    def remark(self, text: str) -> None:
+        self._line(text)
+
     def tick(self) -> None:
         if self._state is None or self._state.ended is not None:
             return self._live.update("", refresh=True)
@@ -188,6 +147,7 @@ class View(Protocol):
 
     def load(self, run: str, events: Iterable[Event]) -> None: ...
     def tell(self, run: str, event: Event) -> None: ...
+    def remark(self, text: str) -> None: ...
     def tick(self) -> None: ...
     def open(self) -> None: ...
     def close(self) -> None: ...
@@ -208,7 +168,7 @@ class Progress:
     """Everything that follows the events of a process that executes a run. Use it as an async context manager."""
 
     def __init__(self, place: Place, say: Callable[[str], None], view: View | None) -> None:
-        self._views = RunViews(lambda run: place.kept_file(run).parent, say)
+        self._views = RunViews(lambda run: place.kept_file(run).parent, view.remark if view is not None else say)
         self._view = view
         self._showing: AbstractAsyncContextManager[Any] = shown_by(view) if view is not None else nullcontext()
         self.paths = self._views.paths
@@ -219,6 +179,11 @@ class Progress:
         self._views.load(run, past)
         if self._view is not None:
             self._view.load(run, past)
+
+    def stopping(self) -> None:
+        """The first Ctrl-C: agents have a moment to end, and who cannot wait for that should know how."""
+        if self._view is not None:
+            self._view.remark("stopping; once more stops at once")
 
     def tell(self, run: str, event: Event) -> None:
         self._views.tell(run, event)

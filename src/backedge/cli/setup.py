@@ -1,14 +1,12 @@
-"""`init`, `agents`, `completions` and `demo`: getting started."""
+"""`init`, `completions` and `demo`: getting started."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
 import click
 
-from backedge.cli.common import json_option, print_json
 from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
 from backedge.project import STATE
@@ -72,23 +70,6 @@ def _ignored(state: Path) -> None:
     state.mkdir(exist_ok=True)
     if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")
-
-
-@click.command()
-@json_option
-def agents(as_json: bool) -> None:
-    """Say which agent CLIs are installed.
-
-    \b
-    Example:
-      backedge agents
-    """
-    found = {name: shutil.which(name) for name in CLIS}
-    if as_json:
-        print_json([{"agent": name, "path": path, "installed": path is not None} for name, path in found.items()])
-        return
-    for name, path in found.items():
-        click.echo(f"{name:10} {path or 'not installed'}")
 
 
 @click.command()

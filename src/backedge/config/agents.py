@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from backedge.config.pieces import FUNCTION
 from backedge.config.problems import Trail, quoted
-from backedge.config.schema import CLIS
+from backedge.config.schema import CLIS, ROLES
 from backedge.config.source import Source, seconds
 from backedge.core.model import HUMAN
 from backedge.core.value import Json
@@ -134,7 +134,7 @@ def _filled(rung: AgentSpec, options: dict[str, Any]) -> AgentSpec:
 def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[str, Any]:
     options: dict[str, Any] = {key: given[key] for key in (*_OPTIONS, "timeout", "env") if key in given}
     if "prompt" in options:
-        options["prompt"] = source.path((*trail, "prompt"), options["prompt"], "file")
+        options["prompt"] = _prompt(source, (*trail, "prompt"), options["prompt"])
     if "allowed_tools" in options:
         options["allowed_tools"] = tuple(options["allowed_tools"])
     if "max_turns" in options:
@@ -153,3 +153,12 @@ def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[st
                     at_key=True,
                 )
     return options
+
+
+def _prompt(source: Source, trail: Trail, text: str) -> Path | None:
+    """The file of a prompt: the user's own or, by the name of its role, one that comes with backedge."""
+    if text in ROLES and not (source.folder / text).exists():
+        from importlib.resources import files
+
+        return Path(str(files("backedge") / "prompts" / f"{text}.md"))
+    return source.path(trail, text, "file")

@@ -38,6 +38,8 @@ EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 """Put in front of a workflow file, it makes editors complete and check it."""
 
 CLIS = ("claude", "codex", "gemini", "opencode")
+ROLES = ("plan", "design", "code", "review", "test-writer")
+"""The prompts that come with backedge."""
 REPORTS = ("junit", "sarif", "json", "exitcode")
 _POLICIES = ("rework", "defer", "ask")
 _POINTER = "^(/([^~/]|~[01])*)*$"
@@ -64,7 +66,12 @@ _LIMITS: dict[str, Schema] = {
 
 _OPTIONS: dict[str, Schema] = {
     "model": text("The model that an agent CLI uses.", "sonnet"),
-    "prompt": path("A file with the prompt of an agent CLI, or with the question to a person.", "prompts/code.md"),
+    "prompt": path(
+        f"A file with the prompt of an agent CLI, or the role whose prompt it gets ({', '.join(ROLES)}); "
+        "or a file with the question to a person.",
+        "prompts/code.md",
+        "review",
+    ),
     "session": choice("Whether a rework resumes the agent's conversation or starts a fresh one.", "resume", "fresh"),
     "allowed_tools": listed("The tools that an agent CLI may use.", text("A tool."), ["Read", "Edit"]),
     "permission_mode": text("The permission mode of an agent CLI, in its own words.", "acceptEdits"),

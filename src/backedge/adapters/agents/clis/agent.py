@@ -37,6 +37,10 @@ LOG_KEPT = 256 * 1024
 """Bytes at the end of a log that are kept with the attempt."""
 
 
+class NotInstalled(WorkflowError):
+    """The CLI is not on this machine; nothing else is wrong with the step."""
+
+
 @dataclass(frozen=True)
 class Workplace:
     """Where a step works, and where its attempts are kept."""
@@ -75,12 +79,12 @@ class CliAgent:
         self._options = options or Options()
         problems = refusals(self._cli, self._options)
         self._env = {**self._cli.env, **os.environ, **(env or {})}
-        self._program = _installed(self._cli, self._env.get("PATH"))
         self._template = _template(template, role_of(judges, phase))
         if wrong := problem_of(self._template):
             problems += (f"the prompt {str(template)!r} cannot be used: {wrong}",)
         if problems:
             raise WorkflowError(problems)
+        self._program = _installed(self._cli, self._env.get("PATH"))
         self._place = Workplace(place.folder.absolute(), place.state.absolute(), place.writes)
         self._judges = judges
         self._resumes = session == "resume"
@@ -117,7 +121,7 @@ class CliAgent:
             {
                 "briefing.json": briefing_json(briefing, self._views(briefing.run) if self._views else None),
                 "schema.json": msgspec.json.encode(schema),
-                "call.json": msgspec.json.encode(begun),
+                "call.json": msgspec.json.encode(replace(begun, cli=self._cli.name)),
             },
         )
         resumed = Session.of(begun.session, self._cli.name)
@@ -170,10 +174,10 @@ class CliAgent:
 
 
 def _installed(cli: Cli, path: str | None) -> str:
-    """The program of a CLI. Raises WorkflowError if it is not there."""
+    """The program of a CLI. Raises NotInstalled if it is not there."""
     found = shutil.which(cli.name, path=path)
     if found is None:
-        raise WorkflowError(f"{cli.name} is not installed: run `npm install -g {cli.package}`, or put it on the PATH")
+        raise NotInstalled(f"{cli.name} is not installed: run `npm install -g {cli.package}`, or put it on the PATH")
     return os.path.abspath(found)
 
 

@@ -26,6 +26,8 @@ class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
     """The conversation it goes on with."""
     note: str = ""
     """What people should know about that."""
+    cli: str = ""
+    """Which CLI was called."""
 
 
 class CliFolder(AttemptFolder):

@@ -1,0 +1,30 @@
+"""What an agent CLI says while it works, for people who watch: its stream is JSON, which nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+
+from backedge.adapters.agents.clis.cli import Event
+from backedge.adapters.agents.clis.folder import CliFolder
+from backedge.adapters.agents.clis.known import CLIS
+from backedge.core.model import Usage
+
+
+def cli_of(folder: CliFolder) -> str | None:
+    """Which CLI does the attempt; None if a command does."""
+    name = folder.begun.cli
+    return name if name in CLIS else None
+
+
+def said(cli: str, lines: Iterable[bytes]) -> list[str]:
+    """Whole lines of a CLI's stream in words: what it says and which tools it uses, a line each."""
+    events: list[Event] = []
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            event = msgspec.json.decode(line)
+            if isinstance(event, dict):
+                events.append(event)
+    return [line for each in CLIS[cli].read(events, "", Usage()).said for line in each.splitlines() if line.strip()]

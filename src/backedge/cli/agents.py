@@ -1,0 +1,118 @@
+"""`agents`: what is installed here and works, and the prompts that agent CLIs are told."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+import msgspec
+
+from backedge.adapters.agents.clis.cli import Cli
+from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.prompts import ROLES, shipped
+from backedge.cli.common import json_option, print_json, shown
+from backedge.core.errors import WorkflowError
+
+PATIENCE = 20.0
+"""Seconds that a CLI has to say its version; some take long to start."""
+PROMPTS = "prompts"
+_VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """What became of asking a CLI for its version: that costs nothing and uses no model."""
+
+    agent: str
+    path: str | None
+    installed: bool
+    works: bool
+    version: str | None
+    problem: str
+    install: str
+
+
+@click.command()
+@click.option(
+    "--eject",
+    "roles",
+    multiple=True,
+    type=click.Choice([*ROLES, "all"]),
+    help=f"Write the prompt of a role to {PROMPTS}/ROLE.md, to change it; may be repeated.",
+)
+@click.option("--force", is_flag=True, help="With --eject: overwrite files that are there.")
+@json_option
+def agents(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
+    """Say which agent CLIs are installed and work: each is asked for its version.
+
+    An agent CLI is told what to do by the prompt of its role: plan, design, code, review or test-writer, chosen by the
+    step's phase. `prompt: review` in a step chooses another one; `--eject review` writes it to a file that you change
+    and name with `prompt: prompts/review.md`.
+
+    \b
+    Example:
+      backedge agents
+      backedge agents --eject review
+    """
+    if roles:
+        _eject(ROLES if "all" in roles else tuple(dict.fromkeys(roles)), force, as_json)
+        return
+    with ThreadPoolExecutor(len(CLIS)) as pool:
+        probes = list(pool.map(probe, CLIS.values()))
+    if as_json:
+        print_json(probes)
+        return
+    for each in probes:
+        if not each.installed:
+            click.echo(f"{each.agent:10} not installed: {each.install}")
+        elif each.works:
+            click.echo(f"{each.agent:10} {each.version:12} {each.path}")
+        else:
+            click.echo(f"{each.agent:10} does not work: {shown(each.problem)} ({each.path})")
+
+
+def probe(cli: Cli) -> Probe:
+    """Whether a CLI is there and starts."""
+    install = f"npm install -g {cli.package}"
+    path = shutil.which(cli.name)
+    if path is None:
+        return Probe(cli.name, None, False, False, None, "it is not on the PATH", install)
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            env={**os.environ, **cli.env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Probe(cli.name, path, True, False, None, f"no version after {PATIENCE:g} s", install)
+    except OSError as error:
+        return Probe(cli.name, path, True, False, None, f"it cannot be started: {error.strerror or error}", install)
+    printed = done.stdout.decode("utf-8", "replace")
+    version = _VERSION.search(printed)
+    if done.returncode or version is None:
+        said = (done.stderr.decode("utf-8", "replace").strip() or printed.strip() or "it said nothing")[-500:]
+        return Probe(cli.name, path, True, False, None, f"exit code {done.returncode}: {said}", install)
+    return Probe(cli.name, path, True, True, version[0], "", install)
+
+
+def _eject(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
+    folder = Path.cwd() / PROMPTS
+    files = {role: folder / f"{role}.md" for role in roles}
+    there = [f"{PROMPTS}/{path.name}" for path in files.values() if path.exists()]
+    if there and not force:
+        raise WorkflowError(f"{', '.join(there)} exists: `--force` overwrites it")
+    folder.mkdir(exist_ok=True)
+    for role, path in files.items():
+        path.write_text(shipped(role), encoding="utf-8")
+    if as_json:
+        print_json([{"role": role, "path": str(path)} for role, path in files.items()])
+        return
+    for path in files.values():
+        click.echo(f"wrote {PROMPTS}/{path.name}: use it with `prompt: {PROMPTS}/{path.name}` in a step")

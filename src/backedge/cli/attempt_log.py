@@ -1,0 +1,96 @@
+"""What an attempt says while it works, as it is shown: its stderr, and the stream of an agent CLI in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unicodedata import category
+
+from backedge.adapters.agents.clis.folder import CliFolder
+from backedge.adapters.agents.clis.said import cli_of, said
+from backedge.core.wording import clean
+
+TAIL = 8 * 1024
+"""Bytes at the end of a log that are looked at."""
+STREAM = 256 * 1024
+"""The same of a CLI's stream, where one line can hold a whole file."""
+LONGEST_LINE = 500
+LONGEST_EVENT = 16 * 1024 * 1024
+MOST_READ = 1024 * 1024
+"""Bytes that are read at once of what is new."""
+COMPLAINTS = 2
+"""Lines of stderr that stay in sight below what a CLI says."""
+
+
+class Log:
+    """What one attempt says, as it grows."""
+
+    def __init__(self, state: Path, run: str, step: str, attempt: int) -> None:
+        self.step = step
+        self._folder = CliFolder(state, run, step, attempt)
+        self._log, self._stream = _Growing(self._folder.log, LONGEST_LINE), _Growing(self._folder.stdout, LONGEST_EVENT)
+        self._known: str | None = None
+
+    @property
+    def _cli(self) -> str:
+        """Which agent CLI does the attempt; empty for a command, and before it has started."""
+        if self._known is None and self._folder.starting is not None:
+            self._known = cli_of(self._folder) or ""
+        return self._known or ""
+
+    def tail(self, most: int) -> list[str]:
+        """The last lines, fit to be shown."""
+        lines = [line for each in self._log.tail(TAIL) if (line := _line(each).strip())]
+        if cli := self._cli:
+            lines = [*map(_shown, said(cli, self._stream.tail(STREAM))), *lines[-COMPLAINTS:]]
+        return lines[-most:]
+
+    def news(self, last: bool = False) -> Iterator[str]:
+        """The whole lines since the last call; what is left at the end, too."""
+        if cli := self._cli:
+            yield from map(_shown, said(cli, self._stream.news(last)))
+        yield from map(_line, self._log.news(last))
+
+
+class _Growing:
+    """A file that somebody else writes, line by line."""
+
+    def __init__(self, path: Path, longest: int) -> None:
+        self._path, self._longest = path, longest
+        self._read, self._rest = 0, b""
+
+    def tail(self, most: int) -> list[bytes]:
+        try:
+            with self._path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - most))
+                text = file.read(most)
+        except OSError:
+            return []
+        # The first line is half a line.
+        return text.split(b"\n")[1:] if size > most else text.split(b"\n")
+
+    def news(self, last: bool) -> list[bytes]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                text = file.read(MOST_READ)
+        except OSError:
+            return []
+        self._read += len(text)
+        *lines, self._rest = (self._rest + text).split(b"\n")
+        self._rest = self._rest[: self._longest]
+        if last and self._rest:
+            lines, self._rest = [*lines, self._rest], b""
+        return lines
+
+
+def _line(text: bytes) -> str:
+    return _shown(text[: 4 * LONGEST_LINE].decode("utf-8", "replace"))
+
+
+def _shown(text: str) -> str:
+    """A line of an agent as it is shown: no control characters, nor any that turn the direction of writing."""
+    line = clean(text[: 4 * LONGEST_LINE]).replace("\n", " ").expandtabs(4)[:LONGEST_LINE]
+    return "".join(letter for letter in line if category(letter) != "Cf")

@@ -1,0 +1,244 @@
+"""From the outside: what `check` and `agents` say about this machine, and what a workflow could cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Make
+from tests.cli.project import COMMAND, PYTHON, Project, environment, failed, passed
+
+STEPS: dict[str, Any] = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
+CLIS = ("claude", "codex", "gemini", "opencode")
+
+
+def bare(folder: Path, **programs: str) -> dict[str, str]:
+    """An environment in which nothing is installed but these shell scripts."""
+    place = folder / "bin"
+    place.mkdir(parents=True, exist_ok=True)
+    for name, script in programs.items():
+        (place / name).write_text(f"#!/bin/sh\n{script}\n")
+        (place / name).chmod(0o755)
+    return {"PATH": str(place)}
+
+
+# check
+
+
+def test_what_is_not_installed_is_a_warning_with_the_step_and_what_to_do(make: Make) -> None:
+    project = make(
+        {
+            "steps": {
+                "code": {"phase": "code", "agent": "claude"},
+                "lint": {"reviews": "code", "run": ["ruff", "check"]},
+                "own": {"reviews": "code", "run": ["./own.sh"]},
+                "odd": {"reviews": "code", "run": ["no-such-program"]},
+                "gone": {"reviews": "code", "run": ["tools/gone"]},
+                "here": {"reviews": "code", "run": [*PYTHON, "-c", ""]},
+            }
+        }
+    )
+    (project.folder / "own.sh").write_text("#!/bin/sh\n")
+    said = project.backedge("check", env=bare(project.folder))
+    assert said.code == 0
+    assert "Any run makes at most" in said.out
+    assert said.err.splitlines() == [
+        "warning: step 'code': claude is not installed: run `npm install -g @anthropic-ai/claude-code`",
+        "warning: step 'lint': 'ruff' is not installed: run `pip install ruff`, or correct `run`",
+        "warning: step 'own': './own.sh' is not executable: run chmod +x on it, or name its interpreter first",
+        "warning: step 'odd': 'no-such-program' is not installed: install it, or correct `run`",
+        "warning: step 'gone': 'tools/gone' is not installed: install it, or correct `run`",
+    ]
+    told = project.backedge("check", "--json", env=bare(project.folder))
+    assert (told.code, told.err) == (0, "")
+    assert [warning.split(": ")[0] for warning in told.json["warnings"]] == [
+        f"step '{name}'" for name in ("code", "lint", "own", "odd", "gone")
+    ]
+    (project.folder / "own.sh").chmod(0o755)
+    (project.folder / "tools").mkdir()
+    (project.folder / "tools" / "gone").symlink_to(project.folder / "own.sh")
+    found = bare(project.folder, claude="", ruff="", **{"no-such-program": ""})
+    assert project.backedge("check", "--json", env=found).json["warnings"] == []
+
+
+def test_what_is_wrong_with_a_step_is_told_though_its_cli_is_not_installed(make: Make) -> None:
+    project = make({"steps": {"code": {"phase": "code", "agent": "codex", "max_turns": 3}}})
+    assert "codex has no flag for max_turns" in project.refused("check", env=bare(project.folder))
+
+
+def test_before_the_first_run_nothing_is_known_of_costs(make: Make) -> None:
+    project = make({"steps": STEPS})
+    assert "What that could cost is not known" in project.backedge("check").out
+    told = project.backedge("check", "--json").json
+    assert (told["cost"], told["warnings"]) == (None, [])
+    assert not (project.folder / ".backedge").exists(), "looking makes no journal"
+
+
+def cost(usd: float) -> dict[str, Any]:
+    return {"usage": {"cost_usd": usd}}
+
+
+def test_costs_so_far_say_what_the_largest_run_could_cost(make: Make) -> None:
+    project = make(
+        {"steps": STEPS, "limits": {"cost_usd": 50}},
+        code=[{"output": 1, **cost(0.5)}, {"output": 2, **cost(1.5)}],
+        review=[failed("no", **cost(0.25)), passed(**cost(0.25))],
+    )
+    assert project.run().outcome == "verified"
+    told = project.backedge("check", "--json").json
+    bound = told["max_attempts"]
+    assert told["cost"] == {
+        "runs": 1,
+        "attempts": 4,
+        "total_usd": 2.5,
+        "mean_usd": 0.625,
+        "max_usd": 1.5,
+        "steps": {
+            "code": {"attempts": 2, "mean_usd": 1.0, "max_usd": 1.5},
+            "review": {"attempts": 2, "mean_usd": 0.25, "max_usd": 0.25},
+        },
+        "at_mean_usd": 0.625 * bound,
+        "at_most_usd": 1.5 * bound,
+        "limit_usd": 50.0,
+    }
+    said = project.backedge("check").out
+    assert f"so {bound} could cost ${0.625 * bound:.2f}, and ${1.5 * bound:.2f} if each were the dearest" in said
+    assert "The limit cost_usd stops a run at $50.00." in said
+
+
+def test_other_workflows_of_the_journal_do_not_count(make: Make) -> None:
+    project = make({"steps": STEPS}, code=[cost(0.5)], review=[passed()])
+    project.run()
+    project.write({"name": "other", "steps": STEPS})
+    assert project.backedge("check", "--json").json["cost"] is None
+    project.write({"name": "w", "steps": STEPS})
+    project.script(code=[{}], review=[passed()])
+    assert project.backedge("check", "--json").json["cost"]["attempts"] == 2
+
+
+def test_runs_that_report_no_cost_are_said_to(make: Make) -> None:
+    project = make({"steps": STEPS}, review=[passed()])
+    project.run()
+    assert "None of the 2 attempts so far reported a cost." in project.backedge("check").out
+
+
+def test_a_journal_that_cannot_be_read_is_a_warning(make: Make) -> None:
+    project = make({"steps": STEPS})
+    (project.folder / ".backedge").mkdir()
+    (project.folder / ".backedge" / "journal.db").write_text("this is no database, but long enough to be one" * 50)
+    said = project.backedge("check")
+    assert said.code == 0
+    assert "warning: what runs have cost is not known" in said.err
+
+
+# agents
+
+
+def agents(project: Project, env: dict[str, str]) -> dict[str, dict[str, Any]]:
+    return {each["agent"]: each for each in project.backedge("agents", "--json", env=env).json}
+
+
+def test_agents_says_what_is_installed_and_works(make: Make) -> None:
+    project = make()
+    env = bare(
+        project.folder,
+        claude="echo '2.1.7 (Claude Code)'",
+        codex="echo boom >&2; exit 3",
+        gemini="echo hello",
+    )
+    found = agents(project, env)
+    assert list(found) == list(CLIS)
+    assert [(each["installed"], each["works"], each["version"]) for each in found.values()] == [
+        (True, True, "2.1.7"),
+        (True, False, None),
+        (True, False, None),
+        (False, False, None),
+    ]
+    assert found["codex"]["problem"] == "exit code 3: boom"
+    said = project.backedge("agents", env=env).out.splitlines()
+    assert said[0].split() == ["claude", "2.1.7", str(project.folder / "bin" / "claude")]
+    assert "codex      does not work: exit code 3: boom" in said[1]
+    assert said[3] == "opencode   not installed: npm install -g opencode-ai"
+
+
+# prompts
+
+
+def test_prompts_are_ejected_changed_and_used(make: Make) -> None:
+    project = make()
+    said = project.backedge("agents", "--eject", "review")
+    assert "prompt: prompts/review.md" in said.out
+    ejected = project.folder / "prompts" / "review.md"
+    assert "{{answer}}" in ejected.read_text()
+    assert "prompts/review.md exists" in project.refused("agents", "--eject", "review")
+    ejected.write_text("mine {{tsak}}")
+    project.write({"steps": {**STEPS, "review": {"reviews": "code", "agent": "claude", "prompt": "prompts/review.md"}}})
+    assert "did you mean 'task'?" in project.refused("check")
+    assert project.backedge("agents", "--eject", "all", "--force").code == 0
+    assert sorted(path.stem for path in ejected.parent.iterdir()) == ["code", "design", "plan", "review", "test-writer"]
+    assert project.backedge("check").code == 0
+    assert "Invalid value" in project.refused("agents", "--eject", "poet")
+
+
+@pytest.mark.parametrize("prompt", ["test-writer", "review"])
+def test_a_role_can_be_named_as_the_prompt(make: Make, prompt: str) -> None:
+    project = make({"steps": {"code": {"phase": "code", "agent": "claude", "prompt": prompt}}})
+    # A CLI that only keeps what it is told.
+    env = bare(
+        project.folder, claude=f'exec {sys.executable} -c \'import sys; open("told", "w").write(sys.stdin.read())\''
+    )
+    project.backedge("run", "--quiet", env=env)
+    shipped = Path(__file__).parents[2] / "src" / "backedge" / "prompts" / f"{prompt}.md"
+    words = shipped.read_text().splitlines()[0].partition("}}: ")[2]
+    assert words and words in (project.folder / "told").read_text().splitlines()[0]
+    project.write({"steps": {"code": {"phase": "code", "agent": "claude", "prompt": "poet"}}})
+    assert "got 'poet', which is not a file here" in project.refused("check")
+
+
+# live
+
+
+def test_the_log_of_an_agent_cli_is_told_in_words(make: Make) -> None:
+    project = make({"steps": {"code": {"phase": "code", "agent": "claude"}}})
+    events = [
+        {"type": "system", "session_id": "s"},
+        {"type": "assistant", "message": {"id": "1", "content": [{"type": "text", "text": "I look at\nthe code"}]}},
+        {"type": "user", "message": {"content": "x" * 20_000}},
+        {
+            "type": "assistant",
+            "message": {"id": "2", "content": [{"type": "tool_use", "name": "Edit", "input": {"f": 1}}]},
+        },
+        {"type": "result", "subtype": "success", "is_error": False, "structured_output": {"output": 1}},
+    ]
+    (project.folder / "stream").write_text("".join(json.dumps(event) + "\n" for event in events))
+    env = bare(project.folder, claude="/bin/cat stream; echo complaint >&2")
+    said = project.backedge("run", "--log", env=env)
+    assert said.code == 0, said
+    lines = [line.split("│", 1)[1].strip() for line in said.err.splitlines() if "│" in line]
+    assert sorted(lines) == sorted(["I look at", "the code", '[Edit] {"f": 1}', "complaint"])
+
+
+# the entry
+
+
+def test_ctrl_c_while_the_command_is_still_loading_is_a_sentence(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from backedge.cli.main import entry\n"
+        "entry()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(None), capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (130, "backedge: interrupted\n", "")
+    assert os.path.exists(COMMAND)
