@@ -109,6 +109,12 @@ def test_what_was_reassigned_to_a_person_can_go_on_as_a_question() -> None:
     assert packet(play, "E-3").reason == "asked"
 
 
+@pytest.mark.parametrize(("target", "step"), [(HUMAN, "design"), ("plan", "plan")])
+def test_who_injected_a_finding_is_a_step_even_if_a_person_mends_it(target: str, step: str) -> None:
+    play = stuck().decide("reassign", target=target)
+    assert play.finding(2).introduced_by == (step,)
+
+
 @pytest.mark.parametrize("target", [None, "review", "nobody"])
 def test_reassign_needs_a_step_that_can_mend_it(target: str | None) -> None:
     with pytest.raises(IllegalCommand, match="reassign needs a target"):

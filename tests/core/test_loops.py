@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
 from backedge.core import commands as c
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.loops import FINAL, TRANSITIONS, LoopState, way
+from backedge.core.loops import ENDINGS, FINAL, TRANSITIONS, Loop, LoopState, way
 from backedge.core.model import HUMAN, Finding, Kind, Severity
 from backedge.core.state import RunState, evolve
 from tests.core.play import Play, ask, failed, flow, grows, passed, step
@@ -40,9 +40,30 @@ def test_the_table_is_that_of_the_design() -> None:
     }
 
 
-def test_a_way_through_the_table_is_the_shortest() -> None:
-    assert way(S.WAITING_RESPONSE, S.VALIDATING) == (S.WAITING_RESPONSE, S.RESOLVING, S.VALIDATING)
-    assert way(S.RESOLVING, S.RESOLVING) == (S.RESOLVING,)
+def test_a_move_is_one_transition_or_an_ending() -> None:
+    legal = {(start, end) for start, row in TRANSITIONS.items() for end in row.values()} | set(ENDINGS)
+    for start, end in product(LoopState, LoopState):
+        if (start, end) in legal:
+            states = way(start, end)
+            assert (states[0], states[-1]) == (start, end)
+            assert all(after in TRANSITIONS[before].values() for before, after in pairwise(states))
+        else:
+            with pytest.raises(
+                IllegalCommand, match=f"a loop that is {start} cannot become {end}: (it can|{start} is final)"
+            ):
+                way(start, end)
+
+
+def test_an_ending_is_a_hand_over_and_a_decision() -> None:
+    assert way(S.RESOLVING, S.ACCEPTED) == (S.RESOLVING, S.ESCALATING, S.ACCEPTED)
+    assert {end for _, end in ENDINGS} == FINAL
+    assert not {start for start, _ in ENDINGS} & {*FINAL, S.NOTIFYING, S.ESCALATING}
+
+
+@pytest.mark.parametrize(("start", "end"), [(S.WAITING_RESPONSE, S.VALIDATING), (S.ESCALATING, S.VALIDATING)])
+def test_a_loop_does_not_leap(start: LoopState, end: LoopState) -> None:
+    with pytest.raises(IllegalCommand, match=f"a loop that is {start} cannot become {end}: it can become resol"):
+        Loop("L-1", Kind.FIX_REQUEST, "a", start).moved(end)
 
 
 @pytest.mark.parametrize(("start", "end"), [pair for pair in product(sorted(FINAL), LoopState) if pair[0] != pair[1]])

@@ -18,7 +18,7 @@ from backedge.core.briefing import brief
 from backedge.core.decide import decide
 from backedge.core.graph import Graph
 from backedge.core.ledger import UNSETTLED, fingerprint, ledger_key
-from backedge.core.loops import FINAL, way
+from backedge.core.loops import FINAL, TRANSITIONS, way
 from backedge.core.model import HUMAN, Severity
 from backedge.core.pending import WakeAt, outcome_of, pending, ready
 from backedge.core.state import RunState, evolve
@@ -310,12 +310,18 @@ def _waited_for(state: RunState) -> set[str]:
 # 11. Loops move along the table
 
 
+def went_on(event: e.Event) -> bool:
+    """A decision takes a loop whose fix came while it was made through two states at once."""
+    return isinstance(event, e.EscalationDecided) and event.choice == "continue"
+
+
 def loops_move_along_the_table(tale: Tale) -> None:
     for turn in tale.turns:
         for before, event, after in turn.passages():
             for id, loop in after.loops.items():
                 if id in before.loops:
-                    assert way(before.loops[id].state, loop.state)
+                    was = before.loops[id].state
+                    assert loop.state is was or loop.state in TRANSITIONS[was].values() or went_on(event)
                     assert loop.state not in FINAL
                 else:
                     assert isinstance(event, e.LoopOpened) and event.loop == id

@@ -11,6 +11,7 @@ from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.loops import LoopState
 from backedge.core.model import Breach, Kind, Malformed
+from backedge.core.state import asked_key
 from tests.core.play import Play, Script, ask, flow, grows, out, step
 
 PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
@@ -145,6 +146,40 @@ class TestRejoining:
         assert play.opened() == 1
         assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 2)]
 
+    def reworded(self) -> Play:
+        """Told of a fix in mid-work, it asked again in other words, and was lost."""
+        play = coding().raises("code", ask("plan", message="no units"))
+        play.do(c.Await("L-1", "code", 1))
+        play.finish("plan")
+        play.raises("code", ask("plan", message="no units of time"))
+        assert (play.opened(), len(play.of(e.FeedbackRouted))) == (1, 2)
+        play.do(c.DropAttempt("code", 1, "interrupted"))
+        play.finish("plan")
+        return play
+
+    @pytest.mark.parametrize("message", ["no units", "no units of time"])
+    def test_either_wording_of_what_was_asked_is_the_same_question(self, message: str) -> None:
+        play = self.reworded().raises("code", ask("plan", message=message))
+        assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 2)]
+        assert (play.opened(), play.loop().round) == (1, 2)
+
+    def test_both_wordings_one_after_the_other_are_one_question_still(self) -> None:
+        play = self.reworded()
+        for message in ("no units", "no units of time"):
+            play.raises("code", ask("plan", message=message))
+        assert (len(play.of(e.FeedbackRejoined)), len(play.of(e.FeedbackRouted)), play.opened()) == (1, 2, 1)
+
+    def test_what_a_verifying_attempt_raised_again_in_mid_work_is_asked_once_after_a_crash(self) -> None:
+        play = coding().raises("code", ask("plan"))
+        play.finish("code")
+        play.finish("plan")
+        play.raises("code", ask("plan", message="still not"))
+        play.do(c.DropAttempt("code", 2, "interrupted"))
+        play.finish("plan")
+        assert play.loop().state is LoopState.VALIDATING
+        play.raises("code", ask("plan", message="still not"))
+        assert (play.opened(), play.loop().round, len(play.of(e.FeedbackRouted))) == (1, 2, 2)
+
     def test_one_that_asks_something_else_opens_another(self) -> None:
         play = self.lost()
         play.finish("plan")
@@ -166,3 +201,45 @@ class TestIllegal:
         play.do(c.Cancel(by="ann"))
         with pytest.raises(AlreadyClosed, match="has ended: cancelled"):
             play.person_raises("plan")
+
+
+class TestReassigned:
+    """A person sent it elsewhere: raising it again, to whom it was first raised, is the next round there."""
+
+    WORK = (
+        step("plan", phase="planning"),
+        step("design", phase="design"),
+        step("code", "plan", "design", phase="code"),
+    )
+
+    def reassigned(self, target: str = "design") -> Play:
+        play = Play(flow(*self.WORK, limits={"rounds_per_loop": 0}), {"plan": grows, "design": grows})
+        play.finish("plan")
+        play.finish("design")
+        play.raises("code", ask("plan"))
+        play.finish("code")
+        return play.decide("reassign", target=target)
+
+    @pytest.mark.parametrize("to", ["plan", "design"])
+    def test_in_an_outcome(self, to: str) -> None:
+        play = self.reassigned()
+        play.finish("design")
+        play.finish("code", out("code 2", feedback=(ask(to, message="again"),)))
+        assert (play.opened(), play.loop().targets, play.loop().state) == (1, ("design",), LoopState.RESOLVING)
+        assert play.briefings["design"][2].feedback.requests[0].message == "again"
+        play.finish("design")
+        play.finish("code", out("code 3", feedback=(ask("plan", message="and again"),)))
+        assert (play.opened(), play.loop().targets, play.loop().round) == (1, ("design",), 3)
+
+    def test_in_mid_work(self) -> None:
+        play = self.reassigned()
+        play.finish("design")
+        play.raises("code", ask("plan", message="again"))
+        assert (play.opened(), play.loop().targets) == (1, ("design",))
+        assert play.s.steps["code"].asked == {asked_key(ask("plan", message="again")): "L-1"}
+
+    def test_anything_else_resolves_it(self) -> None:
+        play = self.reassigned()
+        play.finish("design")
+        play.finish("code", out("code 2", feedback=(ask("plan", "design"),)))
+        assert (play.opened(), play.loop().state) == (2, LoopState.RESOLVED)

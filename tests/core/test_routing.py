@@ -267,6 +267,29 @@ class TestReclassifying:
         assert texts(play.briefings["plan"][2].feedback.findings) == ["code it"]
         assert (play.outcome, play.loop().targets) == ("verified", ("plan",))
 
+    def both_at_work(self, *findings: Finding) -> Play:
+        """The plan is reworked; the code waits for its share of the same round."""
+        play = Play(flow(*CHAIN), {"plan": grows, "code": grows, "review": [failed(*findings), passed()]})
+        for name in ("plan", "design", "code", "review"):
+            play.finish(name)
+        assert play.s.steps["plan"].running is not None
+        return play
+
+    def test_who_is_at_work_on_a_finding_is_not_given_it_twice(self) -> None:
+        play = self.both_at_work(phase("planning", "code"))
+        play.do(c.Reclassify("F-1", "planning"))
+        assert play.loop().targets == ("plan",)
+        assert play.run().attempts()["plan"] == 2
+        assert [event.step for event in play.of(e.AttemptStarted) if event.mode == "rework"] == ["plan"]
+
+    def test_who_is_at_work_on_other_findings_is_given_all_of_them_again(self) -> None:
+        found = (Finding("plan it", affected_phase=("planning",)), Finding("code it", affected_phase=("code",)))
+        play = self.both_at_work(*found)
+        play.do(c.Reclassify("F-2", "planning"))
+        play.run()
+        assert texts(play.briefings["plan"][2].feedback.findings) == ["plan it", "code it"]
+        assert (play.outcome, play.loop().targets, play.attempts()["plan"]) == ("verified", ("plan",), 3)
+
     def test_a_later_decision_counts_more_than_an_earlier_phase(self) -> None:
         play = self.escalated(Finding("wrong"), rounds_per_loop=0)
         play.do(c.Reclassify("F-1", "planning"))

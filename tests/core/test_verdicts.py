@@ -182,6 +182,38 @@ class TestAcceptedFindings:
         play = self.accepted(said(None, HIGH, LOW), passes_if=PassRule("asp-design"))
         assert (play.outcome, play.of(e.VerdictGiven)[1].word) == ("accepted", "pass")
 
+    def test_another_judge_who_finds_it_was_not_asked(self) -> None:
+        work = flow(
+            step("design"),
+            step("review", reviews="design"),
+            step("audit", "review", reviews="design"),
+            limits={"same_finding": 1, "rounds_per_loop": 0},
+        )
+        play = Play(work, {"design": grows, "review": [said("fail", HIGH)], "audit": [said("fail", HIGH)]}).run()
+        play.decide("accept").run()
+        assert (play.outcome, play.opened()) == ("waiting", 2)
+        assert [play.finding(id).status for id in (1, 2)] == [Status.ACCEPTED, Status.OPEN]
+
+    @pytest.mark.parametrize(("rule", "word"), [("asp-design", "fail"), (None, "fail")])
+    def test_another_judge_is_not_overruled_by_what_was_accepted(self, rule: str | None, word: str) -> None:
+        passes_if = PassRule(rule) if rule else None
+        work = flow(
+            step("design"),
+            step("review", reviews="design"),
+            step("audit", "review", reviews="design", passes_if=passes_if),
+            limits={"rounds_per_loop": 0},
+        )
+        replies = [said(None if rule else "pass", HIGH), said("fail", HIGH)]
+        play = Play(work, {"design": grows, "review": [said("fail", HIGH)], "audit": replies}).run()
+        play.decide("accept").run()
+        assert play.of(e.VerdictGiven)[-1].word == word
+        assert len(play.of(e.AttemptFailed)) == (rule is None)
+
+    def test_the_same_judge_starts_nothing_when_it_finds_it_again(self) -> None:
+        play = self.accepted(said("fail", HIGH))
+        assert (play.outcome, play.opened()) == ("accepted", 2)
+        assert play.loop("L-2").source == "human"
+
     def test_a_pass_may_mention_them(self) -> None:
         play = self.accepted(said("pass", HIGH))
         assert (play.outcome, play.of(e.AttemptFailed)) == ("accepted", [])

@@ -135,6 +135,37 @@ class TestWaiting:
         assert play.breach() == "attempts wait for each other: b, c"
         assert self.awaits(play, "b") == ()
 
+    def in_a_circle(self) -> Play:
+        """Three that wait for each other: the loop of the first was handed over, and its fix came after all."""
+        work = flow(step("code", "plan"), step("plan"), step("x"), scope="any")
+        play = Play(work, {"plan": grows, "code": grows})
+        play.finish("plan")
+        for source, target, loop, attempt in (
+            ("x", "code", "L-1", 1),
+            ("code", "plan", "L-2", 1),
+            ("plan", "x", "L-3", 2),
+        ):
+            play.raises(source, ask(target))
+            play.do(c.Await(loop, source, attempt))
+        assert play.breach() == "attempts wait for each other: code, plan, x"
+        play.do(c.StopWaiting("L-3", "plan", 2))
+        play.finish("plan")
+        return play
+
+    def test_a_fix_that_comes_while_a_person_is_asked_waits_for_the_decision(self) -> None:
+        play = self.in_a_circle()
+        assert (play.loop("L-2").state, play.asked()) == (LoopState.ESCALATING, ["E-1"])
+
+    def test_it_is_verified_when_the_loop_goes_on(self) -> None:
+        play = self.in_a_circle().decide("continue")
+        assert play.loop("L-2").state is LoopState.VALIDATING
+        assert len([event for event in play.of(e.FeedbackRouted) if event.loop == "L-2"]) == 1
+
+    def test_it_is_done_again_in_another_way_when_a_person_says_so(self) -> None:
+        play = self.in_a_circle().decide("revise", note="from scratch")
+        assert play.loop("L-2").state is LoopState.RESOLVING
+        assert len([event for event in play.of(e.FeedbackRouted) if event.loop == "L-2"]) == 2
+
     def test_of_two_that_wait_for_each_other_the_one_whose_fix_is_done_is_told(self) -> None:
         work = flow(step("a"), step("m", "a"), step("b", "a", "m"), scope="any")
         play = Play(work, {"a": grows, "m": grows})

@@ -150,9 +150,11 @@ def _require_target(state: RunState, loop: Loop | None, target: str | None) -> N
 
 def _repeat_round(draft: Draft, loop: Loop) -> None:
     """Go on where the loop stopped: what was routed and not delivered is delivered, to whom a person has named since;
-    a finished round is asked again."""
+    a finished round is verified, or asked again."""
     reroute(draft, draft.state.loops[loop.id])
     loop = draft.state.loops[loop.id]
+    if loop.state is LoopState.VALIDATING:
+        return
     if all(share.done for share in loop.shares.values()):
         shares = {target: share.findings for target, share in loop.shares.items()}
         draft.add(e.FeedbackRouted(draft.now, loop.id, shares))

@@ -95,11 +95,11 @@ def reroute(draft: Draft, loop: Loop) -> None:
         route = route_for(graph, loop.source, tracked.phases, tracked.finding, blockers)
         rules.setdefault(route.rule, []).append(id)
         for target in route.targets or tracked.introduced_by:
-            # Who is at work on its share is given it again, with what is new.
-            at_work = target in loop.shares and not loop.shares[target].done
-            share = shares.setdefault(target, list(loop.shares[target].findings) if at_work else [])
-            if id not in share:
-                share.append(id)
+            before = loop.shares.get(target)
+            at_work = before.findings if before and before.charged and not before.done else ()
+            if id not in at_work:
+                # Who is at work on its share is given it again, with what is new.
+                shares.setdefault(target, list(at_work)).append(id)
     routed = {target: tuple(ids) for target, ids in shares.items() if ids}
     kept = tuple(target for target, share in loop.shares.items() if share.charged and target not in routed)
     by_rule = {rule: tuple(ids) for rule, ids in rules.items()}
@@ -136,10 +136,11 @@ def read(
     fails = word == "fail"
     for finding in findings:
         print_ = fingerprint(finding)
-        id = state.known.get(ledger_key(judge, print_))
+        key = ledger_key(judge, print_)
+        id = state.known.get(key)
         tracked = state.findings[id] if id is not None else None
         authored = tracked is None and later and sits_in(finding, changed)
-        if print_ in state.accepted:
+        if key in state.accepted:
             status = Status.ACCEPTED
         elif not fails:
             status = Status.DEFERRED

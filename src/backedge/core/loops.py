@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from backedge.core.errors import IllegalCommand
 from backedge.core.limits import Limits
-from backedge.core.model import Breach, Feedback, Kind, Resolution, Severity
+from backedge.core.model import HUMAN, Breach, Feedback, Kind, Resolution, Severity
 from backedge.core.pmap import Map
 from backedge.core.value import Json, Value, replace
 
@@ -51,21 +51,28 @@ TRANSITIONS: dict[LoopState, dict[str, LoopState]] = {
 }
 
 
+ENDINGS: dict[tuple[LoopState, LoopState], LoopState] = {
+    (start, end): LoopState.ESCALATING
+    for start in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING, LoopState.VALIDATING)
+    for end in sorted(FINAL)
+    if end not in TRANSITIONS[start].values()
+}
+"""The only moves of two transitions at once, with the state between them. What is open can be ended wherever it stands,
+by a person, by a policy, with its run, or by a verdict that came before the fix: it is handed over and ended there."""
+
+_WAYS = {(start, end): (start, end) for start, row in TRANSITIONS.items() for end in row.values()} | {
+    (start, end): (start, between, end) for (start, end), between in ENDINGS.items()
+}
+
+
 def way(start: LoopState, end: LoopState) -> tuple[LoopState, ...]:
-    """The states that a loop passes through from `start` to `end`, by the shortest way that the table allows."""
-    paths: list[tuple[LoopState, ...]] = [(start,)]
-    seen = {start}
-    for path in paths:
-        if path[-1] is end:
-            return path
-        for following in TRANSITIONS[path[-1]].values():
-            if following not in seen:
-                seen.add(following)
-                paths.append((*path, following))
-    raise IllegalCommand(f"a loop that is {start} cannot become {end}: {start} is final")
-
-
-_WAYS: dict[tuple[LoopState, LoopState], bool] = {}
+    """The states of one move of a loop, first and last included: a transition of the table, or one of `ENDINGS`."""
+    try:
+        return _WAYS[start, end]
+    except KeyError:
+        after = ", ".join(after for before, after in _WAYS if before is start)
+        hint = f"it can become {after}" if after else f"{start} is final"
+        raise IllegalCommand(f"a loop that is {start} cannot become {end}: {hint}") from None
 
 
 class Share(Value, frozen=True):
@@ -163,6 +170,11 @@ class Loop(Value, frozen=True):
         return tuple(dict.fromkeys(id for share in self.shares.values() for id in share.findings))
 
     @property
+    def unverified(self) -> bool:
+        """Whether all its fixes are done and wait for the step that asked for them; a person has seen theirs."""
+        return self.source != HUMAN and all(share.done for share in self.shares.values())
+
+    @property
     def pauses(self) -> bool:
         """Whether the run pauses while this loop is open."""
         return self.open and (self.blocking or self.severity is Severity.CRITICAL)
@@ -173,8 +185,6 @@ class Loop(Value, frozen=True):
         return self.kind is Kind.CONTEXT_REQUEST
 
     def moved(self, end: LoopState) -> Loop:
-        """This loop in another state, if the table has a way to it."""
-        if (self.state, end) not in _WAYS:
-            way(self.state, end)
-            _WAYS[self.state, end] = True
+        """This loop in another state, if the table leads there."""
+        way(self.state, end)
         return replace(self, state=end)

@@ -23,7 +23,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     again = _verified_by(draft.state, source, feedback)
     if again is not None:
         draft.add(
-            e.FeedbackRouted(draft.now, again.id, dict.fromkeys(feedback.to, ()), {"explicit": ()}, feedback=feedback)
+            e.FeedbackRouted(draft.now, again.id, dict.fromkeys(again.targets, ()), {"explicit": ()}, feedback=feedback)
         )
         _hand_over(draft, again.id)
         return
@@ -88,15 +88,16 @@ def _verified_by(state: RunState, source: str, feedback: Feedback) -> Loop | Non
     if source == HUMAN:
         return None
     for loop in state.loops.values():
-        if (
-            loop.source == source
-            and loop.kind is feedback.kind
-            and loop.feedback is not None
-            and set(loop.targets) == set(feedback.to)
-            and loop.state is LoopState.VALIDATING
-        ):
+        if loop.source == source and loop.state is LoopState.VALIDATING and _is_about(loop, feedback):
             return loop
     return None
+
+
+def _is_about(loop: Loop, feedback: Feedback) -> bool:
+    """Whether feedback is what a loop was raised for: the same kind, to whom it was raised or where a person sent it."""
+    if loop.feedback is None or loop.kind is not feedback.kind:
+        return False
+    return set(feedback.to) in (set(loop.targets), set(loop.feedback.to))
 
 
 def _deepest(state: RunState, loops: tuple[str, ...]) -> Loop | None:
@@ -111,10 +112,7 @@ def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple
         if loop is None or loop.by_verdict or loop.feedback is None or loop.state is not LoopState.VALIDATING:
             continue
         raised_again = any(
-            isinstance(item, Feedback)
-            and item.kind is loop.kind
-            and set(addressed(draft.state, item).to) == set(loop.targets)
-            for item in feedback
+            isinstance(item, Feedback) and _is_about(loop, addressed(draft.state, item)) for item in feedback
         )
         if not raised_again:
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))

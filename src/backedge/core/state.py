@@ -136,7 +136,7 @@ class RunState(Value, frozen=True):
     known: Map[str, int] = Map()
     """Finding by judge and fingerprint."""
     accepted: Map[str, int] = Map()
-    """Finding by fingerprint, for those that a person accepted."""
+    """Finding by judge and fingerprint, for those that a person accepted."""
     escalations: dict[str, Escalation] = {}
     """The open ones."""
     decided: Map[int, Escalation] = Map()
@@ -449,7 +449,9 @@ def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
     if not all(share.done for share in shares.values()):
         return loop
     idle = not any(share.changed for share in shares.values())
-    return replace(loop.moved(LoopState.VALIDATING), unchanged=loop.unchanged + idle)
+    loop = replace(loop, unchanged=loop.unchanged + idle)
+    # A fix that comes while a person is asked about its loop waits for the decision.
+    return loop if loop.state is LoopState.ESCALATING else loop.moved(LoopState.VALIDATING)
 
 
 def _claims_noted(state: RunState, claims: tuple[Claim, ...]) -> RunState:
@@ -509,9 +511,7 @@ def _loop_opened(state: RunState, event: e.LoopOpened) -> RunState:
     )
     state = replace(with_loop(state, loop), opened_loops=number(event.loop), ended=None)
     if raised is not None and event.attempt and state.steps[source].running is not None:
-        asked = {**state.steps[source].asked, asked_key(raised): loop.id}
-        state = with_step(state, source, replace(state.steps[source], asked=asked))
-        return _joined(state, source, loop.id)
+        return _asked_in_mid_work(state, source, raised, loop.id)
     if loop.by_verdict:
         return with_step(state, source, replace(state.steps[source], last_loop=loop.id))
     return state
@@ -544,8 +544,10 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
     chosen = {id for ids in event.rules.values() for id in ids}
     for id, targets in routed.items():
         tracked = replace(findings[id], loop=loop.id)
-        if id in chosen:
-            tracked = replace(tracked, introduced_by=tuple(targets))
+        steps = tuple(target for target in targets if target != HUMAN)
+        if id in chosen and steps:
+            # A person may mend it, but it was a step that injected it.
+            tracked = replace(tracked, introduced_by=steps)
         changed[id] = tracked
         if tracked.finding.severity.rank < severity.rank:
             severity = tracked.finding.severity
@@ -566,7 +568,7 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         loop.moved(LoopState.WAITING_RESPONSE if loop.state is LoopState.NOTIFYING else LoopState.RESOLVING)
         if loop.state in (LoopState.NOTIFYING, LoopState.VALIDATING, LoopState.ESCALATING)
         else loop,
-        feedback=event.feedback or loop.feedback,
+        feedback=_in_new_words(loop, event.feedback),
         shares=shares,
         targets=tuple(shares),
         routed_by=next(iter(event.rules), loop.routed_by),
@@ -583,7 +585,26 @@ def _feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         answers={},
         acknowledged={},
     )
-    return replace(with_loop(state, loop), findings=findings)
+    state = replace(with_loop(state, loop), findings=findings)
+    if event.feedback is not None and source is not None and source.running is not None:
+        return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)
+    return state
+
+
+def _in_new_words(loop: Loop, raised: Feedback | None) -> Feedback | None:
+    """What the loop is about, as it was raised last; to whom it was raised first, wherever a person sent it since."""
+    if raised is None or loop.feedback is None:
+        return loop.feedback
+    return replace(raised, to=loop.feedback.to)
+
+
+def _asked_in_mid_work(state: RunState, name: str, feedback: Feedback, loop: str) -> RunState:
+    """Remember under which words an attempt asked: one that repeats its work after a crash asks in the same words."""
+    step = state.steps[name]
+    assert step.running is not None
+    joined = step.running.joined if loop in step.running.joined else (*step.running.joined, loop)
+    asked = {**step.asked, asked_key(feedback): loop}
+    return with_step(state, name, replace(step, asked=asked, running=replace(step.running, joined=joined)))
 
 
 def _turns(source: StepState | None, loop: Loop) -> int:
@@ -693,6 +714,8 @@ def _escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState
             loop = replace(loop, escalation=next((other for other in open_ones if open_ones[other].loop == id), None))
             if goes_on and loop.state is LoopState.ESCALATING:
                 loop = loop.moved(LoopState.RESOLVING)
+                if event.choice == "continue" and loop.unverified:
+                    loop = loop.moved(LoopState.VALIDATING)
             loops[id] = _granted(state, loop, event) if packet.loop else loop
     return replace(state, loops=loops)
 
@@ -739,7 +762,7 @@ def _findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
         tracked = with_status(findings[id], event.status)
         findings = findings.set(id, tracked)
         if event.status is Status.ACCEPTED:
-            accepted = accepted.set(tracked.fingerprint, id)
+            accepted = accepted.set(tracked.key, id)
     steps = {
         name: replace(step, open_findings=tuple(id for id in step.open_findings if findings[id].needs_answer))
         if step.open_findings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from backedge.core.ledger import fingerprint
+from backedge.core.ledger import fingerprint, ledger_key
 from backedge.core.model import Finding, Outcome, Severity, Word
 from backedge.core.state import number
 from backedge.core.value import replace
@@ -51,7 +51,7 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
     if step.passes_if is not None:
         return None
     if outcome.verdict == "pass":
-        grave = [finding.description for finding in _standing(state, findings) if finding.severity in GRAVE]
+        grave = [finding.description for finding in _standing(state, judge, findings) if finding.severity in GRAVE]
         grave += [name for name in again if state.findings[number(name)].finding.severity in GRAVE]
         if grave:
             return f"the verdict is pass, but {grave[0]!r} is critical or high: say fail, or lower the severity"
@@ -68,12 +68,14 @@ def verdict_of(state: RunState, judge: str, outcome: Outcome) -> Word:
     findings = [*outcome.findings, *(state.findings[number(name)].finding for name in again)]
     if outcome.verdict == "fail" and not findings:
         return "fail"
-    return computed(rule, _standing(state, findings))
+    return computed(rule, _standing(state, judge, findings))
 
 
-def _standing(state: RunState, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that nobody has accepted: what was accepted does not make a verdict fail again."""
-    return [finding for finding in findings if not state.accepted or fingerprint(finding) not in state.accepted]
+def _standing(state: RunState, judge: str, findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that nobody has accepted: what was accepted of a judge does not make its verdict fail again."""
+    if not state.accepted:
+        return list(findings)
+    return [each for each in findings if ledger_key(judge, fingerprint(each)) not in state.accepted]
 
 
 def computed(rule: PassRule, findings: list[Finding]) -> Word:
