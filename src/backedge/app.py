@@ -150,6 +150,11 @@ class Run:
     def __init__(self, engine: inner.Engine, id: str, live: LiveRun | None) -> None:
         self._engine, self.id, self._live = engine, id, live
 
+    @property
+    def executed_here(self) -> bool:
+        """Whether it is this engine that executes the run."""
+        return self._engine.live(self.id) is not None
+
     async def result(self) -> Report:
         """Wait until the run has ended or only a person can help, then say where it stands.
 

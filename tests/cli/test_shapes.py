@@ -78,6 +78,7 @@ BRIEFING = {
     "previous": object,
     "history": list,
     "limits_left": dict,
+    "last_error": str,
     "scratchpad": (str, Null),
     "progress": (str, Null),
 }

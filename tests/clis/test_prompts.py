@@ -211,3 +211,9 @@ def test_the_answer_is_asked_for_in_words_that_fit_the_mode(cli: str) -> None:
     assert set(producer.schema(told(mode="answer"))["properties"]) == {"answer", "summary"}
     has_flag = cli in ("claude", "codex")
     assert (json.dumps(judge.schema(told()), ensure_ascii=False) in judge.words(told())) != has_flag
+
+
+def test_an_agent_that_is_asked_again_is_told_why_its_last_attempt_did_not_count() -> None:
+    assert "did not count" not in prompt(shipped("review"), told(), "as JSON", "the file")
+    text = prompt(shipped("review"), told(last_error="both verdict words {{task}}\n```"), "as JSON", "the file")
+    assert "Your last attempt did not count, because of this error:\n````\nboth verdict words {{task}}" in text

@@ -253,3 +253,14 @@ class TestWords:
             )
         ).briefings["design"][1]
         assert summary_of(told.feedback.findings) == "Review failed: 1 blocker(s), 2 critical"
+
+
+def test_who_is_asked_again_after_an_error_is_told_what_was_wrong() -> None:
+    play = played(out(1), passed())
+    first, again = play.briefings["review"]
+    assert first.last_error == ""
+    assert "no verdict" in again.last_error
+    assert play.outcome == "verified"
+    play.person_raises("design")
+    play.run()
+    assert play.briefings["review"][-1].last_error == "", "a success ends it"

@@ -120,6 +120,8 @@ class Briefing(Value, frozen=True):
     previous: Json = None
     history: tuple[Earlier, ...] = ()
     left: dict[str, float] = {}
+    last_error: str = ""
+    """Why this step's last attempt did not count, if it did not: the agent broke, or contradicted itself."""
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
@@ -141,6 +143,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         inputs={need: outputs[need] for need in graph.needs[step] if need in outputs},
         verify=_issues(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
+        last_error=state.steps[step].last_error,
         **(told_more or {"left": left(state, now, None, step)}),
     )
 

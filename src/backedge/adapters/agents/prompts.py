@@ -64,7 +64,7 @@ def prompt(template: str, briefing: Briefing, answer: str, whole: str, mentions:
         "inputs": _inputs(briefing, whole),
         "previous": _previous(briefing, whole),
         "feedback": _feedback(briefing, whole),
-        "answer": _section("How to answer", answer),
+        "answer": _section("How to answer", _warned(answer, briefing)),
     }
     values = {**sections, **{name: one_line(str(word(briefing))) for name, word in _WORDS.items()}}
     if mentions and any("@" in value for value in values.values()):
@@ -109,6 +109,13 @@ def _previous(briefing: Briefing, whole: str) -> str:
     if briefing.previous is None:
         return ""
     return _section("What you reported last time", _fenced(briefing.previous, whole))
+
+
+def _warned(answer: str, briefing: Briefing) -> str:
+    """How to answer, with what was wrong the last time."""
+    if not briefing.last_error:
+        return answer
+    return f"{answer}\n\nYour last attempt did not count, because of this error:\n{fenced(briefing.last_error)}"
 
 
 def _feedback(briefing: Briefing, whole: str) -> str:
