@@ -22,7 +22,7 @@ from backedge.core.errors import IllegalCommand
 from backedge.core.limits import Limits
 from backedge.core.model import HUMAN, Answer, Claim, Feedback, Finding, Kind, Option, Outcome, Severity, Usage
 from backedge.core.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
-from backedge.core.profiles import PROFILES
+from backedge.core.profiles import PROFILES, RouteRule
 from backedge.core.state import RunState, StepState, evolve
 from backedge.core.workflow import DEFAULT_PHASES, PassRule, Policy, Step, Workflow, problems_of
 from tests.core.play import made
@@ -139,7 +139,7 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
         tuple(steps),
         profile=profile,
         scope="any" if habits.scope == "any" or rarely(pick, 3) else "upstream",
-        routes=habits.routes,
+        routes=(*((RouteRule(HUMAN, ("missing",)),) if rarely(pick, 4) else ()), *habits.routes),
         limits=a_limits(pick),
         on_breach=one_of(pick, ("manual", "manual", "error", "skip")),
         new_findings=tuple((severity, one_of(pick, policies)) for severity in Severity),

@@ -10,7 +10,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import IllegalCommand, NotFound
 from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Finding
+from backedge.core.model import HUMAN, Finding, Status
 from backedge.core.profiles import PROFILES, RouteRule
 from backedge.core.routing import route_for
 from backedge.core.workflow import Step, Workflow, graph_of
@@ -191,6 +191,55 @@ def test_the_journal_says_which_rule_routed_which_finding() -> None:
     assert event.rules == {"affected_phase": (1,), "routes": (2,), "subject": (3,)}
     assert play.loop().routed_by == "affected_phase"
     assert play.finding(2).introduced_by == ("design",)
+
+
+class TestRoutesToAPerson:
+    """`human` is a valid target everywhere: the finding goes to the inbox."""
+
+    WORK = flow(*CHAIN, routes=(RouteRule(HUMAN, ("legal",)),))
+    LEGAL = Finding("whose licence is it?", category="legal")
+
+    def judged(self, *findings: Finding, **more: Any) -> Play:
+        work = flow(*CHAIN, routes=(RouteRule(HUMAN, ("legal",)),), **more)
+        return Play(work, {"plan": grows, "code": grows, "review": [failed(*findings), passed()]}).run()
+
+    def test_the_route_is_that_of_the_workflow(self) -> None:
+        assert routed(self.WORK, self.LEGAL) == ((HUMAN,), "routes")
+
+    def test_the_person_is_asked_and_the_judge_looks_once_more_with_the_answer(self) -> None:
+        play = self.judged(self.LEGAL)
+        assert (play.outcome, play.breach(), play.loop().targets) == ("waiting", "asked", (HUMAN,))
+        assert (play.s.rounds, play.loop().round, play.finding().introduced_by) == (1, 1, ())
+        play.decide("resolve", note="it is ours", by="ann").run()
+        assert play.briefings["review"][1].feedback.resolutions[0].text == "it is ours"
+        assert (play.outcome, play.attempts()["code"], play.finding().status) == ("verified", 1, Status.FIXED)
+
+    def test_what_is_for_a_step_goes_there_at_the_same_time(self) -> None:
+        play = self.judged(self.LEGAL, Finding("a typo"))
+        assert (play.outcome, play.breach(), play.attempts()["code"]) == ("waiting", "asked", 2)
+        assert texts(play.briefings["code"][1].feedback.findings) == ["a typo"]
+        assert play.decide("resolve", note="ours").run().outcome == "verified"
+
+    def test_nobody_who_does_not_answer_is_waited_for_without_end(self) -> None:
+        play = self.judged(self.LEGAL)
+        play.now += 600
+        play.do(c.Proceed())
+        assert play.breach() == "response_timeout"
+
+    def test_a_limit_comes_first(self) -> None:
+        play = self.judged(self.LEGAL, limits={"rounds_per_loop": 0})
+        assert play.breach() == "rounds_per_loop"
+        assert play.decide("continue").breach() == "asked"
+
+    def test_every_later_question_has_its_own_time(self) -> None:
+        play = Play(self.WORK, {"code": grows, "review": [failed("a typo"), failed(self.LEGAL), passed()]}).run()
+        assert (play.loop().round, play.breach()) == (2, "asked")
+        assert [wake.time for wake in play.wakes()] == [play.now + 600]
+
+    def test_a_misfit_of_inputs_does_not_ask_a_person(self) -> None:
+        work = flow(step("a"), step("b", "a", checked=True), routes=(RouteRule(HUMAN, ("legal",)),))
+        said = iter([(("a", self.LEGAL),)])
+        assert Play(work, {"a": grows}, checks={"b": lambda play: next(said, ())}).run().outcome == "done"
 
 
 class TestReclassifying:

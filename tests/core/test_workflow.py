@@ -114,6 +114,10 @@ def test_a_rule_of_counts_may_count_what_blocks() -> None:
     assert problems_of(flow(step("a"), step("b", reviews="a", passes_if=rule(blocking=0, low=3)))) == ()
 
 
+def test_routes_may_lead_to_a_person() -> None:
+    assert problems_of(flow(*FINE, routes=(RouteRule(HUMAN, ("legal",)),))) == ()
+
+
 def test_routes_may_lead_to_phases_that_a_profile_stands_in_for() -> None:
     assert problems_of(flow(*FINE, phases=("planning", "code"), routes=(RouteRule("research"),))) != ()
     near = flow(*FINE, phases=("planning", "code"), routes=(RouteRule("research"),), nearest_phase=True)

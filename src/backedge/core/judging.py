@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from backedge.core import events as e
-from backedge.core.draft import Draft, close, escalate_loop
+from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.ledger import Tracked, changes_since, fingerprint, ledger_key, sits_in
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
+from backedge.core.model import HUMAN, Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
 from backedge.core.routing import route_for
 from backedge.core.state import RunState, number
 from backedge.core.value import Value
@@ -118,6 +118,8 @@ def deliver(
     breach = first_breach(draft.state, draft.now, loop=routed)
     if breach is not None:
         escalate_loop(draft, routed, breach)
+    elif HUMAN in routed.targets:
+        ask_person(draft, routed)
 
 
 def read(

@@ -52,6 +52,8 @@ def steps_of_phase(graph: Graph, reporter: str, phase: str) -> tuple[str, ...]:
 
 
 def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
+    if to == HUMAN:
+        return (HUMAN,)
     if to in graph.steps:
         return (to,) if to in graph.legal_targets(reporter) else ()
     found = steps_of_phase(graph, reporter, to)

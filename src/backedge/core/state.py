@@ -271,8 +271,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.LoopOverdue():
             loop = state.loops[event.loop]
             late = with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
-            asked = next(each for each in late.escalations.values() if each.loop == loop.id and each.reason == ASKED)
-            packet = replace(asked, breach=event.breach)
+            questions = (each for each in late.escalations.values() if each.loop == loop.id and each.reason == ASKED)
+            packet = replace(next(each for each in questions if each.breach is None), breach=event.breach)
             late = replace(late, escalations={**late.escalations, packet.id: packet})
             return _no_longer_awaited(late, loop)
         case e.EscalationDecided():

@@ -168,8 +168,9 @@ def _graph_problems(workflow: Workflow) -> Iterable[str]:
         return
     order = phase_order(workflow)
     known = [*graph.steps, *order, *(DEFAULT_PHASES if workflow.nearest_phase else ())]
+    targets = {*known, HUMAN}
     for rule in workflow.routes:
-        if rule.to not in known:
+        if rule.to not in targets:
             yield f"a route leads to {rule.to!r}, neither a step nor a phase: {nearest(rule.to, known)}"
         if rule.to in graph.steps and graph.is_judge(rule.to):
             yield f"a route leads to {rule.to!r}, which is a judge: name the step that should mend it"
