@@ -13,11 +13,14 @@ import importlib
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
+
+import draw_files
 
 import backedge
 from backedge.core import errors, events, model
@@ -133,7 +136,7 @@ def error_reference() -> str:
     rows = []
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, errors.BackedgeError):
-            public = f"`backedge.{name}`" if name in backedge.__all__ else f"`backedge.core.errors.{name}`"
+            public = f"`backedge.{name}`" if name in backedge.__all__ else f"`backedge.errors.{name}`"
             parent = "" if kind is errors.BackedgeError else f"`{kind.__mro__[1].__name__}`"
             rows.append((public, parent, _one_paragraph(_doc(kind))))
     return _table(("error", "is a", "what it says"), rows)
@@ -334,6 +337,30 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+# The source
+
+
+def source_map() -> str:
+    source = ROOT / "src" / "backedge"
+    text = []
+    for folder in (source, *sorted(path for path in source.rglob("*") if path.is_dir())):
+        rows = [(f"`{path.name}`", said) for path in sorted(folder.glob("*.py")) if (said := _first_sentence(path))]
+        if rows:
+            text += [f"## `{folder.relative_to(source.parent)}/`", _table(("file", "what it is"), rows)]
+    return "\n\n".join(text)
+
+
+def _first_sentence(path: Path) -> str:
+    said = _one_paragraph(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", said)[0]
+
+
+def import_rule() -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    return f"`{' > '.join(layer.replace('backedge.', '') for layer in layers)}`"
+
+
 DRAWINGS: dict[str, Callable[[], str]] = {
     "loop-states": loop_states,
     "limits": limits,
@@ -345,6 +372,18 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "errors": error_reference,
     "python-api": python_api,
     "further-api": further_api,
+    "map": source_map,
+    "import-rule": import_rule,
+    "workflow-file": draw_files.workflow_file,
+    "agent-clis": draw_files.agent_clis,
+    "prompt-words": draw_files.prompt_words,
+    "briefing-keys": draw_files.briefing_keys,
+    "outcome-keys": draw_files.outcome_keys,
+    "sizes": draw_files.sizes,
+    "placeholders": draw_files.placeholders,
+    "commands": draw_files.commands,
+    "exit-codes": draw_files.exit_codes,
+    "json-report": draw_files.json_report,
 }
 
 

@@ -1,0 +1,506 @@
+"""Draws the references of what users write and read outside Python: the workflow file, the agent protocol, the commands
+and their JSON. Everything comes from the code that checks it; here are only the sentences that the code has no place for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import click
+import msgspec
+
+from backedge.adapters.agents import command, outcome
+from backedge.adapters.agents.briefing_json import briefing_json
+from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES
+from backedge.analytics import report
+from backedge.cli.commands import COMMANDS, main
+from backedge.cli.common import EXIT
+from backedge.cli.execute import INTERRUPTED
+from backedge.config.agents import AgentSpec
+from backedge.config.schema import SCHEMA
+from backedge.config.yaml import MAX_BYTES
+from backedge.core import briefing, model
+from backedge.core.limits import Limits
+from backedge.core.workflow import DEFAULT_PHASES, Workflow
+from backedge.engine import protocol
+
+MEANINGS: dict[str, str] = {
+    # What an agent is told
+    "Briefing.run": "the id of the run",
+    "Briefing.input": "the input of the run: what `--input`, `--input-file` and `--story` gave it",
+    "Briefing.step": "the step that this attempt does",
+    "Briefing.phase": "its phase",
+    "Briefing.attempt": "the number of the attempt, from 1, per step",
+    "Briefing.round": "the round of the feedback that it addresses; 0 if there is none",
+    "Briefing.mode": "`work`, `rework` (feedback is to be addressed), `verify` (findings are to be judged again) or "
+    "`answer` (a question is to be answered; the work stays as it is)",
+    "Briefing.inputs": "the outputs of the steps that it needs, by their names",
+    "Briefing.feedback": "exactly this step's share: see below",
+    "Briefing.verify": "for a judge: the findings to answer for, each as in `feedback.findings`",
+    "Briefing.previous": "the output of its last attempt that succeeded, or null",
+    "Briefing.history": "earlier rounds of the loops that it addresses",
+    "Briefing.limits_left": "how much is left of each limit that is on",
+    "Briefing.last_error": "why its last attempt did not count: the agent broke, or contradicted itself; else empty",
+    "Briefing.agent": "which agent of a ladder this is",
+    "Briefing.session": "the conversation of the last attempt, for agents that keep one",
+    "Briefing.scratchpad": "the path of `feedback-scratchpad.md`, or null",
+    "Briefing.progress": "the path of `progress.json`, or null",
+    "Share.findings": "what judges found, the worst first",
+    "Share.requests": "feedback that others raised",
+    "Share.resolutions": "what became of feedback that this step raised",
+    "Issue.id": "the finding's id: name it in `resolutions`",
+    "Issue.found_by": "the judge",
+    "Issue.word": "the judge's own word for the severity, if it had another",
+    "Issue.status": "where it stands",
+    "Issue.fix_authored": "it lies in what the last fix changed",
+    "Request.loop": "the loop that this feedback opened",
+    "Request.source": "who raised it",
+    "Told.loop": "the loop",
+    "Told.state": "how it ended",
+    "Told.text": "the answer or the reason, in words",
+    "Told.option": "the option that was chosen",
+    "Told.answers": "what the targets answered, by target",
+    "Earlier.loop": "the loop",
+    "Earlier.round": "which round",
+    "Earlier.findings": "what was found then, in words",
+    # What an agent says
+    "Outcome.output": "the artifact: any JSON, given to the steps that need this one",
+    "Outcome.summary": "what was done, in a sentence",
+    "Outcome.verdict": "of a judge, and required of it unless `passes_if` computes it",
+    "Outcome.findings": "the defects that a judge found",
+    "Outcome.resolutions": "what became of findings: by a judge of those in `verify`, by a rework of those in `feedback`",
+    "Outcome.feedback": "what others have to mend or answer",
+    "Outcome.answer": "the answer, when `mode` is `answer`",
+    "Outcome.usage": "what the attempt cost",
+    "Finding.description": "what is wrong. Two findings with other words are two findings",
+    "Finding.severity": "`critical`, `high`, `medium` or `low`, or a word for one: blocker, blocking, major, error, warning, "
+    "minor, info",
+    "Finding.blocking": "pauses the run until it is resolved",
+    "Finding.category": "a word for its kind; `routes` look at it",
+    "Finding.affected_phase": "the phase that caused it, or several: it goes to the step of that phase",
+    "Finding.evidence": "how one can see it",
+    "Finding.impact": "why it matters",
+    "Finding.file": "the file, relative to the workspace",
+    "Finding.line": "the line in that file",
+    "Finding.path": "the place in the output, as a JSON pointer",
+    "Finding.suggested_fix": "what could be done",
+    "Finding.requirement_id": "the requirement that it violates",
+    "Claim.finding": "the id",
+    "Claim.status": "a judge says `fixed`, `not_fixed`, `withdrawn` or `duplicate`; a rework says `fixed` or `contested`",
+    "Claim.note": "why",
+    "Feedback.kind": "see [the kinds](../concepts.md#routing)",
+    "Feedback.to": "a step, several, or `human`; without it the rules route it",
+    "Feedback.message": "what is wrong, or what is asked",
+    "Feedback.severity": "as in findings",
+    "Feedback.blocking": "pauses the run until it is resolved",
+    "Feedback.suggested_fix": "what could be done",
+    "Feedback.requested_info": "what one needs to know",
+    "Feedback.artifacts": "places, like `spec.md:42`",
+    "Feedback.options": "ways out, for whoever decides",
+    "Feedback.requirement_id": "the requirement that it is about",
+    "Feedback.details": "whatever else the target should know",
+    "Option.option": "its name",
+    "Option.effort": "how much work it is",
+    "Option.impact": "what it means",
+    "Option.rework": "the steps that would have to work again",
+    "Usage.cost_usd": "US dollars",
+    "Usage.tokens_in": "tokens read",
+    "Usage.tokens_out": "tokens written",
+    # What a run says
+    "Report.run": "its id",
+    "Report.workflow": "the name of the workflow",
+    "Report.outcome": "verified, done, accepted, failed, cancelled, waiting or running",
+    "Report.paused": "whether blocking feedback or a person holds it",
+    "Report.steps": "by name",
+    "Report.refused": "feedback that could not be delivered",
+    "StepReport.attempts": "how many were started",
+    "StepReport.output": "the newest artifact",
+    "StepReport.verdict": "the last one, of a judge",
+    "StepReport.version": "of the artifact, from 1; it grows when the artifact changes",
+    "StepReport.last_error": "why the last attempt broke, if it did",
+    "LoopReport.kind": "of the feedback",
+    "LoopReport.source": "who complained",
+    "LoopReport.targets": "who got it",
+    "LoopReport.state": "see [the life of a loop](../concepts.md#the-life-of-a-loop)",
+    "LoopReport.rounds": "fix-and-verify turns",
+    "LoopReport.routed_by": "the rule that chose the targets",
+    "LoopReport.caused_by": "the loop whose rework raised it",
+    "LoopReport.follows": "the earlier loop of the same judge",
+    "LoopReport.findings": "their ids",
+    "LoopReport.breach": "the limit that it hit",
+    "LoopReport.resolution": "how it ended",
+    "FindingReport.status": "open, fixed, not_fixed, unconfirmed, regressed, withdrawn, duplicate, contested, deferred or accepted",
+    "FindingReport.found_by": "the judge",
+    "FindingReport.introduced_by": "the step that it was routed to, as the one that caused it",
+    "FindingReport.rounds_seen": "in how many rounds",
+    "FindingReport.fix_authored": "it lies in what a fix changed",
+    "FindingReport.loop": "the loop that it is in",
+    "EscalationReport.loop": "the loop that it is about",
+    "EscalationReport.step": "the step that it is about",
+    "EscalationReport.reason": "why a person is asked",
+    "EscalationReport.breach": "the limit that was hit",
+    "EscalationReport.options": "the choices of `decide`",
+    "EscalationReport.decided": "the choice that was made",
+    "EscalationReport.by": "who decided",
+    "UsageReport.attempts": "attempts that were started",
+    "UsageReport.seconds": "in which at least one attempt was running",
+    "Breach.limit": "its name",
+    "Breach.count": "how far it had got",
+    "Breach.bound": "how far it may get",
+}
+"""What fields mean, where their own source has no sentence under them."""
+
+DEFAULTS = {
+    "steps.agents": "",
+    "steps.limits": "those of the workflow",
+    "agents": "the four CLIs and `human`",
+    "phases": " < ".join(DEFAULT_PHASES),
+    "routes": "none, or those of the profile",
+    "limits": "those of the profile",
+    "redact": "none",
+    "new_findings": "rework from high upwards, defer the rest",
+    "phase": "none; of a judge, its subject's",
+    "needs": "none",
+    "reviews": "none",
+    "tests": "none",
+    "report": "none: the outcome is read",
+    "accepts": "anything",
+    "schema": "anything",
+    "reads": "all of each input",
+    "writes": "what git does not ignore",
+    "workspace": "the folder of the file",
+    "passes_if": "the judge's own verdict, or the profile's rule",
+    "on_doubt": "`ask`, or `rerun` if idempotent",
+    "idempotent": "`false`",
+    "complete": "`true` for `tests` and for reports that list findings",
+    "prompt": "the shipped one for the phase",
+    "permission_mode": "see [below](#agent-clis)",
+    "timeout": "none",
+    "env": "none",
+    "model": "the CLI's own",
+    "allowed_tools": "the CLI's own",
+    "max_turns": "the CLI's own",
+    "max_budget_usd": "none",
+}
+"""Defaults that no single value in the code says."""
+
+
+# The workflow file
+
+
+def workflow_file() -> str:
+    step, agent = _values(SCHEMA, "steps"), _values(SCHEMA, "agents")
+    options = [key for key in agent["properties"] if key not in ("run", "cli", "python", "human")]
+    parts = {
+        "At the top": _keys(SCHEMA),
+        "Limits": _keys(SCHEMA["properties"]["limits"]),
+        "A step": _keys(step, leave=options, place="steps."),
+        "Options of an agent": _keys(agent, only=options),
+        "An entry of `agents`": _keys(agent, leave=options),
+        "An entry of `routes`": _keys(SCHEMA["properties"]["routes"]["items"]),
+    }
+    notes = {
+        "Limits": "A step that judges may have `limits` too, without the first four: they are of its own loops. The "
+        "defaults are those of the profile `default`; [concepts](../concepts.md#limits) has the others.",
+        "A step": "Exactly one of `run`, `agent` and `agents` says who does it. The options of its agent may stand beside it.",
+        "Options of an agent": "They stand in a step, or in an entry of `agents`. One that has no effect on the kind of agent "
+        "is refused.",
+        "An entry of `agents`": "Exactly one of these, and options.",
+        "An entry of `routes`": "`to`, and `category` or `keywords` or both.",
+    }
+    text = []
+    for title, rows in parts.items():
+        text.append(f"## {title}")
+        text += [notes[title]] if title in notes else []
+        text.append(table(("key", "value", "default", "meaning"), rows))
+    return "\n\n".join(text)
+
+
+def agent_clis() -> str:
+    rows = []
+    for name, cli in CLIS.items():
+        flags = ", ".join(f"`{option}`" for option in sorted(cli.options))
+        modes = ", ".join(f"`{mode}`" for mode in cli.modes)
+        rows.append(
+            (f"`{name}`", f"`{cli.package}`", flags, modes, "by its own flag" if cli.has_schema else "by the prompt")
+        )
+    return table(("agent", "npm package", "options", "permission modes", "shape of the answer"), rows)
+
+
+def prompt_words() -> str:
+    from backedge.adapters.agents.prompts import _NEEDED, _WORDS
+
+    sections, words = (", ".join(f"`{{{{{name}}}}}`" for name in names) for names in (_NEEDED, _WORDS))
+    roles = ", ".join(f"`{role}`" for role in ROLES)
+    return f"Sections: {sections}. Words: {words}. Shipped templates: {roles}."
+
+
+def _values(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = schema["properties"][key]["additionalProperties"]
+    return found
+
+
+def _keys(
+    schema: Mapping[str, Any], only: Sequence[str] = (), leave: Sequence[str] = (), place: str = ""
+) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for key, value in schema["properties"].items():
+        if (only and key not in only) or key in leave:
+            continue
+        default = "required" if key in schema.get("required", ()) else _default(key, schema, place)
+        rows.append((f"`{key}`", kind_of(value), default, value["description"]))
+    return rows
+
+
+def _default(key: str, schema: Mapping[str, Any], place: str) -> str:
+    if schema is SCHEMA["properties"]["limits"]:
+        bound = getattr(Limits(), key)
+        return "off" if bound in (None, False) else f"`{bound:g}`"
+    for owner in (Workflow, AgentSpec):
+        parameter = inspect.signature(owner).parameters.get(key)
+        if parameter is not None and isinstance(parameter.default, str) and parameter.default:
+            return f"`{parameter.default}`"
+    return DEFAULTS.get(f"{place}{key}", DEFAULTS.get(key, ""))
+
+
+def kind_of(schema: Mapping[str, Any]) -> str:
+    """The kind of value that a schema allows, in words."""
+    if "anyOf" in schema and "type" not in schema:
+        return " or ".join(dict.fromkeys(kind_of(each) for each in schema["anyOf"]))
+    if "const" in schema:
+        return f"`{str(schema['const']).lower()}`"
+    if "enum" in schema:
+        return ", ".join(f"`{word}`" for word in schema["enum"])
+    match schema.get("type"):
+        case "array":
+            return f"list of {_plural(schema['items'])}"
+        case "object" if "properties" in schema:
+            return f"mapping: {', '.join(f'`{key}`' for key in schema['properties'])}" if _small(schema) else "mapping"
+        case "object":
+            return "mapping"
+        case "boolean":
+            return "`true`, `false`"
+        case "integer":
+            return "whole number"
+        case "number":
+            return "number"
+        case _:
+            return str(schema.get("title", "text"))
+
+
+def _small(schema: Mapping[str, Any]) -> bool:
+    return len(schema["properties"]) <= 5
+
+
+def _plural(schema: Mapping[str, Any]) -> str:
+    return {"text": "texts", "mapping": "mappings"}.get(kind := kind_of(schema), kind)
+
+
+# The agent protocol
+
+
+def briefing_keys() -> str:
+    told = msgspec.json.decode(briefing_json(briefing.Briefing("r", "code", "code", 1, "work")))
+    kinds = get_type_hints(briefing.Briefing)
+    renamed = {"limits_left": "left"}
+    rows = [
+        (f"`{key}`", words_of(kinds[renamed.get(key, key)]) if renamed.get(key, key) in kinds else "text or null",
+         MEANINGS.get(f"Briefing.{key}", ""))
+        for key in told
+    ]  # fmt: skip
+    text = [table(("key", "value", "meaning"), rows)]
+    names = {"feedback": "Share", "feedback.findings[]": "Issue", "feedback.requests[]": "Request",
+             "feedback.resolutions[]": "Told", "history[]": "Earlier"}  # fmt: skip
+    for place, name in names.items():
+        text += [f"### `{place}`", fields_of(getattr(briefing, name), defaults=False)]
+    return "\n\n".join(text)
+
+
+def outcome_keys() -> str:
+    text = [fields_of(protocol.Outcome)]
+    names = {"findings[]": protocol.Finding, "resolutions[]": protocol.Claim, "feedback[]": protocol.Feedback,
+             "feedback[].options[]": protocol.Option, "usage": model.Usage}  # fmt: skip
+    for place, kind in names.items():
+        text += [f"### `{place}`", fields_of(kind)]
+    return "\n\n".join(text)
+
+
+def sizes() -> str:
+    made = inspect.signature(command.CommandAgent.__init__).parameters
+    rows = [
+        ("the outcome, in its file or on stdout", _bytes(made["max_output"].default), "an error of the attempt"),
+        ("stdout, and stderr", _bytes(made["max_stdout"].default), "the command is ended; an error of the attempt"),
+        (
+            "the end of stdout that is searched for the outcome",
+            _bytes(outcome.TAIL),
+            "what stands before is not looked at",
+        ),
+        ("the end of stderr that is kept in the journal", _bytes(command.LOG_KEPT), "the beginning is left out"),
+        (
+            "one text in a finding or feedback",
+            f"{protocol.LONGEST_TEXT:,} characters",
+            "the rest is left out, and counted",
+        ),
+        ("one value in the prompt of an agent CLI", f"{LONGEST:,} characters", "the rest is in the briefing file"),
+        ("all feedback in the prompt of an agent CLI", f"{MOST:,} characters", "the rest is in the briefing file"),
+        ("the time to end when asked to", f"{made['grace'].default:g} s", "then the whole process group is killed"),
+        ("the workflow file", _bytes(MAX_BYTES), "it is refused"),
+    ]
+    return table(("what", "at most", "beyond that"), rows)
+
+
+def placeholders() -> str:
+    return ", ".join(f"`{{{word}}}`" for word in re.findall(r"[a-z]+", command._WORD.pattern))
+
+
+def _bytes(count: int) -> str:
+    size, unit = next(
+        (count / each, unit) for each, unit in ((2**20, "MiB"), (2**10, "KiB"), (1, "bytes")) if count >= each
+    )
+    return f"{size:g} {unit}"
+
+
+# Commands
+
+
+def commands() -> str:
+    context = click.Context(main, info_name="backedge")
+    listed = [f"- [`backedge {name}`](#backedge-{name}): {summary}" for name, (_, summary) in COMMANDS.items()]
+    text = ["\n".join(listed)]
+    for path, each in every_command():
+        text += _command(path, each, context)
+    return "\n\n".join(text)
+
+
+def every_command() -> Iterator[tuple[str, click.Command]]:
+    """All commands by their words, those within groups included."""
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        found = main.get_command(context, name)
+        assert found is not None
+        yield name, found
+        if isinstance(found, click.Group):
+            yield from ((f"{name} {word}", each) for word, each in found.commands.items())
+
+
+def _command(path: str, each: click.Command, above: click.Context) -> list[str]:
+    usage = " ".join(each.collect_usage_pieces(click.Context(each, parent=above)))
+    said, _, example = inspect.cleandoc(each.help or "").partition("\b\nExample:\n")
+    text = [f"{'###' if ' ' in path else '##'} `backedge {path}`", f"```text\nbackedge {path} {usage}\n```"]
+    text += [" ".join(part.split()) for part in said.strip().split("\n\n")]
+    rows = [_option(each) for each in each.params if isinstance(each, click.Option)]
+    text += [table(("option", "default", "meaning"), rows)] if rows else []
+    text += [f"```sh\n{inspect.cleandoc(example)}\n```"] if example else []
+    return text
+
+
+def _option(option: click.Option) -> tuple[str, str, str]:
+    names = ", ".join(f"`{name}`" for name in sorted(option.opts, key=len, reverse=True))
+    takes = ""
+    if not option.is_flag:
+        kind = option.type
+        takes = " " + (
+            " \\| ".join(f"`{word}`" for word in kind.choices)
+            if isinstance(kind, click.Choice)
+            else f"`{option.metavar or kind.name.upper()}`"
+        )
+    usual = option.default if isinstance(option.default, str | int | float) and not option.is_flag else None
+    default = "required" if option.required else f"`{usual}`" if usual not in (None, "") else ""
+    return f"{names}{takes}", default, option.help or ""
+
+
+def exit_codes() -> str:
+    codes: dict[int, list[str]] = {}
+    for word, code in EXIT.items():
+        codes.setdefault(code, []).append(word)
+    meanings = {
+        **{code: ", ".join(f"**{word}**" for word in words) for code, words in codes.items()},
+        2: "bad usage, a bad file, an unknown run, a second decision: one sentence on stderr says what to do",
+        INTERRUPTED: "interrupted by a signal; `backedge resume` goes on",
+    }
+    return table(("code", "what happened"), [(f"`{code}`", meanings[code]) for code in sorted(meanings)])
+
+
+# JSON
+
+
+def json_report() -> str:
+    kinds = (report.Report, report.StepReport, report.LoopReport, report.FindingReport, report.EscalationReport,
+             report.RefusalReport, report.UsageReport, model.Breach, model.Resolution, model.Option)  # fmt: skip
+    places = ("The whole", "`steps.NAME`", "`loops[]`", "`findings[]`", "`escalations[]`", "`refused[]`", "`usage`",
+              "`breach`", "`resolution`", "`offers[]`")  # fmt: skip
+    text = []
+    for place, kind in zip(places, kinds, strict=True):
+        text += [f"### {place}", fields_of(kind, defaults=False)]
+    return "\n\n".join(text)
+
+
+# Fields
+
+
+def fields_of(kind: type[Any], defaults: bool = True) -> str:
+    hints, sentences = get_type_hints(kind), _sentences(kind)
+    rows = []
+    for field in msgspec.structs.fields(kind):
+        usual = "required" if field.required else _shown(field)
+        meaning = MEANINGS.get(f"{kind.__name__}.{field.name}") or sentences.get(field.name) or _shared(field.name)
+        cells = (f"`{field.name}`", words_of(hints[field.name]), *((usual,) if defaults else ()), meaning)
+        rows.append(cells)
+    return table(("key", "value", *(("default",) if defaults else ()), "meaning"), rows)
+
+
+def _shared(name: str) -> str:
+    """What a field means wherever it stands."""
+    found = (MEANINGS.get(f"{owner}.{name}") for owner in ("Finding", "Feedback"))
+    return next((meaning for meaning in found if meaning), "")
+
+
+def _shown(field: Any) -> str:
+    empty = field.default in (None, (), "", msgspec.NODEFAULT) or isinstance(field.default, msgspec.Struct)
+    return "" if empty else f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+
+
+def _sentences(kind: type[Any]) -> dict[str, str]:
+    """The sentences that stand under the fields in the source."""
+    found = re.findall(r'^    (\w+): [^\n]*\n    """(.*?)"""', inspect.getsource(kind), re.MULTILINE | re.DOTALL)
+    return {name: " ".join(said.split()).rstrip(".") for name, said in found}
+
+
+def words_of(kind: Any) -> str:
+    """A type in the words of JSON."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join(words_of(part) for part in parts)
+    if origin is Literal:
+        return ", ".join(f"`{part}`" for part in parts)
+    if origin is not None and origin is not dict:
+        return f"list of {_many(words_of(parts[0]))}"
+    if kind is type(None):
+        return "null"
+    if isinstance(kind, type):
+        for python, word in (
+            (bool, "true or false"),
+            (str, "text"),
+            (int | float, "number"),
+            (msgspec.Struct, "object"),
+        ):
+            if issubclass(kind, python):
+                return word
+    return "object" if origin is dict or kind is dict else "any JSON"
+
+
+def _many(word: str) -> str:
+    return f"{word}s" if word in ("text", "number", "object") else word
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join([_row(head), "|" + "---|" * len(head), *(_row(row) for row in rows)])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in cells) + " |"
