@@ -139,6 +139,10 @@ class Engine:
                 found += [Question(head.run, head.workflow, each) for each in known.escalations if not each.decided]
         return found
 
+    def allow(self, attempts: int | None) -> None:
+        """Let so many more attempts start, and then none, to go step by step; None lets all start that can."""
+        self._inner.allow(attempts)
+
     def subscribe(self, subscriber: Callable[[str, Event], None]) -> Callable[[], None]:
         """Be told of every event of the runs that this engine executes; returns what ends that."""
         return self._inner.subscribe(subscriber)

@@ -7,6 +7,8 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +20,67 @@ from backedge.analytics.report import Report
 from backedge.app import Engine, Run
 from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import Progress, view_on
+from backedge.cli.stepping import at_terminal, once, stepped
 from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find, load
 from backedge.core.bound import max_attempts
 from backedge.core.errors import IllegalCommand, WorkflowError
+from backedge.core.pending import RunOutcome
 from backedge.engine.engine import new_run_id
 from backedge.engine.live import resting
 from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file, secrets_of
 
 INTERRUPTED = 130
+
+
+Begin = Callable[[Engine], Awaitable[Run]]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a run is executed and shown, as the options say."""
+
+    auto: bool | None
+    max_parallel: int
+    wait: bool
+    quiet: bool
+    plain: bool
+    log: bool
+    journal: Path | None
+    as_json: bool
+
+    @property
+    def step(self) -> bool:
+        return self.auto is False
+
+    @property
+    def asks(self) -> bool:
+        """Somebody sits there who can be asked before each attempt."""
+        return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+    def progress(self, spot: Place) -> Progress:
+        # A question and a frame that is drawn anew would wipe each other out.
+        plain = self.plain or self.step
+        return Progress(spot, say, None if self.quiet else view_on(sys.stderr, say, spot.state, plain, self.log))
+
+
+def execution_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that `run` and `resume` share."""
+    auto = "All attempts, until the run has ended or waits for a person (the default); or one attempt and then a stop, on a terminal with a question before each."
+    for option in (
+        json_option,
+        journal_option,
+        click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents say on the way."),
+        click.option("--plain", is_flag=True, help="Progress as plain lines, also on a terminal."),
+        click.option("--quiet", "-q", is_flag=True, help="No progress."),
+        click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help."),
+        click.option(
+            "--max-parallel", type=click.IntRange(1), default=256, show_default=True, help="Attempts at once."
+        ),
+        click.option("--auto/--step", default=None, help=auto),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -35,28 +89,16 @@ INTERRUPTED = 130
 @click.option("--input-file", type=click.Path(dir_okay=False, path_type=Path), help="The input: JSON, or else text.")
 @click.option("--story", type=click.Path(dir_okay=False, path_type=Path), help="A story file that the run works on.")
 @click.option("--run", "run_id", metavar="ID", help="The id of the new run.")
-@click.option("--max-parallel", type=click.IntRange(1), default=256, show_default=True, help="Attempts at once.")
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would start; start nothing.")
-@click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
-@click.option("--plain", is_flag=True, help="Progress as plain lines, also on a terminal.")
-@click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents write to stderr.")
-@journal_option
-@json_option
+@execution_options
 def run(
     file: Path | None,
     pairs: tuple[str, ...],
     input_file: Path | None,
     story: Path | None,
     run_id: str | None,
-    max_parallel: int,
     dry_run: bool,
-    wait: bool,
-    quiet: bool,
-    plain: bool,
-    log: bool,
-    journal: Path | None,
-    as_json: bool,
+    **how: Any,
 ) -> None:
     """Start a run of the workflow in this folder, or of FILE.
 
@@ -66,14 +108,16 @@ def run(
     \b
     Example:
       backedge run --input task="add a login page"
+      backedge run --step
     """
     source = load(file or find(Path.cwd()))
-    spot = where(journal, source.path)
-    progress = Progress(spot, say, None if quiet else view_on(sys.stderr, say, spot.state, plain, log))
+    execution = Execution(**how)
+    spot = where(execution.journal, source.path)
+    progress = execution.progress(spot)
     agents = agents_of(source, spot, progress.paths)
     given = secrets_of(source).value(_input(pairs, input_file, story))
     if dry_run:
-        _dry_run(source, as_json)
+        _dry_run(source, execution.as_json)
         return
 
     async def start(engine: Engine) -> Run:
@@ -81,32 +125,17 @@ def run(
         if run_id and any(head.run == run_id for head in await engine.runs()):
             raise IllegalCommand(f"run {name!r} exists: `backedge resume {name}` goes on with it, or choose another id")
         keep_file(spot, name, source)
-        if not quiet:
+        if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
         return await engine.start(FileWorkflow(source.definition, agents), given, name)
 
-    _execute(spot, start, progress, max_parallel, wait, quiet, as_json)
+    _execute(spot, start, progress, execution)
 
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--max-parallel", type=click.IntRange(1), default=256, show_default=True, help="Attempts at once.")
-@click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
-@click.option("--plain", is_flag=True, help="Progress as plain lines, also on a terminal.")
-@click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents write to stderr.")
-@journal_option
-@json_option
-def resume(
-    run_name: str | None,
-    max_parallel: int,
-    wait: bool,
-    quiet: bool,
-    plain: bool,
-    log: bool,
-    journal: Path | None,
-    as_json: bool,
-) -> None:
+@execution_options
+def resume(run_name: str | None, **how: Any) -> None:
     """Go on with RUN (the newest, if none is named) where its journal ends.
 
     A run keeps the workflow that it started with. Attempts that a crash left in doubt are adopted, waited for, run
@@ -116,8 +145,9 @@ def resume(
     Example:
       backedge resume
     """
-    spot = existing(journal)
-    progress = Progress(spot, say, None if quiet else view_on(sys.stderr, say, spot.state, plain, log))
+    execution = Execution(**how)
+    spot = existing(execution.journal)
+    progress = execution.progress(spot)
 
     async def go_on(engine: Engine) -> Run:
         found = await the_run(engine, run_name)
@@ -132,24 +162,24 @@ def resume(
             say(f"run {found.id} goes on, executed by {engine.journal.holder(found.id)}")
         return going
 
-    _execute(spot, go_on, progress, max_parallel, wait, quiet, as_json)
+    _execute(spot, go_on, progress, execution)
 
 
-def _execute(
-    spot: Place, begin: Any, progress: Progress, max_parallel: int, wait: bool, quiet: bool, as_json: bool
-) -> None:
-    outcome, report = asyncio.run(_executed(spot, begin, progress, max_parallel, wait))
-    if not quiet:
+def _execute(spot: Place, begin: Begin, progress: Progress, execution: Execution) -> None:
+    outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
+    if not execution.quiet:
         for line in closing_words(report, interrupted=outcome is None):
             say(line)
-    if as_json:
+        if outcome == "running":
+            say(f"`backedge resume {report.run} --step` does the next attempt, `backedge resume {report.run}` the rest")
+    if execution.as_json:
         print_json(report)
     sys.exit(INTERRUPTED if outcome is None else EXIT[outcome])
 
 
 async def _executed(
-    spot: Place, begin: Any, progress: Progress, max_parallel: int, wait: bool
-) -> tuple[str | None, Report]:
+    spot: Place, begin: Begin, progress: Progress, execution: Execution
+) -> tuple[RunOutcome | None, Report]:
     """Execute until the end, a rest or an interruption, for which the outcome is None."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -169,10 +199,12 @@ async def _executed(
         # Whoever started us with a signal ignored (nohup) wants it ignored.
         if signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, interrupted)
-    async with progress, Engine(spot.journal, max_parallel=max_parallel) as engine:
+    async with progress, Engine(spot.journal, max_parallel=execution.max_parallel) as engine:
         engine.subscribe(progress.tell)
-        going: Run = await begin(engine)
-        rest = asyncio.create_task(_rested(going, wait))
+        if execution.step:
+            engine.allow(0)
+        going = await begin(engine)
+        rest = asyncio.create_task(_rested(engine, going, execution))
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
@@ -184,11 +216,17 @@ async def _executed(
         return None, await (await engine.find(run)).report()
 
 
-async def _rested(run: Run, wait: bool) -> str:
+async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:
+    """Wait until there is nothing more to do here."""
+    if execution.step and run.executed_here:
+        under_way = any(step.running for step in (await run.state()).steps.values())
+        outcome = await stepped(engine, run, at_terminal if execution.asks else once(under_way))
+        if outcome is not None:
+            return outcome
     while True:
         outcome = await run.at_rest()
         state = await run.state()
-        if not wait or outcome != "waiting":
+        if not execution.wait or outcome != "waiting":
             return outcome
         if resting(state) == "waiting":
             await run.changed(state.seq)

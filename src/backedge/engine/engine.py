@@ -314,6 +314,11 @@ class Engine:
                         {"message": f"a subscriber failed at {type(event).__name__} of {run!r}", "exception": error}
                     )
 
+    def allow(self, attempts: int | None) -> None:
+        """Let so many more attempts start, and then none; None lets all start that can."""
+        self.places.left = attempts
+        self.give_room()
+
     def give_room(self) -> None:
         """A place is free: those who found none may have it, the one who has waited longest first."""
         while not self.closing and (run := self.places.next_in_line()) is not None:

@@ -14,10 +14,13 @@ class Places:
         self.reserved = 0
         """Places of attempts that are being recorded as started."""
         self._line: dict[str, None] = {}
+        self.left: int | None = None
+        """How many more attempts may start at all, for those who go step by step; None for any number."""
 
     def free(self) -> int:
         """How many more attempts may start."""
-        return self._most - self.taken - self.reserved
+        free = self._most - self.taken
+        return (free if self.left is None else min(free, self.left)) - self.reserved
 
     def used(self, run: str, room: int, used: int) -> None:
         """A run decided with room for so many attempts: if it used all, it may want more, after those who wait."""
@@ -47,6 +50,8 @@ class Place:
         self._waits = 0
         self.given_back = False
         places.taken += 1
+        if places.left is not None:
+            places.left -= 1
 
     def lend(self) -> None:
         """One more wait began: the first one makes the place free."""

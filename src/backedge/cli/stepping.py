@@ -1,0 +1,115 @@
+"""`--step`: one attempt, and then a stop; on a terminal, a question before each."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from backedge.app import Engine, Run
+from backedge.cli.common import say, shown
+from backedge.core.pending import CheckInputs, RunOutcome, Start, next_wake, pending
+from backedge.core.state import RunState
+from backedge.engine.live import resting
+
+Answer = Literal["go", "stop", "all"]
+Ask = Callable[[str], Awaitable[Answer]]
+
+QUESTION = "next: {next}? [Enter: do it, s: stop here, a: do all the rest] "
+
+
+async def stepped(engine: Engine, run: Run, ask: Ask) -> RunOutcome | None:
+    """Execute one attempt after the other, as long as `ask` says so. Returns how the run stands if it has ended or only
+    a person can help, "running" if it was stopped before that, and None if all the rest is to be done at once.
+
+    Nothing starts before: the engine was told to allow nothing."""
+    await _finished(engine, run, 0)
+    while True:
+        state = await run.state()
+        outcome = resting(state)
+        if outcome is not None:
+            return outcome
+        ready = next((each for each in pending(state, time.time()) if isinstance(each, Start | CheckInputs)), None)
+        if ready is None:
+            await _something(run, state)
+            continue
+        answer = await ask(_words(state, ready))
+        if answer == "all":
+            engine.allow(None)
+            return None
+        if answer == "stop":
+            return "running"
+        engine.allow(1)
+        await _finished(engine, run, state.attempts + 1)
+
+
+async def _finished(engine: Engine, run: Run, started: int) -> None:
+    """Wait until so many attempts have started and none is under way, or the run is at rest."""
+    while True:
+        state = await run.state()
+        under_way = [step.running for step in state.steps.values() if step.running is not None]
+        if (state.attempts >= started and not under_way) or resting(state) is not None:
+            engine.allow(0)
+            return
+        if under_way and all(each.awaits for each in under_way):
+            engine.allow(1)  # what an attempt waits for in mid-work is part of it
+        await _something(run, state)
+
+
+async def _something(run: Run, state: RunState) -> None:
+    """Wait until anything happens, or a retry is due."""
+    wake = next_wake(state, time.time())
+    try:
+        async with asyncio.timeout(None if wake is None else max(0.01, wake - time.time())):
+            await run.changed(state.seq)
+    except TimeoutError:
+        return
+
+
+def _words(state: RunState, ready: Start | CheckInputs) -> str:
+    attempt = f"attempt {state.steps[ready.step].attempts + 1}"
+    why = f", {ready.mode} {', '.join(ready.loops)}" if isinstance(ready, Start) and ready.loops else ""
+    return f"{shown(ready.step, 40)} ({attempt}{why})"
+
+
+def once(under_way: bool) -> Ask:
+    """One attempt, and no more; what a crash left under way is that one."""
+    left = 0 if under_way else 1
+
+    async def ask(next: str) -> Answer:  # noqa: ARG001
+        nonlocal left
+        left -= 1
+        return "go" if left >= 0 else "stop"
+
+    return ask
+
+
+async def at_terminal(next: str) -> Answer:
+    """Ask whoever sits at the terminal."""
+    while True:
+        print(QUESTION.format(next=next), end="", file=sys.stderr, flush=True)
+        line = await _line()
+        if not line:
+            say()  # the end of the input: nobody is there any more
+            return "stop"
+        word = line.strip().lower()
+        if word in ("", "y", "yes"):
+            return "go"
+        if word in ("s", "stop", "n", "no", "q"):
+            return "stop"
+        if word in ("a", "all"):
+            return "all"
+
+
+async def _line() -> str:
+    """A line of stdin, without a thread: Ctrl-C ends the wait."""
+    loop = asyncio.get_running_loop()
+    there = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), there.set)
+    try:
+        await there.wait()
+        return sys.stdin.readline()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
