@@ -11,7 +11,11 @@
       RunHeld                another process executes the run
       EngineClosed           the engine was closed
       JournalError           the journal cannot be used as asked
-        JournalConflict  JournalUnavailable  JournalDamaged  JournalTooNew
+        JournalConflict      somebody else appended first
+        JournalUnavailable   it cannot be opened or written
+        JournalDamaged       its contents do not add up
+          PayloadPruned      a large value was pruned
+        JournalTooNew        a newer backedge wrote it
 """
 
 from backedge.core.errors import (
@@ -28,6 +32,7 @@ from backedge.core.errors import (
     JournalUnavailable,
     NotExecuted,
     NotFound,
+    PayloadPruned,
     RunHeld,
     WorkflowError,
 )
@@ -46,6 +51,7 @@ __all__ = [
     "JournalUnavailable",
     "NotExecuted",
     "NotFound",
+    "PayloadPruned",
     "RunHeld",
     "WorkflowError",
 ]

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
+from typing import get_args
 
 import apsw
 import pytest
 
+from backedge import Engine, Step, Workflow
 from backedge.adapters.journals.audit import verify, verify_all
 from backedge.adapters.journals.memory import MemoryJournal
+from backedge.adapters.journals.payloads import payloads_of
+from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.core.chain import genesis, link
-from backedge.core.errors import JournalDamaged
+from backedge.core.errors import JournalDamaged, PayloadPruned
+from backedge.core.events import Event
+from backedge.core.model import Made
 from backedge.ports import Append
 
 TAMPERING = [
@@ -70,3 +78,107 @@ def test_a_run_that_was_deleted_whole_is_found_by_its_head() -> None:
             await verify(MemoryJournal(), "r", head=link(genesis("r"), b"{}"))
 
     asyncio.run(scenario())
+
+
+# Large values
+
+LARGE = [f"{number:05d}".encode() * 2_000 for number in range(4)]
+DIGESTS = [sha256(body).hexdigest() for body in LARGE]
+NAMING = (
+    b'{"type":"run_started","input_payload":"%s"}' % DIGESTS[0].encode(),
+    b'{"type":"attempt_succeeded","made":{"digest":"x","payload":"%s"},"log":"%s"}'
+    % (DIGESTS[1].encode(), DIGESTS[2].encode()),
+    b'{"type":"attempt_failed","log":"%s"}' % DIGESTS[3].encode(),
+)
+
+
+def stored(path: Path) -> SqliteJournal:
+    journal = SqliteJournal(path)
+    asyncio.run(journal.append(Append("r", 0, NAMING, payloads=dict(zip(DIGESTS, LARGE, strict=True)))))
+    return journal
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("DELETE FROM payloads WHERE digest = ?", "is not in"),
+        ("UPDATE payloads SET body = substr(body, 1, 100) WHERE digest = ?", "has other contents"),
+        ("UPDATE payloads SET body = zeroblob(length(body)) WHERE digest = ?", "has other contents"),
+        ("UPDATE payloads SET body = x'' WHERE digest = ?", "has other contents"),
+    ],
+    ids=["missing", "truncated", "changed", "empty"],
+)
+@pytest.mark.parametrize(("large", "event"), [(0, 1), (1, 2), (2, 2), (3, 3)])
+def test_a_large_value_that_does_not_add_up_is_found_and_named(
+    tmp_path: Path, change: str, problem: str, large: int, event: int
+) -> None:
+    journal = stored(tmp_path / "journal.db")
+    assert asyncio.run(verify_all(journal)) == 1
+    asyncio.run(verify(journal, "r"))
+    apsw.Connection(str(tmp_path / "journal.db")).execute(change, (DIGESTS[large],))
+    found = rf"event {event} of run 'r' names a large value .* payload {DIGESTS[large]} .*{problem}"
+    for look in (lambda: verify_all(journal), lambda: verify(journal, "r")):
+        with pytest.raises(JournalDamaged, match=found):
+            asyncio.run(look())
+    journal.close()
+
+
+def test_what_was_pruned_is_not_missed_but_what_is_missing_besides_is(tmp_path: Path) -> None:
+    journal = stored(tmp_path / "journal.db")
+
+    def named(bodies: Iterable[bytes]) -> list[str]:
+        return [digest for body in bodies for digest in payloads_of(body) if digest != DIGESTS[3]]
+
+    assert prune_payloads(tmp_path / "journal.db", {"r"}, named) == (3, 30_000)
+    asyncio.run(verify(journal, "r"))
+    with pytest.raises(PayloadPruned, match=f"payload {DIGESTS[0]} is no longer in .*: it was pruned"):
+        asyncio.run(journal.payload(DIGESTS[0]))
+    apsw.Connection(str(tmp_path / "journal.db")).execute("DELETE FROM payloads")
+    with pytest.raises(JournalDamaged, match=f"event 3 of run 'r' names .* payload {DIGESTS[3]} is not in"):
+        asyncio.run(verify(journal, "r"))
+    journal.close()
+
+
+def test_a_large_value_that_many_events_name_is_looked_at_once() -> None:
+    looked: list[str] = []
+
+    class Counting(MemoryJournal):
+        async def payload(self, digest: str) -> bytes:
+            looked.append(digest)
+            return await super().payload(digest)
+
+    async def scenario() -> None:
+        journal = Counting()
+        for run in ("a", "b", "c"):
+            await journal.append(Append(run, 0, NAMING * 3, payloads=dict(zip(DIGESTS, LARGE, strict=True))))
+        await verify_all(journal)
+
+    asyncio.run(scenario())
+    assert sorted(looked) == sorted(DIGESTS)
+
+
+def test_every_large_value_that_a_run_stores_is_named_by_its_events() -> None:
+    """If a new event names one in a new way, `payloads_of` has to know it."""
+
+    async def scenario() -> None:
+        async with Engine() as engine:
+            work = Workflow("w", [Step("a", lambda briefing: "x" * 10_000)])
+            run = await engine.start(work, {"large": "y" * 10_000})
+            await run.result()
+            records = await engine.journal.read(run.id)
+            assert {digest for record in records for digest in payloads_of(record.body)} == set(
+                engine.journal._payloads
+            )
+
+    asyncio.run(scenario())
+
+
+def test_the_fields_of_events_that_name_a_large_value_are_known() -> None:
+    fields = {
+        field
+        for event in get_args(Event)
+        for field in event.__struct_fields__
+        if field == "log" or field.endswith("payload")
+    }
+    assert fields == {"input_payload", "log"}
+    assert {field for field in Made.__struct_fields__ if field.endswith("payload")} == {"payload"}

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -206,3 +207,10 @@ def test_an_event_costs_about_a_hundred_bytes_besides_its_text(path: Path) -> No
         asyncio.run(journal.append(Append("r", after, (event,) * 3)))
     journal.close()
     assert path.stat().st_size < 3000 * (250 + 110)
+
+
+@pytest.mark.parametrize("durability", ["bogus", "FULL", "", None, "off; DROP TABLE runs"])
+def test_a_durability_that_is_none_is_refused_and_leaves_no_file(tmp_path: Path, durability: Any) -> None:
+    with pytest.raises(ValueError, match=r"durability is .*: expected 'full' or 'normal'"):
+        SqliteJournal(tmp_path / "deep" / "journal.db", durability)
+    assert list(tmp_path.iterdir()) == []

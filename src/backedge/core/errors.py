@@ -66,6 +66,10 @@ class JournalDamaged(JournalError):
     """The file is not a journal, or its contents do not add up."""
 
 
+class PayloadPruned(JournalDamaged):
+    """The large value is no longer there: it was pruned to give its space back."""
+
+
 class JournalTooNew(JournalError):
     """The journal was written by a newer version of backedge than this one."""
 

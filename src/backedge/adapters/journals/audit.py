@@ -1,34 +1,56 @@
-"""Does the history add up? Recomputes the hash chain of a run over any journal."""
+"""Does the history add up? Recomputes the hash chain of a run over any journal, and the digests of its large values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from backedge.adapters.journals.payloads import payloads_of
 from backedge.core.chain import genesis, link
-from backedge.core.errors import JournalDamaged
+from backedge.core.errors import JournalDamaged, PayloadPruned
 from backedge.ports import Journal, Record, RunHead
 
 
 async def verify(journal: Journal, run: str, head: str | None = None) -> None:
-    """Return if every event of the run fits the chain; raise JournalDamaged naming the first one that does not.
+    """Return if every event of the run fits the chain, and every large value its digest; raise JournalDamaged naming the
+    first one that does not. What was pruned is not missed.
 
     A `head` kept elsewhere may be the link of any event, so that it stays useful while the run goes on: it proves
     everything up to that event, also against somebody who recomputed the whole chain.
     """
     # The listing comes first: a run that grows meanwhile then has more events than listed, never fewer.
     listed = next((known for known in await journal.runs() if known.run == run), None)
-    _check(run, await journal.read(run), listed, head)
+    await _check(journal, run, listed, head, set())
 
 
 async def verify_all(journal: Journal) -> int:
     """Verify every run, listing them once; returns how many there are."""
     heads = await journal.runs()
+    looked_at: set[str] = set()
     for known in heads:
-        _check(known.run, await journal.read(known.run), known, None)
+        await _check(journal, known.run, known, None, looked_at)
     return len(heads)
 
 
-def _check(run: str, records: Sequence[Record], listed: RunHead | None, head: str | None) -> None:
+async def _check(journal: Journal, run: str, listed: RunHead | None, head: str | None, looked_at: set[str]) -> None:
+    records = await journal.read(run)
+    _check_chain(run, records, listed, head)
+    for record in records:
+        for digest in payloads_of(record.body):
+            if digest not in looked_at:
+                looked_at.add(digest)
+                await _check_payload(journal, run, record.seq, digest)
+
+
+async def _check_payload(journal: Journal, run: str, seq: int, digest: str) -> None:
+    try:
+        await journal.payload(digest)
+    except PayloadPruned:
+        return  # somebody wanted the space back, and said so
+    except JournalDamaged as error:
+        raise JournalDamaged(f"event {seq} of run {run!r} names a large value that does not add up: {error}") from error
+
+
+def _check_chain(run: str, records: Sequence[Record], listed: RunHead | None, head: str | None) -> None:
     chain = [genesis(run)]
     for position, record in enumerate(records, start=1):
         if record.seq != position:

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
-from backedge.adapters.journals.sqlite_format import open_journal
+from backedge.adapters.journals.sqlite_format import PRUNED, open_journal
 
 Named = Callable[[Iterable[bytes]], Iterable[str]]
 """The digests of the large values that some events, as their JSON text, name."""
@@ -47,6 +47,8 @@ def prune_payloads(path: Path, runs: Collection[str], named: Named, dry_run: boo
                 is not None
             }
             if not dry_run:
+                connection.execute(PRUNED)
+                connection.executemany("INSERT OR IGNORE INTO pruned VALUES (?)", [(digest,) for digest in sizes])
                 connection.executemany("DELETE FROM payloads WHERE digest = ?", [(digest,) for digest in sizes])
             connection.execute("COMMIT")
         except BaseException:

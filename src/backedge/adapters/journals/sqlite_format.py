@@ -3,6 +3,7 @@
 runs      one small row per run, updated with each append: its name, its listing, and how far its chain has come.
 events    append-only; `body` is JSON text, so that any SQLite shell reads it; `link` is 32 bytes.
 payloads  large values by the hex sha256 of their bytes, each once.
+pruned    the digests of large values that were removed to give their space back; there is none before the first prune.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import apsw
 
@@ -47,6 +48,7 @@ CREATE TABLE payloads (
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """
+PRUNED = "CREATE TABLE IF NOT EXISTS pruned (digest TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID"
 
 
 def open_journal(path: Path, durability: Durability) -> apsw.Connection:
@@ -54,6 +56,8 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
 
     Raises JournalTooNew, JournalDamaged or JournalUnavailable.
     """
+    if durability not in get_args(Durability):
+        raise ValueError(f"durability is {durability!r}: expected {' or '.join(map(repr, get_args(Durability)))}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -80,6 +84,13 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
             raise translated(error, str(path)) from error
         raise
     return connection
+
+
+def was_pruned(connection: apsw.Connection, digest: str) -> bool:
+    """Whether a large value is missing because somebody wanted its space back."""
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'pruned'").get is None:
+        return False
+    return connection.execute("SELECT 1 FROM pruned WHERE digest = ?", (digest,)).get is not None
 
 
 def _is_journal(connection: apsw.Connection, path: Path) -> bool:

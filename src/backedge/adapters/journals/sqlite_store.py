@@ -14,9 +14,9 @@ import apsw
 
 from backedge.adapters.journals.group_commit import Outcome
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
-from backedge.adapters.journals.sqlite_format import Durability, open_journal
+from backedge.adapters.journals.sqlite_format import Durability, open_journal, was_pruned
 from backedge.core.chain import genesis, links
-from backedge.core.errors import JournalConflict, JournalDamaged, JournalError, JournalUnavailable
+from backedge.core.errors import JournalConflict, JournalDamaged, JournalError, JournalUnavailable, PayloadPruned
 from backedge.ports import Append, Record, RunHead
 
 _HEAD = "SELECT id, seq, link FROM runs WHERE run = ?"
@@ -126,12 +126,13 @@ class SqliteStore:
     def payload(self, digest: str) -> bytes:
         try:
             body = self._connection.execute("SELECT body FROM payloads WHERE digest = ?", (digest,)).get
+            pruned = body is None and was_pruned(self._connection, digest)
         except StorageError as error:
             raise translated(error, self._path) from error
+        if pruned:
+            raise PayloadPruned(f"payload {digest} is no longer in {self._path}: it was pruned; a backup has it")
         if body is None:
-            raise JournalDamaged(
-                f"payload {digest} is not in {self._path}: it was never stored, or it was pruned; restore a backup"
-            )
+            raise JournalDamaged(f"payload {digest} is not in {self._path}: it was never stored; restore a backup")
         if sha256(body).hexdigest() != digest:
             raise JournalDamaged(
                 f"payload {digest} in {self._path} has other contents than its digest says: restore a backup"

@@ -1,0 +1,33 @@
+"""Which large values an event names. They are stored beside the events, by their digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+
+class _Made(msgspec.Struct):
+    payload: str | None = None
+
+
+class _Names(msgspec.Struct):
+    """All the fields of events that name a large value; the rest of an event is passed over."""
+
+    input_payload: str | None = None
+    log: str | None = None
+    made: _Made | None = None
+
+
+_decoder = msgspec.json.Decoder(_Names)
+
+
+def payloads_of(body: bytes) -> Iterator[str]:
+    """The digests of the large values that an event, as JSON text, names; none for a text that is no event."""
+    try:
+        names = _decoder.decode(body)
+    except msgspec.DecodeError:
+        return
+    for digest in (names.input_payload, names.made.payload if names.made else None, names.log):
+        if digest is not None:
+            yield digest
