@@ -96,6 +96,23 @@ def test_ctrl_c_ends_watching_and_not_the_run(make: Make) -> None:
     assert finished(process).code == 0
 
 
+def test_watch_says_when_nobody_is_left_who_executes_the_run(make: Make) -> None:
+    project = make(ONE, a=[{"!sleep": 60}, {"summary": "made it"}])
+    process = project.started("run", "--json")
+    run = project.wait_for_execution("a")[0]
+    seen = project.folder / "seen"
+    with seen.open("wb") as out:
+        watching = project.started("watch", stdout=out)
+    until(lambda: "▸ a" in seen.read_text())
+    time.sleep(0.7)
+    assert "nobody" not in seen.read_text()
+    interrupted(process, signal.SIGINT)
+    until(lambda: f"nobody executes it: `backedge resume {run}` goes on\n" in seen.read_text())
+    assert project.resume(run).outcome == "done"
+    assert finished(watching).code == 0
+    assert "made it" in seen.read_text() and seen.read_text().count("nobody") == 1
+
+
 def test_four_runs_together_in_one_folder_do_not_disturb_each_other(make: Make) -> None:
     project = make(REVIEWED, code=[{"!sleep": 0.1}], review=[failed("one"), passed()])
     processes = [project.started("run", "--json", "--input", f"n={n}") for n in range(4)]

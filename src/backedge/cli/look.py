@@ -10,16 +10,19 @@ from typing import Any
 import click
 
 from backedge.analytics.report import EscalationReport, Report
-from backedge.app import Engine
+from backedge.app import Engine, Run
 from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, shown, the_run, where
 from backedge.cli.difference import Rework, print_reworks, reworks
-from backedge.cli.live import shown_by, view_on
+from backedge.cli.live import View, shown_by, view_on
 from backedge.cli.prune import report_of
 from backedge.cli.story import story
 from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
+from backedge.engine.codec import decoded
 
 OPEN = ("running", "waiting")
+GLANCE = 0.5
+"""Seconds between two looks at who executes a run."""
 
 
 @click.command()
@@ -120,20 +123,46 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     async def follow(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0
         async with shown_by(view_on(sys.stdout, click.echo, where(journal).state, plain, log)) as view:
+            somebody = Somebody(engine, found, view)
             while True:
-                events = await found.events()
-                for event in events[seen:]:
+                records = await engine.journal.read(found.id, seen)
+                for event in decoded(records):
                     view.tell(found.id, event)
-                seen = len(events)
+                seen = records[-1].seq if records else seen
                 state = await found.state()
                 if state.ended is not None and state.seq <= seen:
                     return
-                await found.changed(seen)
+                await somebody.changes(seen)
 
     try:
         asking(journal, follow_lines if as_json else follow)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return
+
+
+class Somebody:
+    """Who executes a run that is watched: where nobody does, nothing will happen, and that has to be said."""
+
+    def __init__(self, engine: Engine, run: Run, view: View) -> None:
+        self._engine, self._run, self._view = engine, run, view
+        self._missed = False
+
+    async def changes(self, seen: int) -> None:
+        """Wait for the next event, and look now and then whether there is anybody who could cause it."""
+        change = asyncio.create_task(self._run.changed(seen))
+        try:
+            while not change.done():
+                self._look()
+                await asyncio.wait({change}, timeout=GLANCE)
+            await change
+        finally:
+            change.cancel()
+
+    def _look(self) -> None:
+        missing = self._engine.journal.holder(self._run.id) is None
+        if missing and not self._missed:
+            self._view.remark(f"nobody executes it: `backedge resume {self._run.id}` goes on")
+        self._missed = missing
 
 
 @click.command()

@@ -31,7 +31,8 @@ def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
             yield from ("", title, *(f"  {_finding(finding)}, found by {finding.found_by}" for finding in left))
     for refusal in report.refused:
         yield ""
-        yield f"refused: feedback of {refusal.source} to {', '.join(refusal.targets)}: {shown(refusal.reason)}"
+        targets = shown(", ".join(refusal.targets), 60)
+        yield f"refused: feedback of {shown(refusal.source, 40)} to {targets}: {shown(refusal.reason)}"
 
 
 def _loop(loop: LoopReport, findings: Iterable[FindingReport], history: Sequence[str]) -> Iterator[str]:
