@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## the missing authentication requirement, told as it happens
+demo: $(STAMP)   ## a small repository, sent back and mended until it is verified, told as it happens
 	$(BIN)/python -m backedge.demo
 
 test: $(STAMP)   ## every test
