@@ -36,10 +36,11 @@ def test_step_by_step_the_same_happens_as_all_at_once(make: Make) -> None:
     first = project.run("--step")
     assert (first.code, first.outcome, steps_of(project)) == (0, "running", [("plan", "1")])
     assert f"`backedge resume {first.run} --step` does the next attempt" in first.err
-    for count in range(2, 6):
-        result = project.resume("--step")
+    for count in range(2, 5):
+        assert project.resume("--step").outcome == "running"
         assert len(project.executions()) == count
-    assert (result.code, result.outcome) == (0, "verified")
+    last = project.resume("--step")
+    assert (last.code, last.outcome) == (0, "verified")
     assert steps_of(project) == steps_of(whole)
     told, expected = ([event["type"] for event in each.events()] for each in (project, whole))
     assert told == expected, "going step by step leaves nothing in the journal"
