@@ -154,6 +154,18 @@ def spent(state: RunState, budget: str, now: float) -> float:
             return state.seconds_at_work(now)
 
 
+def numbers(state: RunState, now: float, loop: Loop | None, step: str | None) -> tuple[Breach, ...]:
+    """Each limit that applies, hit or not, with what counts towards a further try; budgets always."""
+    if loop is not None and loop.delivered:
+        loop = replace(loop, delivered=False)
+    counts = list(_counts(state, now, loop, step))
+    if step is None:
+        counts[:0] = [
+            (name, spent(state, name, now), bound + state.grants.get(name, 0)) for name, bound in state.graph.budgets
+        ]
+    return tuple(Breach(name, count, bound) for name, count, bound in counts if bound is not None)
+
+
 def left(state: RunState, now: float, loop: Loop | None, step: str | None) -> dict[str, float]:
     """How much is left of each limit that applies, for briefings. What a round used up is counted once it is given."""
     if loop is not None and loop.delivered:

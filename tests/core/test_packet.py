@@ -1,0 +1,202 @@
+"""The decision packet: reason, numbers, the history of the loop, and options that say what they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from backedge.core import commands as c
+from backedge.core.errors import NotFound
+from backedge.core.model import HUMAN, Breach, Finding, Option, Severity
+from backedge.core.packet import Packet, packet
+from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
+from tests.core.strategies import Pick, a_tale, effort, picks
+
+WORK = (
+    step("plan", phase="planning"),
+    step("design", "plan", phase="design"),
+    step("review", reviews="design"),
+    step("code", "design", phase="code"),
+)
+
+
+def stuck(*replies: Reply, **more: Any) -> Play:
+    """A review whose loop was stopped after its first round."""
+    limits = more.pop("limits", {"rounds_per_loop": 1, "cost_usd": 5.0})
+    said = list(replies) or [failed("x"), failed("y", Finding("z", severity=Severity.CRITICAL)), passed()]
+    return Play(flow(*WORK, limits=limits, **more), {"plan": grows, "design": grows, "review": said}).run()
+
+
+def newest(play: Play) -> Packet:
+    return packet(play.s, list(play.s.escalations)[-1])
+
+
+def chosen(told: Packet, choice: str) -> Any:
+    return next(each for each in told.options if each.choice == choice and not each.option)
+
+
+def test_it_says_why_about_what_and_with_which_numbers() -> None:
+    told = newest(stuck())
+    assert (told.run, told.escalation, told.loop, told.step) == ("r", "E-1", "L-1", None)
+    assert (told.reason, told.breach) == ("limit rounds_per_loop (1/1)", Breach("rounds_per_loop", 1, 1))
+    assert (told.kind, told.source, told.targets) == ("review_rejection", "review", ("design",))
+    assert (told.severity, told.blocking, told.rounds, told.message) == (Severity.CRITICAL, False, 1, "")
+    assert told.numbers == (
+        Breach("cost_usd", 0, 5),
+        Breach("rounds_total", 1, 10),
+        Breach("rounds_per_loop", 1, 1),
+        Breach("same_finding", 1, 3),
+        Breach("no_change", 0, 2),
+        Breach("oscillation", 0, 2),
+    )
+
+
+def test_it_tells_the_rounds_with_their_findings_and_where_these_stand_now() -> None:
+    first, now = newest(stuck()).history
+    assert (first.number, first.targets, first.state) == (1, ("design",), "done")
+    assert [(each.id, each.description, each.status) for each in first.findings] == [("F-1", "x", "unconfirmed")]
+    assert (now.number, now.targets, now.state, texts(now.findings)) == (2, ("design",), "next", ["y", "z"])
+
+
+def test_each_option_says_what_it_costs_what_it_means_and_what_is_next() -> None:
+    told = newest(stuck())
+    assert [each.choice for each in told.options] == list(stuck().s.escalations["E-1"].options)
+    go_on = chosen(told, "continue")
+    assert go_on.next == "rework of F-2, F-3 by design; then review verifies it"
+    assert go_on.effort == "up to 3 attempts a round"
+    assert go_on.impact == "every limit of L-1 is raised by 3 rounds"
+    assert chosen(told, "accept").next == "L-1 is closed; review counts as passed"
+    assert chosen(told, "accept").impact == "F-2, F-3: on the list of debts; the run ends as accepted at best"
+    assert chosen(told, "skip").next == "L-1 is closed; review is passed over, and what needs it goes on without"
+    assert chosen(told, "resolve").next == "L-1 is closed with your answer; review runs once more with it"
+    assert chosen(told, "cancel").impact == "the work is kept"
+    assert {each.choice: each.needs for each in told.options if each.needs} == {
+        "revise": ("note",),
+        "reassign": ("target",),
+        "reclassify": ("phase",),
+        "resolve": ("option", "note"),
+    }
+
+
+def test_what_continue_grants_to_the_run_is_said() -> None:
+    told = newest(stuck(limits={"rounds_total": 1}))
+    assert chosen(told, "continue").impact.endswith("raised by 3 rounds, and rounds_total of the run")
+
+
+def test_a_question_brings_the_options_of_its_feedback_first() -> None:
+    play = Play(flow(*WORK))
+    play.finish("plan")
+    offers = (Option("polling", "low", "slower", ("plan", "code")), Option("push", "high"))
+    play.raises("design", ask(HUMAN, message="which?", options=offers, severity=Severity.LOW))
+    told = newest(play)
+    assert (told.reason, told.message, told.targets) == ("asked", "which?", (HUMAN,))
+    polling, push = told.options[:2]
+    assert (polling.choice, polling.option, polling.effort, polling.impact) == ("resolve", "polling", "low", "slower")
+    assert polling.next == "L-1 is closed with 'polling'; design runs once more with it; it means rework of plan, code"
+    assert push.next == "L-1 is closed with 'push'; design runs once more with it"
+    assert [each.choice for each in told.options[2:]] == ["resolve", "accept", "skip", "cancel"]
+    assert chosen(told, "accept").next == "L-1 is closed; design goes on as it is"
+    assert (told.history[0].state, told.history[0].message) == ("under way", "which?")
+
+
+def test_options_of_feedback_that_went_to_a_step_can_be_chosen_when_it_is_stuck() -> None:
+    play = Play(flow(*WORK, limits={"rounds_per_loop": 0}))
+    play.finish("plan")
+    play.raises("design", ask("plan", options=(Option("polling"),)))
+    told = newest(play)
+    assert [each.option for each in told.options if each.option] == ["polling"]
+    assert chosen(told, "continue").next == "rework of what design asked for by plan; then design verifies it"
+
+
+def test_a_question_that_a_limit_kept_back_is_put_when_it_goes_on() -> None:
+    play = Play(flow(*WORK, limits={"rounds_per_loop": 0}))
+    play.raises("plan", ask(HUMAN))
+    go_on = chosen(newest(play), "continue")
+    assert (go_on.next, go_on.effort) == ("the question is put to a person", "your answer")
+
+
+def test_a_person_is_asked_about_the_fix_of_what_they_raised() -> None:
+    play = Play(flow(step("a")), {"a": grows}).run().person_raises("a").run()
+    told = newest(play)
+    assert told.reason == "the fix waits for your verification"
+    assert chosen(told, "continue").next == "rework of what human asked for by a; then you are asked about the fix"
+    assert chosen(told, "resolve").next == "L-1 is closed with your answer; nothing runs again for it"
+    assert told.history[-1].state == "done"
+    kept_back = Play(flow(step("a"), limits={"rounds_per_loop": 0})).run().person_raises("a")
+    assert chosen(newest(kept_back), "skip").next == "L-1 is closed; nobody verifies it"
+
+
+def test_a_fix_that_came_while_a_person_was_asked_is_verified_next() -> None:
+    work = flow(step("code", "plan"), step("plan"), step("x"), scope="any")
+    play = Play(work, {"plan": grows})
+    play.finish("plan")
+    for source, target, loop, attempt in (("x", "code", "L-1", 1), ("code", "plan", "L-2", 1), ("plan", "x", "L-3", 2)):
+        play.raises(source, ask(target))
+        play.do(c.Await(loop, source, attempt))
+    play.do(c.StopWaiting("L-3", "plan", 2))
+    play.finish("plan")
+    assert chosen(newest(play), "continue").next == "code verifies what was done"
+
+
+def test_a_step_that_breaks_is_told_with_its_last_error() -> None:
+    told = newest(Play(flow(*WORK), {"plan": [Exception("no model")]}).run())
+    assert (told.step, told.loop, told.last_error, told.history) == ("plan", None, "no model", ())
+    assert told.numbers == (Breach("errors_in_a_row", 3, 3),)
+    assert (chosen(told, "continue").next, chosen(told, "continue").effort) == ("plan is tried again", "3 more tries")
+    assert chosen(told, "skip").next == "plan is passed over; without it: design, review, code"
+
+
+def test_a_step_in_doubt_is_made_once_more() -> None:
+    play = Play(flow(step("a")))
+    play.do(c.DropAttempt("a", 1, "in doubt"))
+    assert chosen(newest(play), "continue").effort == "one attempt"
+    assert chosen(newest(play), "skip").next == "a is passed over"
+    assert chosen(newest(play), "cancel").next.startswith("the run ends as cancelled")
+
+
+def test_a_step_that_a_person_does_asks_for_its_outcome_or_verdict() -> None:
+    work = flow(step("a", agents=(HUMAN,)), step("j", reviews="a", agents=(HUMAN,)))
+    play = Play(work)
+    assert chosen(newest(play), "resolve").needs == ("option", "note")
+    assert chosen(newest(play), "resolve").next == "what you say is the outcome of a; the run goes on with it"
+    play.decide("resolve", note="done")
+    assert chosen(newest(play), "resolve").needs == ("option",)
+    assert chosen(newest(play), "resolve").next == "your verdict is that of j; the run goes on with it"
+
+
+def test_a_budget_is_granted_by_its_size_or_by_what_is_said() -> None:
+    told = newest(Play(flow(*WORK, limits={"attempts": 2})).run())
+    go_on, cancel = told.options
+    assert (go_on.next, go_on.effort) == ("the run goes on", "2 more of attempts")
+    assert (cancel.choice, told.numbers) == ("cancel", (Breach("attempts", 2, 2),))
+
+
+def test_a_decided_packet_says_what_was_decided() -> None:
+    play = stuck().decide("continue", by="ann", note="once more").run()
+    told = packet(play.s, "E-1")
+    assert (told.decided, told.by, told.loop) == ("continue", "ann", "L-1")
+    assert [each.state for each in told.history] == ["done", "done"]
+    revised = stuck().decide("revise", note="with a queue")
+    assert packet(revised.s, "E-1").advice == "with a queue"
+
+
+def test_an_unknown_one_is_not_found() -> None:
+    with pytest.raises(NotFound, match="escalation 'E-9' is unknown in run 'r': open are E-1"):
+        packet(stuck().s, "E-9")
+    with pytest.raises(NotFound, match="open are none"):
+        packet(Play(flow(*WORK), {"plan": [out(1)]}).s, "E-1")
+
+
+@effort(60)
+@given(picks())
+def test_every_escalation_of_any_run_has_a_packet_that_tells_each_of_its_options(pick: Pick) -> None:
+    tale = a_tale(pick)
+    tale.rest()
+    for found in (*tale.s.escalations.values(), *tale.s.decided.values()):
+        told = packet(tale.s, found.id)
+        assert tuple(each.choice for each in told.options if not each.option) == found.options
+        assert all(each.next for each in told.options)
+        assert msgspec.json.decode(msgspec.json.encode(told), type=Packet) == told
