@@ -196,6 +196,15 @@ def test_changes_name_files_and_lines(repository: Path) -> None:
         Change("new.txt"),
         Change("src/a.py", ((3, 3), (10, 11))),
     )
+    told = space(repository).difference(before, shot(repository)).decode().splitlines()
+    assert [line for line in told if line.startswith("+++")] == [
+        "+++ /dev/null",
+        "+++ b/dirty.txt",
+        "+++ b/new.txt",
+        "+++ b/src/a.py",
+    ]
+    assert told[told.index("--- a/dirty.txt") + 2 :][:4] == ["@@ -1,3 +1,2 @@", " 1", "-2", " 3"]
+    assert "--- /dev/null" in told and "-line 3" in told and "+line three" in told
 
 
 def test_large_files_and_many_files_are_named_without_lines(tmp_path: Path) -> None:
@@ -210,6 +219,8 @@ def test_large_files_and_many_files_are_named_without_lines(tmp_path: Path) -> N
     assert len(found) == 251
     assert sum(1 for each in found if each.lines == ((2, 2),)) == 200
     assert found[-1] == Change("large.txt")
+    told = space(tmp_path, ["*"]).difference(before, shot(tmp_path, ["*"]))
+    assert told.count(b"+++ b/") == 50 and b"large.txt" not in told
 
 
 def test_a_file_that_changes_within_one_tick_of_the_clock_is_noticed(tmp_path: Path) -> None:

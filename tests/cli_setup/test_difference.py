@@ -11,12 +11,14 @@ def test_each_rework_is_told_with_its_loop_its_files_and_a_bounded_difference(tm
     story(tmp_path)
     backedge(tmp_path, "run", "--quiet")
     told = backedge(tmp_path, "show", "--diff").stdout
-    assert told.startswith("code v1 → v2, attempt 2, rework for L-1\n  coded\n  made.txt: lines 1\n")
+    assert told.startswith("code v1 → v2, attempt 2, rework for L-1\n  coded\n  made.txt: line 1\n")
+    assert "  --- a/made.txt\n  +++ b/made.txt\n  @@ -1 +1 @@\n  -version 1\n  +version 2\n" in told
     assert '-  "iteration": 1,\n' in told
     assert '+  "iteration": 2,\n' in told
     assert max(map(len, told.splitlines())) < 310
     [rework] = asked(tmp_path, "show", "--diff")
     assert (rework["step"], rework["version"], rework["loops"]) == ("code", 2, ["L-1"])
+    assert rework["files_diff"][-2:] == ["-version 1", "+version 2"]
 
 
 def test_a_step_without_rework_says_so(tmp_path: Path) -> None:
@@ -29,4 +31,6 @@ def test_a_pruned_output_is_named_instead_of_compared(tmp_path: Path) -> None:
     story(tmp_path)
     backedge(tmp_path, "run", "--quiet")
     backedge(tmp_path, "prune", "--keep", "0s")
-    assert "the outputs were pruned" in backedge(tmp_path, "show", "--diff").stdout
+    told = backedge(tmp_path, "show", "--diff").stdout
+    assert "the outputs were pruned" in told
+    assert "made.txt: line 1" in told and "+version 2" not in told

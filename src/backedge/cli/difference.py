@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.app import Engine
 from backedge.cli.common import print_json, shown
 from backedge.core import events as e
@@ -42,11 +44,14 @@ class Rework(msgspec.Struct, frozen=True):
     """Lines of the difference that are not there."""
     files: tuple[Change, ...]
     """Files of the workspace that changed, and where."""
+    files_diff: tuple[str, ...] = ()
+    """Of those files, as far as it was kept, as unified diff lines."""
+    files_left_out: int = 0
     note: str = ""
     """Why there is no difference of the outputs."""
 
 
-async def reworks(engine: Engine, events: Sequence[e.Event]) -> list[Rework]:
+async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Event]) -> list[Rework]:
     """Every version after the first of every step that makes something, in the order in which they were made."""
     found: list[Rework] = []
     before: dict[str, tuple[int, Made]] = {}
@@ -65,14 +70,15 @@ async def reworks(engine: Engine, events: Sequence[e.Event]) -> list[Rework]:
                     continue
                 before[event.step] = version + 1, event.made
                 if last is not None:
-                    found.append(await _rework(engine, start, version + 1, last, event))
+                    kept = AttemptFolder(state, run, event.step, event.attempt).files
+                    found.append(await _rework(engine, kept, start, version + 1, last, event))
             case _:
                 pass
     return found
 
 
 async def _rework(
-    engine: Engine, start: e.AttemptStarted, version: int, last: Made, event: e.AttemptSucceeded
+    engine: Engine, kept: Path, start: e.AttemptStarted, version: int, last: Made, event: e.AttemptSucceeded
 ) -> Rework:
     files = tuple(change for change in event.made.changed if change.where and not change.where.startswith("/"))
     try:
@@ -81,9 +87,32 @@ async def _rework(
         note = "" if lines else "the output is the same"
     except JournalDamaged:
         lines, note = [], "the outputs were pruned, or never stored: what they said cannot be compared any more"
-    shortened = tuple(line[:WIDEST] for line in lines[:MOST_LINES])
-    left_out = max(0, len(lines) - MOST_LINES)
-    return Rework(event.step, event.attempt, version, start.loops, event.summary, shortened, left_out, files, note)
+    texts = _kept_lines(kept) if files else []
+    return Rework(
+        step=event.step,
+        attempt=event.attempt,
+        version=version,
+        loops=start.loops,
+        summary=event.summary,
+        diff=_shortened(lines),
+        left_out=max(0, len(lines) - MOST_LINES),
+        files=files,
+        files_diff=_shortened(texts),
+        files_left_out=max(0, len(texts) - MOST_LINES),
+        note=note,
+    )
+
+
+def _shortened(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line[:WIDEST] for line in lines[:MOST_LINES])
+
+
+def _kept_lines(path: Path) -> list[str]:
+    """What the attempt changed in files; nothing if that was pruned, or is of another machine."""
+    try:
+        return clean(path.read_text("utf-8", "replace")).splitlines()
+    except OSError:
+        return []
 
 
 async def _lines(engine: Engine, made: Made) -> list[str]:
@@ -117,14 +146,20 @@ def _told(each: Rework) -> Iterator[str]:
         yield f"  {shown(each.summary)}"
     for change in each.files:
         lines = ", ".join(f"{first}–{last}" if last > first else f"{first}" for first, last in change.lines[:8])
-        yield f"  {shown(change.where)}{f': lines {lines}' if lines else ''}"
-    if each.note:
+        word = "line" if lines.isdecimal() else "lines"
+        yield f"  {shown(change.where)}{f': {word} {lines}' if lines else ''}"
+    yield from _diff(each.files_diff, each.files_left_out)
+    if each.note and not each.files_diff:
         yield f"  ({each.note})"
-    for line in each.diff:
+    yield from _diff(each.diff, each.left_out)
+
+
+def _diff(lines: Sequence[str], left_out: int) -> Iterator[str]:
+    for line in lines:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         yield _styled(f"  {clean(line)}", fg=colour)
-    if each.left_out:
-        yield f"  … and {each.left_out} more lines"
+    if left_out:
+        yield f"  … and {left_out} more lines"
 
 
 def _styled(text: str, **style: Any) -> str:

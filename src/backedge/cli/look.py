@@ -71,7 +71,7 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
         found = await the_run(engine, run_name)
         events = await found.events()
         told, remark = await report_of(found, where(journal))
-        return told, remark, events, await reworks(engine, events) if diff else []
+        return told, remark, events, await reworks(engine, where(journal).state, found.id, events) if diff else []
 
     report, remark, events, changed = asking(journal, ask)
     if step_name is not None and step_name not in report.steps:

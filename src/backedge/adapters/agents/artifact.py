@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.schema import Schema
 from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
 from backedge.core.briefing import Briefing
@@ -26,8 +27,10 @@ class ArtifactFiles:
     def before(self) -> Snapshot | None:
         return None if self._workspace is None or self._writes_nothing else self._workspace.snapshot(keep=True)
 
-    def after(self, briefing: Briefing, before: Snapshot | None) -> tuple[str | None, tuple[Change, ...]]:
-        """Their digest, and where they differ from before."""
+    def after(
+        self, briefing: Briefing, before: Snapshot | None, folder: AttemptFolder
+    ) -> tuple[str | None, tuple[Change, ...]]:
+        """Their digest, and where they differ from before; how they differ is kept in the attempt's folder."""
         if self._workspace is None:
             return None, ()
         if self._writes_nothing:
@@ -37,7 +40,10 @@ class ArtifactFiles:
             # Nothing tells which files count: an attempt that ran a program counts as changed.
             name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
             return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
-        return found.digest, self._workspace.changes(before, found) if before else ()
+        if before is None or before.digest == found.digest:
+            return found.digest, ()
+        folder.write(folder.files, self._workspace.difference(before, found))
+        return found.digest, self._workspace.changes(before, found)
 
 
 class Shapes:

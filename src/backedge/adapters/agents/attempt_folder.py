@@ -10,6 +10,7 @@ reads there what became of it.
     stdout, log     what it said; `log` is its stderr
     outcome.json    what it reports
     ended.json      how it ended, by whoever saw it
+    files.diff      what it changed in the files of the workspace, for people
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class AttemptFolder:
         self.outcome = self.path / "outcome.json"
         self.stdout = self.path / "stdout"
         self.log = self.path / "log"
+        self.files = self.path / "files.diff"
 
     @property
     def mark(self) -> bytes:

@@ -153,7 +153,7 @@ class CommandAgent:
         except AgentError as error:
             error.log = log
             raise
-        digest, changes = self._files.after(briefing, before)
+        digest, changes = self._files.after(briefing, before, folder)
         folder.before.unlink(missing_ok=True)
         return Result(outcome, digest, changes, log)
 

@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
+from difflib import unified_diff
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -30,6 +31,8 @@ MOST_NAMED = 1_000
 """Files that are named at all, and that are kept to be compared."""
 MOST_KEPT = 32 * 1024 * 1024
 """Bytes of files that are kept in memory during an attempt, where git does not have them."""
+MOST_SHOWN, LARGEST_SHOWN = 50, 100_000
+"""Files of a difference for people, and bytes: of each of them, and of the whole."""
 STATE_FOLDER = ".backedge"
 
 _SETTLED = 100_000_000
@@ -115,9 +118,7 @@ class Workspace:
 
     def changes(self, before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
         """Where the files differ; without lines a file changed as a whole, was made or was removed."""
-        differing = [
-            name for name in sorted({**before.files, **after.files}) if before.files.get(name) != after.files.get(name)
-        ]
+        differing = _differing(before, after)
         compared = [name for name in differing if name in before.files and name in after.files][:MOST_COMPARED]
         old = blobs(self._folder, (before.blobs[name] for name in compared if name in before.blobs), LARGEST)
         lines = {}
@@ -127,6 +128,21 @@ class Workspace:
             if first is not None and second is not None and b"\0" not in first and b"\0" not in second:
                 lines[name] = changed_lines(first.decode("utf-8", "replace"), second.decode("utf-8", "replace"))
         return tuple(Change(name, lines.get(name, ())) for name in differing[:MOST_NAMED])
+
+    def difference(self, before: Snapshot, after: Snapshot) -> bytes:
+        """The same for people: a unified diff of the texts, as far as it can be made quickly and be read."""
+        shown = _differing(before, after)[:MOST_SHOWN]
+        old = blobs(self._folder, (before.blobs[name] for name in shown if name in before.blobs), LARGEST_SHOWN)
+        parts: list[bytes] = []
+        room = LARGEST_SHOWN
+        for name in shown:
+            first = before.texts.get(name, old.get(before.blobs.get(name, ""))) if name in before.files else b""
+            second = self._text(name) if name in after.files else b""
+            made = _unified(name, first, second) if first is not None and second is not None else b""
+            if made and len(made) <= room:
+                parts.append(made)
+                room -= len(made)
+        return b"".join(parts)
 
     def _kept(self, names: Iterable[str]) -> dict[str, bytes]:
         kept: dict[str, bytes] = {}
@@ -154,6 +170,20 @@ class Workspace:
         """Our own records are no part of anybody's work, nor is git's."""
         first = name.partition("/")[0]
         return first in (STATE_FOLDER, ".git") or name == self._state or name.startswith(f"{self._state}/")
+
+
+def _unified(name: str, first: bytes, second: bytes) -> bytes:
+    """How a text changed; nothing for what is no text, or too long to be compared quickly."""
+    if max(len(first), len(second)) > LARGEST_SHOWN or b"\0" in first or b"\0" in second:
+        return b""
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (first, second))
+    names = f"a/{name}" if first else "/dev/null", f"b/{name}" if second else "/dev/null"
+    return "".join(f"{line}\n" for line in unified_diff(old, new, *names, lineterm="")).encode()
+
+
+def _differing(before: Snapshot, after: Snapshot) -> list[str]:
+    names = sorted({**before.files, **after.files})
+    return [name for name in names if before.files.get(name) != after.files.get(name)]
 
 
 def _hash(path: str) -> str:

@@ -162,7 +162,7 @@ class CliAgent:
         except AgentError as error:
             error.usage, error.log, error.session = report.usage, log, session
             raise
-        digest, changes = self._files.after(briefing, before)
+        digest, changes = self._files.after(briefing, before, folder)
         folder.before.unlink(missing_ok=True)
         return Result(replace(outcome, usage=report.usage), digest, changes, log, session)
 
