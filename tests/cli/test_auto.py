@@ -130,12 +130,12 @@ class Terminal:
             start_new_session=True,
         )
         os.close(theirs)
-        self.seen = ""
+        self.seen = self.before = ""
 
     def wait_for(self, text: str, within: float = 20) -> None:
         self._read(lambda: text in self.seen, within)
         assert text in self.seen, self.seen
-        self.seen = self.seen.partition(text)[2]
+        self.before, _, self.seen = self.seen.partition(text)
 
     def type(self, text: str) -> None:
         os.write(self._mine, text.encode())

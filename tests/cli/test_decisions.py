@@ -195,7 +195,8 @@ def test_options_of_the_feedback_are_offered_and_others_refused(make: Make) -> N
     assert packet["options"] == ["resolve", "accept", "skip", "cancel"]
     assert packet["offers"] == [{"rework": [], "impact": "", **each} for each in options]
     words = project.backedge("inbox").out
-    assert "- polling low slower" in words and "- push high" in words
+    assert 'resolve --option "polling": ' in words and "effort: low; impact: slower" in words
+    assert 'resolve --option "push": ' in words and "effort: high\n" in words
     assert "option 'pigeon' was not offered" in project.refused("decide", "E-1", "resolve", "--option", "pigeon")
     assert "resolve needs an answer" in project.refused("decide", "E-1", "resolve")
     assert project.answer("E-1", "resolve", "--option", "push").loop["resolution"]["option"] == "push"

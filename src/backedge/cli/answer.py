@@ -14,20 +14,22 @@ import click
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import refresh_views
-from backedge.cli.look import open_packets
+from backedge.cli.packets import open_packets, packet_lines
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, RunHeld
 from backedge.core.model import HUMAN
+from backedge.core.packet import packet
 from backedge.engine.protocol import Feedback
 from backedge.project import end_agent, secrets_in
 
-ASKED_FOR = {
-    "resolve": ("note", "The answer, in words"),
-    "revise": ("note", "The new approach, in words"),
-    "reassign": ("target", "Which step gets it"),
-    "reclassify": ("phase", "Which phase injected it"),
+QUESTIONS = {
+    ("resolve", False): "The answer, in words",
+    ("resolve", True): "One of the options, or the answer",
+    ("revise", False): "The new approach, in words",
+    ("reassign", False): "Which step gets it",
+    ("reclassify", False): "Which phase injected it",
 }
-"""What a choice needs besides, and how a person is asked for it."""
+"""How a person is asked for what a choice needs besides; True where there are options to choose from."""
 LOOKED_AT = 100
 """How many of the newest runs are searched for a decision that was made before."""
 
@@ -98,39 +100,42 @@ async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
     if run_name is not None:
         return await the_run(engine, run_name)
     packets = await open_packets(engine)
-    runs = [report.run for report, packet in packets if packet.id == escalation]
+    runs = [report.run for report, each, _ in packets if each.id == escalation]
     if len(runs) == 1:
         return await engine.find(runs[0])
     if runs:
         raise IllegalCommand(f"{escalation} is open in {len(runs)} runs: say which with --run ({', '.join(runs[:5])})")
     decided = []
     for head in (await engine.runs())[:LOOKED_AT]:
-        packet = (await (await engine.find(head.run)).state()).escalation(escalation)
-        if packet is not None and packet.decided is not None:
-            decided.append(f"{packet.decided.choice} in {head.run}")
+        known = (await (await engine.find(head.run)).state()).escalation(escalation)
+        if known is not None and known.decided is not None:
+            decided.append(f"{known.decided.choice} in {head.run}")
     if len(decided) == 1:
         return await engine.find(decided[0].rpartition(" ")[2])
     if decided:
         raise AlreadyClosed(f"{escalation} was decided before in {len(decided)} runs: {', '.join(decided[:5])}")
-    opened = ", ".join(sorted({packet.id for _, packet in packets})) or "none"
+    opened = ", ".join(sorted({each.id for _, each, _ in packets})) or "none"
     raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
 
 
 async def _asked(run: Run, escalation: str) -> tuple[str, dict[str, str]]:
     """The choice of whoever sits at the terminal, and what it needs besides."""
-    packet = next((each for each in (await run.report()).escalations if each.id == escalation), None)
-    if packet is None:
-        raise NotFound(f"escalation {escalation!r} is unknown in run {run.id!r}")
+    told = packet(await run.state(), escalation)
+    words = list(dict.fromkeys(each.choice for each in told.options))
     if sys.stdin is None or not sys.stdin.isatty():
-        raise IllegalCommand(f"no choice for {packet.id}: say one of {', '.join(packet.options)}")
-    click.echo(f"{packet.id}: {shown(packet.reason)}", err=True)
-    for option in packet.offers:
-        click.echo(f"  - {shown(option.option)} {shown(option.effort)} {shown(option.impact)}".rstrip(), err=True)
-    chosen: str = click.prompt("What is your choice", type=click.Choice(packet.options), err=True)
-    if chosen not in ASKED_FOR:
+        raise IllegalCommand(f"no choice for {escalation}: say one of {', '.join(words)}")
+    click.echo(f"{escalation}: {shown(told.reason)}", err=True)
+    for line in packet_lines(told):
+        click.echo(f"  {line}", err=True)
+    chosen: str = click.prompt("What is your choice", type=click.Choice(words), err=True)
+    needs = next((each.needs for each in told.options if each.choice == chosen and not each.option), ())
+    if not needs:
         return chosen, {}
-    key, question = ASKED_FOR[chosen]
-    return chosen, {key: click.prompt(question, err=True)}
+    offered = [each.option for each in told.options if each.choice == chosen and each.option]
+    question = QUESTIONS.get((chosen, bool(offered) or needs == ("option",)), "In words")
+    answer: str = click.prompt(question, err=True)
+    # The same question takes one of the options or an answer in words.
+    return chosen, {"option" if answer in offered or needs == ("option",) else needs[-1]: answer}
 
 
 @click.group()

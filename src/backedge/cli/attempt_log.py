@@ -35,7 +35,7 @@ class Log:
     @property
     def _cli(self) -> str:
         """Which agent CLI does the attempt; empty for a command, and before it has started."""
-        if self._known is None and self._folder.starting is not None:
+        if self._known is None and (self._folder.path / "starting").exists():
             self._known = cli_of(self._folder) or ""
         return self._known or ""
 

@@ -14,13 +14,14 @@ from backedge.app import Engine, Run
 from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, shown, the_run, where
 from backedge.cli.difference import Rework, print_reworks, reworks
 from backedge.cli.live import View, shown_by, view_on
+from backedge.cli.packets import INDENT, open_packets, packet_lines
 from backedge.cli.prune import report_of
 from backedge.cli.story import story
 from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
+from backedge.core.packet import Packet
 from backedge.engine.codec import decoded
 
-OPEN = ("running", "waiting")
 GLANCE = 0.5
 """Seconds between two looks at who executes a run."""
 
@@ -169,7 +170,7 @@ class Somebody:
 @journal_option
 @json_option
 def inbox(journal: Path | None, as_json: bool) -> None:
-    """List the open decisions of all runs.
+    """List the open decisions of all runs, each with its reason, its numbers, the rounds so far and what each option does.
 
     \b
     Example:
@@ -177,30 +178,20 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     """
     packets = asking(journal, open_packets)
     if as_json:
-        print_json([{"run": run.run, "workflow": run.workflow, **_plain(packet)} for run, packet in packets])
+        print_json([_as_json(run, known, told) for run, known, told in packets])
         return
     if not packets:
         click.echo("the inbox is empty")
-    for run, packet in packets:
-        about = packet.loop or packet.step or "the run"
-        click.echo(f"{packet.id}  {run.run}  {shown(run.workflow, 30)}  about {about}: {shown(packet.reason)}")
-        if packet.message:
-            click.echo(f"      {shown(packet.message)}")
-        for option in packet.offers:
-            effort = " ".join(part for part in (option.effort, option.impact) if part)
-            click.echo(f"      - {shown(option.option, 60)} {shown(effort, 60)}".rstrip())
-        click.echo(f"      backedge decide {packet.id} {'|'.join(packet.options)} --run {run.run}")
+    for run, known, told in packets:
+        about = known.loop or known.step or "the run"
+        click.echo(f"{known.id}  {run.run}  {shown(run.workflow, 30)}  about {about}: {shown(known.reason)}")
+        for line in packet_lines(told):
+            click.echo(f"{INDENT}{line}")
+        click.echo(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {run.run}")
 
 
-def _plain(packet: EscalationReport) -> dict[str, Any]:
-    return {name: getattr(packet, name) for name in packet.__struct_fields__}
-
-
-async def open_packets(engine: Engine) -> list[tuple[Report, EscalationReport]]:
-    """Every open escalation, with its run, oldest run first."""
-    found: list[tuple[Report, EscalationReport]] = []
-    for head in reversed(await engine.runs()):
-        if head.outcome in OPEN:
-            report = await (await engine.find(head.run)).report()
-            found += [(report, packet) for packet in report.escalations if packet.decided is None]
-    return found
+def _as_json(run: Report, known: EscalationReport, told: Packet) -> dict[str, Any]:
+    """The escalation as reports have it, and what else its packet says; `choices` explains the words of `options`."""
+    more = {name: getattr(told, name) for name in told.__struct_fields__ if name not in ("escalation", "options", "by")}
+    plain = {name: getattr(known, name) for name in known.__struct_fields__}
+    return {**more, "run": run.run, "workflow": run.workflow, "choices": told.options, **plain}

@@ -1,0 +1,121 @@
+"""From the outside: what a person is shown before deciding, in the inbox and at the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Make
+from tests.cli.project import Project, failed, passed, raises
+from tests.cli.test_auto import Terminal
+
+STEPS: dict[str, Any] = {
+    "plan": {"phase": "planning"},
+    "code": {"phase": "code", "needs": ["plan"]},
+    "review": {"reviews": "code"},
+}
+
+
+def stuck(make: Make) -> Project:
+    """A run whose loop has used up its two rounds."""
+    project = make(
+        {"steps": STEPS, "limits": {"rounds_per_loop": 2}},
+        code=[{"output": n} for n in range(9)],
+        review=[
+            failed("no login"),
+            failed({"description": "no paging", "file": "a.py", "line": 3}),
+            failed("slow"),
+            passed(),
+        ],
+    )
+    assert project.run().code == 3
+    return project
+
+
+def test_the_inbox_tells_reason_numbers_rounds_and_what_each_option_does(make: Make) -> None:
+    project = stuck(make)
+    lines = [line.strip() for line in project.backedge("inbox").out.splitlines()]
+    assert "about L-1: limit rounds_per_loop (2/2)" in lines[0]
+    assert "L-1 review_rejection: review → code, high" in lines
+    (numbers,) = [line for line in lines if line.startswith("numbers: ")]
+    assert "rounds_per_loop 2/2" in numbers and " 0/" not in numbers
+    rounds = [line for line in lines if line.startswith(("round ", "F-"))]
+    assert [line.split(" [")[0] for line in rounds] == [
+        "round 1 → code",
+        "F-1",
+        "round 2 → code",
+        "F-2",
+        "round 3 (next) → code",
+        "F-3",
+    ]
+    assert any(line.startswith("F-2 ") and line.endswith("a.py:3: no paging") for line in rounds)
+    options = lines[lines.index("options:") :]
+    for choice in (
+        "continue: rework of F-3 by code",
+        "revise --note …: ",
+        "reassign --target …: ",
+        "reclassify --phase …: ",
+    ):
+        assert any(line.startswith(choice) for line in options), choice
+    assert sum(line.startswith("effort: ") for line in options) == sum(": " in line for line in options[1:-1]) / 2
+
+
+def test_the_inbox_as_json_keeps_its_shape_and_explains_the_options(make: Make) -> None:
+    project = stuck(make)
+    (told,) = project.backedge("inbox", "--json").json
+    assert told["options"][0] == "continue" and told["decided"] is None
+    assert [each["choice"] for each in told["choices"]] == told["options"]
+    assert all(each["next"] for each in told["choices"])
+    assert [(turn["number"], turn["state"]) for turn in told["history"]] == [(1, "done"), (2, "done"), (3, "next")]
+    assert {"limit": "rounds_per_loop", "count": 2, "bound": 2} in told["numbers"]
+
+
+def test_an_agent_that_breaks_is_quoted(make: Make) -> None:
+    project = make(
+        {"steps": {"a": {"phase": "code"}}, "limits": {"errors_in_a_row": 1}}, a=[{"!exit": 3, "!stderr": "no key"}]
+    )
+    project.run()
+    said = project.backedge("inbox").out
+    assert "it broke with: the command failed (exit code 3): no key" in said
+    assert "continue: a is tried again" in said
+
+
+def at_terminal(project: Project, *answers: tuple[str, str]) -> str:
+    """Decide E-1 by answering questions; returns what was shown first."""
+    terminal = Terminal(project, "decide", "E-1")
+    shown = ""
+    try:
+        for question, answer in answers:
+            terminal.wait_for(question)
+            shown = shown or terminal.before
+            terminal.type(f"{answer}\n")
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+    return shown
+
+
+def test_decide_without_a_choice_shows_the_packet_and_asks(make: Make) -> None:
+    project = stuck(make)
+    shown = at_terminal(project, ("What is your choice", "revise"), ("The new approach, in words", "use a library"))
+    assert "round 2 → code" in shown and "continue: rework of F-3 by code" in shown
+    assert project.resume().outcome == "verified"
+    decided = next(event for event in project.events() if event["type"].startswith("escalation_decided"))
+    assert (decided["choice"], decided["note"]) == ("revise", "use a library")
+
+
+@pytest.mark.parametrize(("answer", "key"), [("push", "option"), ("by pigeon", "text")])
+def test_one_question_takes_an_option_or_an_answer_in_words(make: Make, answer: str, key: str) -> None:
+    item = raises("fix_request", "human", options=[{"option": "polling"}, {"option": "push"}])
+    project = make({"steps": {"a": {"phase": "code"}}}, a=[{"feedback": [item]}, {}])
+    project.run()
+    at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", answer))
+    assert project.resume().loop["resolution"][key] == answer
+
+
+def test_a_person_who_judges_is_asked_for_the_verdict(make: Make) -> None:
+    project = make({"steps": {"a": {"phase": "code"}, "look": {"reviews": "a", "agent": "human"}}})
+    project.run()
+    at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", "pass"))
+    assert project.resume().outcome == "verified"
