@@ -102,7 +102,7 @@ def script_of(page: Path) -> str:
         elif block.language == "console":
             for command in commands(block.code):
                 # Some commands are there to be killed; tests have to pass.
-                more = ", stderr=subprocess.STDOUT" if re.match(r"(timeout .*)?backedge ", command) else ""
+                more = ", stderr=subprocess.STDOUT" if re.match(r"(timeout .*|[A-Z_]+=\S* )?backedge ", command) else ""
                 parts.append(f"subprocess.run({command!r}, shell=True, check={'python -m pytest' in command}{more})")
         parts.append("sys.stdout.flush()")
     return "\n".join(parts)
