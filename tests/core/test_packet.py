@@ -170,7 +170,8 @@ def test_a_step_that_a_person_does_asks_for_its_outcome_or_verdict() -> None:
 def test_a_budget_is_granted_by_its_size_or_by_what_is_said() -> None:
     told = newest(Play(flow(*WORK, limits={"attempts": 2})).run())
     go_on, cancel = told.options
-    assert (go_on.next, go_on.effort) == ("the run goes on", "2 more of attempts")
+    assert (go_on.next, go_on.effort) == ("the run goes on", "up to 2 more of attempts")
+    assert go_on.impact == "the budget grows by 2, or by the amount that you say"
     assert (cancel.choice, told.numbers) == ("cancel", (Breach("attempts", 2, 2),))
 
 

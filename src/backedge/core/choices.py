@@ -117,7 +117,8 @@ def _of_run(state: RunState, packet: Escalation, choice: str) -> Choice:
     if choice == "continue" and packet.breach is not None and packet.breach.limit in BUDGETS:
         limit = packet.breach.limit
         size = getattr(state.workflow.limits, limit)
-        return Choice(choice, "the run goes on", f"{size:g} more of {limit}", "or as much as you say with an amount")
+        more = f"the budget grows by {size:g}, or by the amount that you say"
+        return Choice(choice, "the run goes on", f"up to {size:g} more of {limit}", more)
     return _cancel()
 
 

@@ -1,0 +1,1 @@
+"""What each event leads to, by what it is about."""

@@ -1,0 +1,184 @@
+"""What events about attempts lead to: they start, end, and leave artifacts behind."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import Change, Claim, Status
+from backedge.core.run_state import Artifact, Running, RunState, StepState, number, with_loop
+from backedge.core.staleness import consumed_by, judged_digest
+from backedge.core.value import replace
+
+KEPT_CHANGES = 4
+"""How many versions back a new finding can be traced to the fix that wrote it."""
+
+
+def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
+    name, step = event.step, state.steps[event.step]
+    loops, pairs = state.loops, state.pairs
+    asked_for = False
+    if event.loops:
+        loops, pairs = dict(loops), dict(pairs)
+        for id in event.loops:
+            loop = loops[id]
+            share = loop.shares[name]
+            if not share.charged:
+                asked_for = True
+                pairs[loop.source, name] = pairs.get((loop.source, name), 0) + 1
+            loop = loop.moved(LoopState.RESOLVING) if loop.state is not LoopState.RESOLVING else loop
+            loops[id] = replace(
+                loop,
+                round=loop.round + (not loop.delivered),
+                delivered=True,
+                shares={**loop.shares, name: replace(share, charged=True)},
+            )
+    # A first attempt that is given feedback counts too: its source runs again to verify it.
+    counted = 1 if asked_for else 0
+    verifies = tuple(loop.id for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
+    running = Running(
+        attempt=event.attempt,
+        mode=event.mode,
+        started=event.at,
+        agent=event.agent,
+        loops=event.loops,
+        given=tuple(dict.fromkeys(finding for id in event.loops for finding in loops[id].shares[name].findings)),
+        verifies=verifies if event.mode != "answer" else (),
+        told=step.told if event.mode != "answer" else (),
+        cause=event.cause,
+        consumed=consumed_by(state, name),
+        versions=event.inputs,
+    )
+    started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
+    return replace(
+        state,
+        steps={**state.steps, name: started},
+        loops=loops,
+        pairs=pairs,
+        attempts=state.attempts + 1,
+        rounds=state.rounds + counted,
+        busy=state.busy + 1,
+        busy_since=state.busy_since if state.busy else event.at,
+    )
+
+
+def _attempt_over(
+    state: RunState, event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped, step: StepState
+) -> RunState:
+    """What every way to end an attempt has in common: it costs, and it no longer runs."""
+    busy, since, worked = state.busy - 1, state.busy_since, state.worked
+    if isinstance(event, e.AttemptDropped) and event.reason == "in doubt":
+        # Its process died after the last event and before this one: the time between is nobody's work.
+        since, worked = event.at, state.seconds_at_work(state.last_at)
+    elif not busy:
+        worked = state.seconds_at_work(event.at)
+    return replace(
+        state,
+        steps={**state.steps, event.step: replace(step, running=None)},
+        usage=state.usage + event.usage,
+        busy=busy,
+        busy_since=since,
+        worked=worked,
+    )
+
+
+def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
+    name, step = event.step, state.steps[event.step]
+    running = step.running
+    assert running is not None
+    step = replace(
+        step,
+        errors=0,
+        error_grant=0,
+        last_error="",
+        session=event.session or step.session,
+        asked={},
+        told=tuple(id for id in step.told if id not in running.told),
+    )
+    if running.mode == "answer":
+        return _attempt_over(state, event, step)
+    before, made = step.artifact, event.made
+    digest = made.digest
+    if state.graph.is_judge(name):
+        digest = judged_digest(digest, running.consumed)
+    changed = before is None or before.digest != digest
+    changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
+    if before is None:
+        version = 1
+    elif changed:
+        version, changes = before.version + 1, (*before.changes, (before.version + 1, made.changed))[-KEPT_CHANGES:]
+    else:
+        version, changes = before.version, before.changes
+    artifact = Artifact(
+        version=version,
+        digest=digest,
+        attempt=event.attempt,
+        output=made.output,
+        payload=made.payload,
+        parts=made.parts,
+        consumed=running.consumed,
+        inputs=running.versions,
+        changes=changes,
+        cause=running.cause if changed or before is None else before.cause,
+        summary=event.summary,
+    )
+    state = _attempt_over(state, event, replace(step, artifact=artifact))
+    if running.loops:
+        unchanged = 0
+        loops = dict(state.loops)
+        for id in (id for id in running.loops if delivers(state, id, name)):
+            loop = loops[id]
+            if changed and f"{name}:{digest}" in loop.rejected:
+                loop = replace(loop, returns=loop.returns + 1)
+            loops[id] = _share_done(loop, name, changed)
+            unchanged = max(unchanged, loops[id].unchanged - loop.unchanged)
+        state = replace(state, loops=loops, recoveries=state.recoveries + unchanged)
+    return _claims_noted(state, event.claims) if event.claims and not state.graph.is_judge(name) else state
+
+
+def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
+    step = state.steps[event.step]
+    failed = replace(
+        step,
+        errors=step.errors + 1,
+        retry_at=event.retry_at,
+        last_error=event.error,
+        session=event.session or step.session,
+    )
+    return _attempt_over(state, event, failed)
+
+
+def attempt_dropped(state: RunState, event: e.AttemptDropped) -> RunState:
+    return _attempt_over(state, event, state.steps[event.step])
+
+
+def answer_given(state: RunState, event: e.AnswerGiven) -> RunState:
+    loop = state.loops[event.loop]
+    answered = replace(loop, answers={**loop.answers, event.target: event.answer})
+    return with_loop(state, _share_done(answered, event.target, changed=True))
+
+
+def delivers(state: RunState, loop: str, target: str) -> bool:
+    """Whether a target's attempt still answers a loop: it may have been closed or sent elsewhere by a decision."""
+    share = state.loops[loop].shares.get(target) if loop in state.loops else None
+    return share is not None and share.charged and not share.done
+
+
+def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
+    shares = {**loop.shares, target: replace(loop.shares[target], done=True, changed=changed)}
+    loop = replace(loop, shares=shares)
+    if not all(share.done for share in shares.values()):
+        return loop
+    idle = not any(share.changed for share in shares.values())
+    loop = replace(loop, unchanged=loop.unchanged + idle)
+    # A fix that comes while a person is asked about its loop waits for the decision.
+    return loop if loop.state is LoopState.ESCALATING else loop.moved(LoopState.VALIDATING)
+
+
+def _claims_noted(state: RunState, claims: tuple[Claim, ...]) -> RunState:
+    findings = state.findings
+    for claim in claims:
+        tracked = findings[number(claim.finding)]
+        contested = claim.status == "contested" and tracked.needs_answer
+        status = Status.CONTESTED if contested else tracked.status
+        findings = findings.set(tracked.id, replace(tracked, claim=claim, status=status))
+    return replace(state, findings=findings)

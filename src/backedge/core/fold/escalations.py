@@ -1,0 +1,118 @@
+"""What events about escalations lead to: they are opened, become overdue, and are decided."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.fold.loops import turns
+from backedge.core.fold.waits import no_longer_awaited
+from backedge.core.limits import BUDGETS, OF_THE_RUN
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import HUMAN
+from backedge.core.run_state import ASKED, Escalation, RunState, number, with_loop, with_step
+from backedge.core.value import replace
+
+
+def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
+    packet = Escalation(event.escalation, event.reason, event.options, event.at, event.loop, event.step, event.breach)
+    state = replace(
+        state,
+        escalations={**state.escalations, packet.id: packet},
+        opened_escalations=number(packet.id),
+    )
+    if event.loop is not None:
+        state = _person_asked(state, event.loop) if event.breach is None else state
+        loop = replace(state.loops[event.loop], escalation=packet.id, breach=event.breach)
+        if event.reason != ASKED:
+            loop = loop.moved(LoopState.ESCALATING)
+            state = no_longer_awaited(state, loop)
+        return with_loop(state, loop)
+    if event.step is not None and event.breach is not None:
+        # The fix failed: the loops that wait for this step wait for the decision about it.
+        for loop in [each for each in state.loops.values() if _fixing(each, event.step)]:
+            failed = replace(loop.moved(LoopState.ESCALATING), escalation=packet.id)
+            state = no_longer_awaited(with_loop(state, failed), failed)
+    return state
+
+
+def _person_asked(state: RunState, id: str) -> RunState:
+    """A question to a person is a round of its loop, counted when it is put."""
+    loop = state.loops[id]
+    share = loop.shares.get(HUMAN)
+    if share is None or share.charged:
+        return state
+    pair = (loop.source, HUMAN)
+    asked = replace(
+        loop,
+        round=loop.round + (not loop.delivered),
+        delivered=True,
+        shares={**loop.shares, HUMAN: replace(share, charged=True)},
+    )
+    state = replace(with_loop(state, asked), rounds=state.rounds + 1)
+    return replace(state, pairs={**state.pairs, pair: state.pairs.get(pair, 0) + 1})
+
+
+def loop_overdue(state: RunState, event: e.LoopOverdue) -> RunState:
+    loop = state.loops[event.loop]
+    state = with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
+    questions = (each for each in state.escalations.values() if each.loop == loop.id and each.reason == ASKED)
+    packet = replace(next(each for each in questions if each.breach is None), breach=event.breach)
+    return no_longer_awaited(replace(state, escalations={**state.escalations, packet.id: packet}), loop)
+
+
+def _fixing(loop: Loop, step: str) -> bool:
+    share = loop.shares.get(step)
+    return loop.state is LoopState.RESOLVING and share is not None and share.charged and not share.done
+
+
+def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
+    packet = state.escalations[event.escalation]
+    open_ones = {id: other for id, other in state.escalations.items() if id != packet.id}
+    state = replace(
+        state, escalations=open_ones, decided=state.decided.set(number(packet.id), replace(packet, decided=event))
+    )
+    goes_on = event.choice in ("continue", "revise", "reassign", "reclassify")
+    limit = packet.breach.limit if packet.breach else ""
+    if goes_on and limit in OF_THE_RUN:
+        more = event.amount if limit in BUDGETS else event.rounds
+        state = replace(state, grants={**state.grants, limit: state.grants.get(limit, 0) + more})
+    if packet.step is not None and event.choice == "continue":
+        step = state.steps[packet.step]
+        state = with_step(
+            state, packet.step, replace(step, error_grant=step.error_grant + event.rounds, retry_at=event.at)
+        )
+    loops = dict(state.loops)
+    for id, loop in state.loops.items():
+        if loop.escalation == packet.id:
+            loop = replace(loop, escalation=next((other for other in open_ones if open_ones[other].loop == id), None))
+            if goes_on and loop.state is LoopState.ESCALATING:
+                loop = loop.moved(LoopState.RESOLVING)
+                if event.choice == "continue" and loop.unverified:
+                    loop = loop.moved(LoopState.VALIDATING)
+            loops[id] = _granted(state, loop, event) if packet.loop else loop
+    return replace(state, loops=loops)
+
+
+def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
+    if event.choice == "revise":
+        return replace(
+            loop,
+            forgiven={
+                "loop": loop.round,
+                **{f"pair:{target}": state.pairs.get((loop.source, target), 0) for target in loop.targets},
+                **{f"step:{target}": state.rounds_of(target) for target in loop.targets},
+            },
+            granted=0,
+            longest_streak=0,
+            failures=0,
+            revised_at=turns(state.steps.get(loop.source), loop),
+            unchanged=0,
+            returns=0,
+            balance=(),
+            advice=event.note,
+        )
+    return replace(
+        loop,
+        granted=loop.granted + event.rounds,
+        diverging_from=loop.round + event.rounds,
+        advice=event.note or loop.advice,
+    )

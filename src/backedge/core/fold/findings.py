@@ -1,0 +1,63 @@
+"""What events about findings lead to: verdicts that see them, decisions that settle or reclassify them."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.ledger import sighted, with_status
+from backedge.core.model import Status
+from backedge.core.run_state import Judgement, RunState, with_loop
+from backedge.core.value import replace
+
+
+def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
+    judge = state.steps[event.judge]
+    by_check = not event.attempt
+    turn = 1 + (judge.checks if by_check else judge.verdicts)
+    findings = state.findings
+    changed = {
+        sighting.id: sighted(findings.get(sighting.id), sighting, event.judge, turn) for sighting in event.findings
+    }
+    known = state.known.merged({tracked.key: id for id, tracked in changed.items() if id not in findings})
+    for id, status in event.settled:
+        changed[id] = with_status(changed.get(id) or findings[id], status)
+    findings = findings.merged(changed)
+    given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
+    judge = replace(judge, open_findings=tuple(id for id in given if findings[id].needs_answer))
+    if by_check:
+        judge = replace(judge, checks=turn)
+    else:
+        assert judge.artifact is not None
+        judge = replace(
+            judge,
+            verdict=Judgement(event.word, judge.artifact.inputs),
+            verdicts=turn,
+            failures=judge.failures + 1 if event.word == "fail" else 0,
+        )
+    return replace(state, steps={**state.steps, event.judge: judge}, findings=findings, known=known)
+
+
+def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
+    id = event.finding
+    tracked = replace(state.findings[id], reclassified=(event.phase,))
+    state = replace(state, findings=state.findings.set(id, tracked))
+    loop = state.loops.get(tracked.loop or "")
+    if loop is None or not any(id in share.findings for share in loop.shares.values() if not share.charged):
+        return state
+    return with_loop(state, replace(loop, reclassified=tuple(dict.fromkeys((*loop.reclassified, id)))))
+
+
+def findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
+    findings, accepted = state.findings, state.accepted
+    for id in event.findings:
+        tracked = with_status(findings[id], event.status)
+        findings = findings.set(id, tracked)
+        if event.status is Status.ACCEPTED:
+            accepted = accepted.set(tracked.key, id)
+    steps = {
+        name: replace(step, open_findings=tuple(id for id in step.open_findings if findings[id].needs_answer))
+        if step.open_findings
+        else step
+        for name, step in state.steps.items()
+    }
+    compromised = state.compromised or event.status in (Status.ACCEPTED, Status.DEFERRED)
+    return replace(state, steps=steps, findings=findings, accepted=accepted, compromised=compromised)

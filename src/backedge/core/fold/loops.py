@@ -1,0 +1,154 @@
+"""What events about loops lead to: they are opened, routed round by round, and closed."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.fold.waits import no_longer_awaited, waits_for
+from backedge.core.ledger import Tracked
+from backedge.core.loops import RECENT, Loop, LoopState, Share, Turn
+from backedge.core.model import HUMAN, Feedback, Severity
+from backedge.core.run_state import RunState, StepState, number, with_loop, with_step
+from backedge.core.value import replace
+
+
+def loop_opened(state: RunState, event: e.LoopOpened) -> RunState:
+    cause = state.loop(event.caused_by) if event.caused_by else None
+    source = event.source
+    raised = event.feedback
+    loop = Loop(
+        id=event.loop,
+        kind=event.kind,
+        source=source,
+        state=LoopState.NOTIFYING,
+        feedback=raised,
+        severity=raised.severity if raised else Severity.LOW,
+        blocking=raised.blocking if raised else False,
+        limits=state.graph.limits_of(source) if source != HUMAN else state.workflow.limits,
+        opened_at=event.at,
+        caused_by=event.caused_by,
+        depth=1 + (cause.depth if cause else 0),
+        follows=event.follows,
+    )
+    state = replace(with_loop(state, loop), opened_loops=number(event.loop), ended=None)
+    if raised is not None and event.attempt and state.steps[source].running is not None:
+        return _asked_in_mid_work(state, source, raised, loop.id)
+    if loop.by_verdict:
+        return with_step(state, source, replace(state.steps[source], last_loop=loop.id))
+    return state
+
+
+def asked_key(feedback: Feedback) -> str:
+    """What makes two pieces of feedback, raised in mid-work, the same question."""
+    return "\n".join((feedback.kind, ",".join(sorted(feedback.to)), feedback.message))
+
+
+def feedback_acknowledged(state: RunState, event: e.FeedbackAcknowledged) -> RunState:
+    said = {"message": event.message, "action": event.action, "eta": event.eta}
+    loop = state.loops[event.loop]
+    moved = loop.moved(LoopState.RESOLVING) if loop.state is LoopState.WAITING_RESPONSE else loop
+    return with_loop(state, replace(moved, acknowledged={**loop.acknowledged, event.target: said}))
+
+
+def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
+    loop = state.loops[event.loop]
+    recent = loop.recent
+    if loop.delivered and not event.kept:
+        told = loop.feedback.message if loop.feedback else ""
+        recent = (*recent, Turn(loop.round, loop.targets, loop.given, told))[-RECENT:]
+    findings = state.findings
+    routed: dict[int, list[str]] = {}
+    for target, ids in event.shares.items():
+        for id in ids:
+            routed.setdefault(id, []).append(target)
+    severity, blocking, streak = loop.severity, loop.blocking, 0
+    changed: dict[int, Tracked] = {}
+    chosen = {id for ids in event.rules.values() for id in ids}
+    for id, targets in routed.items():
+        tracked = replace(findings[id], loop=loop.id)
+        steps = tuple(target for target in targets if target != HUMAN)
+        if id in chosen and steps:
+            # A person may mend it, but it was a step that injected it.
+            tracked = replace(tracked, introduced_by=steps)
+        changed[id] = tracked
+        if tracked.finding.severity.rank < severity.rank:
+            severity = tracked.finding.severity
+        blocking = blocking or tracked.finding.blocking
+        streak = max(streak, tracked.streak)
+    findings = findings.merged(changed)
+    source = state.steps.get(loop.source)
+    spoken = turns(source, loop) - loop.revised_at
+    shares = {target: loop.shares[target] for target in event.kept}
+    shares |= {target: Share(findings=ids) for target, ids in event.shares.items()}
+    rejected = loop.rejected
+    judged = state.graph.steps[loop.source].judges if source and not event.kept else ()
+    for name in {*event.shares, *judged} - {HUMAN}:
+        artifact = state.steps[name].artifact
+        if artifact is not None:
+            rejected = rejected.set(f"{name}:{artifact.digest}", True)
+    loop = replace(
+        loop.moved(LoopState.WAITING_RESPONSE if loop.state is LoopState.NOTIFYING else LoopState.RESOLVING)
+        if loop.state in (LoopState.NOTIFYING, LoopState.VALIDATING, LoopState.ESCALATING)
+        else loop,
+        feedback=_in_new_words(loop, event.feedback),
+        shares=shares,
+        targets=tuple(shares),
+        routed_by=next(iter(event.rules), loop.routed_by),
+        delivered=bool(event.kept),
+        reclassified=(),
+        recent=recent,
+        severity=severity,
+        blocking=blocking,
+        longest_streak=min(streak, spoken),
+        failures=min(source.failures, spoken) if source and loop.by_verdict else 0,
+        rejected=rejected,
+        balance=(*loop.balance, event.balance)[-2:] if event.balance else loop.balance,
+        told=False,
+        answers={},
+        acknowledged={},
+    )
+    state = replace(with_loop(state, loop), findings=findings)
+    if event.feedback is not None and source is not None and source.running is not None:
+        return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)
+    return state
+
+
+def _in_new_words(loop: Loop, raised: Feedback | None) -> Feedback | None:
+    """What the loop is about, as it was raised last; to whom it was raised first, wherever a person sent it since."""
+    if raised is None or loop.feedback is None:
+        return loop.feedback
+    return replace(raised, to=loop.feedback.to)
+
+
+def _asked_in_mid_work(state: RunState, name: str, feedback: Feedback, loop: str) -> RunState:
+    """Remember under which words an attempt asked: one that repeats its work after a crash asks in the same words."""
+    step = state.steps[name]
+    assert step.running is not None
+    joined = step.running.joined if loop in step.running.joined else (*step.running.joined, loop)
+    asked = {**step.asked, asked_key(feedback): loop}
+    return with_step(state, name, replace(step, asked=asked, running=replace(step.running, joined=joined)))
+
+
+def turns(source: StepState | None, loop: Loop) -> int:
+    """How often the source of a loop has spoken in the way that started it: by a verdict, or by a check of inputs."""
+    if source is None:
+        return 0
+    return source.checks if loop.by_check else source.verdicts
+
+
+def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
+    loop = replace(state.loops[event.loop].moved(event.state), resolution=event.resolution)
+    loops = {id: other for id, other in state.loops.items() if id != loop.id}
+    state = replace(
+        state,
+        loops=loops,
+        closed=state.closed.set(number(loop.id), loop),
+        compromised=state.compromised or event.state is LoopState.ACCEPTED,
+    )
+    if loop.source == HUMAN:
+        return state
+    source = state.steps[loop.source]
+    if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
+        source = replace(source, verdict=replace(source.verdict, accepted=True))
+    if event.state is LoopState.RESOLVED and event.resolution.by and not waits_for(state, loop):
+        source = replace(source, told=(*source.told, loop.id))
+    return no_longer_awaited(with_step(state, loop.source, source), loop)

@@ -1,0 +1,191 @@
+"""What a run is: its steps, loops, findings and escalations as they stand. `core/state.py` says how events lead there.
+
+States are immutable: a decision that could not be appended is simply dropped, together with the state that it would
+have led to.
+"""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.graph import Graph
+from backedge.core.ledger import Tracked
+from backedge.core.loops import Loop
+from backedge.core.model import HUMAN, Breach, Change, Mode, Usage, Word
+from backedge.core.pmap import Map
+from backedge.core.value import Json, Value, replace
+from backedge.core.workflow import Workflow
+
+ASKED = "asked"
+"""The reason of an escalation that is a question to a person, not a breach."""
+
+
+class Artifact(Value, frozen=True):
+    """The current output of a step."""
+
+    version: int
+    digest: str
+    attempt: int
+    output: Json = None
+    payload: str | None = None
+    parts: dict[str, str] = {}
+    consumed: dict[str, str] = {}
+    """What it was made from: the digest of each input."""
+    changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
+    """Where the last few versions differ from the ones before them."""
+    inputs: dict[str, int] = {}
+    """The versions it was made from, by producer."""
+    cause: tuple[str, ...] = ()
+    """The loops that made this version necessary."""
+    summary: str = ""
+
+
+class Running(Value, frozen=True):
+    """An attempt under way."""
+
+    attempt: int
+    mode: Mode
+    started: float
+    agent: str = ""
+    loops: tuple[str, ...] = ()
+    given: tuple[int, ...] = ()
+    """The findings it has to address."""
+    verifies: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    cause: tuple[str, ...] = ()
+    consumed: dict[str, str] = {}
+    versions: dict[str, int] = {}
+    awaits: tuple[str, ...] = ()
+    """The loops that it waits for, in mid-work."""
+    joined: tuple[str, ...] = ()
+    """The loops that this attempt raised or rejoined."""
+
+
+class Judgement(Value, frozen=True):
+    """The last verdict of a judge."""
+
+    word: Word
+    versions: dict[str, int]
+    """The artifact versions it saw."""
+    accepted: bool = False
+    """A person let it count as passed."""
+
+
+class StepState(Value, frozen=True):
+    """What is known of one step."""
+
+    attempts: int = 0
+    running: Running | None = None
+    artifact: Artifact | None = None
+    errors: int = 0
+    error_grant: int = 0
+    last_error: str = ""
+    session: str | None = None
+    """The conversation that its agent can go on with."""
+    retry_at: float = 0.0
+    rounds: int = 0
+    """Executions that feedback asked for."""
+    passed_over: bool = False
+    told: tuple[str, ...] = ()
+    """Loops closed by hand whose resolution the next attempt has to be given."""
+    asked: dict[str, str] = {}
+    """Feedback raised in mid-work since the last finished attempt: what was asked, and the loop."""
+    verdict: Judgement | None = None
+    verdicts: int = 0
+    failures: int = 0
+    """Failing verdicts in a row."""
+    checks: int = 0
+    """Checks of its inputs that found something, or found it mended: they are no verdicts of its agent."""
+    last_loop: str | None = None
+    """The last loop that its verdicts started."""
+    open_findings: tuple[int, ...] = ()
+    """The findings that it has to answer for when it judges again."""
+
+
+class Escalation(Value, frozen=True):
+    """A decision packet."""
+
+    id: str
+    reason: str
+    options: tuple[str, ...]
+    opened_at: float
+    loop: str | None = None
+    step: str | None = None
+    breach: Breach | None = None
+    decided: e.EscalationDecided | None = None
+
+
+class RunState(Value, frozen=True):
+    """Everything that the rules need to know of a run."""
+
+    run: str
+    graph: Graph
+    started_at: float
+    seq: int = 0
+    input: Json = None
+    input_payload: str | None = None
+    steps: dict[str, StepState] = {}
+    loops: dict[str, Loop] = {}
+    """The open ones."""
+    closed: Map[int, Loop] = Map()
+    findings: Map[int, Tracked] = Map()
+    known: Map[str, int] = Map()
+    """Finding by judge and fingerprint."""
+    accepted: Map[str, int] = Map()
+    """Finding by judge and fingerprint, for those that a person accepted."""
+    escalations: dict[str, Escalation] = {}
+    """The open ones."""
+    decided: Map[int, Escalation] = Map()
+    refused: Map[int, e.FeedbackRefused] = Map()
+    opened_loops: int = 0
+    opened_escalations: int = 0
+    usage: Usage = Usage()
+    attempts: int = 0
+    rounds: int = 0
+    recoveries: int = 0
+    pairs: dict[tuple[str, str], int] = {}
+    grants: dict[str, float] = {}
+    busy: int = 0
+    busy_since: float = 0.0
+    worked: float = 0.0
+    last_at: float = 0.0
+    paused_by: str | None = None
+    compromised: bool = False
+    """Something was accepted or passed over."""
+    ended: e.RunEnded | None = None
+
+    @property
+    def workflow(self) -> Workflow:
+        return self.graph.workflow
+
+    def seconds_at_work(self, now: float) -> float:
+        return self.worked + (max(0.0, now - self.busy_since) if self.busy else 0.0)
+
+    def rounds_of(self, step: str) -> int:
+        return self.steps[step].rounds if step != HUMAN else 0
+
+    def loop(self, id: str) -> Loop | None:
+        """An open or closed loop by its id."""
+        found = self.loops.get(id) or self.closed.get(number(id))
+        return found if found is not None and found.id == id else None
+
+    def escalation(self, id: str) -> Escalation | None:
+        found = self.escalations.get(id) or self.decided.get(number(id))
+        return found if found is not None and found.id == id else None
+
+    @property
+    def paused(self) -> bool:
+        return self.paused_by is not None or any(loop.pauses for loop in self.loops.values())
+
+
+def number(id: str) -> int:
+    """The number in an id such as L-3; -1 for anything else."""
+    _, _, digits = id.partition("-")
+    return int(digits) if digits.isdecimal() else -1
+
+
+def with_step(state: RunState, name: str, step: StepState) -> RunState:
+    return replace(state, steps={**state.steps, name: step})
+
+
+def with_loop(state: RunState, loop: Loop) -> RunState:
+    return replace(state, loops={**state.loops, loop.id: loop})
