@@ -16,13 +16,14 @@ import msgspec
 
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.analytics.report import EscalationReport, Report, report
+from backedge.analytics.report import Report, report
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
 from backedge.core.errors import FeedbackRefused, IllegalCommand, NotFound, RunHeld
 from backedge.core.events import Event, LoopOpened
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.model import HUMAN, Resolution
+from backedge.core.packet import Packet, packet
 from backedge.core.pending import RunOutcome
 from backedge.core.state import RunState
 from backedge.core.value import Json
@@ -43,14 +44,6 @@ class Runnable(Protocol):
     def definition(self) -> Definition: ...
     @property
     def agents(self) -> Mapping[str, Agent]: ...
-
-
-class Question(msgspec.Struct, frozen=True):
-    """One open escalation in the inbox: the run it belongs to, and what there is to decide."""
-
-    run: str
-    workflow: str
-    packet: EscalationReport
 
 
 class Engine:
@@ -130,13 +123,16 @@ class Engine:
         """Every run of the journal, newest first."""
         return await self._inner.runs()
 
-    async def inbox(self) -> list[Question]:
-        """Every open escalation of all runs, whoever executes them, oldest run first: answer one with `Run.decide`."""
-        found: list[Question] = []
+    async def inbox(self) -> list[Packet]:
+        """The decision packet of every open escalation of all runs, whoever executes them, oldest run first.
+
+        `(await engine.find(packet.run)).decide(packet.escalation, choice)` answers one.
+        """
+        found: list[Packet] = []
         for head in reversed(await self._inner.runs()):
             if head.outcome in ("running", "waiting"):
-                known = report(await self._inner.state_of(head.run))
-                found += [Question(head.run, head.workflow, each) for each in known.escalations if not each.decided]
+                state = await self._inner.state_of(head.run)
+                found += [packet(state, id) for id in state.escalations]
         return found
 
     def allow(self, attempts: int | None) -> None:
@@ -358,4 +354,4 @@ def run(
             thread.join()
 
 
-__all__ = ["Engine", "Question", "Run", "Runnable", "run"]
+__all__ = ["Engine", "Run", "Runnable", "run"]

@@ -12,7 +12,7 @@ from backedge.core.model import Change, Resolution, Usage
 from backedge.core.value import Json
 
 
-class Append(msgspec.Struct, frozen=True):
+class Append(msgspec.Struct, frozen=True, gc=False):
     """The events of one decision, to be stored after event number `after` of the run, all or none."""
 
     run: str
@@ -27,7 +27,7 @@ class Append(msgspec.Struct, frozen=True):
     """Large values by the hex sha256 of their bytes; stored in the same transaction, each once."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One stored event."""
 
     seq: int
@@ -35,7 +35,7 @@ class Record(msgspec.Struct, frozen=True):
     link: str
 
 
-class RunHead(msgspec.Struct, frozen=True):
+class RunHead(msgspec.Struct, frozen=True, gc=False):
     """One run as listings show it."""
 
     run: str

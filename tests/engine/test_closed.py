@@ -63,7 +63,7 @@ ENGINE: dict[str, Callable[[Engine, Run], Awaitable[object]]] = {
 
 
 def test_every_public_method_is_looked_at_below() -> None:
-    methods = {name for name in vars(Engine) if not name.startswith("_")} - {"close", "subscribe"}
+    methods = {name for name in vars(Engine) if not name.startswith("_")} - {"close", "subscribe", "allow"}
     methods |= {f"Run.{name}" for name in vars(Run) if not name.startswith("_")} - {"Run.executed_here"}
     assert methods == {name.partition(" ")[0] for name in ENGINE}
 
@@ -87,12 +87,14 @@ def test_an_engine_that_was_closed_says_so(method: str, found: bool, ended: bool
     assert issubclass(EngineClosed, BackedgeError)
 
 
-def test_subscribing_to_a_closed_engine_is_an_error_too() -> None:
+def test_what_does_not_wait_is_an_error_in_a_closed_engine_too() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             pass
         with pytest.raises(EngineClosed):
             engine.subscribe(lambda run, event: None)
+        with pytest.raises(EngineClosed):
+            engine.allow(1)
 
     play(scenario())
 

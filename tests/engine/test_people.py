@@ -169,9 +169,9 @@ def test_a_step_that_a_person_does_is_a_question_in_the_inbox_and_done_by_the_de
             run = await engine.start(work)
             assert (await run.result()).outcome == "waiting"
             [question] = await engine.inbox()
-            assert (question.run, question.workflow, question.packet.step) == (run.id, "flow", "approve")
-            assert "resolve" in question.packet.options
-            await run.decide(question.packet.id, "resolve", note="go ahead", by="ann")
+            assert (question.run, question.step, question.reason) == (run.id, "approve", "asked")
+            assert "resolve" in [option.choice for option in question.options]
+            await run.decide(question.escalation, "resolve", note="go ahead", by="ann")
             report = await run.result()
             assert await engine.inbox() == []
             return report
@@ -191,8 +191,8 @@ def test_a_person_may_judge_and_may_stand_at_the_top_of_a_ladder() -> None:
             for option, note in (("fail", "no login"), ("fail", "no logout"), (None, "v3 by hand"), ("pass", "")):
                 await run.result()
                 [question] = await engine.inbox()
-                asked.append(question.packet.step)
-                await run.decide(question.packet.id, "resolve", option=option, note=note)
+                asked.append(question.step)
+                await run.decide(question.escalation, "resolve", option=option, note=note)
             return await run.result()
 
     report = play(scenario())

@@ -100,8 +100,8 @@ class Share(Value, frozen=True):
         return bool(self.findings or self.requests or self.resolutions)
 
 
-class Briefing(Value, frozen=True):
-    """What one attempt works from."""
+class Briefing(Value, frozen=True, gc=True):
+    """What one attempt works from. Its inputs may be objects of the user's own, with any references."""
 
     run: str
     step: str

@@ -5,32 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from secrets import token_hex
 from types import TracebackType
 from typing import Self, TypeVar
-
-import msgspec
 
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.errors import (
-    AgentError,
     BackedgeError,
     EngineClosed,
     IllegalCommand,
     JournalConflict,
     NotExecuted,
-    WorkflowError,
 )
-from backedge.core.model import HUMAN, Usage
+from backedge.core.model import Usage
 from backedge.core.pending import outcome_of
 from backedge.core.state import RunState
 from backedge.core.value import Json
 from backedge.core.workflow import Workflow
 from backedge.engine.clock import SystemClock
-from backedge.engine.codec import INLINE, canonical, decoded, digest_of, encoded
+from backedge.engine.codec import decoded, encoded
+from backedge.engine.listening import Subscriber, Subscribers
 from backedge.engine.live import LiveRun
+from backedge.engine.opening import new_run_id, require_agents, start_command
 from backedge.engine.perform import recover
 from backedge.engine.places import Places
 from backedge.engine.stored import stored_state
@@ -42,12 +39,6 @@ GRACE = 10.0
 HOLDER_INTERVAL = 1.0
 """Seconds between looks at whether a run that is followed is still executed by anybody."""
 T = TypeVar("T")
-Subscriber = Callable[[str, e.Event], None]
-
-
-def new_run_id(now: float) -> str:
-    """An id that nobody else has, and that sorts by time."""
-    return f"r-{int(now * 1000):011x}{token_hex(3)}"
 
 
 class Engine:
@@ -72,7 +63,7 @@ class Engine:
         self.closing = False
         self._live: dict[str, LiveRun] = {}
         self._followers: set[asyncio.Event] = set()
-        self._subscribers: dict[object, Subscriber] = {}
+        self._subscribers = Subscribers()
         self._notices: set[asyncio.Task[None]] = set()
         self._unsubscribe: Callable[[], None] | None = None
 
@@ -145,24 +136,14 @@ class Engine:
     ) -> LiveRun:
         """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
         self.require_open()
-        _require_agents(workflow, agents)
+        require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
-        try:
-            run.encode()
-            text = canonical(input, self.max_output, "the input")
-        except (AgentError, AttributeError, UnicodeEncodeError) as error:
-            # What is wrong here was given by the caller, not by an agent.
-            wrong = str(error) if isinstance(error, AgentError) else f"the id of the run is {run!r}: expected text"
-            raise IllegalCommand(wrong) from error
-        large = len(text) > INLINE
-        command = c.StartRun(
-            run, workflow, None if large else msgspec.json.decode(text), digest_of(text) if large else None
-        )
+        command, payloads = start_command(run, workflow, input, self.max_output)
         self.claims.claim(run)
         live = LiveRun(self, run, None, agents)
         self._live[run] = live
         try:
-            await live.submit(command, {digest_of(text): text} if large else {})
+            await live.submit(command, payloads)
         except BaseException as error:
             await self._abandon(live, error)
             if isinstance(error, JournalConflict | IllegalCommand):
@@ -186,7 +167,7 @@ class Engine:
         self.claims.claim(run)
         try:
             state = await self.state_of(run)
-            _require_agents(state.workflow, agents)
+            require_agents(state.workflow, agents)
         except BaseException:
             self.claims.release(run)
             raise
@@ -290,13 +271,7 @@ class Engine:
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Tell the subscriber of every event of the runs executed here; returns what ends that."""
         self.require_open()
-        token = object()
-        self._subscribers[token] = subscriber
-
-        def unsubscribe() -> None:
-            self._subscribers.pop(token, None)
-
-        return unsubscribe
+        return self._subscribers.add(subscriber)
 
     # For live runs
 
@@ -305,17 +280,11 @@ class Engine:
         return 0 if self.closing else self.places.free()
 
     def tell(self, run: str, events: tuple[e.Event, ...]) -> None:
-        for subscriber in tuple(self._subscribers.values()):
-            for event in events:
-                try:
-                    subscriber(run, event)
-                except Exception as error:  # noqa: BLE001 - who listens cannot undo what happened
-                    asyncio.get_running_loop().call_exception_handler(
-                        {"message": f"a subscriber failed at {type(event).__name__} of {run!r}", "exception": error}
-                    )
+        self._subscribers.tell(run, events)
 
     def allow(self, attempts: int | None) -> None:
         """Let so many more attempts start, and then none; None lets all start that can."""
+        self.require_open()
         self.places.left = attempts
         self.give_room()
 
@@ -352,17 +321,6 @@ class Engine:
         task = asyncio.create_task(work)
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
-
-
-def _require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
-    missing = [
-        f"step {step.name!r} has no agent {name!r}: give one"
-        for step in workflow.steps
-        for name in step.agents or ("",)
-        if name not in agents and name != HUMAN
-    ]
-    if missing:
-        raise WorkflowError(tuple(missing))
 
 
 async def _lift_pause(live: LiveRun) -> None:

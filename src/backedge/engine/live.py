@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from backedge.core import commands as c
 from backedge.core import events as e
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _TIMED = {e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed}
 """What can set a time at which something is due."""
-_Watch = tuple[Callable[[RunState], object], "asyncio.Future[object]"]
+T = TypeVar("T")
+_Watch = tuple[Callable[[RunState], Any], "asyncio.Future[Any]"]
 
 
 def resting(state: RunState) -> RunOutcome | None:
@@ -48,6 +49,8 @@ class LiveRun:
         self.executions: dict[str, Execution] = {}
         self.spent: dict[tuple[str, int], Usage] = {}
         """What attempts under way say they have used so far, by step and attempt."""
+        self._outcome: tuple[RunState | None, RunOutcome] = (None, "running")
+        """What the last state that was decided comes to."""
         self._watches: list[_Watch] = []
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
         self.broken: BaseException | None = None
@@ -87,12 +90,13 @@ class LiveRun:
                     raise
                 if not events:
                     return ()
+                self._outcome = state, outcome_of(state)
                 entry = Append(
                     self.run,
                     self._state.seq if self._state else 0,
                     encoded(events),
                     state.workflow.name,
-                    outcome_of(state),
+                    self._outcome[1],
                     payloads or {},
                 )
                 self._appended = state.seq
@@ -197,14 +201,14 @@ class LiveRun:
                 future.set_result(found)
         self._watches = still
 
-    async def watch(self, predicate: Callable[[RunState], object]) -> object:
+    async def watch(self, predicate: Callable[[RunState], T | None]) -> T:
         """Wait until the predicate says something else than None of the state; it is asked after every change."""
         found = predicate(self.state)
         if found is not None:
             return found
         if self.broken is not None:
             raise self.broken
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._watches.append((predicate, future))
         return await future
 
@@ -216,16 +220,18 @@ class LiveRun:
             )
         try:
             async with asyncio.timeout(timeout):
-                found = await self.watch(lambda state: resolution_of(state, loop))
+                return await self.watch(lambda state: resolution_of(state, loop))
         except TimeoutError:
             return Resolution("timeout")
-        assert isinstance(found, Resolution)
-        return found
 
     async def at_rest(self) -> RunOutcome:
         """Wait until the run has ended, or nothing can start until a person acts."""
-        found: object = await self.watch(resting)
-        return found  # type: ignore[return-value]
+        return await self.watch(lambda state: self._resting(state))
+
+    def _resting(self, state: RunState) -> RunOutcome | None:
+        # What a run comes to was worked out when it was recorded.
+        known, outcome = self._outcome
+        return resting(state) if known is not state else None if outcome == "running" else outcome
 
     async def inputs_of(self, step: str) -> dict[str, Json]:
         return await outputs(self.engine.journal, self.state, self.state.graph.needs[step])

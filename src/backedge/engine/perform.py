@@ -62,7 +62,7 @@ class Execution:
             words = f"timeout: no outcome after {limit:g} s, and the agent did not stop when it was told to"
             self._leave_behind_after(limit + live.engine.grace, words)
         self.task = asyncio.create_task(self._execute())
-        # A failure was told to all who wait; asyncio need not tell it once more when the task is collected.
+        # An interrupt stops the process; asyncio need not tell it once more when the task is collected.
         self.task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def stop(self) -> None:
@@ -95,6 +95,8 @@ class Execution:
     async def _report_late(self, command: c.Command) -> None:
         try:
             await self._report(command, {})
+        except Exception as error:  # noqa: BLE001 - without a report the run cannot go on: who waits for it is told
+            self._broke(error)
         finally:
             self._live.engine.give_room()
 
@@ -102,6 +104,8 @@ class Execution:
         """One attempt from its briefing to its record, after which others may have its place."""
         try:
             await self._work()
+        except Exception as error:  # noqa: BLE001 - without a report the run cannot go on: who waits for it is told
+            self._broke(error)
         finally:
             self._live.engine.give_room()
 
@@ -140,11 +144,10 @@ class Execution:
         except IllegalCommand:
             # Somebody else settled this attempt meanwhile, through the journal: theirs stands.
             return
-        except Exception as error:
-            # A run that broke says so to everybody who waits for it; without a report it would wait for ever.
-            if live.broken is None:
-                live.give_up(error)
-                raise
+
+    def _broke(self, error: Exception) -> None:
+        if self._live.broken is None:
+            self._live.give_up(error)
 
     def _dropped(self, usage: Usage) -> c.Command:
         return c.DropAttempt(self._step, self._running.attempt, "interrupted", usage, self._seconds())
