@@ -26,8 +26,8 @@ from backedge.config import WorkflowFile, find, load
 from backedge.core.bound import max_attempts
 from backedge.core.errors import IllegalCommand, WorkflowError
 from backedge.core.pending import RunOutcome
-from backedge.engine.engine import new_run_id
 from backedge.engine.live import resting
+from backedge.engine.opening import new_run_id
 from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file, secrets_of
 
 INTERRUPTED = 130
