@@ -242,3 +242,23 @@ def test_ctrl_c_while_the_command_is_still_loading_is_a_sentence(tmp_path: Path)
     )
     assert (done.returncode, done.stderr, done.stdout) == (130, "backedge: interrupted\n", "")
     assert os.path.exists(COMMAND)
+
+
+# functions
+
+
+def test_a_function_of_the_file_is_held_to_schema_and_accepts(make: Make) -> None:
+    number = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+    plan = {"phase": "planning", "agent": "python:work:plan", "schema": number}
+    code = {"phase": "code", "needs": ["plan"], "agent": "python:work:code", "accepts": {"plan": {"maxProperties": 1}}}
+    project = make({"steps": {"plan": plan, "code": code}})
+    (project.folder / "work.py").write_text(
+        "def plan(brief): return [{}, {'n': 1, 'm': 2}, {'n': 3}][brief.attempt - 1]\n"
+        "def code(brief): return brief.inputs['plan']\n"
+    )
+    result = project.run()
+    assert (result.outcome, result.attempts) == ("done", {"plan": 3, "code": 1})
+    assert result.steps["code"]["output"] == {"n": 3}
+    assert result.loop["kind"] == "validation_failure"
+    (error,) = [event["error"] for event in project.events() if event["type"].startswith("attempt_failed")]
+    assert "the output does not fit the step's schema: the whole: 'n' is a required property" in error

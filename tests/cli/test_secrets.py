@@ -146,3 +146,20 @@ def test_agents_still_get_the_secret(make: Make, tmp_path: Path) -> None:
     assert project.run(env=ENV).outcome == "done"
     assert out.read_text() == TOKEN
     assert os.path.exists(project.folder / ".backedge" / "journal.db")
+
+
+def test_a_secret_in_a_file_that_is_reworked_is_not_in_its_difference(make: Make) -> None:
+    code = (
+        "import json, os\n"
+        "with open('config.txt', 'a') as file: file.write(os.environ['API_TOKEN'] + '\\nline\\n')\n"
+        "print('{}')\n"
+    )
+    step = {"phase": "code", "run": [*PYTHON, "-c", code], "writes": ["*.txt"]}
+    project = make(
+        {"steps": {"code": step, "review": {"reviews": "code"}}, "redact": ["API_TOKEN"]},
+        review=[failed("x"), passed()],
+    )
+    assert project.run(env=ENV).outcome == "verified"
+    said = project.backedge("show", "--diff", env=ENV)
+    assert (said.code, leaks(said.out), leaks(written(project))) == (0, [], [])
+    assert MASK in said.out

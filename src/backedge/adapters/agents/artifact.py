@@ -1,18 +1,15 @@
-"""What an attempt of a program brings besides its words: the files it changed, and whether its values fit."""
+"""The files that are part of what an attempt made: one digest of them, and where they changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
-from backedge.adapters.agents.schema import Schema
 from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
 from backedge.core.briefing import Briefing
-from backedge.core.errors import AgentError
 from backedge.core.model import Change
-from backedge.core.value import Json
 
 
 class ArtifactFiles:
@@ -44,26 +41,3 @@ class ArtifactFiles:
             return found.digest, ()
         folder.write(folder.files, self._workspace.difference(before, found))
         return found.digest, self._workspace.changes(before, found)
-
-
-class Shapes:
-    """What the inputs and the output of a step must look like."""
-
-    def __init__(self, accepts: Mapping[str, Json] | None, schema: Json) -> None:
-        self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
-        self._schema = None if schema is None else Schema(schema)
-
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        """Why inputs do not fit: (producer, JSON pointer, problem). One that was passed over is not asked for."""
-        return [
-            (producer, pointer, problem)
-            for producer, shape in self._accepts.items()
-            if producer in inputs
-            for pointer, problem in shape.misfits(inputs[producer])
-        ]
-
-    def require(self, briefing: Briefing, output: Json) -> None:
-        """Raises AgentError for an output that does not fit. An answer is no output."""
-        if self._schema is not None and briefing.mode != "answer":
-            for where, problem in self._schema.misfits(output):
-                raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")

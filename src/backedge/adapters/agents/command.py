@@ -11,14 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from backedge.adapters.agents.artifact import ArtifactFiles, Shapes
+from backedge.adapters.agents.artifact import ArtifactFiles
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.evidence import evidence
-from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
+from backedge.adapters.agents.execution import Program
 from backedge.adapters.agents.outcome import last_lines, reported, tail
 from backedge.adapters.agents.process import Bounds
+from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
+from backedge.adapters.agents.shapes import Shapes
 from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
@@ -48,8 +50,10 @@ class Report(Protocol):
     def outcome(self, text: bytes, code: int | None, said: str, folder: Path) -> Outcome: ...
 
 
-class CommandAgent:
+class CommandAgent(ProgramAgent[AttemptFolder]):
     """Starts a command for every attempt, in its workspace, and reads what it reports."""
+
+    noun = "the command"
 
     def __init__(
         self,
@@ -84,8 +88,7 @@ class CommandAgent:
         self._env = dict(env or {})
         self._report = report
         self._files = ArtifactFiles(folder, state, writes, digests, judges)
-        self._shapes = Shapes(accepts, schema)
-        self._bounds = Bounds(timeout, max_stdout, grace)
+        super().__init__(Shapes(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._max_output = max_output
         self._views = views
         self._secrets = secrets
@@ -93,23 +96,7 @@ class CommandAgent:
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
         folder = self._attempt_folder(briefing)
         before = await asyncio.to_thread(self._files.before)
-        ended = await executed(folder, self._program(briefing, folder, before), self._bounds)
-        result = await asyncio.to_thread(self._result, briefing, folder, ended, before) if ended.known else None
-        if result is None:
-            raise AgentError(
-                "nobody saw how the command ended: something in this process takes the ends of its children"
-            )
-        return result
-
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002
-        folder = self._attempt_folder(briefing)
-        ended = await recovered(folder, self._bounds)
-        if ended is None:
-            return None
-        return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
-
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.misfits(inputs)
+        return await self._ran(briefing, folder, self._program(briefing, folder, before))
 
     def _attempt_folder(self, briefing: Briefing) -> AttemptFolder:
         return AttemptFolder(self._state, briefing.run, briefing.step, briefing.attempt, self._secrets)

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from backedge.adapters.agents.artifact import ArtifactFiles, Shapes
+from backedge.adapters.agents.artifact import ArtifactFiles
 from backedge.adapters.agents.attempt_folder import Ended
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.clis.asking import Asking
@@ -21,11 +21,13 @@ from backedge.adapters.agents.clis.cli import Call, Cli, Options, Report, Sessio
 from backedge.adapters.agents.clis.folder import Begun, CliFolder
 from backedge.adapters.agents.clis.known import CLIS
 from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
-from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
+from backedge.adapters.agents.execution import Program
 from backedge.adapters.agents.outcome import tail
 from backedge.adapters.agents.process import Bounds
+from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.prompts import problem_of, prompt, role_of, shipped
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
+from backedge.adapters.agents.shapes import Shapes
 from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
@@ -50,8 +52,10 @@ class Workplace:
     writes: Sequence[str] | None = None
 
 
-class CliAgent:
+class CliAgent(ProgramAgent[CliFolder]):
     """Calls an agent CLI for every attempt, and goes on with the conversation of the last one."""
+
+    noun = "the CLI"
 
     def __init__(
         self,
@@ -89,9 +93,8 @@ class CliAgent:
         self._judges = judges
         self._resumes = session == "resume"
         self._asking = Asking(self._cli, judges, phases, steps, schema)
-        self._shapes = Shapes(accepts, schema)
         self._files = ArtifactFiles(place.folder, place.state, place.writes, digests, judges)
-        self._bounds = Bounds(timeout, max_stdout, grace)
+        super().__init__(Shapes(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._views = views
         self._secrets = secrets
 
@@ -103,16 +106,6 @@ class CliAgent:
         except UnknownSession as error:
             note = f"backedge: {error}; a fresh conversation was begun"
         return await self._called(briefing, before, Begun(note=note))
-
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002
-        folder = self._attempt_folder(briefing)
-        ended = await recovered(folder, self._bounds)
-        if ended is None:
-            return None
-        return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
-
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.misfits(inputs)
 
     async def _called(self, briefing: Briefing, before: Snapshot | None, begun: Begun) -> Result:
         schema = self._asking.schema(briefing)
@@ -133,11 +126,7 @@ class CliAgent:
             briefing=self._prompt(briefing, folder),
             before=before,
         )
-        ended = await executed(folder, program, self._bounds)
-        result = await asyncio.to_thread(self._result, briefing, folder, ended, before) if ended.known else None
-        if result is None:
-            raise AgentError("nobody saw how the CLI ended: something in this process takes the ends of its children")
-        return result
+        return await self._ran(briefing, folder, program)
 
     def _attempt_folder(self, briefing: Briefing, more: Mapping[str, bytes] | None = None) -> CliFolder:
         return CliFolder(self._place.state, briefing.run, briefing.step, briefing.attempt, more, self._secrets)

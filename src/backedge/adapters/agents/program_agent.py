@@ -1,0 +1,58 @@
+"""What all agents that start a program have in common: an attempt of it, and what a crash left of one."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
+from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
+from backedge.adapters.agents.process import Bounds
+from backedge.adapters.agents.shapes import Shapes
+from backedge.adapters.agents.workspace import Snapshot
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.value import Json
+from backedge.ports import Attempt, Result
+
+Folder = TypeVar("Folder", bound=AttemptFolder)
+
+
+class ProgramAgent(ABC, Generic[Folder]):
+    """Starts a program for every attempt, and finds its attempts again after a crash."""
+
+    noun: ClassVar[str]
+    """What the program is called in errors."""
+
+    def __init__(self, shapes: Shapes, bounds: Bounds) -> None:
+        self._shapes, self._bounds = shapes, bounds
+
+    @abstractmethod
+    def _attempt_folder(self, briefing: Briefing) -> Folder: ...
+
+    @abstractmethod
+    def _result(self, briefing: Briefing, folder: Folder, ended: Ended, before: Snapshot | None) -> Result | None:
+        """What the attempt brought; None if nobody saw its end and it left nothing complete."""
+
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002 - as in `work`
+        folder = self._attempt_folder(briefing)
+        ended = await recovered(folder, self._bounds)
+        if ended is None:
+            return None
+        return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return self._shapes.misfits(inputs)
+
+    async def _ran(self, briefing: Briefing, folder: Folder, program: Program) -> Result:
+        """Run the program to its end, and read what it brought."""
+        ended = await executed(folder, program, self._bounds)
+        known = ended.known
+        result = await asyncio.to_thread(self._result, briefing, folder, ended, program.before) if known else None
+        if result is None:
+            raise AgentError(
+                f"nobody saw how {self.noun} ended: something in this process takes the ends of its children"
+            )
+        return result

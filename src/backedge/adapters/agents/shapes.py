@@ -1,0 +1,70 @@
+"""Whether the inputs and the output of a step have the shape that the file asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from backedge.adapters.agents.schema import Schema
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.value import Json
+from backedge.engine.codec import plain
+from backedge.engine.protocol import Outcome
+from backedge.ports import Agent, Attempt
+
+
+class Shapes:
+    """What the inputs and the output of a step must look like."""
+
+    def __init__(self, accepts: Mapping[str, Json] | None, schema: Json) -> None:
+        self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
+        self._schema = None if schema is None else Schema(schema)
+
+    def __bool__(self) -> bool:
+        return bool(self._accepts) or self._schema is not None
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        """Why inputs do not fit: (producer, JSON pointer, problem). One that was passed over is not asked for."""
+        return [
+            (producer, pointer, problem)
+            for producer, shape in self._accepts.items()
+            if producer in inputs
+            for pointer, problem in shape.misfits(inputs[producer])
+        ]
+
+    def require(self, briefing: Briefing, output: Json) -> None:
+        """Raises AgentError for an output that does not fit. An answer is no output."""
+        if self._schema is not None and briefing.mode != "answer":
+            for where, problem in self._schema.misfits(output):
+                raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")
+
+
+class ShapedAgent:
+    """An agent of this process whose inputs and output are held to their shapes."""
+
+    def __init__(self, agent: Agent, shapes: Shapes) -> None:
+        self._agent, self._shapes = agent, shapes
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> object:
+        said = await self._agent.work(briefing, attempt)
+        if isinstance(said, Outcome):
+            self._shapes.require(briefing, _as_json(said.output))
+        return said
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return self._shapes.misfits(inputs)
+
+
+def shaped(agent: Agent, shapes: Shapes) -> Agent:
+    """The agent itself where the file asks for nothing."""
+    return ShapedAgent(agent, shapes) if shapes else agent
+
+
+def _as_json(value: Json) -> Json:
+    """A value as it will be kept; itself if it is no JSON, which whoever keeps it will say."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
+    except (TypeError, ValueError, RecursionError):
+        return value

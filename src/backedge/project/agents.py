@@ -1,0 +1,141 @@
+"""Who executes the steps of a workflow file, made from what the file says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from backedge.adapters.agents.clis.agent import CliAgent, NotInstalled, Workplace
+from backedge.adapters.agents.clis.cli import Options
+from backedge.adapters.agents.command import CommandAgent
+from backedge.adapters.agents.function import FunctionAgent
+from backedge.adapters.agents.redacting import redacted
+from backedge.adapters.agents.secrets import Secrets
+from backedge.adapters.agents.shapes import Shapes, shaped
+from backedge.adapters.reports.spec import ReportSpec
+from backedge.config import AgentSpec, WorkflowFile
+from backedge.core.errors import WorkflowError
+from backedge.core.model import HUMAN
+from backedge.core.workflow import Step, Workflow, graph_of
+from backedge.ports import Agent
+from backedge.project.place import Place, secrets_of
+
+Views = Callable[[str], Mapping[str, str]]
+"""The files that show a run to its agents, by their names in the briefing."""
+
+
+@dataclass(frozen=True)
+class FileWorkflow:
+    """A workflow from a file, with those who execute it."""
+
+    definition: Workflow
+    agents: Mapping[str, Agent]
+
+
+def agents_of(
+    source: WorkflowFile, place: Place, views: Views | None = None, installed: bool = True
+) -> dict[str, Agent]:
+    """Everybody who executes a step of the file, by the names that the definition has for them.
+
+    `views` says where the scratchpad and the progress file of a run are. Without `installed` an agent CLI that is not
+    on this machine is left out instead of refused: the file can be right all the same."""
+    staff = _Staff(source, place, views, secrets_of(source))
+    agents: dict[str, Agent] = {}
+    problems: list[str] = []
+    for step in source.definition.steps:
+        for name in step.agents:
+            if name == HUMAN:
+                continue
+            try:
+                agents[name] = staff.agent(source.agents[name], step)
+            except NotInstalled as error:
+                problems += [f"step {step.name!r}: {error}"] if installed else []
+            except (ValueError, TypeError, WorkflowError) as error:
+                problems.append(f"step {step.name!r}: {error}")
+    if problems:
+        raise WorkflowError(tuple(problems))
+    return agents
+
+
+@dataclass(frozen=True)
+class _Staff:
+    """What all agents of a file have in common."""
+
+    source: WorkflowFile
+    place: Place
+    views: Views | None
+    secrets: Secrets
+
+    def agent(self, spec: AgentSpec, step: Step) -> Agent:
+        return redacted(self._made(spec, step), self.secrets)
+
+    def _made(self, spec: AgentSpec, step: Step) -> Agent:
+        if spec.kind == "command":
+            return self._command(spec, step)
+        if spec.kind == "cli":
+            return self._cli(spec, step)
+        if spec.kind == "python":
+            extras = self.source.steps[step.name]
+            made = FunctionAgent(_imported(spec.function, self.source.folder), judges=bool(step.judges))
+            return shaped(made, Shapes(extras.accepts, extras.schema))
+        raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: nobody can be started for it")
+
+    def _command(self, spec: AgentSpec, step: Step) -> Agent:
+        extras = self.source.steps[step.name]
+        return CommandAgent(
+            spec.run,
+            folder=extras.workspace,
+            state=self.place.state,
+            env=spec.env,
+            report=ReportSpec(extras.report.kind, extras.report.path) if extras.report else None,
+            writes=extras.writes,
+            judges=bool(step.judges),
+            accepts=extras.accepts,
+            schema=extras.schema,
+            timeout=spec.timeout,
+            views=self.views,
+            secrets=self.secrets,
+        )
+
+    def _cli(self, spec: AgentSpec, step: Step) -> Agent:
+        extras, definition = self.source.steps[step.name], self.source.definition
+        graph = graph_of(definition)
+        return CliAgent(
+            spec.cli,
+            Workplace(extras.workspace, self.place.state, extras.writes),
+            phase=step.phase,
+            judges=bool(step.judges),
+            options=Options(spec.model, spec.allowed_tools, spec.permission_mode, spec.max_turns, spec.max_budget_usd),
+            template=spec.prompt,
+            session=spec.session,
+            env=spec.env,
+            accepts=extras.accepts,
+            schema=extras.schema,
+            phases=[phase for phase in graph.phases if phase in graph.phase_of.values()],
+            steps=[*(other.name for other in definition.steps if not other.judges and other is not step), HUMAN],
+            timeout=spec.timeout,
+            views=self.views,
+            secrets=self.secrets,
+        )
+
+
+def _imported(name: str, folder: Path) -> Callable[..., object]:
+    import sys
+    from importlib import import_module
+
+    module, _, function = name.partition(":")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        imported = import_module(module)
+    except (Exception, SystemExit) as error:
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        raise WorkflowError(f"agent python:{name} cannot be imported: {kind}{error}") from error
+    found: object = imported
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise WorkflowError(f"module {module!r} has no function {function!r}: correct the name, or write it")
+    made: Callable[..., object] = found
+    return made

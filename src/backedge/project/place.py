@@ -1,0 +1,112 @@
+"""A folder with a workflow file: where its state lives, which file a run has, and what must not be written."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from backedge.adapters.agents.attempt_folder import AttemptFolder, file_name, written
+from backedge.adapters.agents.process import Process
+from backedge.adapters.agents.secrets import NO_SECRETS, SHORTEST, Secrets
+from backedge.config import WorkflowFile, WorkflowFileError, find, load
+from backedge.config.workflow_file import workflow_file
+from backedge.core.errors import WorkflowError
+
+STATE = ".backedge"
+JOURNAL = "journal.db"
+GRACE = 2.0
+"""Seconds that an agent has to end when it is asked to."""
+ORIGIN = "origin"
+"""Beside a kept workflow file: where it stood, from the folder of the journal. Its paths are relative to that."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a project keeps its state: beside the workflow file, or where the user says."""
+
+    folder: Path
+    journal: Path
+
+    @property
+    def state(self) -> Path:
+        return self.journal.parent
+
+    def kept_file(self, run: str) -> Path:
+        """The workflow file as it was when the run started: a run keeps the workflow it started with."""
+        return self.state / "runs" / file_name(run) / "backedge.yaml"
+
+
+def place(file: Path | None = None, journal: Path | None = None, start: Path | None = None) -> Place:
+    """The place of a project: by its file, by its journal, or by the folder one is in. Raises WorkflowFileError."""
+    if file is not None:
+        folder = file.parent.resolve()
+    elif journal is not None:
+        folder = journal.parent.resolve()
+    else:
+        folder = _project_folder(start or Path.cwd())
+    return Place(folder, (journal or folder / STATE / JOURNAL).absolute())
+
+
+def _project_folder(start: Path) -> Path:
+    try:
+        return find(start).parent
+    except WorkflowFileError:
+        # A journal without its file can still be asked and answered.
+        for folder in (start.resolve(), *start.resolve().parents):
+            if (folder / STATE / JOURNAL).exists():
+                return folder
+        raise
+
+
+def keep_file(place: Place, run: str, source: WorkflowFile) -> None:
+    """Put the workflow file beside the journal, for the resumes of this run."""
+    kept = place.kept_file(run)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    # Relative, so that a project can be moved as a whole.
+    written(kept.with_name(ORIGIN), os.fsencode(os.path.relpath(source.path.resolve(), place.state.resolve())))
+    written(kept, source.path.read_bytes())
+
+
+def file_of(place: Place, run: str, file: Path | None = None) -> WorkflowFile:
+    """The workflow file that a run was started with; the present one if that was not kept."""
+    kept = place.kept_file(run)
+    if not kept.exists():
+        return load(file or find(place.folder))
+    origin = kept.with_name(ORIGIN)
+    path = place.folder / "backedge.yaml"
+    if origin.exists():
+        path = Path(os.path.normpath(place.state.resolve() / os.fsdecode(origin.read_bytes())))
+    return workflow_file(kept.read_bytes(), path)
+
+
+def secrets_of(source: WorkflowFile) -> Secrets:
+    """The values that nothing may be written with: those of the variables that the file names in `redact`.
+
+    Raises WorkflowError for one that is too short to be told from ordinary text: it would be written in silence."""
+    values = {name: os.environ[name] for name in source.redact if os.environ.get(name)}
+    short = [name for name, value in values.items() if len(value) < SHORTEST]
+    if short:
+        raise WorkflowError(
+            tuple(
+                f"redact: the value of {name} has {len(values[name])} characters, expected {SHORTEST} or more: "
+                "use a longer secret, or take it out of `redact`"
+                for name in short
+            )
+        )
+    return Secrets(values)
+
+
+def secrets_in(place: Place, run: str) -> Secrets:
+    """The secrets of a run that is answered here; none if its workflow file cannot be had any more."""
+    try:
+        return secrets_of(file_of(place, run))
+    except WorkflowFileError:
+        return NO_SECRETS
+
+
+async def end_agent(place: Place, run: str, step: str, attempt: int) -> None:
+    """End the process of an attempt, whoever started it, with everything that it started."""
+    process = Process.found(AttemptFolder(place.state, run, step, attempt))
+    if process is not None:
+        await process.cancel(GRACE)
