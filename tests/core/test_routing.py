@@ -8,7 +8,7 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.loops import LoopState
 from backedge.core.model import HUMAN, Finding, Status
 from backedge.core.profiles import PROFILES, RouteRule
@@ -235,6 +235,44 @@ class TestRoutesToAPerson:
         play = Play(self.WORK, {"code": grows, "review": [failed("a typo"), failed(self.LEGAL), passed()]}).run()
         assert (play.loop().round, play.breach()) == (2, "asked")
         assert [wake.time for wake in play.wakes()] == [play.now + 600]
+
+    def waiting(self, *findings: Finding) -> Play:
+        """The code waits for want of room."""
+        work = flow(*CHAIN, routes=(RouteRule(HUMAN, ("legal",)),))
+        play = Play(work, {"code": grows, "review": [failed(*findings), passed()]}, room=1)
+        for name in ("plan", "design", "code"):
+            play.finish(name)
+        play.room = 0
+        play.finish("review")
+        return play
+
+    def test_what_is_reclassified_to_a_phase_without_steps_may_go_to_a_person_too(self) -> None:
+        legal = Finding("whose licence is it?", category="legal", affected_phase=("code",))
+        play = self.waiting(legal)
+        assert play.loop().targets == ("code",)
+        play.do(c.Reclassify("F-1", "research"))
+        assert (play.breach(), play.loop().targets) == ("asked", (HUMAN,))
+        play.room = 1
+        assert play.decide("resolve", note="ours").run().outcome == "verified"
+
+    def test_a_person_who_was_asked_already_is_asked_once_for_all(self) -> None:
+        play = self.waiting(self.LEGAL, Finding("and whose patent?", category="legal", affected_phase=("code",)))
+        assert (play.asked(), play.loop().targets) == (["E-1"], (HUMAN, "code"))
+        play.do(c.Reclassify("F-2", "research"))
+        assert (play.asked(), play.loop().shares[HUMAN].findings) == (["E-2"], (1, 2))
+        with pytest.raises(AlreadyClosed, match="E-1 was decided before: withdrawn by a newer question"):
+            play.decide("resolve", "E-1", note="ours")
+        play.room = 1
+        assert play.decide("resolve", note="ours").run().outcome == "verified"
+
+    def test_a_limit_may_forbid_the_question(self) -> None:
+        legal = Finding("whose licence is it?", category="legal", affected_phase=("code",))
+        play = Play(
+            flow(*CHAIN, routes=(RouteRule(HUMAN, ("legal",)),), limits={"rounds_per_step": 0}),
+            {"review": [failed(legal)]},
+        ).run()
+        play.do(c.Reclassify("F-1", "research"))
+        assert play.decide("continue").breach() == "asked"
 
     def test_a_misfit_of_inputs_does_not_ask_a_person(self) -> None:
         work = flow(step("a"), step("b", "a", checked=True), routes=(RouteRule(HUMAN, ("legal",)),))

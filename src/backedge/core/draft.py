@@ -49,7 +49,10 @@ def escalate_loop(draft: Draft, loop: Loop, breach: Breach | None, reason: str =
 
 
 def ask_person(draft: Draft, loop: Loop) -> None:
-    """Put feedback to a person into the inbox: a question, not a breach."""
+    """Put feedback to a person into the inbox: a question, not a breach. What was asked of the same loop before and
+    lies there still is part of it."""
+    for packet in [each for each in draft.state.escalations.values() if each.loop == loop.id and each.reason == ASKED]:
+        draft.add(e.EscalationDecided(draft.now, packet.id, "withdrawn", by="a newer question"))
     draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
 
 

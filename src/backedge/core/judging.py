@@ -102,8 +102,7 @@ def reroute(draft: Draft, loop: Loop) -> None:
                 shares.setdefault(target, list(at_work)).append(id)
     routed = {target: tuple(ids) for target, ids in shares.items() if ids}
     kept = tuple(target for target, share in loop.shares.items() if share.charged and target not in routed)
-    by_rule = {rule: tuple(ids) for rule, ids in rules.items()}
-    draft.add(e.FeedbackRouted(draft.now, loop.id, routed, by_rule, kept=kept))
+    deliver(draft, loop, routed, {rule: tuple(ids) for rule, ids in rules.items()}, kept=kept)
 
 
 def deliver(
@@ -112,13 +111,15 @@ def deliver(
     shares: dict[str, tuple[int, ...]],
     rules: dict[str, tuple[int, ...]],
     balance: tuple[int, int] | None = None,
+    kept: tuple[str, ...] = (),
 ) -> None:
-    draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance))
+    """Record who gets what; escalate the loop if a limit forbids that, and ask the person among the targets."""
+    draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance, kept=kept))
     routed = draft.state.loops[loop.id]
     breach = first_breach(draft.state, draft.now, loop=routed)
     if breach is not None:
         escalate_loop(draft, routed, breach)
-    elif HUMAN in routed.targets:
+    elif HUMAN in shares:
         ask_person(draft, routed)
 
 
