@@ -12,7 +12,7 @@ from backedge.adapters.agents.function import Function, FunctionAgent
 from backedge.adapters.agents.models import Model
 from backedge.core import workflow as core
 from backedge.core.bound import max_attempts
-from backedge.core.define import defined, rung_names
+from backedge.core.define import defined, groups_of, members, rung_names
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
 from backedge.core.written import mapping, pass_rule, pointers, route_rules, shown, words
@@ -32,6 +32,10 @@ class Step:
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
     left in doubt may simply be run again.
+
+    `when` has conditions such as "plan:/ui == true": if one is not met the step is skipped, and what needs it runs without
+    it. `repeat` is `{"until": condition, "max": times}`, and `"to": step` for who gets a fix_request when that was not
+    enough. `group` names a set of steps: whoever needs the group needs all of them.
     """
 
     name: str
@@ -49,6 +53,9 @@ class Step:
     idempotent: bool = False
     on_doubt: Literal["ask", "rerun"] | None = None
     complete: bool | None = None
+    when: Names = ()
+    repeat: Mapping[str, Any] | None = None
+    group: str = ""
 
 
 class Workflow:
@@ -74,12 +81,13 @@ class Workflow:
         if not isinstance(given, Iterable):
             raise WorkflowError((*problems, f"steps is {shown(given)}: expected a list of backedge.Step"))
         taken = [step.name for step in given if isinstance(step, Step)]
+        groups = groups_of({str(step.name): str(step.group) for step in given if isinstance(step, Step)})
         for place, step in enumerate(given, 1):
             if not isinstance(step, Step):
                 problems.append(f"step {place} is a {type(step).__name__}: expected backedge.Step")
                 continue
             try:
-                built.append((self._step(step, taken), step.limits))
+                built.append((self._step(step, taken, groups), step.limits))
             except (WorkflowError, TypeError) as error:
                 problems.append(f"step {step.name!r}: {error}")
         if problems:
@@ -107,13 +115,13 @@ class Workflow:
         assert bound is not None  # a definition that nothing bounds was refused
         return bound
 
-    def _step(self, step: Step, taken: Collection[str]) -> core.Step:
+    def _step(self, step: Step, taken: Collection[str], groups: Mapping[str, Sequence[str]]) -> core.Step:
         reviews, tests = words("reviews", step.reviews), words("tests", step.tests)
         if reviews and tests:
             raise WorkflowError("it both reviews and tests: choose one, or make it two steps")
         judges = (*reviews, *tests)
         needs = tuple(name for name in words("needs", step.needs) if name not in judges)
-        accepts = _models(step.accepts, (*judges, *needs))
+        accepts = _models(step.accepts, members(groups, (*judges, *needs), step.name))
         returns = Model(step.returns) if step.returns is not None else None
         ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
         if not ladder:
@@ -138,12 +146,27 @@ class Workflow:
             reads=tuple(
                 (producer, pointers(producer, read)) for producer, read in mapping("reads", step.reads).items()
             ),
+            when=words("when", step.when),
+            repeat=_repeat(step.repeat),
+            group=step.group,
         )
         try:
             # A run keeps its definition: what could not be read back must not be written.
             return msgspec.convert(msgspec.to_builtins(made), core.Step)
         except msgspec.ValidationError as error:
             raise WorkflowError(str(error)) from error
+
+
+def _repeat(given: Mapping[str, Any] | None) -> core.Repeat | None:
+    if given is None:
+        return None
+    repeat, known = mapping("repeat", given), ("until", "max", "to")
+    for key in repeat:
+        if key not in known:
+            raise WorkflowError(f"repeat has the key {key!r}: {core.nearest(key, known)}")
+    if "until" not in repeat or "max" not in repeat:
+        raise WorkflowError(f"repeat is {repeat!r}: expected `until`, a condition, and `max`, how often at most")
+    return core.Repeat(words("until", repeat["until"]), repeat["max"], repeat.get("to", ""))  # type: ignore[arg-type]
 
 
 def _agent(given: Executor, judges: bool, accepts: Mapping[str, Model], returns: Model | None) -> Agent:

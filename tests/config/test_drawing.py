@@ -9,7 +9,7 @@ import pytest
 from backedge.config import back_edges, mermaid, picture
 from backedge.core.define import defined
 from backedge.core.profiles import RouteRule
-from backedge.core.workflow import Step, Workflow
+from backedge.core.workflow import Repeat, Step, Workflow
 from tests.config.files import EXAMPLE, read
 
 
@@ -99,3 +99,28 @@ def test_nothing_is_wider_than_the_terminal(width: int) -> None:
 def test_no_label_ends_its_quotes() -> None:
     drawn = mermaid(flow(Step('x"] --> y', phase='p"\nend')))
     assert drawn.splitlines()[1:3] == ['  subgraph p0["p#34;#10;end"]', '    s0["x#34;#93; --#62; y"]']
+
+
+def test_the_shape_of_a_workflow_is_drawn() -> None:
+    work = flow(
+        Step("plan"),
+        Step("ux", needs=("plan",), group="design", when=("plan:/ui == true",)),
+        Step("arch", needs=("plan",), group="design", repeat=Repeat(("arch:/score > 3",), 4)),
+        Step("code", needs=("design",)),
+    )
+    assert picture(work, 100).splitlines()[2:] == [
+        "  ● plan",
+        "  ● ux    ← plan  in design  when plan:/ui == true",
+        "  ● arch  ← plan  in design  until arch:/score > 3, at most 4 times",
+        "  ● code  ← ux, arch",
+    ]
+    assert mermaid(work).splitlines()[:8] == [
+        "flowchart TD",
+        '  s0["plan"]',
+        '  s3["code"]',
+        '  subgraph p0g0["design"]',
+        '    s1["ux"]',
+        '    s2["arch"]',
+        "  end",
+        "  s0 --> s1",
+    ]

@@ -67,8 +67,28 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     ),
     (
         "a step's key for later",
-        step(run="[x]", when="x"),
-        ["5:5: steps.a.when: unknown key: this version of backedge does not have it"],
+        step(run="[x]", plans="true"),
+        ["5:5: steps.a.plans: unknown key: this version of backedge does not have it"],
+    ),
+    (
+        "a condition that says nothing",
+        step(run="[x]", when="b:/x = 1"),
+        ["5:5: steps.a.when: step 'a' has when: condition 'b:/x = 1' has the operator '=': did you mean '=='?"],
+    ),
+    (
+        "a condition on a step that runs later",
+        step(run="[x]", when="b:/x") + "  b: {needs: a, run: [x]}\n",
+        ["5:5: steps.a.when: step 'a' has when on 'b', which does not run before it: add it to needs"],
+    ),
+    (
+        "a repetition without an end",
+        step(run="[x]", repeat="{until: 'a:/x'}"),
+        ["5:5: steps.a.repeat.max: missing: expected a whole number above 0"],
+    ),
+    (
+        "a group that is a step",
+        step(run="[x]", group="a"),
+        ["5:5: steps.a.group: step 'a' has group 'a', which is the name of a step: rename one of them"],
     ),
     (
         "a key like no other",

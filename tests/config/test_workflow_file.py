@@ -14,7 +14,7 @@ from backedge.config.schema import SCHEMA
 from backedge.core.limits import Limits
 from backedge.core.model import Severity
 from backedge.core.profiles import RouteRule
-from backedge.core.workflow import PassRule, Workflow
+from backedge.core.workflow import PassRule, Repeat, Workflow
 from tests.config.files import EXAMPLE, problems, read, step
 
 
@@ -76,6 +76,9 @@ steps:
     writes: [src/**]
     workspace: services/api
     idempotent: true
+    group: building
+    when: ["plan:/units", "plan:/api != none"]
+    repeat: {until: "code:/score >= 90", max: 3, to: plan}
   review:
     reviews: [code, plan]
     needs: [plan]
@@ -139,6 +142,8 @@ def test_every_key_of_a_step_arrives(everything: WorkflowFile) -> None:
     _, code, review, lint, test = everything.definition.steps
     assert (code.phase, code.needs, code.checked, code.on_doubt) == ("code", ("plan",), True, "rerun")
     assert code.reads == (("plan", ("/units", "/api")),)
+    assert (code.group, code.when) == ("building", ("plan:/units", "plan:/api != none"))
+    assert code.repeat == Repeat(("code:/score >= 90",), 3, "plan")
     assert (review.judges, review.needs, review.complete, review.on_doubt) == (("code", "plan"), (), True, "rerun")
     assert review.passes_if == PassRule(at_most=(("critical", 0), ("high", 2)))
     assert review.limits is not None

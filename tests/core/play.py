@@ -18,6 +18,7 @@ from backedge.core.limits import Limits
 from backedge.core.loops import Loop
 from backedge.core.model import HUMAN, Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
 from backedge.core.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.references import values_at
 from backedge.core.staleness import part
 from backedge.core.state import RunState
 from backedge.core.workflow import Step, Workflow
@@ -26,11 +27,12 @@ Reply = Outcome | Exception
 Script = Callable[["Play", str], Reply]
 
 
-def made(output: Any, before: Any = None, pointers: Sequence[str] = ()) -> Made:
+def made(output: Any, before: Any = None, pointers: Sequence[str] = (), values: Sequence[str] = ()) -> Made:
     text = msgspec.json.encode(output, order="sorted")
     parts = {p: sha256(msgspec.json.encode(part(output, p), order="sorted")).hexdigest() for p in pointers}
     changed = changes(before, output) if before is not None else ()
-    return Made(sha256(text).hexdigest(), output, size=len(text), parts=parts, changed=changed)
+    kept = dict(values_at(output, tuple(values)))
+    return Made(sha256(text).hexdigest(), output, size=len(text), parts=parts, changed=changed, values=kept)
 
 
 def out(output: Any = None, **more: Any) -> Outcome:
@@ -164,7 +166,8 @@ class Play:
         if isinstance(reply, Exception):
             return self.do(c.FailAttempt(name, running.attempt, str(reply), seconds=1.0))
         artifact = self.s.steps[name].artifact
-        described = made(reply.made.output, artifact.output if artifact else None, self.s.graph.pointers[name])
+        graph, before = self.s.graph, artifact.output if artifact else None
+        described = made(reply.made.output, before, graph.pointers[name], graph.values[name])
         return self.do(c.FinishAttempt(name, running.attempt, msgspec.structs.replace(reply, made=described), 1.0))
 
     def run(self, most: int = 2_000) -> Play:

@@ -8,6 +8,7 @@ from backedge.core.ledger import Tracked
 from backedge.core.loops import Loop
 from backedge.core.model import Breach, Option, Resolution
 from backedge.core.pending import outcome_of, passes
+from backedge.core.shapes import skips
 from backedge.core.staleness import fresh
 from backedge.core.state import Escalation, RunState
 from backedge.core.value import Json
@@ -20,7 +21,7 @@ class Shape(msgspec.Struct, frozen=True):
 class StepReport(Shape, frozen=True):
     phase: str
     state: str
-    """waiting, running, done, stale, failing or passed_over."""
+    """waiting, running, done, stale, failing, skipped or passed_over."""
     attempts: int
     output: Json = None
     verdict: str | None = None
@@ -156,6 +157,8 @@ def _state_of(state: RunState, name: str) -> str:
         return "running"
     if step.passed_over:
         return "passed_over"
+    if skips(state, name):
+        return "skipped"
     if step.artifact is None:
         return "waiting"
     if not fresh(state, name):

@@ -24,6 +24,7 @@ MARKS = {
     "stale": ("↻", "yellow"),
     "waiting": ("·", "dim"),
     "passed_over": ("»", "yellow"),
+    "skipped": ("»", "dim"),
 }
 STORY_ROWS = 6
 """Rows that stay free above the frame, for the lines of the story."""

@@ -62,6 +62,8 @@ def line_of(event: Event, state: RunState) -> str:
         case e.EscalationDecided():
             who = f" by {shown(event.by, 40)}" if event.by else ""
             return f"! {event.escalation} decided: {event.choice}{who} {shown(event.note, 60)}".rstrip()
+        case e.ConditionSeen(met=False):
+            return f"  » {event.step} is skipped: {shown(event.reason)} is not so"
         case e.StepPassedOver():
             return f"  » {event.step} is passed over: {shown(event.reason)}"
         case e.RunPaused():

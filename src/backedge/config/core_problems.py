@@ -59,7 +59,7 @@ def _reference(source: Source, step: str, word: str, other: str) -> Trail:
 
 
 def _of_step(step: str, problem: str) -> Trail:
-    for key in ("passes_if", "limits", "timeout"):
+    for key in ("passes_if", "limits", "timeout", "when", "repeat", "group"):
         if f"has {key}" in problem or f" {key} " in problem:
             return ("steps", step, key)
     return ("steps", step)

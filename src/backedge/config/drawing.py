@@ -33,7 +33,7 @@ def mermaid(definition: Workflow) -> str:
     ids = {name: f"s{place}" for name, place in graph.place.items()}
     lines = ["flowchart TD"]
     for number, (phase, names) in enumerate(_by_phase(graph)):
-        boxes = [f"{ids[name]}{_shape(name, graph.is_judge(name))}" for name in names]
+        boxes = _boxes(graph, names, ids, f"p{number}")
         if phase:
             lines += [f'  subgraph p{number}["{_escaped(phase)}"]', *(f"    {box}" for box in boxes), "  end"]
         else:
@@ -74,8 +74,22 @@ def _relations(graph: Graph, name: str, targets: tuple[str, ...]) -> str:
         f"{'tests' if step.tests else 'reviews'} {', '.join(step.judges)}" if step.judges else "",
         f"← {', '.join(needs)}" if needs else "",
         f"↩ {', '.join(targets)}" if targets else "",
+        f"in {step.group}" if step.group else "",
+        f"when {' and '.join(step.when)}" if step.when else "",
+        f"until {' and '.join(step.repeat.until)}, at most {step.repeat.max} times" if step.repeat else "",
     )
     return "  ".join(part for part in parts if part)
+
+
+def _boxes(graph: Graph, names: list[str], ids: dict[str, str], phase: str) -> list[str]:
+    """The steps of a phase, those of a group in a box of their own."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(graph.steps[name].group, []).append(f"{ids[name]}{_shape(name, graph.is_judge(name))}")
+    lines = groups.pop("", [])
+    for number, (group, boxes) in enumerate(groups.items()):
+        lines += [f'subgraph {phase}g{number}["{_escaped(group)}"]', *(f"  {box}" for box in boxes), "end"]
+    return lines
 
 
 def _in_order(graph: Graph) -> list[str]:

@@ -117,9 +117,31 @@ _STEP = record(
     "One step of the workflow, done by one agent.",
     {
         "phase": text("The phase of the step; a judge has its subject's.", "planning", "design", "code", "test"),
-        "needs": words("The steps whose artifacts it gets, and after which it runs.", "plan", ["plan", "design"]),
+        "needs": words(
+            "The steps, or groups of steps, whose artifacts it gets, and after which it runs.",
+            "plan",
+            ["plan", "design"],
+        ),
         "reviews": words("The steps that it reviews; makes it a judge of them.", "code"),
         "tests": words("The steps that it tests; makes it a judge of them.", "code"),
+        "group": text("The set of steps that it belongs to; who needs the group needs all of them.", "design", **NAMES),
+        "when": words(
+            "Runs only if this is so, or all of these are; else it is skipped, and what needs it runs without it.",
+            "plan:/ui == true",
+            ["plan:/ui == true", "open_loops == 0"],
+        ),
+        "repeat": record(
+            "Runs again until conditions on its artifact are met, before anything that needs it starts.",
+            {
+                "until": words("What has to be met.", "polish:/score >= 90"),
+                "max": number("The most executions in a row.", 4, whole=True),
+                "to": text(
+                    "The step that gets a fix_request when that was not enough; else a person is asked.", "plan"
+                ),
+            },
+            {"until": "polish:/score >= 90", "max": 4},
+            required=["until", "max"],
+        ),
         "run": _RUN,
         "agent": text(
             "Who does it: an agent CLI, human, python:module:function or a name from agents.", *CLIS, "human"

@@ -10,10 +10,10 @@ from typing import Literal
 from backedge.config.agents import AgentSpec
 from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
-from backedge.core.define import pass_rule
+from backedge.core.define import groups_of, members, pass_rule
 from backedge.core.model import HUMAN
 from backedge.core.value import Json, replace
-from backedge.core.workflow import Step, nearest
+from backedge.core.workflow import Repeat, Step, nearest
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,14 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         timeout=max(known) if known and len(known) == len(timeouts) else None,
         checked=bool(extras.accepts),
         reads=tuple((producer, tuple(pointers)) for producer, pointers in given.get("reads", {}).items()),
+        when=listed(given.get("when")),
+        repeat=_repeat(given["repeat"]) if "repeat" in given else None,
+        group=given.get("group", ""),
     )
+
+
+def _repeat(given: Mapping[str, Json]) -> Repeat:
+    return Repeat(listed(given["until"]), int(given["max"]), given.get("to", ""))
 
 
 def with_known_steps(step: Step, names: Collection[str]) -> Step:
@@ -159,7 +166,8 @@ def _leaves(path: str) -> bool:
 
 def _accepts(source: Source, name: str, given: Mapping[str, Json]) -> dict[str, Json]:
     trail: Trail = ("steps", name, "accepts")
-    inputs = tuple(dict.fromkeys((*judged(given), *listed(given.get("needs")))))
+    groups = groups_of({each: step.get("group", "") for each, step in source.value["steps"].items()})
+    inputs = members(groups, (*judged(given), *listed(given.get("needs"))), name)
     accepts = given["accepts"]
     if isinstance(accepts, str):
         if len(inputs) != 1 and name not in source.flawed:

@@ -1,9 +1,10 @@
 """Termination as arithmetic: the largest number of attempts that any run of a workflow can make.
 
 Every step is executed once, and once more for each execution that feedback asks for (that execution and everything
-that its change makes stale or due for verification). Each execution is tried at most `errors_in_a_row` times. So
-E x S x (1 + R) attempts end every run; decisions by people add what they grant, and an attempt that a crash or an
-interruption took away may be made again.
+that its change makes stale or due for verification). A step with `repeat` may be executed as often as that says, each
+time. Each execution is tried at most `errors_in_a_row` times. So E x S x (1 + R) attempts end every run, where S is the
+number of steps, a repeated one counted by its bound; decisions by people add what they grant, and an attempt that a
+crash or an interruption took away may be made again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def max_attempts(workflow: Workflow) -> int | None:
         rounds = Graph(workflow).legal_pairs() * per_pair
     bounds = [workflow.limits.attempts]
     if rounds is not None and tries is not None:
-        bounds.append(tries * steps * (1 + rounds))
+        executions = sum(step.repeat.max if step.repeat else 1 for step in workflow.steps)
+        bounds.append(tries * executions * (1 + rounds))
     return min((bound for bound in bounds if bound is not None), default=None)
 
 

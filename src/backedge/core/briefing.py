@@ -9,6 +9,7 @@ from backedge.core.ledger import Tracked
 from backedge.core.limits import left
 from backedge.core.loops import Loop
 from backedge.core.model import Mode, Option, Severity
+from backedge.core.shapes import present
 from backedge.core.value import Json, Value
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         agent=running.agent,
         session=state.steps[step].session,
         input=input,
-        inputs={need: outputs[need] for need in graph.needs[step] if need in outputs},
+        inputs={need: outputs[need] for need in present(state, step) if need in outputs},
         verify=_issues(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
         last_error=state.steps[step].last_error,

@@ -12,11 +12,13 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import check_inputs, judge
 from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Outcome
+from backedge.core.model import HUMAN, Breach, Outcome
 from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.settle import settle, start_attempt
-from backedge.core.state import Running, RunState, delivers, evolve
+from backedge.core.shapes import call_for_help, exhausted, repeats
+from backedge.core.state import REPEAT, Running, RunState, delivers, evolve
+from backedge.core.value import replace
 from backedge.core.verdicts import contradiction, verdict_of, with_known_phases, with_stated_findings
 from backedge.core.workflow import graph_of
 
@@ -148,12 +150,30 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
         for loop in running.loops:
             if delivers(draft.state, loop, name):
                 draft.add(e.AnswerGiven(draft.now, loop, name, outcome.answer))
-    else:
+    elif not repeats(draft.state, name):
+        # Repeated in vain, it asks for help as if its agent had: once more is the next round.
+        plea = call_for_help(draft.state, name)
+        if plea is not None:
+            outcome = replace(outcome, feedback=(*outcome.feedback, plea))
         verify_by_doing(draft, name, running, outcome.feedback)
     if word is not None:
         judge(draft, name, command.attempt, outcome, word)
     for item in outcome.feedback:
         raise_feedback(draft, name, item, running)
+    if running.mode != "answer":
+        _give_in(draft, name)
+
+
+def _give_in(draft: Draft, name: str) -> None:
+    """Ask a person about a step that was repeated as often as it may be, unless another step was asked for help."""
+    reason = exhausted(draft.state, name)
+    if reason is None:
+        return
+    repeat, turns = draft.state.graph.steps[name].repeat, draft.state.steps[name].turns
+    assert repeat is not None
+    helped = any(loop.source == name and repeat.to in loop.targets for loop in draft.state.loops.values())
+    if not helped:
+        escalate_step(draft, name, Breach(REPEAT, turns, turns), reason)
 
 
 def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) -> str | None:

@@ -45,6 +45,7 @@ def defined(
     problems += wrong
     problems += [problem for rule in routes for problem in wordless(rule)]
     policies = _policies(new_findings, problems)
+    steps = _with_groups(steps)
     built = [_step(step, own, habits, {} if wrong else overrides, problems) for step, own in steps]
     workflow = Workflow(
         name=name,
@@ -86,6 +87,35 @@ def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]
             return word
     problems.append(f"{field} is {shown(given)}: {nearest(given, map(str, known))}")
     return known[0]
+
+
+def _with_groups(steps: Sequence[tuple[Step, Mapping[str, object]]]) -> list[tuple[Step, Mapping[str, object]]]:
+    """The steps with the members of a group in the place of its name."""
+    groups = groups_of({step.name: step.group for step, _ in steps})
+    if not groups:
+        return list(steps)
+    return [
+        (
+            replace(step, needs=members(groups, step.needs, step.name), judges=members(groups, step.judges, step.name)),
+            own,
+        )
+        for step, own in steps
+    ]
+
+
+def groups_of(steps: Mapping[str, str]) -> dict[str, list[str]]:
+    """The members of each group, from the group of each step; a step's own name is no group."""
+    groups: dict[str, list[str]] = {}
+    for name, group in steps.items():
+        if group and group not in steps:
+            groups.setdefault(group, []).append(name)
+    return groups
+
+
+def members(groups: Mapping[str, Sequence[str]], names: Sequence[str], own: str) -> tuple[str, ...]:
+    """Names of steps with the members of a group in the place of its name; a member means the others by it."""
+    found = ([each for each in groups[name] if each != own] if name in groups else [name] for name in names)
+    return tuple(dict.fromkeys(each for every in found for each in every))
 
 
 def _step(
@@ -147,4 +177,4 @@ def _policies(given: str | Mapping[str, str] | None, problems: list[str]) -> Any
     return tuple(usual.items())
 
 
-__all__ = ["Limits", "defined", "pass_rule", "rung_names"]
+__all__ = ["Limits", "defined", "groups_of", "members", "pass_rule", "rung_names"]

@@ -219,6 +219,14 @@ class StepPassedOver(Fact, frozen=True, tag="step_passed_over/1"):
     reason: str
 
 
+class ConditionSeen(Fact, frozen=True, tag="condition_seen/1"):
+    """A step's condition was looked at: it is met, or the step is skipped until what it refers to changes."""
+
+    step: str
+    met: bool
+    reason: str = ""
+
+
 class FindingsSettled(Fact, frozen=True, tag="findings_settled/1"):
     """A decision, not a verdict, said what becomes of findings."""
 
@@ -266,6 +274,7 @@ Event: TypeAlias = (
     | LoopOverdue
     | EscalationDecided
     | StepPassedOver
+    | ConditionSeen
     | FindingsSettled
     | FindingReclassified
     | RunPaused

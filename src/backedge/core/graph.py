@@ -6,6 +6,7 @@ from collections import deque
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
+from backedge.core.conditions import Condition, condition
 from backedge.core.limits import BUDGETS
 
 if TYPE_CHECKING:
@@ -48,7 +49,14 @@ class Graph:
             (name, bound) for name in BUDGETS if (bound := getattr(workflow.limits, name)) is not None
         )
         self.checks_inputs = any(step.checked for step in workflow.steps)
+        self.conditions: dict[str, tuple[Condition, ...]] = {
+            step.name: tuple(map(condition, step.when)) for step in workflow.steps if step.when
+        }
+        self.untils: dict[str, tuple[Condition, ...]] = {
+            step.name: tuple(map(condition, step.repeat.until)) for step in workflow.steps if step.repeat
+        }
         self.pointers: dict[str, tuple[str, ...]] = self._pointers()
+        self.values: dict[str, tuple[str, ...]] = self._values()
         self.reads: dict[tuple[str, str], tuple[str, ...]] = {
             (step.name, producer): pointers for step in workflow.steps for producer, pointers in step.reads
         }
@@ -146,6 +154,15 @@ class Graph:
                 queue += more
             found[name] = frozenset(reached)
         return found
+
+    def _values(self) -> dict[str, tuple[str, ...]]:
+        """For each producer, the places of its output whose values are recorded, since conditions refer to them."""
+        wanted: dict[str, dict[str, None]] = {name: {} for name in self.steps}
+        for conditions in (*self.conditions.values(), *self.untils.values()):
+            for each in conditions:
+                if each.of is not None:
+                    wanted[each.of.step][each.of.pointer] = None
+        return {name: tuple(pointers) for name, pointers in wanted.items()}
 
     def _pointers(self) -> dict[str, tuple[str, ...]]:
         """For each producer, the parts of its output that anyone declares to read."""

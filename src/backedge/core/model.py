@@ -188,6 +188,8 @@ class Made(Value, frozen=True):
     """Digests of the parts that consumers declare to read, by JSON pointer."""
     changed: tuple[Change, ...] = ()
     """Where it differs from the version before."""
+    values: dict[str, Json] = {}
+    """The values that conditions refer to, by JSON pointer; without those that are not there."""
 
 
 class Outcome(Value, frozen=True):

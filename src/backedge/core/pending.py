@@ -9,6 +9,7 @@ from typing import Literal
 
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Mode
+from backedge.core.shapes import repeats, skips, undecided
 from backedge.core.staleness import fresh
 from backedge.core.state import ASKED, Escalation, RunState, StepState
 from backedge.core.value import Value
@@ -69,7 +70,7 @@ def pending(state: RunState, now: float) -> tuple[Effect, ...]:
 
 
 def checked_first(state: RunState, start: Start) -> bool:
-    return state.graph.steps[start.step].checked and start.mode != "answer"
+    return state.graph.steps[start.step].checked and start.mode != "answer" and not undecided(state, start.step)
 
 
 def next_wake(state: RunState, now: float) -> float | None:
@@ -123,6 +124,7 @@ class _Survey:
                     if not share.done and target != HUMAN:
                         owed.setdefault(target, []).append(loop)
         self.verifying = {loop.source for loop in self.open if loop.state is LoopState.VALIDATING}
+        self.skipped = {name for name in state.steps if skips(state, name)} if self.graph.conditions else set()
         self.fresh: dict[str, bool] = {}
         self.due: dict[str, Mode] = {}
         self.unsettled = set(self.raised)
@@ -146,7 +148,7 @@ class _Survey:
         return sorted(found, key=self._urgency) if len(found) > 1 else found
 
     def _stands(self, name: str) -> bool:
-        return self.fresh[name] or self.state.steps[name].passed_over
+        return self.fresh[name] or self.state.steps[name].passed_over or name in self.skipped
 
     def _due(self, name: str, step: StepState) -> Mode | None:
         """Why a step that does not run has to be executed, or None if it does not."""
@@ -157,13 +159,15 @@ class _Survey:
             return "verify" if judge else "work"
         if step.passed_over:
             return "answer" if name in self.questions else None
-        if step.told:
+        if step.told and name not in self.skipped:
             return "verify" if judge else "work"
         if self.questions and self._questions_for(name):
             return "answer"
+        if name in self.skipped:
+            return None
         if not self.fresh[name]:
             return "verify" if judge and step.open_findings else "work"
-        return None
+        return "work" if undecided(self.state, name) or repeats(self.state, name) else None
 
     def _questions_for(self, name: str) -> list[Loop]:
         """What a step can answer now. It does its own work first, unless that needs the one who asks: then it answers
@@ -285,7 +289,7 @@ class _Survey:
 
     def _passing(self, judge: str) -> bool:
         step = self.state.steps[judge]
-        if step.passed_over:
+        if step.passed_over or judge in self.skipped:
             return True
         return judge not in self.unsettled and passes(self.state, judge)
 
@@ -311,8 +315,10 @@ def settled(state: RunState) -> bool:
     if state.loops or state.escalations or state.busy:
         return False
     for name, step in state.steps.items():
-        if step.passed_over:
+        if step.passed_over or skips(state, name):
             continue
+        if undecided(state, name) or repeats(state, name):
+            return False
         if step.told or not (passes if state.graph.is_judge(name) else fresh)(state, name):
             return False
     return True

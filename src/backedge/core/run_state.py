@@ -15,6 +15,9 @@ from backedge.core.pmap import Map
 from backedge.core.value import Json, Value, replace
 from backedge.core.workflow import Workflow
 
+REPEAT = "repeat"
+"""The name of the bound on the executions of a step that is repeated until a condition is met."""
+
 ASKED = "asked"
 """The reason of an escalation that is a question to a person, not a breach."""
 
@@ -30,6 +33,8 @@ class Artifact(Value, frozen=True):
     parts: dict[str, str] = {}
     consumed: dict[str, str] = {}
     """What it was made from: the digest of each input."""
+    values: dict[str, Json] = {}
+    """What conditions refer to, by JSON pointer."""
     changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
     """Where the last few versions differ from the ones before them."""
     inputs: dict[str, int] = {}
@@ -70,6 +75,14 @@ class Judgement(Value, frozen=True):
     """A person let it count as passed."""
 
 
+class Seen(Value, frozen=True):
+    """What was seen when a step's condition was looked at."""
+
+    met: bool
+    basis: str
+    """The digest of the values that it refers to."""
+
+
 class StepState(Value, frozen=True):
     """What is known of one step."""
 
@@ -85,6 +98,11 @@ class StepState(Value, frozen=True):
     rounds: int = 0
     """Executions that feedback asked for."""
     passed_over: bool = False
+    seen: Seen | None = None
+    """The last look at its condition."""
+    turns: int = 0
+    """How often it was executed in a row to meet what it is repeated for."""
+    turns_granted: int = 0
     told: tuple[str, ...] = ()
     """Loops closed by hand whose resolution the next attempt has to be given."""
     asked: dict[str, str] = {}
@@ -99,6 +117,11 @@ class StepState(Value, frozen=True):
     """The last loop that its verdicts started."""
     open_findings: tuple[int, ...] = ()
     """The findings that it has to answer for when it judges again."""
+
+    @property
+    def absent(self) -> bool:
+        """Its condition was not met: whatever it made before, nobody gets it."""
+        return self.seen is not None and not self.seen.met
 
 
 class Escalation(Value, frozen=True):

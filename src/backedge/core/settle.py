@@ -18,7 +18,8 @@ from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Breach, Resolution
 from backedge.core.pending import Start, checked_first, overdue, passes, ready, settled, stuck
-from backedge.core.staleness import consumed_by, fresh
+from backedge.core.shapes import present, skips, stands, undecided, unmet
+from backedge.core.staleness import consumed_by
 from backedge.core.state import RunState
 
 
@@ -107,7 +108,7 @@ def _upstream_settled(state: RunState, name: str) -> bool:
         step = state.steps[other]
         if step.running is not None and step.running.mode != "answer":
             return False
-        if not step.passed_over and not fresh(state, other):
+        if not stands(state, other):
             return False
         if any(other in loop.shares and not loop.shares[other].done for loop in state.loops.values()):
             return False
@@ -115,7 +116,7 @@ def _upstream_settled(state: RunState, name: str) -> bool:
 
 
 def input_versions(state: RunState, name: str) -> dict[str, int]:
-    artifacts = ((need, state.steps[need].artifact) for need in state.graph.needs[name])
+    artifacts = ((need, state.steps[need].artifact) for need in present(state, name))
     return {need: artifact.version for need, artifact in artifacts if artifact is not None}
 
 
@@ -130,7 +131,7 @@ def _close_verified(draft: Draft) -> bool:
             for target in loop.targets
             if target != HUMAN
             for judge in state.graph.judges_of[target]
-            if not state.steps[judge].passed_over
+            if not state.steps[judge].passed_over and not skips(state, judge)
         ]
         if loop.answers_only:
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))
@@ -161,7 +162,12 @@ def _start_ready(draft: Draft) -> bool:
 
 
 def start_attempt(draft: Draft, start: Start) -> bool:
-    """Start one attempt, unless a limit forbids it: then that is escalated instead."""
+    """Start one attempt, unless its condition has to be looked at first, or a limit forbids it: then that is
+    escalated instead."""
+    if start.mode != "answer" and undecided(draft.state, start.step):
+        missed = unmet(draft.state, draft.state.graph.conditions[start.step])
+        draft.add(e.ConditionSeen(draft.now, start.step, missed is None, missed.text if missed else ""))
+        return False
     breach = first_breach(draft.state, draft.now, step=start.step)
     if breach is not None:
         if breach.limit in BUDGETS:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from backedge.core.state import RunState
 
 NOTHING = ""
-"""What is consumed of a step that was passed over without an artifact."""
+"""What is consumed of a step that was passed over without an artifact, or is skipped."""
 
 
 def judged_digest(made: str, consumed: dict[str, str]) -> str:
@@ -30,7 +30,7 @@ def consumed_by(state: RunState, step: str) -> dict[str, str]:
 
 def _consumed(state: RunState, step: str, need: str) -> str:
     artifact = state.steps[need].artifact
-    if artifact is None:
+    if artifact is None or state.steps[need].absent:
         return NOTHING
     pointers = state.graph.reads.get((step, need))
     if pointers is None:

@@ -30,16 +30,19 @@ from backedge.core.fold.loops import (
 from backedge.core.fold.waits import feedback_rejoined, wait_began, wait_ended, waiter_told
 from backedge.core.run_state import (
     ASKED,
+    REPEAT,
     Artifact,
     Escalation,
     Judgement,
     Running,
     RunState,
+    Seen,
     StepState,
     number,
     with_loop,
     with_step,
 )
+from backedge.core.shapes import basis_of
 from backedge.core.value import replace
 from backedge.core.workflow import graph_of
 
@@ -115,6 +118,9 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.StepPassedOver():
             step = replace(state.steps[event.step], passed_over=True)
             return replace(with_step(state, event.step, step), compromised=True)
+        case e.ConditionSeen():
+            seen = Seen(event.met, basis_of(state, event.step))
+            return with_step(state, event.step, replace(state.steps[event.step], seen=seen))
         case e.FindingsSettled():
             return findings_settled(state, event)
         case e.FindingReclassified():
@@ -131,6 +137,7 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
 
 __all__ = [
     "ASKED",
+    "REPEAT",
     "Artifact",
     "Escalation",
     "Judgement",

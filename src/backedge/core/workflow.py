@@ -32,6 +32,16 @@ class PassRule(Value, frozen=True):
 PASS_RULES = ("ai-sdlc", "asp-design", "asp-code")
 
 
+class Repeat(Value, frozen=True):
+    """A step that is executed until conditions on its artifact are met."""
+
+    until: tuple[str, ...]
+    max: int
+    """The most executions in a row."""
+    to: str = ""
+    """Who gets a fix_request when that was not enough; empty means a person is asked."""
+
+
 class Step(Value, frozen=True):
     """One node of the workflow."""
 
@@ -55,6 +65,11 @@ class Step(Value, frozen=True):
     """Its inputs are checked before each attempt."""
     reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """(producer, JSON pointers): the parts of an input whose change makes this step stale."""
+    when: tuple[str, ...] = ()
+    """Conditions; if one is not met the step is skipped, and what needs it runs without it."""
+    repeat: Repeat | None = None
+    group: str = ""
+    """The set of steps that it belongs to; whoever needs the group needs all of them."""
 
 
 class Workflow(Value, frozen=True):
@@ -85,9 +100,13 @@ class Workflow(Value, frozen=True):
 
 def problems_of(workflow: Workflow) -> tuple[str, ...]:
     """Everything that is wrong with a definition; nothing for one that can run."""
-    found = list(_naming_problems(workflow))
+    from backedge.core.shape_problems import naming_problems, upstream_problems
+
+    found = [*_naming_problems(workflow), *naming_problems(workflow)]
     if not found:
         found += _graph_problems(workflow)
+    if not found:
+        found += upstream_problems(Graph(workflow))
     if not found:
         found += _bound_problems(workflow)
     return tuple(found)

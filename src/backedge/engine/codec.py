@@ -12,10 +12,13 @@ from backedge.core.diff import changes
 from backedge.core.errors import AgentError, JournalDamaged, JournalTooNew
 from backedge.core.events import Event
 from backedge.core.model import Made
+from backedge.core.references import values_at
 from backedge.core.staleness import part
 from backedge.core.value import Json
 from backedge.ports import Record
 
+LONGEST_VALUE = 65_536
+"""Bytes of a value that a condition, a check or a gate refers to: it stands in the event."""
 INLINE = 4_096
 """Bytes up to which an output stands in its event; a larger one is stored once, by its digest."""
 
@@ -67,7 +70,9 @@ def digest_of(text: bytes) -> str:
     return sha256(text).hexdigest()
 
 
-def described(text: bytes, before: Json, has_before: bool, pointers: Sequence[str]) -> tuple[Made, dict[str, bytes]]:
+def described(
+    text: bytes, before: Json, has_before: bool, pointers: Sequence[str], values: Sequence[str] = ()
+) -> tuple[Made, dict[str, bytes]]:
     """An output as an attempt reports it, with the payload to store if it is large."""
     value = msgspec.json.decode(text)
     digest = digest_of(text)
@@ -79,5 +84,19 @@ def described(text: bytes, before: Json, has_before: bool, pointers: Sequence[st
         size=len(text),
         parts={pointer: digest_of(msgspec.json.encode(part(value, pointer), order="sorted")) for pointer in pointers},
         changed=changes(before, value) if has_before else (),
+        values=_recorded(value, values),
     )
     return made, {digest: text} if large else {}
+
+
+def _recorded(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
+    """The values at these places, for the rules to decide on. Raises AgentError for one that is too large."""
+    found = dict(values_at(value, tuple(pointers)))
+    for pointer, each in found.items():
+        size = len(msgspec.json.encode(each))
+        if size > LONGEST_VALUE:
+            raise AgentError(
+                f"the value at {pointer or 'the whole output'} has {size:,} bytes, and a condition, check or gate refers "
+                f"to it: at most {LONGEST_VALUE:,} are looked at; refer to a smaller part"
+            )
+    return found

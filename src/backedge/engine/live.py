@@ -13,6 +13,7 @@ from backedge.core.decide import transact
 from backedge.core.errors import BackedgeError, IllegalCommand, JournalConflict, NotFound
 from backedge.core.model import Finding, Resolution, Usage
 from backedge.core.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
+from backedge.core.shapes import present
 from backedge.core.state import RunState, evolve
 from backedge.core.value import Json
 from backedge.engine.attempt import resolution_of
@@ -152,7 +153,7 @@ class LiveRun:
         return events, state
 
     async def _misfits(self, state: RunState, step: str) -> tuple[tuple[str, Finding], ...]:
-        inputs = await outputs(self.engine.journal, state, state.graph.needs[step])
+        inputs = await outputs(self.engine.journal, state, present(state, step))
         agent = next((self.agents[name] for name in state.graph.steps[step].agents if name in self.agents), None)
         if agent is None:
             return ()  # a person sees for herself
@@ -234,7 +235,7 @@ class LiveRun:
         return resting(state) if known is not state else None if outcome == "running" else outcome
 
     async def inputs_of(self, step: str) -> dict[str, Json]:
-        return await outputs(self.engine.journal, self.state, self.state.graph.needs[step])
+        return await outputs(self.engine.journal, self.state, present(self.state, step))
 
     def set_alarm(self) -> None:
         """Wake up when the next retry or timeout is due."""

@@ -119,7 +119,8 @@ def _translated(
 ) -> tuple[Outcome, dict[str, bytes]]:
     text = canonical(said.output, live.engine.max_output)
     has_before = live.state.steps[step].artifact is not None
-    made, payloads = described(text, briefing.previous, has_before, live.state.graph.pointers[step])
+    graph = live.state.graph
+    made, payloads = described(text, briefing.previous, has_before, graph.pointers[step], graph.values[step])
     if result.workspace is not None:
         made = replace(
             made,

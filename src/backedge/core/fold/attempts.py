@@ -6,6 +6,7 @@ from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import Change, Claim, Status
 from backedge.core.run_state import Artifact, Running, RunState, StepState, number, with_loop
+from backedge.core.shapes import turn_after
 from backedge.core.staleness import consumed_by, judged_digest
 from backedge.core.value import replace
 
@@ -96,6 +97,9 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     )
     if running.mode == "answer":
         return _attempt_over(state, event, step)
+    if name in state.graph.untils:
+        turns, granted = turn_after(state, name)
+        step = replace(step, turns=turns, turns_granted=granted)
     before, made = step.artifact, event.made
     digest = made.digest
     if state.graph.is_judge(name):
@@ -115,6 +119,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         output=made.output,
         payload=made.payload,
         parts=made.parts,
+        values=made.values,
         consumed=running.consumed,
         inputs=running.versions,
         changes=changes,

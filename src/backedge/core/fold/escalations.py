@@ -8,7 +8,7 @@ from backedge.core.fold.waits import no_longer_awaited
 from backedge.core.limits import BUDGETS, OF_THE_RUN
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN
-from backedge.core.run_state import ASKED, Escalation, RunState, number, with_loop, with_step
+from backedge.core.run_state import ASKED, REPEAT, Escalation, RunState, number, with_loop, with_step
 from backedge.core.value import replace
 
 
@@ -77,9 +77,11 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         state = replace(state, grants={**state.grants, limit: state.grants.get(limit, 0) + more})
     if packet.step is not None and event.choice == "continue":
         step = state.steps[packet.step]
-        state = with_step(
-            state, packet.step, replace(step, error_grant=step.error_grant + event.rounds, retry_at=event.at)
-        )
+        if limit == REPEAT:
+            step = replace(step, turns_granted=step.turns_granted + event.rounds)
+        else:
+            step = replace(step, error_grant=step.error_grant + event.rounds, retry_at=event.at)
+        state = with_step(state, packet.step, step)
     loops = dict(state.loops)
     for id, loop in state.loops.items():
         if loop.escalation == packet.id:

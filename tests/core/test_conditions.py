@@ -1,0 +1,106 @@
+"""Conditions on artifacts: what can be said, what it means, and what is said about what cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core.conditions import condition, holds
+from backedge.core.references import MISSING, Reference, equal, found, reference, values_at
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "met"),
+    [
+        ("plan:/ui == true", True, True),
+        ("plan:/ui == true", "true", False),
+        ("plan:/ui == true", 1, False),
+        ("plan:/ui == 1", 1.0, True),
+        ("plan:/ui == null", MISSING, True),
+        ("plan:/ui != null", MISSING, False),
+        ("plan:/ui != web", "web", False),
+        ("plan:/ui == web app", "web app", True),
+        ("plan:/ui == 'true'", "true", True),
+        ("plan:/ui == [a, 1]", ["a", 1], True),
+        ("plan:/ui == [a, 1]", ["a"], False),
+        ('plan:/ui == {"a": [1]}', {"a": [1]}, True),
+        ('plan:/ui == {"a": [1]}', {"b": [1]}, False),
+        ("plan:/score >= 90", 90, True),
+        ("plan:/score > 90", 90, False),
+        ("plan:/score < 90", 89.5, True),
+        ("plan:/score <= 90", 91, False),
+        ("plan:/score > 90", "99", False),
+        ("plan:/score > 0", True, False),
+        ("plan:/score > 0", MISSING, False),
+        ("plan:/name > b", "c", True),
+        ("plan:/kind in [api, ui]", "ui", True),
+        ("plan:/kind in []", "ui", False),
+        ("plan:/kind in apiui", "api", True),
+        ("plan:/kind in [1]", True, False),
+        ("plan:/parts contains ui", ["api", "ui"], True),
+        ("plan:/parts contains ui", {"ui": 1}, True),
+        ("plan:/parts contains ui", "server", False),
+        ("plan:/parts contains 1", 12, False),
+        ("plan:/ui", "yes", True),
+        ("plan", {}, False),
+        ("not plan:/ui", MISSING, True),
+        ("not plan:", {"a": 1}, False),
+        ("open_loops == 0", 0, True),
+    ],
+)
+def test_a_condition_says_what_it_says(text: str, value: Any, met: bool) -> None:
+    assert holds(condition(text), value) is met
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the condition is empty: write `step:/pointer == value`"),
+        ("plan:/ui = true", "operator '=': did you mean '=='"),
+        ("plan:/ui contain x", "operator 'contain': did you mean 'contains'"),
+        ("plan:/ui ~~ x", "operator '~~': use one of == != < <= > >= in contains"),
+        ("plan:/ui ==", "nothing after ==: give the value"),
+        ("plan:/ui==true", "no space around =="),
+        ("plan:ui == true", "no JSON pointer after the colon: write 'plan:/ui'"),
+        ("plan:/a~2 == true", "no JSON pointer after the colon: write 'plan:/name'"),
+        (":/ui", "is no reference: write step:/json/pointer"),
+        ("not plan:/ui == true", "compares after `not`"),
+        ("plan:/ui in 3", "`in` needs a list"),
+    ],
+)
+def test_what_is_no_condition_is_named_with_what_would_be_one(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=r"write|use|did|give|`in`") as error:
+        condition(text)
+    assert why in str(error.value)
+
+
+def test_a_reference_reads_as_it_is_written() -> None:
+    assert reference("plan:/a/b") == Reference("plan", "/a/b")
+    assert [str(reference(text)) for text in ("plan", "plan:", "plan:/a~1b")] == ["plan", "plan", "plan:/a~1b"]
+    with pytest.raises(ValueError, match="is no reference"):
+        reference("two words:/a")
+
+
+@pytest.mark.parametrize(
+    ("pointer", "there"),
+    [
+        ("", {"a": [{"b/c": None}]}),
+        ("/a/0/b~1c", None),
+        ("/a/1", MISSING),
+        ("/a/x", MISSING),
+        ("/a/0/b~1c/d", MISSING),
+        ("/z", MISSING),
+    ],
+)
+def test_null_is_something_and_nothing_is_not(pointer: str, there: Any) -> None:
+    whole = {"a": [{"b/c": None}]}
+    assert found(whole, pointer) == there
+    assert values_at(whole, (pointer,)) == ({} if there is MISSING else {pointer: there})
+    assert repr(MISSING) == "nothing"
+
+
+def test_equality_is_that_of_json() -> None:
+    assert equal({"a": [1, None]}, {"a": [1.0, None]})
+    assert not equal([1, 2], [1])
+    assert not equal(False, 0)

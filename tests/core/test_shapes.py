@@ -1,0 +1,279 @@
+"""Shapes of a workflow: steps under a condition, steps repeated until one is met, groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.bound import max_attempts
+from backedge.core.define import defined
+from backedge.core.errors import WorkflowError
+from backedge.core.loops import LoopState
+from backedge.core.model import Kind, Outcome
+from backedge.core.pending import stuck
+from backedge.core.shapes import skips
+from backedge.core.state import replay
+from backedge.core.workflow import Repeat, Step, graph_of, problems_of
+from tests.core.play import Play, ask, failed, flow, grows, out, passed, step
+
+
+def ui(when: str = "plan:/ui == true", **more: Any) -> Step:
+    return step("ui", "plan", when=(when,), **more)
+
+
+PLAN = step("plan")
+SHIP = step("ship", "ui")
+
+
+def plans(*values: Any) -> list[Outcome]:
+    return [out({"ui": value}) for value in values]
+
+
+def played(play: Play) -> tuple[str, dict[str, int]]:
+    assert replay(play.events) == play.s
+    return play.outcome, play.attempts()
+
+
+class TestWhen:
+    def test_a_step_whose_condition_is_met_runs(self) -> None:
+        play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(True)}).run()
+        assert played(play) == ("done", {"plan": 1, "ui": 1, "ship": 1})
+        assert play.of(e.ConditionSeen) == [e.ConditionSeen(play.of(e.ConditionSeen)[0].at, "ui", True)]
+
+    def test_a_step_whose_condition_is_not_met_is_skipped_and_what_needs_it_runs_without_it(self) -> None:
+        play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)}).run()
+        assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
+        assert skips(play.s, "ui")
+        assert play.briefings["ship"][0].inputs == {}
+        assert play.of(e.ConditionSeen)[0].reason == "plan:/ui == true"
+
+    def test_all_conditions_of_a_list_have_to_be_met(self) -> None:
+        both = step("ui", "plan", when=("plan:/ui", "plan:/size > 3"))
+        play = Play(flow(PLAN, both, SHIP), {"plan": [out({"ui": True, "size": 3})]}).run()
+        assert play.attempts()["ui"] == 0
+
+    def test_judges_of_nothing_but_skipped_steps_are_skipped_too(self) -> None:
+        other = step("other", "plan")
+        work = flow(PLAN, ui(), other, step("j", reviews="ui"), Step("both", judges=("ui", "other")), SHIP)
+        play = Play(work, {"plan": plans(False)}).run()
+        assert played(play) == ("verified", {"plan": 1, "ui": 0, "other": 1, "j": 0, "both": 1, "ship": 1})
+        assert skips(play.s, "j")
+        assert not skips(play.s, "both")
+
+    def test_a_change_of_what_it_refers_to_lets_it_run_after_all(self) -> None:
+        work = flow(PLAN, ui(), SHIP, step("j", reviews="plan"))
+        play = Play(work, {"plan": plans(False, True), "j": [passed(), passed()]}).run()
+        assert played(play) == ("verified", {"plan": 1, "ui": 0, "ship": 1, "j": 1})
+        play.person_raises("plan").run()
+        assert played(play) == ("verified", {"plan": 2, "ui": 1, "ship": 2, "j": 2})
+
+    def test_a_change_of_what_it_refers_to_takes_its_output_away_from_others(self) -> None:
+        work = flow(PLAN, ui(), SHIP, step("j", reviews="plan"))
+        play = Play(work, {"plan": plans(True, False), "ui": grows}).run()
+        assert play.briefings["ship"][0].inputs == {"ui": "ui 1"}
+        play.person_raises("plan").run()
+        assert played(play) == ("verified", {"plan": 2, "ui": 1, "ship": 2, "j": 2})
+        assert play.briefings["ship"][1].inputs == {}
+
+    def test_a_change_that_leaves_it_met_runs_nothing_but_what_is_stale(self) -> None:
+        reads = step("ui", "plan", when=("plan:/ui > 1",), reads=(("plan", ("/text",)),))
+        work = flow(PLAN, reads, step("j", reviews="plan"))
+        play = Play(work, {"plan": plans(2, 3)}).run()
+        play.person_raises("plan").run()
+        assert played(play) == ("verified", {"plan": 2, "ui": 1, "j": 2})
+        assert [event.met for event in play.of(e.ConditionSeen)] == [True, True]
+
+    def test_open_loops_are_a_value_too(self) -> None:
+        late = step("late", "plan", when=("open_loops == 0",))
+        play = Play(flow(PLAN, late, step("other")), room=1)
+        play.finish("plan", out("plan", feedback=(ask("human"),)))
+        assert play.s.steps["late"].seen is None  # its need is provisional until the answer
+        play.raises("other", ask("human"))
+        play.decide("resolve", "E-1", note="ok")
+        play.finish("other")
+        play.finish("plan")
+        assert skips(play.s, "late")
+        play.decide("resolve", note="ok").run()
+        assert played(play) == ("done", {"plan": 2, "late": 0, "other": 2})
+
+    def test_feedback_reaches_a_step_that_is_skipped(self) -> None:
+        play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)}).run()
+        play.person_raises("ui").run()
+        play.decide("resolve", note="fine").run()
+        assert played(play) == ("done", {"plan": 1, "ui": 1, "ship": 1})
+
+    def test_a_skipped_step_answers_questions(self) -> None:
+        play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False), "ui": [out(answer="blue")]}).run()
+        play.person_raises("ui", kind=Kind.CONTEXT_REQUEST).run()
+        assert played(play) == ("done", {"plan": 1, "ui": 1, "ship": 1})
+
+    def test_a_step_that_checks_its_inputs_looks_at_its_condition_first(self) -> None:
+        play = Play(flow(PLAN, ui(checked=True), SHIP), {"plan": plans(False)}).run()
+        assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
+
+    def test_who_waits_in_mid_work_is_not_kept_by_a_skipped_step(self) -> None:
+        play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)})
+        play.finish("plan")
+        play.raises("ship", ask("plan"))
+        play.do(c.Await("L-1", "ship", 1))
+        play.finish("plan", out({"ui": False, "text": 2}))
+        assert play.loop().told
+        assert play.run().outcome == "done"
+
+
+def until(text: str = "polish:/score >= 3", most: int = 4, **more: Any) -> Step:
+    return step("polish", "plan", repeat=Repeat((text,), most, **more))
+
+
+def scores(*values: int) -> list[Outcome]:
+    return [out({"score": value}) for value in values]
+
+
+class TestRepeat:
+    def test_a_step_is_repeated_until_its_condition_is_met_before_anything_downstream_starts(self) -> None:
+        work = flow(PLAN, until(), step("ship", "polish"), step("j", reviews="polish"))
+        play = Play(work, {"polish": scores(1, 2, 3)}).run()
+        assert played(play) == ("verified", {"plan": 1, "polish": 3, "ship": 1, "j": 1})
+        assert [brief.previous for brief in play.briefings["polish"]] == [None, {"score": 1}, {"score": 2}]
+        assert {brief.mode for brief in play.briefings["polish"]} == {"work"}
+
+    def test_an_error_on_the_way_is_no_turn(self) -> None:
+        play = Play(flow(PLAN, until(most=2)), {"polish": [scores(1)[0], Exception("broke"), scores(3)[0]]}).run()
+        assert played(play) == ("done", {"plan": 1, "polish": 3})
+
+    def test_one_that_stays_unmet_is_handed_to_a_person_who_may_grant_more(self) -> None:
+        play = Play(flow(PLAN, until(most=2)), {"polish": scores(1, 2, 2, 3)}).run()
+        assert (play.breach(), play.attempts()["polish"]) == ("repeat", 2)
+        packet = play.s.escalations["E-1"]
+        assert packet.reason == "'polish' was done 2 times, and 'polish:/score >= 3' is not met: it is 2"
+        assert packet.options == ("continue", "skip", "cancel")
+        play.decide("continue", rounds=2).run()
+        assert played(play) == ("done", {"plan": 1, "polish": 4})
+
+    def test_a_person_may_go_on_without_it(self) -> None:
+        work = flow(PLAN, until(most=1), step("ship", "polish"))
+        play = Play(work, {"polish": [out({})]}).run()
+        assert play.s.escalations["E-1"].reason.endswith(
+            "was done once, and 'polish:/score >= 3' is not met: nothing is there"
+        )
+        play.decide("skip").run()
+        assert played(play) == ("accepted", {"plan": 1, "polish": 1, "ship": 1})
+
+    def test_a_rework_starts_to_count_anew(self) -> None:
+        work = flow(PLAN, until(most=2), step("j", reviews="polish"))
+        play = Play(work, {"polish": scores(1, 3, 1, 4), "j": [failed("rough"), passed()]}).run()
+        assert played(play) == ("verified", {"plan": 1, "polish": 4, "j": 2})
+        assert [brief.mode for brief in play.briefings["polish"]] == ["work", "work", "rework", "work"]
+
+    def test_one_that_stays_unmet_may_ask_another_step_for_help(self) -> None:
+        work = flow(PLAN, until(most=2, to="plan"))
+        play = Play(work, {"plan": grows, "polish": scores(1, 1, 1, 2, 3)}).run()
+        assert played(play) == ("done", {"plan": 3, "polish": 5})
+        loop = play.loop()
+        assert (loop.kind, loop.source, loop.targets, loop.round) == (Kind.FIX_REQUEST, "polish", ("plan",), 2)
+        assert loop.state is LoopState.RESOLVED
+        assert play.opened() == 1
+        request = play.briefings["plan"][1].feedback.requests[0]
+        assert request.message == "'polish' was done 2 times, and 'polish:/score >= 3' is not met: it is 1"
+        assert request.suggested_fix == "make polish:/score >= 3 possible"
+
+    def test_what_is_accepted_unmet_is_done(self) -> None:
+        work = flow(PLAN, until(most=1, to="plan"), limits={"rounds_per_loop": 0})
+        play = Play(work, {"polish": scores(1)}).run()
+        play.decide("accept").run()
+        assert played(play) == ("accepted", {"plan": 1, "polish": 1})
+
+    def test_where_help_is_refused_a_person_is_asked(self) -> None:
+        work = flow(PLAN, until(most=1, to="plan"), step("fix", "polish"), limits={"chain_depth": 1}, scope="any")
+        play = Play(work, {"polish": scores(3, 1)}).run()
+        play.person_raises("polish").run()
+        assert "chain_depth" in play.of(e.FeedbackRefused)[0].reason
+        assert "repeat" in [packet.breach.limit for packet in play.s.escalations.values() if packet.breach]
+
+    def test_the_bound_counts_every_repetition(self) -> None:
+        assert max_attempts(flow(PLAN, until(most=4))) == 3 * (1 + 4) * (1 + 10)
+
+    def test_a_question_is_no_turn(self) -> None:
+        play = Play(flow(PLAN, until(most=1)), {"polish": [*scores(3), out(answer="so")]}).run()
+        play.person_raises("polish", kind=Kind.CONTEXT_REQUEST).run()
+        assert played(play) == ("done", {"plan": 1, "polish": 2})
+        assert not stuck(play.s)
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ((PLAN, ui("plan:/ui = 1")), "step 'ui' has when: condition 'plan:/ui = 1' has the operator '='"),
+        ((PLAN, ui("pln:/ui")), "step 'pln' does not exist: did you mean 'plan'?"),
+        ((PLAN, ui("ship:/ui"), SHIP), "step 'ui' has when on 'ship', which does not run before it: add it to needs"),
+        ((PLAN, until("ship:/x"), step("ship", "polish")), "has repeat until on 'ship', which does not run before it"),
+        ((PLAN, until(most=0)), "step 'polish' has repeat with max 0: expected 1 or more"),
+        ((PLAN, step("polish", repeat=Repeat((), 3))), "has repeat without a condition: say `until`"),
+        ((PLAN, until(to="plna")), "repeat to 'plna', which does not exist: did you mean 'plan'?"),
+        (
+            (PLAN, until(to="ship"), step("ship", "polish")),
+            "repeat to 'ship', which is out of its scope: use one of plan",
+        ),
+        (
+            (step("polish", repeat=Repeat(("polish:/x",), 1, "ship")), step("ship", "polish")),
+            "out of its scope: leave `to` out",
+        ),
+        ((PLAN, step("j", reviews="plan", repeat=Repeat(("plan:/x",), 2))), "has repeat but is a judge"),
+        ((PLAN, step("a", group="plan")), "step 'a' has group 'plan', which is the name of a step: rename one of them"),
+    ],
+)
+def test_what_cannot_be_is_refused(steps: tuple[Step, ...], why: str) -> None:
+    assert why in "\n".join(problems_of(flow(*steps)))
+
+
+def test_a_condition_on_a_step_that_is_skipped_sees_nothing() -> None:
+    more = step("more", "ui", when=("ui:/x == 1",))
+    less = step("less", "ui", when=("not ui:/x",))
+    work = flow(PLAN, ui(), more, less, step("j", reviews="plan"))
+    play = Play(work, {"plan": plans(True, False), "ui": [out({"x": 1})]}).run()
+    assert play.attempts() == {"plan": 1, "ui": 1, "more": 1, "less": 0, "j": 1}
+    play.person_raises("plan").run()
+    assert played(play) == ("verified", {"plan": 2, "ui": 1, "more": 1, "less": 1, "j": 2})
+    assert skips(play.s, "more")
+
+
+def test_who_waits_in_mid_work_waits_for_a_condition_to_be_looked_at() -> None:
+    work = flow(PLAN, ui(), SHIP)
+    play = Play(work, {"plan": plans(True)})
+    play.finish("plan")
+    play.finish("ui")
+    play.raises("ship", ask("plan"))
+    play.do(c.Await("L-1", "ship", 1))
+    play.room = 1
+    play.finish("plan", out({"ui": False}))
+    assert not play.loop().told
+    play.room = 99
+    play.do(c.Proceed())
+    assert play.loop().told
+    assert play.run().outcome == "done"
+
+
+class TestGroups:
+    def needs(self, *steps: Step) -> dict[str, tuple[str, ...]]:
+        return graph_of(defined("w", [(each, {}) for each in steps])).needs
+
+    def test_who_needs_a_group_needs_all_its_steps(self) -> None:
+        found = self.needs(
+            PLAN,
+            step("ux", "plan", group="design"),
+            step("arch", "plan", group="design"),
+            step("code", "design", "plan"),
+            Step("review", judges=("design",)),
+        )
+        assert found["code"] == ("ux", "arch", "plan")
+        assert found["review"] == ("ux", "arch")
+
+    def test_a_member_may_need_the_others_of_its_group(self) -> None:
+        assert self.needs(step("a", group="g"), step("b", "g", group="g"))["b"] == ("a",)
+
+    def test_a_group_and_a_step_may_not_share_a_name(self) -> None:
+        with pytest.raises(WorkflowError, match="is the name of a step"):
+            self.needs(step("a"), step("b", "a", group="a"))
