@@ -89,6 +89,14 @@ def test_a_causal_cycle_over_three_steps_names_all_of_them() -> None:
     assert "causal cycle: a → b → c → a" in refused.reason
 
 
+def test_a_rework_for_a_person_may_ask_a_person() -> None:
+    play = Play(flow(step("a"), limits=OFF)).run()
+    play.person_raises("a")
+    play.raises("a", ask("human"))
+    assert play.of(e.FeedbackRefused) == []
+    assert [packet.reason for packet in play.s.escalations.values()] == ["asked"]
+
+
 def test_rounds_of_one_loop_are_not_a_cycle() -> None:
     work = flow(step("design"), step("review", reviews="design"), limits=OFF)
     play = Play(work, {"design": grows, "review": [failed("x"), failed("x"), failed("x"), passed()]}).run()

@@ -115,7 +115,8 @@ def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by:
         loop = state.loop(loop.caused_by) if loop.caused_by else None
     for target in feedback.to:
         for place, ancestor in enumerate(chain):
-            if ancestor.source == target:
+            # A person may always be asked: they see the whole chain, and end it.
+            if ancestor.source == target != HUMAN:
                 path = [each.source for each in reversed(chain[: place + 1])]
                 return f"causal cycle: {' → '.join([*path, source, target])}; it would feed itself"
     own = state.graph.limits_of(source) if source != HUMAN else state.workflow.limits
