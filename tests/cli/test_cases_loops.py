@@ -155,6 +155,16 @@ def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused(make: Make)
     (event,) = [each for each in project.events() if each["type"].startswith("feedback_acknowledged")]
     assert (event["target"], event["message"], event["action"], event["eta"]) == ("human", "on it", "a", "2h")
     assert "loop 'L-7' is unknown" in project.refused("feedback", "ack", "L-7", "--target", "pm")
+    assert "loop 'L-7' is unknown" in project.refused("feedback", "ack", "L-7")
+
+
+@pytest.mark.parametrize("to", [["human"], ["pm", "human"]])
+def test_an_acknowledgement_needs_a_target_only_where_there_are_several(make: Make, to: list[str]) -> None:
+    project, _ = asked(make, raises("fix_request", *to))
+    if len(to) == 1:
+        assert project.backedge("feedback", "ack", "L-1").out == "L-1 acknowledged by human\n"
+    else:
+        assert "say which with --target (pm, human)" in project.refused("feedback", "ack", "L-1")
 
 
 REVIEWED: dict[str, Any] = {"steps": {"code": {"phase": "code"}, "review": {"reviews": "code"}}}

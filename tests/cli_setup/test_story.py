@@ -44,7 +44,7 @@ def test_a_loop_is_told_round_by_round_with_its_questions_and_answers() -> None:
         "    E-1 decided: continue, 2 more rounds, by ann: look twice",
         "    round 2  F-2 → code: attempt 3",
     ]
-    assert part(lines, "decided by people")[1:] == [
+    assert part(lines, "decided")[1:] == [
         "  E-1 about L-1, limit rounds_per_loop (1/1): continue, 2 more rounds, by ann: look twice"
     ]
 
@@ -76,7 +76,7 @@ def test_what_was_accepted_and_what_was_left_for_later_is_listed_with_its_judge(
 def test_feedback_in_words_and_a_cause_that_a_person_named() -> None:
     play = Play(flow(*STEPS, limits=Limits(rounds_per_loop=0)), {"review": [failed(Finding("no login"))]}).run()
     play.do(Reclassify(finding="F-1", phase="planning", by="ann"))
-    assert part(told(play), "decided by people")[1:] == ["  F-1 was caused in planning, by ann"]
+    assert part(told(play), "decided")[1:] == ["  F-1 was caused in planning, by ann"]
     play = Play(flow(*STEPS))
     play.finish("plan")
     play.raises("code", Feedback(Kind.FIX_REQUEST, ("plan",), "the units are missing"))
@@ -95,7 +95,7 @@ def test_show_tells_it_below_the_timeline(tmp_path: Path) -> None:
         "code    code",
         "\nL-1 review_rejection",
         "round 2",
-        "decided by people",
+        "\ndecided\n",
         "accepted as",
     ]
     places = [said.index(each) for each in order]

@@ -192,14 +192,14 @@ def raise_(
 
 @feedback.command()
 @click.argument("loop")
-@click.option("--target", required=True, help="Who acknowledges it.")
+@click.option("--target", help="Who acknowledges it; its target, if it has only one.")
 @click.option("--message", default="")
 @click.option("--action", default="")
 @click.option("--eta", default="")
 @click.option("--run", "run_name", metavar="RUN")
 @journal_option
 def acknowledge(
-    loop: str, target: str, message: str, action: str, eta: str, run_name: str | None, journal: Path | None
+    loop: str, target: str | None, message: str, action: str, eta: str, run_name: str | None, journal: Path | None
 ) -> None:
     """Say that a target has received feedback and works on it.
 
@@ -208,13 +208,21 @@ def acknowledge(
       backedge feedback ack L-1 --target human --message "on it" --eta 2h
     """
 
-    async def tell(engine: Engine) -> None:
+    async def tell(engine: Engine) -> str:
         run = await the_run(engine, run_name)
         words = secrets_in(where(journal), run.id).value((message, action, eta))
-        await run.acknowledge(loop, target, *words)
+        who = target or await _only_target(run, loop)
+        await run.acknowledge(loop, who, *words)
+        return who
 
-    asking(journal, tell)
-    click.echo(f"{loop} acknowledged by {target}")
+    click.echo(f"{loop} acknowledged by {asking(journal, tell)}")
+
+
+async def _only_target(run: Run, loop: str) -> str:
+    targets = next((each.targets for each in (await run.report()).loops if each.id == loop), ())
+    if len(targets) > 1:
+        raise IllegalCommand(f"{loop} has several targets: say which with --target ({', '.join(targets)})")
+    return targets[0] if targets else ""
 
 
 feedback.add_command(acknowledge, "ack")

@@ -72,7 +72,10 @@ def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
 def event_line(run: str, record: Record) -> bytes:
     """A stored event as a line of JSON, with its number and its link."""
     head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link})
-    return head[:-1] + b"," + record.body[1:]
+    body = record.body
+    if record.seq == 1:  # the first event names the run itself
+        body = body.replace(b'"run":' + msgspec.json.encode(run) + b",", b"", 1)
+    return head[:-1] + b"," + body[1:]
 
 
 async def the_run(engine: Engine, name: str | None) -> Run:

@@ -24,7 +24,7 @@ def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
         yield from _loop(loop, report.findings, histories.get(loop.id, []))
     decisions = list(decided(events))
     if decisions:
-        yield from ("", "decided by people", *(f"  {line}" for line in decisions))
+        yield from ("", "decided", *(f"  {line}" for line in decisions))
     for status, title in (("accepted", "accepted as it is"), ("deferred", "left for later")):
         left = [finding for finding in report.findings if finding.status == status]
         if left:

@@ -127,7 +127,7 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
             offered = [option.option for option in loop.feedback.options]
             if command.option not in offered:
                 hint = nearest(command.option, offered)
-                raise IllegalCommand(f"option {command.option!r} was not offered: {hint} A note takes free text.")
+                raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; a note takes free text")
         case "resolve" if packet.step and state.graph.is_judge(packet.step):
             if command.option not in VERDICTS:
                 got = repr(command.option) if command.option else "no option"
