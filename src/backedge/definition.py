@@ -27,7 +27,7 @@ class Step:
     """One step of a workflow and the function that does it.
 
     `agent` takes a Briefing, or a Briefing and an Attempt; several make a ladder: round 2 and later use the next one.
-    "human" is a person: the step becomes a question in the inbox, and is done by the decision.
+    "human" is a person: the step becomes a question in the inbox, and is done by the decision; `question` words it.
     `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of inputs, by producer (or one
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
@@ -56,6 +56,7 @@ class Step:
     when: Names = ()
     repeat: Mapping[str, Any] | None = None
     group: str = ""
+    question: str = ""
 
 
 class Workflow:
@@ -149,6 +150,7 @@ class Workflow:
             when=words("when", step.when),
             repeat=_repeat(step.repeat),
             group=step.group,
+            question=step.question,
         )
         try:
             # A run keeps its definition: what could not be read back must not be written.

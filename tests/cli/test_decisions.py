@@ -216,6 +216,13 @@ def test_a_person_does_a_step(make: Make) -> None:
     assert project.briefings("code")[0]["inputs"] == {"spec": "build a login page"}
 
 
+def test_a_person_who_does_a_step_is_asked_in_the_words_of_its_prompt(make: Make) -> None:
+    project = make({"steps": {"spec": {"phase": "planning", "agent": "human", "prompt": "ask.md"}}})
+    (project.folder / "ask.md").write_text("Which page\nis built first?\n")
+    assert project.run().code == 3
+    assert "Which page is built first?" in project.backedge("inbox").out
+
+
 def test_a_person_judges(make: Make) -> None:
     steps = {"code": {"phase": "code"}, "review": {"reviews": "code", "agent": "human"}}
     project = make({"steps": steps})

@@ -201,3 +201,8 @@ def test_every_escalation_of_any_run_has_a_packet_that_tells_each_of_its_options
         assert tuple(each.choice for each in told.options if not each.option) == found.options
         assert all(each.next for each in told.options)
         assert msgspec.json.decode(msgspec.json.encode(told), type=Packet) == told
+
+
+def test_a_person_who_does_a_step_is_told_its_question() -> None:
+    play = Play(flow(step("spec", agents=("human",), question="Which page first?"))).run()
+    assert packet(play.s, "E-1").message == "Which page first?"

@@ -16,6 +16,10 @@ from backedge.core.value import Json, replace
 from backedge.core.workflow import Repeat, Step, nearest
 
 
+LONGEST_QUESTION = 10_000
+"""Characters of a question to a person that are kept."""
+
+
 @dataclass(frozen=True)
 class Report:
     """The evidence that backedge reads itself."""
@@ -64,7 +68,14 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         when=listed(given.get("when")),
         repeat=_repeat(given["repeat"]) if "repeat" in given else None,
         group=given.get("group", ""),
+        question=_question(agents),
     )
+
+
+def _question(agents: Sequence[AgentSpec]) -> str:
+    """What a person who does the step is asked, in the words of the file that `prompt` names."""
+    file = next((agent.prompt for agent in agents if agent.kind == "human" and agent.prompt), None)
+    return file.read_text(errors="replace").strip()[:LONGEST_QUESTION] if file and file.is_file() else ""
 
 
 def _repeat(given: Mapping[str, Json]) -> Repeat:

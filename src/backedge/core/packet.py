@@ -11,6 +11,7 @@ from backedge.core.choices import Choice, choices
 from backedge.core.errors import NotFound
 from backedge.core.limits import numbers
 from backedge.core.model import Breach, Severity
+from backedge.core.run_state import ASKED
 from backedge.core.value import Value, replace
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Packet(Value, frozen=True):
     severity: Severity | None = None
     blocking: bool = False
     message: str = ""
-    """What the feedback says; empty where its findings say it."""
+    """What the feedback says, or what a person who does a step is asked; empty where findings say it."""
     rounds: int = 0
     """Rounds delivered so far."""
     history: tuple[Round, ...] = ()
@@ -86,6 +87,7 @@ def _plain(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
         numbers=numbers(state, state.last_at, loop, found.step),
         loop=found.loop,
         step=found.step,
+        message=state.graph.steps[found.step].question if found.step and found.reason == ASKED else "",
         last_error=state.steps[found.step].last_error if found.step else "",
         decided=found.decided.choice if found.decided else "",
         by=found.decided.by if found.decided else "",

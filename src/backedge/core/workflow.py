@@ -68,6 +68,8 @@ class Step(Value, frozen=True):
     when: tuple[str, ...] = ()
     """Conditions; if one is not met the step is skipped, and what needs it runs without it."""
     repeat: Repeat | None = None
+    question: str = ""
+    """What a person who does it is asked."""
     group: str = ""
     """The set of steps that it belongs to; whoever needs the group needs all of them."""
 
