@@ -21,6 +21,7 @@ PUBLIC = {
     "BackedgeError",
     "Briefing",
     "Claim",
+    "Decision",
     "Engine",
     "Feedback",
     "FeedbackRefused",

@@ -24,7 +24,7 @@ if _typing.TYPE_CHECKING:
     from backedge.core.model import Resolution, Usage
     from backedge.core.wording import feedback_text
     from backedge.definition import Step, Workflow
-    from backedge.engine.protocol import Claim, Feedback, Finding, Option, Outcome, failed, passed
+    from backedge.engine.protocol import Claim, Decision, Feedback, Finding, Option, Outcome, failed, passed
     from backedge.ports import Attempt
 
 # Names are looked up when they are first used: a command that only prints its help does not pay for an engine.
@@ -33,6 +33,7 @@ _HOMES = {
     "BackedgeError": "backedge.core.errors",
     "Briefing": "backedge.core.briefing",
     "Claim": "backedge.engine.protocol",
+    "Decision": "backedge.engine.protocol",
     "Engine": "backedge.app",
     "Feedback": "backedge.engine.protocol",
     "FeedbackRefused": "backedge.core.errors",
@@ -62,6 +63,7 @@ __all__ = [
     "BackedgeError",
     "Briefing",
     "Claim",
+    "Decision",
     "Engine",
     "Feedback",
     "FeedbackRefused",

@@ -238,7 +238,8 @@ class Run:
         """Send feedback as a person, or on behalf of a step; returns its loop. Raises FeedbackRefused."""
         if not isinstance(feedback, Feedback):
             raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
-        events = await self._engine.submit(self.id, c.RaiseFeedback(source, raised(feedback)))
+        item = raised(feedback, (await self.state()).workflow.kinds)
+        events = await self._engine.submit(self.id, c.RaiseFeedback(source, item))
         for event in events:
             if isinstance(event, Refused):
                 raise FeedbackRefused(event.reason)

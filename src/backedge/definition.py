@@ -74,6 +74,9 @@ class Workflow:
         routes: Sequence[Mapping[str, Any]] = (),
         on_breach: Literal["manual", "error", "skip"] = "manual",
         new_findings: str | Mapping[str, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
+        agreement: Literal["first", "all", "authority"] = "all",
+        authority: Names = (),
     ) -> None:
         problems = _name_problems(name)
         self.agents: dict[str, Agent] = {}
@@ -103,6 +106,9 @@ class Workflow:
             routes=route_rules(routes),
             on_breach=on_breach,
             new_findings=new_findings,
+            kinds=kinds,
+            agreement=agreement,
+            authority=authority,
         )
 
     @property

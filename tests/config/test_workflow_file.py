@@ -12,7 +12,7 @@ import pytest
 from backedge.config import AgentSpec, Report, WorkflowFile, WorkflowFileError, find, load
 from backedge.config.schema import SCHEMA
 from backedge.core.limits import Limits
-from backedge.core.model import Severity
+from backedge.core.model import Kind, Severity
 from backedge.core.profiles import RouteRule
 from backedge.core.workflow import PassRule, Repeat, Workflow
 from tests.config.files import EXAMPLE, problems, read, step
@@ -55,6 +55,9 @@ routes:
   - {to: code, keywords: [typo, "null pointer"]}
 on_breach: skip
 new_findings: {medium: ask}
+agreement: authority
+authority: [code, plan]
+kinds: {security_block: fix_request}
 agents:
   coder: {cli: codex, model: gpt, prompt: prompts/code.md, session: fresh, allowed_tools: [Read], timeout: 5m,
     permission_mode: full, max_turns: 30, max_budget_usd: 1, env: {A: x, B: y}}
@@ -276,3 +279,11 @@ def test_importing_the_package_reads_no_yaml_library() -> None:
 
 def test_a_good_file_has_no_problems(tmp_path: Path) -> None:
     assert problems(step(run="[x]"), tmp_path) == []
+
+
+def test_a_file_may_have_kinds_of_its_own(tmp_path: Path) -> None:
+    file = read("name: w\nkinds: {security_block: fix_request}\nsteps: {a: {run: [x]}}\n", tmp_path)
+    assert file.definition.kinds == (("security_block", Kind.FIX_REQUEST),)
+    assert problems("name: w\nkinds: {fix_request: test_failure}\nsteps: {a: {run: [x]}}\n", tmp_path) == [
+        "2:9: kinds.fix_request: kind 'fix_request' in kinds has the name of a kind that exists: choose another name"
+    ]

@@ -20,7 +20,19 @@ from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.errors import IllegalCommand
 from backedge.core.limits import Limits
-from backedge.core.model import HUMAN, Answer, Claim, Feedback, Finding, Kind, Option, Outcome, Severity, Usage
+from backedge.core.model import (
+    HUMAN,
+    Answer,
+    Claim,
+    Decision,
+    Feedback,
+    Finding,
+    Kind,
+    Option,
+    Outcome,
+    Severity,
+    Usage,
+)
 from backedge.core.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
 from backedge.core.profiles import PROFILES, RouteRule
 from backedge.core.state import RunState, StepState, evolve
@@ -145,6 +157,8 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
         new_findings=tuple((severity, one_of(pick, policies)) for severity in Severity),
         judges_in_order=habits.judges_in_order or rarely(pick, 4),
         nearest_phase=habits.nearest_phase,
+        agreement=one_of(pick, ("all", "first", "authority")),
+        authority=(one_of(pick, steps).name,),
     )
     if problems_of(workflow):
         # Limits that bound nothing: take those that do.
@@ -229,8 +243,26 @@ def a_feedback(pick: Pick, state: RunState) -> Feedback:
         severity=one_of(pick, (Severity.HIGH, Severity.CRITICAL, Severity.LOW)),
         blocking=rarely(pick, 4),
         suggested_fix=one_of(pick, (None, "mend it")),
-        options=one_of(pick, ((), (Option("polling"), Option("push")))),
+        options=_some_options(pick, state),
     )
+
+
+def _some_options(pick: Pick, state: RunState) -> tuple[Option, ...]:
+    match pick(4):
+        case 0 | 1:
+            return ()
+        case 2:
+            return (Option("polling"), Option("push"))
+        case _:
+            rework = some_of(pick, tuple(state.steps), 2)
+            return (Option("polling", rework=rework), Option("push", accept=True))
+
+
+def _a_decision(pick: Pick, temper: str) -> Decision | None:
+    """What a step is for: one of the options, with luck the same as the others."""
+    if temper == "nonsense" or (temper == "random" and rarely(pick, 6)):
+        return one_of(pick, (None, Decision("neither"), Decision("")))
+    return Decision(one_of(pick, ("polling", "push")), one_of(pick, ("", "it is cheap")))
 
 
 def an_outcome(pick: Pick, state: RunState, name: str, temper: str) -> Outcome | str:
@@ -248,6 +280,8 @@ def an_outcome(pick: Pick, state: RunState, name: str, temper: str) -> Outcome |
     if running.mode == "answer":
         answer = None if temper == "random" and rarely(pick, 6) else {"is": pick(2)}
         return Outcome(made(None), answer=answer, feedback=feedback, usage=usage)
+    if running.mode == "decide":
+        return Outcome(made(None), decision=_a_decision(pick, temper), feedback=feedback, usage=usage)
     if not state.graph.is_judge(name):
         claims = tuple(Claim(f"F-{id}", one_of(pick, ("fixed", "contested"))) for id in some_of(pick, running.given, 2))
         if temper == "nonsense":

@@ -89,15 +89,19 @@ def test_what_continue_grants_to_the_run_is_said() -> None:
 def test_a_question_brings_the_options_of_its_feedback_first() -> None:
     play = Play(flow(*WORK))
     play.finish("plan")
-    offers = (Option("polling", "low", "slower", ("plan", "code")), Option("push", "high"))
+    accepting = Option("as it is", accept=True)
+    offers = (Option("polling", "low", "slower", ("plan", "code")), Option("push", "high"), accepting)
     play.raises("design", ask(HUMAN, message="which?", options=offers, severity=Severity.LOW))
     told = newest(play)
     assert (told.reason, told.message, told.targets) == ("asked", "which?", (HUMAN,))
-    polling, push = told.options[:2]
+    polling, push, limitation = told.options[:3]
     assert (polling.choice, polling.option, polling.effort, polling.impact) == ("resolve", "polling", "low", "slower")
-    assert polling.next == "L-1 is closed with 'polling'; design runs once more with it; it means rework of plan, code"
+    assert polling.next == "rework of plan, code with 'polling'; design runs once more with it"
     assert push.next == "L-1 is closed with 'push'; design runs once more with it"
-    assert [each.choice for each in told.options[2:]] == ["resolve", "accept", "skip", "cancel"]
+    assert limitation.next == (
+        "L-1 is accepted as 'as it is': the run ends as accepted at best; design runs once more with it"
+    )
+    assert [each.choice for each in told.options[3:]] == ["resolve", "accept", "skip", "cancel"]
     assert chosen(told, "accept").next == "L-1 is closed; design goes on as it is"
     assert (told.history[0].state, told.history[0].message) == ("under way", "which?")
 

@@ -19,7 +19,7 @@ from backedge.core.decide import decide
 from backedge.core.graph import Graph
 from backedge.core.ledger import UNSETTLED, fingerprint, ledger_key
 from backedge.core.loops import FINAL, TRANSITIONS, way
-from backedge.core.model import HUMAN, Severity
+from backedge.core.model import ASIDE, HUMAN, Severity
 from backedge.core.pending import WakeAt, outcome_of, pending, ready
 from backedge.core.state import RunState, evolve
 from backedge.core.verdicts import stated_findings
@@ -181,7 +181,7 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                 owed = {f"F-{id}" for given in event.loops for id in after.loops[given].shares[event.step].findings}
                 assert {issue.id for issue in told} == owed
                 assert not any(before.loops[id].shares[event.step].done for id in event.loops)
-                if event.mode != "answer" and not event.loops:
+                if event.mode not in ASIDE and not event.loops:
                     own = [loop for loop in before.loops.values() if loop.source == event.step and loop.by_verdict]
                     assert all(share.done for loop in own for share in loop.shares.values()), "it verifies too early"
             elif isinstance(event, e.AttemptSucceeded):
@@ -298,8 +298,9 @@ def _waited_for(state: RunState) -> set[str]:
     graph = state.graph
     wanted: set[str] = set()
     for loop in state.loops.values():
-        wanted |= {loop.source, *loop.targets}
-        wanted |= {name for name, step in graph.steps.items() if set(step.judges) & set(loop.targets)}
+        asked = {*loop.targets, *loop.shares}
+        wanted |= {loop.source, *asked}
+        wanted |= {name for name, step in graph.steps.items() if set(step.judges) & asked}
     wanted -= {HUMAN}
     # What a step needs is also that the judges before it have passed.
     while more := {need for name in wanted for need in (*graph.needs[name], *graph.gates[name])} - wanted:
@@ -311,8 +312,9 @@ def _waited_for(state: RunState) -> set[str]:
 
 
 def went_on(event: e.Event) -> bool:
-    """A decision takes a loop whose fix came while it was made through two states at once."""
-    return isinstance(event, e.EscalationDecided) and event.choice == "continue"
+    """A decision takes a loop whose fix came while it was made, or in which a person chose, through two states at
+    once."""
+    return isinstance(event, e.ChoiceMade) or (isinstance(event, e.EscalationDecided) and event.choice == "continue")
 
 
 def loops_move_along_the_table(tale: Tale) -> None:
@@ -381,11 +383,11 @@ def _digests(state: RunState, name: str) -> dict[str, str]:
 def nothing_starts_too_early(tale: Tale) -> None:
     for turn in tale.turns:
         for before, event, _ in turn.passages():
-            if not isinstance(event, e.AttemptStarted) or event.mode == "answer":
+            if not isinstance(event, e.AttemptStarted) or event.mode in ASIDE:
                 continue
             for name in (*before.graph.upstream[event.step], *before.graph.consumers[event.step]):
                 running = before.steps[name].running
-                assert running is None or running.awaits or running.mode == "answer", (event.step, name)
+                assert running is None or running.awaits or running.mode in ASIDE, (event.step, name)
             for need in before.graph.needs[event.step]:
                 assert before.steps[need].artifact is not None or before.steps[need].passed_over, (event.step, need)
             if not before.loops:

@@ -17,7 +17,7 @@ from backedge.core import events as e
 from backedge.core.briefing import brief
 from backedge.core.decide import transact
 from backedge.core.limits import Limits
-from backedge.core.model import HUMAN, Feedback, Finding, Kind, Outcome, Severity
+from backedge.core.model import HUMAN, Decision, Feedback, Finding, Kind, Option, Outcome, Severity
 from backedge.core.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
 from backedge.core.state import RunState, replay
 from backedge.core.workflow import Workflow, problems_of
@@ -33,6 +33,9 @@ World = Literal["builds", "judges", "raises", "asks"]
 ask one question in mid-work and wait for the answer. Not all at once: what a step is told while it runs or waits, it is
 told with its next attempt if a crash took that one, and both are right."""
 WORLDS: tuple[World, ...] = ("judges", "raises", "asks", "builds")
+
+
+OPTIONS = (Option("polling"), Option("push"))
 
 
 class Actors:
@@ -63,9 +66,10 @@ class Actors:
     def _feedback(self) -> Feedback:
         graph = self.state.graph
         legal = [*graph.legal_targets(self.name), HUMAN]
-        kind = (Kind.FIX_REQUEST, Kind.CONTEXT_REQUEST, Kind.ARCHITECTURE_ISSUE)[self.choose(3)]
+        kind = (Kind.FIX_REQUEST, Kind.CONTEXT_REQUEST, Kind.CONSTRAINT_VIOLATION)[self.choose(3)]
+        options = OPTIONS if kind is Kind.CONSTRAINT_VIOLATION else ()
         severity = (Severity.HIGH, Severity.CRITICAL)[self.choose(2)]
-        return Feedback(kind, (legal[self.choose(len(legal))],), f"asked by {self.name}", severity)
+        return Feedback(kind, (legal[self.choose(len(legal))],), f"asked by {self.name}", severity, options=options)
 
     def outcome(self) -> Outcome | None:
         """What it reports; None if it breaks."""
@@ -73,6 +77,8 @@ class Actors:
         before, pointers = artifact.output if artifact else None, self.state.graph.pointers[self.name]
         if self.mode == "answer":
             return Outcome(made(None), answer=self.choose(3))
+        if self.mode == "decide":
+            return Outcome(made(None), decision=Decision(OPTIONS[self._habit % 2].option))
         if self.choose(20) == 0:
             return None
         if not self.state.graph.is_judge(self.name):

@@ -6,7 +6,7 @@ import msgspec
 
 from backedge.core.ledger import Tracked
 from backedge.core.loops import Loop
-from backedge.core.model import Breach, Option, Resolution
+from backedge.core.model import Breach, Chosen, Option, Position, Resolution
 from backedge.core.pending import outcome_of, passes
 from backedge.core.shapes import skips
 from backedge.core.staleness import fresh
@@ -45,6 +45,10 @@ class LoopReport(Shape, frozen=True):
     message: str = ""
     severity: str = ""
     blocking: bool = False
+    options: tuple[Option, ...] = ()
+    positions: tuple[Position, ...] = ()
+    """What the targets of a choice said, oldest first."""
+    choice: Chosen | None = None
 
 
 class FindingReport(Shape, frozen=True):
@@ -77,6 +81,8 @@ class EscalationReport(Shape, frozen=True):
     """What the feedback behind it says."""
     offers: tuple[Option, ...] = ()
     """The options that the feedback brings."""
+    positions: tuple[Position, ...] = ()
+    """What the targets of a choice have said so far."""
 
 
 class RefusalReport(Shape, frozen=True):
@@ -169,7 +175,7 @@ def _state_of(state: RunState, name: str) -> str:
 def _loop(loop: Loop, findings: list[str]) -> LoopReport:
     return LoopReport(
         loop.id,
-        loop.kind,
+        loop.word,
         loop.source,
         loop.targets,
         loop.state,
@@ -183,6 +189,9 @@ def _loop(loop: Loop, findings: list[str]) -> LoopReport:
         loop.feedback.message if loop.feedback else "",
         loop.severity,
         loop.blocking,
+        loop.offered,
+        loop.positions,
+        loop.choice,
     )
 
 
@@ -208,7 +217,7 @@ def _finding(tracked: Tracked) -> FindingReport:
 
 def _escalation(state: RunState, packet: Escalation) -> EscalationReport:
     decided = packet.decided
-    loop = state.loop(packet.loop) if packet.loop else None
+    loop = state.loop(packet.loop) if packet.loop else _asked_to_choose(state, packet.step)
     raised = loop.feedback if loop else None
     given = [id for share in loop.shares.values() for id in share.findings] if loop else []
     findings = "; ".join(state.findings[id].finding.description for id in dict.fromkeys(given))
@@ -223,4 +232,13 @@ def _escalation(state: RunState, packet: Escalation) -> EscalationReport:
         decided.by if decided else "",
         raised.message if raised else findings,
         raised.options if raised else (),
+        loop.positions if loop else (),
     )
+
+
+def _asked_to_choose(state: RunState, step: str | None) -> Loop | None:
+    """The loop in which a step that a person does has to choose."""
+    for loop in state.loops.values():
+        if loop.choosing and step in loop.shares and not loop.shares[step].done:
+            return loop
+    return None

@@ -38,7 +38,7 @@ def statistics(states: Iterable[RunState]) -> Statistics:
         active=sum(loop.open for loop in loops),
         resolved=len(resolved),
         escalations=escalations,
-        by_kind=_counted(loop.kind for loop in loops),
+        by_kind=_counted(loop.word for loop in loops),
         by_severity=_counted(loop.severity for loop in loops),
         by_state=_counted(loop.state for loop in loops),
         success_rate=round(100 * len(resolved) / len(loops), 1) if loops else 0.0,

@@ -13,7 +13,7 @@ from typing import Literal
 
 from backedge.core import events as e
 from backedge.core.graph import Graph
-from backedge.core.model import Finding, Status
+from backedge.core.model import ASIDE, Finding, Status
 from backedge.core.pmap import Map
 from backedge.core.value import Value, replace
 from backedge.core.wording import one_line
@@ -152,7 +152,7 @@ def _started(loop: TightLoop, event: e.AttemptStarted) -> TightLoop:
     name = event.step
     if loop.graph.is_judge(name):
         return loop
-    if event.mode == "answer":
+    if event.mode in ASIDE:
         return replace(loop, answering=loop.answering | {name})
     cycles = loop.cycles
     if cycles[-1].made.keys() & {name, *loop.graph.downstream[name]}:

@@ -17,7 +17,7 @@ from backedge.cli.common import print_json, shown
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged
 from backedge.core.graph import Graph
-from backedge.core.model import Change, Made
+from backedge.core.model import ASIDE, Change, Made
 from backedge.core.wording import clean
 from backedge.core.workflow import graph_of
 
@@ -66,7 +66,7 @@ async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Even
             case e.AttemptSucceeded() if graph is not None and not graph.is_judge(event.step):
                 start = started[event.step, event.attempt]
                 version, last = before.get(event.step, (0, None))
-                if start.mode == "answer" or (last is not None and last.digest == event.made.digest):
+                if start.mode in ASIDE or (last is not None and last.digest == event.made.digest):
                     continue
                 before[event.step] = version + 1, event.made
                 if last is not None:

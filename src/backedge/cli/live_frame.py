@@ -108,6 +108,7 @@ def _step_words(state: RunState, name: str, step: StepReport, now: float) -> str
     if running is not None:
         loops = ", ".join(running.loops or running.verifies)
         why = {"rework": f"reworks {loops}", "verify": f"verifies {loops}".rstrip(), "answer": f"answers {loops}"}
+        why["decide"] = f"chooses in {loops}"
         parts = [f"attempt {running.attempt}", why.get(running.mode, ""), _time(now - running.started)]
     elif step.state == "failing":
         found = [f"F-{id}" for id in of_step.open_findings]
@@ -138,8 +139,8 @@ def _loops(state: RunState, told: Report, now: float, width: int) -> Iterable[Te
             (f"↩ {loop.id} ", "bold yellow"), (f"{loop.source} → {', '.join(loop.targets) or '…'}", "yellow")
         )
         about = _wrapped([title, Text(_round(loop) + _nearest(state, loop, now))], width, gap="  ")
-        if about[-1].cell_len + 2 + len(loop.kind) <= width:
-            about[-1].append(f"  {loop.kind}", style="dim")
+        if about[-1].cell_len + 2 + len(loop.word) <= width:
+            about[-1].append(f"  {loop.word}", style="dim")
         rows += about
         given = [f"F-{id}" for id in dict.fromkeys(id for share in loop.shares.values() for id in share.findings)]
         still = [findings[id] for id in given if findings[id].status in UNSETTLED]

@@ -136,6 +136,12 @@ class Histories:
                 self._say(event.loop, f"{event.target} acknowledges: {shown(event.message or event.action, 80)}")
             case e.AnswerGiven():
                 self._say(event.loop, f"{event.target} answers: {shown(_text(event.answer), 80)}")
+            case e.PositionTaken():
+                why = f": {shown(event.reason, 80)}" if event.reason else ""
+                self._say(event.loop, f"{event.target} is for “{shown(event.option, 60)}”{why}")
+            case e.ChoiceMade():
+                why = f": {shown(event.reason, 80)}" if event.reason else ""
+                self._say(event.loop, f"chosen by {shown(event.by, 60)}: “{shown(event.option, 60)}”{why}")
             case e.EscalationOpened(loop=str(loop)):
                 self._asked[event.escalation] = loop
                 self._say(loop, f"{event.escalation} asked: {shown(event.reason)}")

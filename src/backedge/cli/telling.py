@@ -50,7 +50,13 @@ def line_of(event: Event, state: RunState) -> str:
             loop = state.loops[event.loop]
             rule = next(iter(event.rules), "")
             by = f" (by {rule})" if rule else ""
-            return f"↩ {loop.id} {loop.kind}: {loop.source} → {', '.join(event.shares)}{by}"
+            return f"↩ {loop.id} {loop.word}: {loop.source} → {', '.join(event.shares)}{by}"
+        case e.PositionTaken():
+            why = f": {shown(event.reason, 80)}" if event.reason else ""
+            return f"  ~ {event.loop}: {event.target} is for “{shown(event.option, 60)}”{why}"
+        case e.ChoiceMade():
+            why = f": {shown(event.reason, 80)}" if event.reason else ""
+            return f"◆ {event.loop}: {shown(event.by, 60)} chose “{shown(event.option, 60)}”{why}"
         case e.FeedbackRefused():
             return f"  ! feedback of {event.source} refused: {shown(event.reason)}"
         case e.LoopClosed():
@@ -81,6 +87,7 @@ def _started(event: e.AttemptStarted) -> str:
         "rework": f" reworks {', '.join(event.loops)}",
         "verify": " verifies",
         "answer": f" answers {', '.join(event.loops)}",
+        "decide": f" chooses in {', '.join(event.loops)}",
         "work": " because its input changed" if event.cause and event.attempt > 1 else "",
     }[event.mode]
     again = f" (attempt {event.attempt})" if event.attempt > 1 else ""

@@ -31,6 +31,13 @@ def flaw_of(problem: str, source: Source) -> Flaw | None:
         phase = problem.split("'")[1]
         places = [index for index, each in enumerate(source.value["phases"]) if each == phase]
         return Flaw(("phases", places[-1]), problem)
+    if problem.startswith("authority names"):
+        given, who = source.value["authority"], problem.split("'")[1]
+        return Flaw(("authority", given.index(who)) if isinstance(given, list) else ("authority",), problem)
+    if problem.startswith("agreement is "):
+        return Flaw(("agreement",), problem)
+    if problem.startswith("kind "):
+        return Flaw(("kinds", problem.split("'")[1]), problem, at_key=True)
     if problem.startswith("a route "):
         target = problem.split("'")[1]
         routes = enumerate(source.value.get("routes", ()))

@@ -27,7 +27,7 @@ from backedge.config.pieces import (
     words,
 )
 from backedge.core.limits import OF_THE_RUN
-from backedge.core.model import Severity
+from backedge.core.model import Kind, Severity
 from backedge.core.profiles import PROFILES
 from backedge.core.workflow import PASS_RULES
 
@@ -241,6 +241,20 @@ SCHEMA: Schema = {
                 choice("One policy for all.", *_POLICIES),
                 record("Policies by severity.", {each.value: choice("The policy.", *_POLICIES) for each in Severity}),
                 examples=("ask", {"medium": "rework"}),
+            ),
+            "agreement": choice(
+                "How several targets of a choice agree: the first answer holds, all have to say the same, or the word of "
+                "the first in authority holds.",
+                "first",
+                "all",
+                "authority",
+            ),
+            "authority": words("Whose word holds first, where the agreement is authority.", ["architect", "pm"]),
+            "kinds": mapped(
+                "Kinds of feedback of its own: each behaves as one of ours and keeps its name in reports.",
+                choice("The kind that it behaves as.", *map(str, Kind)),
+                {"security_block": "fix_request"},
+                keys=NAMES,
             ),
             "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
             "redact": listed(

@@ -123,6 +123,9 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             routes=[_route(rule) for rule in value.get("routes", ())],
             on_breach=value.get("on_breach", "manual"),
             new_findings=value.get("new_findings"),
+            kinds=value.get("kinds"),
+            agreement=value.get("agreement", "all"),
+            authority=listed(value.get("authority")),
         )
     except WorkflowError as error:
         located = [flaw_of(problem, source) for problem in error.problems]

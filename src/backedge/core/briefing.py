@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from backedge.core.ledger import Tracked
 from backedge.core.limits import left
 from backedge.core.loops import Loop
-from backedge.core.model import Mode, Option, Severity
+from backedge.core.model import ASIDE, Chosen, Mode, Option, Position, Severity
+from backedge.core.positions import outcome_so_far
 from backedge.core.shapes import present
 from backedge.core.value import Json, Value
 
@@ -64,6 +65,10 @@ class Request(Value, frozen=True):
     options: tuple[Option, ...] = ()
     requirement_id: str | None = None
     details: Json = None
+    positions: tuple[Position, ...] = ()
+    """What the targets of a choice have said so far, and in which round."""
+    choice: Chosen | None = None
+    """What was chosen, for the steps that it sends to rework."""
 
 
 class Told(Value, frozen=True):
@@ -130,7 +135,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     running = state.steps[step].running
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
-    graph, judge = state.graph, state.graph.is_judge(step) and running.mode != "answer"
+    graph, judge = state.graph, state.graph.is_judge(step) and running.mode not in ASIDE
     told_more = _feedback(state, step, now, running) if running.loops or running.verifies or running.told else {}
     return Briefing(
         run=state.run,
@@ -207,7 +212,7 @@ def _request(loop: Loop) -> Request | None:
         return None
     return Request(
         loop=loop.id,
-        kind=loop.kind,
+        kind=loop.word,
         source=loop.source,
         message=raised.message,
         severity=raised.severity,
@@ -218,6 +223,8 @@ def _request(loop: Loop) -> Request | None:
         options=raised.options,
         requirement_id=raised.requirement_id,
         details=raised.details,
+        positions=loop.positions,
+        choice=loop.choice,
     )
 
 
@@ -226,8 +233,10 @@ def told(loop: Loop) -> Told:
     message = loop.feedback.message if loop.feedback else ""
     end = loop.resolution
     if end is None:
-        return Told(loop.id, loop.kind, "fixed", message, answers=loop.answers)
-    return Told(loop.id, loop.kind, end.state, message, end.by, end.text, end.option, end.answers)
+        end = outcome_so_far(loop, "fixed" if loop.choice is None else "chosen")
+        by = loop.choice.by if loop.choice is not None else ""
+        return Told(loop.id, loop.word, end.state, message, by, end.text, end.option, end.answers)
+    return Told(loop.id, loop.word, end.state, message, end.by, end.text, end.option, end.answers)
 
 
 def _history(state: RunState, loop: Loop) -> tuple[Earlier, ...]:
@@ -263,7 +272,7 @@ class Notice(Value, frozen=True):
 def notices(state: RunState, target: str) -> tuple[Notice, ...]:
     """All feedback that was ever addressed to a step, oldest first."""
     loops = [*state.closed.values(), *state.loops.values()]
-    return tuple(_notice(state, loop, target) for loop in sorted(loops, key=_age) if target in loop.targets)
+    return tuple(_notice(state, loop, target) for loop in sorted(loops, key=_age) if target in loop.involved)
 
 
 def _age(loop: Loop) -> int:
@@ -271,11 +280,12 @@ def _age(loop: Loop) -> int:
 
 
 def _notice(state: RunState, loop: Loop, target: str) -> Notice:
-    findings = (state.findings[id].finding.description for id in loop.shares[target].findings)
+    share = loop.shares.get(target)
+    findings = (state.findings[id].finding.description for id in (share.findings if share is not None else ()))
     return Notice(
         loop=loop.id,
         source=loop.source,
-        kind=loop.kind,
+        kind=loop.word,
         message=loop.feedback.message if loop.feedback else "; ".join(findings),
         severity=loop.severity,
         resolved=not loop.open,

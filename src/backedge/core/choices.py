@@ -15,6 +15,7 @@ from backedge.core.value import Value
 
 if TYPE_CHECKING:
     from backedge.core.loops import Loop
+    from backedge.core.model import Option
     from backedge.core.state import Escalation, RunState
 
 
@@ -48,14 +49,24 @@ def _offered(loop: Loop) -> list[Choice]:
     return [
         Choice(
             "resolve",
-            f"{loop.id} is closed with {offer.option!r}; {_once_more(loop)}"
-            + (f"; it means rework of {_listed(offer.rework)}" if offer.rework else ""),
+            _what_follows(loop, offer),
             offer.effort,
             offer.impact,
             option=offer.option,
         )
         for offer in offers
     ]
+
+
+def _what_follows(loop: Loop, offer: Option) -> str:
+    if offer.rework:
+        return f"rework of {_listed(offer.rework)} with {offer.option!r}; {_once_more(loop)}"
+    how = (
+        f"accepted as {offer.option!r}: the run ends as accepted at best"
+        if offer.accept
+        else f"closed with {offer.option!r}"
+    )
+    return f"{loop.id} is {how}; {_once_more(loop)}"
 
 
 def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> Choice:

@@ -6,13 +6,14 @@ from typing import assert_never
 
 from backedge.core import commands as c
 from backedge.core import events as e
+from backedge.core.choosing import choice_problem, take_position
 from backedge.core.decisions import decide_escalation, done_by_hand, reclassify
 from backedge.core.draft import Draft, end_run, escalate_step
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import check_inputs, judge
 from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Breach, Outcome
+from backedge.core.model import ASIDE, HUMAN, Breach, Outcome
 from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.settle import settle, start_attempt
@@ -130,7 +131,7 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
         )
         _fail(draft, running, failed)
         return
-    word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode != "answer" else None
+    word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode not in ASIDE else None
     outcome = with_stated_findings(outcome)
     draft.add(
         e.AttemptSucceeded(
@@ -150,6 +151,10 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
         for loop in running.loops:
             if delivers(draft.state, loop, name):
                 draft.add(e.AnswerGiven(draft.now, loop, name, outcome.answer))
+    elif running.mode == "decide":
+        assert outcome.decision is not None
+        if delivers(draft.state, running.loops[0], name):
+            take_position(draft, running.loops[0], name, outcome.decision)
     elif not repeats(draft.state, name):
         # Repeated in vain, it asks for help as if its agent had: once more is the next round.
         plea = call_for_help(draft.state, name)
@@ -160,7 +165,7 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
         judge(draft, name, command.attempt, outcome, word)
     for item in outcome.feedback:
         raise_feedback(draft, name, item, running)
-    if running.mode != "answer":
+    if running.mode not in ASIDE:
         _give_in(draft, name)
 
 
@@ -180,6 +185,10 @@ def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) ->
     """Why an outcome cannot be one of this step; None if it can."""
     if running.mode == "answer":
         return "no answer: the step was asked a question" if outcome.answer is None else None
+    if running.mode == "decide":
+        asked = state.loop(running.loops[0])
+        assert asked is not None
+        return choice_problem(asked, outcome.decision)
     if state.graph.is_judge(name):
         return contradiction(state, name, outcome)
     if outcome.verdict is not None or outcome.findings:

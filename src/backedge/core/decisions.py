@@ -7,14 +7,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, assert_never, cast
 
 from backedge.core import events as e
+from backedge.core.choosing import choice_problem, choose, option_called
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.draft import Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import reroute, send_round
 from backedge.core.limits import BUDGETS
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, Made, Outcome, Resolution, Status
+from backedge.core.model import ASIDE, HUMAN, Decision, Made, Outcome, Resolution, Status
 from backedge.core.pending import ready
+from backedge.core.positions import positions_of
 from backedge.core.settle import record_start
 from backedge.core.state import ASKED, number
 from backedge.core.value import replace
@@ -73,10 +75,22 @@ def decide_escalation(draft: Draft, command: Decide) -> None:
             return  # a person did the step itself: `done_by_hand` says what
         case "resolve":
             assert loop is not None
-            resolution = Resolution("resolved", who, command.note, command.option, loop.answers)
-            close(draft, loop, LoopState.RESOLVED, resolution)
+            _resolve(draft, draft.state.loops[loop.id], command, who)
         case _:
             assert_never(choice)
+
+
+def _resolve(draft: Draft, loop: Loop, command: Decide, who: str) -> None:
+    """Close a loop with a person's answer, or do what the option says that they chose."""
+    option = option_called(loop, command.option) if command.option else None
+    if option is not None and (option.rework or option.accept):
+        choose(draft, loop, option, who, command.note)
+        return
+    said = loop.answers or positions_of(loop)
+    if option is not None and loop.choosing:
+        draft.add(e.ChoiceMade(draft.now, loop.id, option.option, who, command.note))
+    resolution = Resolution("resolved", who, command.note, option.option if option else command.option, said)
+    close(draft, loop, LoopState.RESOLVED, resolution)
 
 
 def done_by_hand(draft: Draft, command: Decide) -> FinishAttempt | None:
@@ -92,9 +106,19 @@ def done_by_hand(draft: Draft, command: Decide) -> FinishAttempt | None:
     attempt = record_start(draft, start, HUMAN)
     digest = sha256(json.dumps(said).encode()).hexdigest()
     outcome = Outcome(Made(digest, said, size=len(said)), summary=command.note, answer=said)
-    if draft.state.graph.is_judge(packet.step) and start.mode != "answer":
+    if start.mode == "decide":
+        outcome = replace(outcome, decision=_decision_by_hand(draft.state.loops[start.loops[0]], command))
+    if draft.state.graph.is_judge(packet.step) and start.mode not in ASIDE:
         outcome = replace(outcome, verdict=command.option)
     return FinishAttempt(packet.step, attempt, outcome)
+
+
+def _decision_by_hand(loop: Loop, command: Decide) -> Decision:
+    decision = Decision(command.option or command.note, command.note if command.option else "")
+    problem = choice_problem(loop, decision)
+    if problem is not None:
+        raise IllegalCommand(f"{problem} (--option)")
+    return decision
 
 
 def _open_packet(state: RunState, command: Decide) -> Escalation:
@@ -125,7 +149,7 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
             raise IllegalCommand("resolve needs an answer: give an option or a note")
         case "resolve" if command.option and loop and loop.feedback and loop.feedback.options:
             offered = [option.option for option in loop.feedback.options]
-            if command.option not in offered:
+            if option_called(loop, command.option) is None:
                 hint = nearest(command.option, offered)
                 raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; a note takes free text")
         case "resolve" if packet.step and state.graph.is_judge(packet.step):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from backedge.core.errors import WorkflowError
 from backedge.core.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
-from backedge.core.model import Severity
+from backedge.core.model import Kind, Severity
 from backedge.core.profiles import PROFILES, Profile, RouteRule
 from backedge.core.value import replace
 from backedge.core.workflow import DEFAULT_PHASES, PassRule, Step, Workflow, nearest, problems_of
@@ -27,6 +27,9 @@ def defined(
     routes: Sequence[RouteRule] = (),
     on_breach: str = "manual",
     new_findings: str | Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    agreement: str = "all",
+    authority: Sequence[str] = (),
 ) -> Workflow:
     """A valid workflow, as a journal would give it back. `steps` come with their own limits as the user wrote them.
     Raises WorkflowError with all that is wrong."""
@@ -36,11 +39,7 @@ def defined(
         profile = "default"
     habits = PROFILES[profile]
     overrides = _mapping("limits", limits, problems)
-    try:
-        order = words("phases", phases)
-    except WorkflowError as error:
-        order = ()
-        problems += error.problems
+    order = _words("phases", phases, problems)
     wrong = limit_problems(overrides)
     problems += wrong
     problems += [problem for rule in routes for problem in wordless(rule)]
@@ -59,6 +58,9 @@ def defined(
         new_findings=policies,
         judges_in_order=habits.judges_in_order,
         nearest_phase=habits.nearest_phase,
+        kinds=_kinds(_mapping("kinds", kinds, problems), problems),
+        agreement=_one_of("agreement", agreement, ("all", "first", "authority"), problems),
+        authority=_words("authority", authority, problems),
     )
     try:
         kept = read_back(workflow)
@@ -116,6 +118,29 @@ def members(groups: Mapping[str, Sequence[str]], names: Sequence[str], own: str)
     """Names of steps with the members of a group in the place of its name; a member means the others by it."""
     found = ([each for each in groups[name] if each != own] if name in groups else [name] for name in names)
     return tuple(dict.fromkeys(each for every in found for each in every))
+
+
+def _words(field: str, given: object, problems: list[str]) -> tuple[str, ...]:
+    """The words that were given; if they are none, the problem is noted, and there are none."""
+    try:
+        return words(field, given)
+    except WorkflowError as error:
+        problems += error.problems
+        return ()
+
+
+def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str, Kind], ...]:
+    """A workflow's own kinds, by lower-case name: agents need not mind capitals."""
+    found: dict[str, Kind] = {}
+    for name, behaves in given.items():
+        word = name.strip().lower()
+        if not word:
+            problems.append("a kind in kinds has an empty name: give it one")
+        elif behaves not in list(Kind):
+            problems.append(f"kind {name!r} in kinds behaves as {shown(behaves)}: {nearest(behaves, Kind)}")
+        else:
+            found[word] = Kind(str(behaves))
+    return tuple(found.items())
 
 
 def _step(

@@ -155,6 +155,24 @@ class AnswerGiven(Fact, frozen=True, tag="answer_given/1"):
     answer: Json
 
 
+class PositionTaken(Fact, frozen=True, tag="position_taken/1"):
+    """A target of a choice says which option it is for."""
+
+    loop: str
+    target: str
+    option: str
+    reason: str = ""
+
+
+class ChoiceMade(Fact, frozen=True, tag="choice_made/1"):
+    """The option that holds; what it says happens in the same round."""
+
+    loop: str
+    option: str
+    by: str
+    reason: str = ""
+
+
 class WaitBegan(Fact, frozen=True, tag="wait_began/1"):
     """An attempt waits in mid-work: until it is told, it does not keep others from changing what it consumed."""
 
@@ -266,6 +284,8 @@ Event: TypeAlias = (
     | FeedbackAcknowledged
     | FeedbackRejoined
     | AnswerGiven
+    | PositionTaken
+    | ChoiceMade
     | WaitBegan
     | WaitEnded
     | WaiterTold

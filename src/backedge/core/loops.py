@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from backedge.core.errors import IllegalCommand
 from backedge.core.limits import Limits
-from backedge.core.model import HUMAN, Breach, Feedback, Kind, Resolution, Severity
+from backedge.core.model import HUMAN, Breach, Chosen, Feedback, Kind, Option, Position, Resolution, Severity
 from backedge.core.pmap import Map
 from backedge.core.value import Json, Value, replace
 
@@ -142,6 +142,11 @@ class Loop(Value, frozen=True):
     breach: Breach | None = None
     answers: dict[str, Json] = {}
     acknowledged: dict[str, Json] = {}
+    positions: tuple[Position, ...] = ()
+    """What the targets of a choice said, in all rounds, oldest first."""
+    choice: Chosen | None = None
+    disputed: bool = False
+    """The targets were asked again because they did not agree."""
     told: bool = False
     """Its source, waiting in mid-work, was given the result of the current round."""
     advice: str = ""
@@ -149,6 +154,11 @@ class Loop(Value, frozen=True):
     reclassified: tuple[int, ...] = ()
     """The findings, not yet delivered, whose phase a person has named since they were routed."""
     resolution: Resolution | None = None
+
+    @property
+    def word(self) -> str:
+        """The kind as reports name it."""
+        return self.feedback.word if self.feedback is not None else self.kind
 
     @property
     def open(self) -> bool:
@@ -172,7 +182,7 @@ class Loop(Value, frozen=True):
     @property
     def unverified(self) -> bool:
         """Whether all its fixes are done and wait for the step that asked for them; a person has seen theirs."""
-        return self.source != HUMAN and all(share.done for share in self.shares.values())
+        return self.source != HUMAN and not self.choosing and all(share.done for share in self.shares.values())
 
     @property
     def pauses(self) -> bool:
@@ -181,8 +191,39 @@ class Loop(Value, frozen=True):
 
     @property
     def answers_only(self) -> bool:
-        """Resolved by an answer: the target's artifact stays as it is."""
+        """Resolved by an answer, or by a choice that says no more: no artifact is mended."""
+        if self.choice is not None:
+            return not self.chosen.rework
         return self.kind is Kind.CONTEXT_REQUEST
+
+    @property
+    def choosing(self) -> bool:
+        """Whether its targets still have to choose."""
+        if self.choice is not None or self.feedback is None:
+            return False
+        return bool(self.feedback.options) or self.kind is Kind.CONSTRAINT_VIOLATION
+
+    @property
+    def offered(self) -> tuple[Option, ...]:
+        return self.feedback.options if self.feedback is not None else ()
+
+    @property
+    def chosen(self) -> Option:
+        """What the choice says. An option that nobody offered says nothing but its text."""
+        assert self.choice is not None
+        word = self.choice.option
+        return next((each for each in self.offered if each.option == word), Option(word))
+
+    @property
+    def stated(self) -> tuple[Position, ...]:
+        """What the targets of a choice said in this round, in the order of the targets."""
+        said = {each.who: each for each in self.positions if each.round == self.round}
+        return tuple(said[who] for who in self.targets if who in said)
+
+    @property
+    def involved(self) -> tuple[str, ...]:
+        """Its targets, and the steps that a choice sends to rework."""
+        return tuple(dict.fromkeys((*self.targets, *self.shares)))
 
     def moved(self, end: LoopState) -> Loop:
         """This loop in another state, if the table leads there."""

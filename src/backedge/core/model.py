@@ -13,8 +13,12 @@ HUMAN = "human"
 ROOT = "root"
 """A name for the first step without needs, whatever it is called."""
 
-Mode = Literal["work", "rework", "verify", "answer"]
-"""Why a step is executed: for the first time or because its inputs changed; to fix; to judge a fix; to answer."""
+Mode = Literal["work", "rework", "verify", "answer", "decide"]
+"""Why a step is executed: for the first time or because its inputs changed; to fix; to judge a fix; to answer; to
+choose."""
+
+ASIDE: tuple[Mode, ...] = ("answer", "decide")
+"""Executions that leave the step's artifact as it is: nothing downstream is stale after them."""
 
 Word = Literal["pass", "conditional", "needs_improvement", "fail"]
 """The judgement of an artifact version. All but `fail` let the work go on."""
@@ -81,6 +85,10 @@ class Kind(StrEnum):
     TECHNICAL_INFEASIBILITY = "technical_infeasibility"
     VALIDATION_FAILURE = "validation_failure"
     CONTEXT_REQUEST = "context_request"
+    CONSTRAINT_VIOLATION = "constraint_violation"
+    DEPENDENCY_MISSING = "dependency_missing"
+    INCONSISTENCY = "inconsistency"
+    QUALITY_GATE_FAILURE = "quality_gate_failure"
 
 
 class Usage(Value, frozen=True):
@@ -130,6 +138,32 @@ class Option(Value, frozen=True):
     impact: str = ""
     rework: tuple[str, ...] = ()
     """The steps that have to be done again if it is chosen."""
+    accept: bool = False
+    """Choosing it accepts the limitation: it is recorded, and nothing is mended."""
+
+
+class Decision(Value, frozen=True):
+    """The option that somebody is for, and why."""
+
+    option: str
+    reason: str = ""
+
+
+class Position(Value, frozen=True):
+    """Who said what in which round of a choice."""
+
+    round: int
+    who: str
+    option: str
+    reason: str = ""
+
+
+class Chosen(Value, frozen=True):
+    """The option that holds, whose word that is, and why."""
+
+    option: str
+    by: str
+    reason: str = ""
 
 
 class Feedback(Value, frozen=True):
@@ -146,6 +180,13 @@ class Feedback(Value, frozen=True):
     options: tuple[Option, ...] = ()
     requirement_id: str | None = None
     details: Json = None
+    called: str = ""
+    """The workflow's own name for the kind, where it has one."""
+
+    @property
+    def word(self) -> str:
+        """The kind as reports name it."""
+        return self.called or self.kind
 
 
 class Malformed(Value, frozen=True):
@@ -202,6 +243,7 @@ class Outcome(Value, frozen=True):
     claims: tuple[Claim, ...] = ()
     feedback: tuple[Feedback | Malformed, ...] = ()
     answer: Json = None
+    decision: Decision | None = None
     usage: Usage = Usage()
 
 

@@ -10,7 +10,7 @@ from backedge.core.briefing import Issue, issue
 from backedge.core.choices import Choice, choices
 from backedge.core.errors import NotFound
 from backedge.core.limits import numbers
-from backedge.core.model import Breach, Severity
+from backedge.core.model import Breach, Position, Severity
 from backedge.core.run_state import ASKED
 from backedge.core.value import Value, replace
 
@@ -56,6 +56,8 @@ class Packet(Value, frozen=True):
     """Rounds delivered so far."""
     history: tuple[Round, ...] = ()
     """The last rounds, oldest first, with the one that is under way or next."""
+    positions: tuple[Position, ...] = ()
+    """What the targets of a choice have said so far."""
     advice: str = ""
     """What a person said of the approach before."""
     last_error: str = ""
@@ -97,7 +99,7 @@ def _plain(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
 def _with_loop(state: RunState, told: Packet, loop: Loop) -> Packet:
     return replace(
         told,
-        kind=loop.kind.value,
+        kind=loop.word,
         source=loop.source,
         targets=loop.targets,
         severity=loop.severity,
@@ -105,6 +107,7 @@ def _with_loop(state: RunState, told: Packet, loop: Loop) -> Packet:
         message=loop.feedback.message if loop.feedback else "",
         rounds=loop.round,
         history=_history(state, loop),
+        positions=loop.positions,
         advice=loop.advice,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, Mode
+from backedge.core.model import ASIDE, HUMAN, Mode
 from backedge.core.shapes import repeats, skips, undecided
 from backedge.core.staleness import fresh
 from backedge.core.state import ASKED, Escalation, RunState, StepState
@@ -70,7 +70,7 @@ def pending(state: RunState, now: float) -> tuple[Effect, ...]:
 
 
 def checked_first(state: RunState, start: Start) -> bool:
-    return state.graph.steps[start.step].checked and start.mode != "answer" and not undecided(state, start.step)
+    return state.graph.steps[start.step].checked and start.mode not in ASIDE and not undecided(state, start.step)
 
 
 def next_wake(state: RunState, now: float) -> float | None:
@@ -119,7 +119,7 @@ class _Survey:
             if loop.source != HUMAN and not loop.by_verdict:
                 self.raised.setdefault(loop.source, []).append(loop)
             if loop.state in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING):
-                owed = self.questions if loop.answers_only else self.reworks
+                owed = self.questions if loop.answers_only or loop.choosing else self.reworks
                 for target, share in loop.shares.items():
                     if not share.done and target != HUMAN:
                         owed.setdefault(target, []).append(loop)
@@ -135,8 +135,8 @@ class _Survey:
                 continue
             if step.running is None:
                 self.due[name] = mode
-            # An answer changes nothing that others use: it keeps nobody waiting.
-            if mode != "answer" or not self._stands(name):
+            # An answer or a choice changes nothing that others use: it keeps nobody waiting.
+            if mode not in ASIDE or not self._stands(name):
                 self.unsettled.add(name)
         self.awaited = self._awaited() if self.open else {}
         self.held = self._held()
@@ -158,11 +158,11 @@ class _Survey:
         if name in self.verifying:
             return "verify" if judge else "work"
         if step.passed_over:
-            return "answer" if name in self.questions else None
+            return _aside(self.questions[name]) if name in self.questions else None
         if step.told and name not in self.skipped:
             return "verify" if judge else "work"
-        if self.questions and self._questions_for(name):
-            return "answer"
+        if self.questions and (asked := self._questions_for(name)):
+            return _aside(asked)
         if name in self.skipped:
             return None
         if not self.fresh[name]:
@@ -197,7 +197,7 @@ class _Survey:
         return held
 
     def _below(self, loop: Loop) -> set[str]:
-        below = set().union(*(self.graph.downstream[target] for target in loop.targets if target != HUMAN))
+        below = set().union(*(self.graph.downstream[target] for target in loop.involved if target != HUMAN))
         if loop.source != HUMAN:
             below |= {loop.source} | self.graph.downstream[loop.source]
         return below
@@ -206,8 +206,10 @@ class _Survey:
         """What the open loops are waiting for: their targets, sources and judges, and whatever these need."""
         wanted: set[str] = set()
         for loop in self.open:
-            wanted |= {loop.source, *loop.targets}
-            wanted.update(judge for target in loop.targets if target != HUMAN for judge in self.graph.judges_of[target])
+            wanted |= {loop.source, *loop.involved}
+            wanted.update(
+                judge for target in loop.involved if target != HUMAN for judge in self.graph.judges_of[target]
+            )
         wanted.discard(HUMAN)
         return wanted.union(*(self.graph.before[name] for name in wanted))
 
@@ -216,11 +218,14 @@ class _Survey:
             return None
         mode = self.due[name]
         if mode == "answer":
-            return Start(name, mode, tuple(loop.id for loop in self._questions_for(name)))
+            return Start(name, mode, tuple(loop.id for loop in self._questions_for(name) if not loop.choosing))
+        if mode == "decide":
+            # An outcome has one decision: one choice at a time.
+            return Start(name, mode, (self._questions_for(name)[0].id,))
         # What it made must not change under the hands of those who are using it, unless they wait for just that.
         for consumer in self.graph.consumers[name]:
             running = self.state.steps[consumer].running
-            if running is not None and not running.awaits and running.mode != "answer":
+            if running is not None and not running.awaits and running.mode not in ASIDE:
                 return None
         owed = self.reworks.get(name, [])
         if owed and self.state.steps[name].artifact is not None:
@@ -236,9 +241,9 @@ class _Survey:
         step = self.state.steps[name]
         if name in self.held or (step.errors and step.retry_at > self.now and not soon):
             return False
-        if self.due[name] == "answer" and not self._stands(name):
+        if self.due[name] in ASIDE and not self._stands(name):
             return True
-        if self._waits(name) and self.due[name] != "answer" and name not in self.reworks:
+        if self._waits(name) and self.due[name] not in ASIDE and name not in self.reworks:
             return False
         upstream, gates = self.graph.upstream[name], self.graph.gates[name]
         if upstream.isdisjoint(self.unsettled) and all(map(self._passing, gates)):
@@ -302,6 +307,11 @@ class _Survey:
             min((loop.opened_at for loop in loops), default=0.0),
             self.graph.place[start.step],
         )
+
+
+def _aside(asked: list[Loop]) -> Mode:
+    """How a step deals with what it is asked: answers first, all at once; then one choice after the other."""
+    return "decide" if all(loop.choosing for loop in asked) else "answer"
 
 
 def passes(state: RunState, judge: str) -> bool:

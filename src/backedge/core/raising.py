@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from backedge.core import events as e
+from backedge.core.choosing import option_refusal
 from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, ROOT, Feedback, Kind, Malformed, Resolution
+from backedge.core.model import HUMAN, ROOT, Feedback, Kind, Malformed
+from backedge.core.positions import outcome_so_far
 from backedge.core.routing import refusal
 from backedge.core.state import Running, RunState, asked_key
 from backedge.core.value import replace
@@ -19,6 +21,10 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
         return
     feedback = addressed(draft.state, feedback)
     if running is not None and _rejoined(draft, source, feedback, running):
+        return
+    unusable = option_refusal(draft.state, source, feedback)
+    if unusable is not None:
+        draft.add(e.FeedbackRefused(draft.now, source, feedback.to, unusable, feedback.message))
         return
     again = _verified_by(draft.state, source, feedback)
     if again is not None:
@@ -95,7 +101,7 @@ def _verified_by(state: RunState, source: str, feedback: Feedback) -> Loop | Non
 
 def _is_about(loop: Loop, feedback: Feedback) -> bool:
     """Whether feedback is what a loop was raised for: the same kind, to whom it was raised or where a person sent it."""
-    if loop.feedback is None or loop.kind is not feedback.kind:
+    if loop.feedback is None or loop.word != feedback.word:
         return False
     return set(feedback.to) in (set(loop.targets), set(loop.feedback.to))
 
@@ -112,7 +118,10 @@ def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple
         if loop is None or loop.by_verdict or loop.feedback is None or loop.state is not LoopState.VALIDATING:
             continue
         raised_again = any(
-            isinstance(item, Feedback) and _is_about(loop, addressed(draft.state, item)) for item in feedback
+            isinstance(item, Feedback)
+            and _is_about(loop, addressed(draft.state, item))
+            and option_refusal(draft.state, source, item) is None
+            for item in feedback
         )
         if not raised_again:
-            close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))
+            close(draft, loop, LoopState.RESOLVED, outcome_so_far(loop, "resolved"))

@@ -85,6 +85,13 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", spaced.lower())
 
 
+def legal_targets(graph: Graph, source: str) -> tuple[str, ...]:
+    """The steps that feedback of a step, or of a person, may go to."""
+    if source == HUMAN:
+        return tuple(name for name in graph.steps if not graph.is_judge(name))
+    return graph.legal_targets(source)
+
+
 def refusal(state: RunState, source: str, feedback: Feedback, caused_by: Loop | None) -> str | None:
     """Why raised feedback cannot be delivered; None if it can."""
     if not feedback.message.strip():
@@ -92,7 +99,7 @@ def refusal(state: RunState, source: str, feedback: Feedback, caused_by: Loop | 
     if not feedback.to:
         return "to is missing: name at least one target"
     graph = state.graph
-    legal = graph.legal_targets(source) if source != HUMAN else tuple(s for s in graph.steps if not graph.is_judge(s))
+    legal = legal_targets(graph, source)
     for target in feedback.to:
         if target == source:
             return f"{target!r} is the source itself: feedback goes to somebody else"
@@ -113,7 +120,7 @@ def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by:
     while loop is not None:
         chain.append(loop)
         loop = state.loop(loop.caused_by) if loop.caused_by else None
-    for target in feedback.to:
+    for target in (*feedback.to, *(name for option in feedback.options for name in option.rework)):
         for place, ancestor in enumerate(chain):
             # A person may always be asked: they see the whole chain, and end it.
             if ancestor.source == target != HUMAN:

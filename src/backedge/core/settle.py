@@ -16,8 +16,9 @@ from backedge.core.draft import (
 )
 from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, Breach, Resolution
+from backedge.core.model import ASIDE, HUMAN, Breach, Resolution
 from backedge.core.pending import Start, checked_first, overdue, passes, ready, settled, stuck
+from backedge.core.positions import outcome_so_far
 from backedge.core.shapes import present, skips, stands, undecided, unmet
 from backedge.core.staleness import consumed_by
 from backedge.core.state import RunState
@@ -106,7 +107,7 @@ def _part_waiters(draft: Draft) -> bool:
 def _upstream_settled(state: RunState, name: str) -> bool:
     for other in state.graph.upstream[name]:
         step = state.steps[other]
-        if step.running is not None and step.running.mode != "answer":
+        if step.running is not None and step.running.mode not in ASIDE:
             return False
         if not stands(state, other):
             return False
@@ -128,13 +129,13 @@ def _close_verified(draft: Draft) -> bool:
             continue
         judges = [
             judge
-            for target in loop.targets
+            for target in loop.shares
             if target != HUMAN
             for judge in state.graph.judges_of[target]
             if not state.steps[judge].passed_over and not skips(state, judge)
         ]
         if loop.answers_only:
-            close(draft, loop, LoopState.RESOLVED, Resolution("resolved", answers=loop.answers))
+            close(draft, loop, LoopState.RESOLVED, outcome_so_far(loop, "resolved"))
             return True
         if not judges or not any(share.changed for share in loop.shares.values()):
             # Judges that passed this very version before were not asked about what this person sees in it.
@@ -164,7 +165,7 @@ def _start_ready(draft: Draft) -> bool:
 def start_attempt(draft: Draft, start: Start) -> bool:
     """Start one attempt, unless its condition has to be looked at first, or a limit forbids it: then that is
     escalated instead."""
-    if start.mode != "answer" and undecided(draft.state, start.step):
+    if start.mode not in ASIDE and undecided(draft.state, start.step):
         missed = unmet(draft.state, draft.state.graph.conditions[start.step])
         draft.add(e.ConditionSeen(draft.now, start.step, missed is None, missed.text if missed else ""))
         return False

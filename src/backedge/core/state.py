@@ -18,6 +18,7 @@ from backedge.core.fold.attempts import (
     attempt_succeeded,
     delivers,
 )
+from backedge.core.fold.choices import choice_made, position_taken
 from backedge.core.fold.escalations import escalation_decided, escalation_opened, loop_overdue
 from backedge.core.fold.findings import finding_reclassified, findings_settled, verdict_given
 from backedge.core.fold.loops import (
@@ -103,6 +104,10 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return feedback_rejoined(state, event)
         case e.AnswerGiven():
             return answer_given(state, event)
+        case e.PositionTaken():
+            return position_taken(state, event)
+        case e.ChoiceMade():
+            return choice_made(state, event)
         case e.WaitBegan():
             return wait_began(state, event)
         case e.WaitEnded():

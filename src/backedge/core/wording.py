@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from backedge.core.briefing import Briefing, Issue
-from backedge.core.model import Severity
+from backedge.core.briefing import Briefing, Issue, Request
+from backedge.core.model import Mode, Severity
+from backedge.core.value import Json
 
 _CONTROL = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
@@ -55,8 +56,9 @@ def _lines(briefing: Briefing) -> Iterator[str]:
             yield f"Suggested fix: {one_line(request.suggested_fix)}"
         if request.requested_info:
             yield f"Requested: {one_line(request.requested_info)}"
+        yield from _choice(request, briefing.mode)
     for told in share.resolutions:
-        answers = "; ".join(f"{who}: {answer}" for who, answer in told.answers.items())
+        answers = "; ".join(f"{who}: {_answer(answer)}" for who, answer in told.answers.items())
         words = " ".join(each for each in (told.option or "", told.text, answers) if each)
         yield ""
         yield f"### What you raised ({one_line(told.message)}) is {told.state}: {one_line(words)}".rstrip(": ")
@@ -75,6 +77,31 @@ def _lines(briefing: Briefing) -> Iterator[str]:
         for earlier in briefing.history:
             said = "; ".join(earlier.findings) or earlier.message
             yield f"- Iteration {earlier.round}: {one_line(said)}"
+
+
+def _answer(said: Json) -> str:
+    """What somebody answered, or which option they were for and why."""
+    if isinstance(said, dict) and said.keys() == {"option", "reason"}:
+        return f"{said['option']} ({said['reason']})" if said["reason"] else str(said["option"])
+    return str(said)
+
+
+def _choice(request: Request, mode: Mode) -> Iterator[str]:
+    """The options of a request, what was said about them, and what was chosen."""
+    if request.choice is not None:
+        why = f" ({one_line(request.choice.reason)})" if request.choice.reason else ""
+        yield f"Chosen by {one_line(request.choice.by)}: {one_line(request.choice.option)}{why}. Do what that asks of you."
+        return
+    if mode == "decide":
+        yield "Choose one of these, and say why:" if request.options else "Say what should be done, and why."
+    for option in request.options:
+        about = (("effort", option.effort), ("impact", option.impact), ("rework of", ", ".join(option.rework)))
+        more = "; ".join(f"{label} {one_line(text)}" for label, text in about if text)
+        accepted = " It is accepted as a limitation." if option.accept else ""
+        yield f"- {one_line(option.option)}{f' ({more})' if more else ''}{accepted}"
+    for said in request.positions:
+        why = f", because {one_line(said.reason)}" if said.reason else ""
+        yield f"- Round {said.round}: {one_line(said.who)} is for {one_line(said.option)}{why}"
 
 
 def _issue(issue: Issue) -> Iterator[str]:

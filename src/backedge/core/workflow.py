@@ -11,13 +11,14 @@ from typing import Literal
 from backedge.core.errors import WorkflowError
 from backedge.core.graph import Graph
 from backedge.core.limits import Limits
-from backedge.core.model import HUMAN, Severity
+from backedge.core.model import HUMAN, Kind, Severity
 from backedge.core.profiles import PROFILES, RouteRule
 from backedge.core.value import Value
 
 DEFAULT_PHASES = ("research", "planning", "design", "code", "test")
 
 Policy = Literal["rework", "defer", "ask"]
+Agreement = Literal["first", "all", "authority"]
 
 
 class PassRule(Value, frozen=True):
@@ -94,6 +95,12 @@ class Workflow(Value, frozen=True):
     )
     judges_in_order: bool = False
     nearest_phase: bool = False
+    kinds: tuple[tuple[str, Kind], ...] = ()
+    """Kinds of feedback of its own: (name, the kind that it behaves as)."""
+    agreement: Agreement = "all"
+    """How several targets of a choice agree."""
+    authority: tuple[str, ...] = ()
+    """Whose word holds first, where the agreement is authority."""
 
     def policy_for(self, severity: Severity) -> Policy:
         """What becomes of a finding that a judge could have made earlier but did not."""
@@ -147,6 +154,14 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
         yield "the workflow has no steps: add at least one"
     if workflow.profile not in PROFILES:
         yield f"profile {workflow.profile!r} is unknown: {nearest(workflow.profile, PROFILES)}"
+    for who in workflow.authority:
+        if who != HUMAN and who not in names:
+            yield f"authority names {who!r}, which is no step: {nearest(who, [*names, HUMAN])}"
+    if workflow.agreement == "authority" and not workflow.authority:
+        yield "agreement is 'authority', but authority names nobody: list the steps whose word holds, highest first"
+    for kind, _ in workflow.kinds:
+        if kind in list(Kind):
+            yield f"kind {kind!r} in kinds has the name of a kind that exists: choose another name"
     for phase in {p for p in workflow.phases if workflow.phases.count(p) > 1}:
         yield f"phase {phase!r} is listed twice in phases: list it once"
     for name in {n for n in names if names.count(n) > 1}:

@@ -13,6 +13,7 @@ from backedge.core.errors import BackedgeError, FeedbackRefused
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.loops import LoopState
 from backedge.core.model import Feedback, Malformed, Resolution, Usage
+from backedge.core.positions import outcome_so_far
 from backedge.core.raising import addressed
 from backedge.core.state import RunState, asked_key
 from backedge.core.value import Json
@@ -48,7 +49,7 @@ class LiveAttempt:
     async def raise_feedback(self, feedback: object) -> str:
         if not isinstance(feedback, protocol.Feedback):
             raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
-        item = protocol.raised(feedback)
+        item = protocol.raised(feedback, self._live.state.workflow.kinds)
         events = await self._live.submit(c.RaiseFeedback(self._step, item, self._number))
         for event in events:
             if isinstance(event, Refused):
@@ -102,5 +103,5 @@ def resolution_of(state: RunState, id: str) -> Resolution | None:
         packet = state.escalations.get(loop.escalation or "")
         return Resolution("escalated", text=packet.reason if packet else "")
     if loop.told:
-        return Resolution("resolved", answers=loop.answers)
+        return outcome_so_far(loop, "resolved")
     return None

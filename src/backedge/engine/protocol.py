@@ -6,7 +6,7 @@ the engine's own. Unknown keys and wrong types are errors that name them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -21,6 +21,10 @@ from backedge.engine.codec import canonical, plain
 
 LONGEST_TEXT = 16_000
 """Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
+
+
+Kinds = Sequence[tuple[str, Kind]]
+"""The kinds of feedback that a workflow adds: (name, the kind that it behaves as)."""
 
 
 class Said(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -49,12 +53,21 @@ class Finding(Said, frozen=True):
 
 
 class Option(Said, frozen=True):
-    """One way out of a decision."""
+    """One way out of a decision: `rework` names the steps that it sends back to work; `accept` records the limitation
+    and mends nothing."""
 
     option: str
     effort: str = ""
     impact: str = ""
     rework: Sequence[str] = ()
+    accept: bool = False
+
+
+class Decision(Said, frozen=True):
+    """The option that a step is for, of those it was offered, and why."""
+
+    option: str
+    reason: str = ""
 
 
 class Feedback(Said, frozen=True):
@@ -92,6 +105,7 @@ class Outcome(Said, frozen=True):
     resolutions: Sequence[Claim] = ()
     feedback: Sequence[Feedback] = ()
     answer: Json = None
+    decision: Decision | None = None
     usage: Usage = Usage()
 
 
@@ -134,8 +148,8 @@ _outcomes = msgspec.json.Decoder(Outcome)
 _NOTHING_MORE = Outcome()
 
 
-def translated(said: Outcome, made: Made) -> model.Outcome:
-    """The outcome in the engine's own words. Raises AgentError for what means nothing."""
+def translated(said: Outcome, made: Made, kinds: Kinds = ()) -> model.Outcome:
+    """The outcome in the engine's own words; `kinds` are the workflow's own. Raises AgentError for what means nothing."""
     try:
         return model.Outcome(
             made=made,
@@ -143,8 +157,11 @@ def translated(said: Outcome, made: Made) -> model.Outcome:
             verdict=said.verdict,
             findings=tuple(_finding(finding) for finding in said.findings),
             claims=tuple(model.Claim(claim.finding, claim.status, _text(claim.note)) for claim in said.resolutions),
-            feedback=tuple(raised(item) for item in said.feedback),
+            feedback=tuple(raised(item, kinds) for item in said.feedback),
             answer=said.answer,
+            decision=model.Decision(_text(said.decision.option), _text(said.decision.reason))
+            if said.decision
+            else None,
             usage=said.usage,
         )
     except ValueError as error:
@@ -173,7 +190,7 @@ def _finding(said: Finding) -> model.Finding:
 _feedback = msgspec.json.Decoder(Feedback)
 
 
-def raised(said: Feedback) -> model.Feedback | model.Malformed:
+def raised(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.Malformed:
     """Feedback in the engine's own words, or why it makes no sense: it is refused then, not an error of the agent."""
     try:
         said = _feedback.decode(msgspec.json.encode(said, enc_hook=plain))
@@ -182,7 +199,7 @@ def raised(said: Feedback) -> model.Feedback | model.Malformed:
     to = tuple(dict.fromkeys(_listed(said.to)))
     try:
         severity, blocking = severity_of(said.severity)
-        kind = _kind(said.kind)
+        kind, called = _kind(said.kind, dict(kinds))
     except ValueError as error:
         return model.Malformed(to, str(error), _text(said.message))
     return model.Feedback(
@@ -194,19 +211,24 @@ def raised(said: Feedback) -> model.Feedback | model.Malformed:
         suggested_fix=_text(said.suggested_fix) if said.suggested_fix else None,
         requested_info=_text(said.requested_info) if said.requested_info else None,
         artifacts=tuple(said.artifacts),
-        options=tuple(model.Option(o.option, o.effort, o.impact, tuple(o.rework)) for o in said.options),
+        options=tuple(model.Option(o.option, o.effort, o.impact, tuple(o.rework), o.accept) for o in said.options),
         requirement_id=said.requirement_id,
         details=said.details,
+        called=called,
     )
 
 
-def _kind(word: str) -> Kind:
-    try:
-        return Kind(word.strip().lower())
-    except ValueError:
-        near = get_close_matches(word.lower(), [kind.value for kind in Kind], 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(Kind)}"
-        raise ValueError(f"kind {word!r} is unknown: {hint}") from None
+def _kind(word: str, own: Mapping[str, Kind]) -> tuple[Kind, str]:
+    """The kind that a word stands for, and the word itself if it is the workflow's own."""
+    name = word.strip().lower()
+    if name in own:
+        return own[name], name
+    known = [*(kind.value for kind in Kind), *own]
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+        raise ValueError(f"kind {word!r} is unknown: {hint}")
+    return Kind(name), ""
 
 
 def _listed(words: str | Sequence[str]) -> tuple[str, ...]:

@@ -127,4 +127,5 @@ def _translated(
             digest=digest_of(f"{made.digest} {result.workspace}".encode()),
             changed=(*made.changed, *result.files) if has_before else (),
         )
-    return protocol.translated(protocol.checked(said, live.engine.max_output), made), payloads
+    heard = protocol.checked(said, live.engine.max_output)
+    return protocol.translated(heard, made, live.state.workflow.kinds), payloads

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from backedge.adapters.agents.models import Model
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import Resolution, Usage
+from backedge.core.model import ASIDE, Resolution, Usage
 from backedge.core.value import Json
-from backedge.engine.protocol import Outcome, understood
+from backedge.engine.protocol import Decision, Outcome, understood
 from backedge.ports import Attempt
 
 Function = Callable[..., Any]
@@ -73,18 +73,25 @@ class FunctionAgent:
             outcome = said
         elif mode == "answer":
             outcome = Outcome(answer=said)
+        elif mode == "decide":
+            outcome = Outcome(decision=_decision(said))
         elif self._judges and isinstance(said, dict):
             outcome = understood(said)
         elif self._judges and said is not None:
             raise AgentError(f"a judge returned {type(said).__name__}: expected passed(), failed() or an Outcome")
         else:
             outcome = Outcome(output=said)
-        if self._returns is not None and mode != "answer":
+        if self._returns is not None and mode not in ASIDE:
             problems = self._returns.misfits(outcome.output, stored=False)
             if problems:
                 where, problem = problems[0]
                 raise AgentError(f"the output does not fit what the step returns: {where or 'the whole'}: {problem}")
         return outcome
+
+
+def _decision(said: Any) -> Decision | None:
+    """What a function returns that was asked to choose: a Decision, or just the option."""
+    return Decision(said) if isinstance(said, str) else said
 
 
 class Blocking:

@@ -9,6 +9,7 @@ import msgspec
 from backedge.adapters.agents.schema import Schema
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
+from backedge.core.model import ASIDE
 from backedge.core.value import Json
 from backedge.engine.codec import plain
 from backedge.engine.protocol import Outcome
@@ -36,7 +37,7 @@ class Shapes:
 
     def require(self, briefing: Briefing, output: Json) -> None:
         """Raises AgentError for an output that does not fit. An answer is no output."""
-        if self._schema is not None and briefing.mode != "answer":
+        if self._schema is not None and briefing.mode not in ASIDE:
             for where, problem in self._schema.misfits(output):
                 raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")
 

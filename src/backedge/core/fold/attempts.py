@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import Change, Claim, Status
+from backedge.core.model import ASIDE, Change, Claim, Status
 from backedge.core.run_state import Artifact, Running, RunState, StepState, number, with_loop
 from backedge.core.shapes import turn_after
 from backedge.core.staleness import consumed_by, judged_digest
@@ -43,8 +43,8 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         agent=event.agent,
         loops=event.loops,
         given=tuple(dict.fromkeys(finding for id in event.loops for finding in loops[id].shares[name].findings)),
-        verifies=verifies if event.mode != "answer" else (),
-        told=step.told if event.mode != "answer" else (),
+        verifies=verifies if event.mode not in ASIDE else (),
+        told=step.told if event.mode not in ASIDE else (),
         cause=event.cause,
         consumed=consumed_by(state, name),
         versions=event.inputs,
@@ -95,7 +95,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         asked={},
         told=tuple(id for id in step.told if id not in running.told),
     )
-    if running.mode == "answer":
+    if running.mode in ASIDE:
         return _attempt_over(state, event, step)
     if name in state.graph.untils:
         turns, granted = turn_after(state, name)

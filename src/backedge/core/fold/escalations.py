@@ -100,8 +100,8 @@ def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
             loop,
             forgiven={
                 "loop": loop.round,
-                **{f"pair:{target}": state.pairs.get((loop.source, target), 0) for target in loop.targets},
-                **{f"step:{target}": state.rounds_of(target) for target in loop.targets},
+                **{f"pair:{target}": state.pairs.get((loop.source, target), 0) for target in loop.shares},
+                **{f"step:{target}": state.rounds_of(target) for target in loop.shares},
             },
             granted=0,
             longest_streak=0,

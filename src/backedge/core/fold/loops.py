@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backedge.core import events as e
+from backedge.core.fold.choices import rerouted
 from backedge.core.fold.waits import no_longer_awaited, waits_for
 from backedge.core.ledger import Tracked
 from backedge.core.loops import RECENT, Loop, LoopState, Share, Turn
@@ -39,7 +40,7 @@ def loop_opened(state: RunState, event: e.LoopOpened) -> RunState:
 
 def asked_key(feedback: Feedback) -> str:
     """What makes two pieces of feedback, raised in mid-work, the same question."""
-    return "\n".join((feedback.kind, ",".join(sorted(feedback.to)), feedback.message))
+    return "\n".join((feedback.word, ",".join(sorted(feedback.to)), feedback.message))
 
 
 def feedback_acknowledged(state: RunState, event: e.FeedbackAcknowledged) -> RunState:
@@ -106,6 +107,7 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         answers={},
         acknowledged={},
     )
+    loop = rerouted(state.loops[loop.id], loop, event)
     state = replace(with_loop(state, loop), findings=findings)
     if event.feedback is not None and source is not None and source.running is not None:
         return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)
@@ -149,6 +151,12 @@ def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     source = state.steps[loop.source]
     if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
         source = replace(source, verdict=replace(source.verdict, accepted=True))
-    if event.state is LoopState.RESOLVED and event.resolution.by and not waits_for(state, loop):
+    if _told_later(event) and not waits_for(state, loop):
         source = replace(source, told=(*source.told, loop.id))
     return no_longer_awaited(with_step(state, loop.source, source), loop)
+
+
+def _told_later(event: e.LoopClosed) -> bool:
+    """Whether the source of a loop has to be executed again with its end: it was decided by hand, or chosen."""
+    chosen = event.state is LoopState.ACCEPTED and event.resolution.option is not None
+    return chosen or (event.state is LoopState.RESOLVED and bool(event.resolution.by))

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backedge.adapters.agents.clis.cli import Cli
-from backedge.adapters.agents.clis.schemas import answer_schema, judge_schema, producer_schema, strict
+from backedge.adapters.agents.clis.schemas import answer_schema, decision_schema, judge_schema, producer_schema, strict
 from backedge.adapters.agents.prompts import fenced
 from backedge.core.briefing import Briefing
+from backedge.core.model import ASIDE
 from backedge.core.value import Json
 
 _FLAGGED = "Your final answer is one JSON object of the shape that is required of you."
 _ASKED = "End with one JSON object that fits this JSON Schema, and write nothing after it:"
 
 _ANSWER = "You are asked something, and need not change anything: put the answer into `answer`."
+_DECIDE = (
+    "You are asked to choose, and need not change anything: put the option you are for, in its own words, and your reason "
+    "into `decision`."
+)
 _JUDGE = (
     "`verdict` is pass, fail or needs_improvement. A pass has no critical or high finding; a fail has at least one finding. "
     "Severity is critical, high, medium or low. `affected_phase` names the phase that caused a finding if it is "
@@ -43,6 +48,9 @@ class Asking:
     def schema(self, briefing: Briefing) -> Json:
         if briefing.mode == "answer":
             shape = answer_schema()
+        elif briefing.mode == "decide":
+            offered = briefing.feedback.requests[0].options if briefing.feedback.requests else ()
+            shape = decision_schema([option.option for option in offered])
         elif self.judges:
             shape = judge_schema(self.phases)
         else:
@@ -52,6 +60,8 @@ class Asking:
     def words(self, briefing: Briefing) -> str:
         if briefing.mode == "answer":
             told = _ANSWER
+        elif briefing.mode == "decide":
+            told = _DECIDE
         elif self.judges:
             told = _JUDGE.format(phases=f" ({', '.join(self.phases)})" if self.phases else "")
             told += _VERIFIED if briefing.verify else ""
@@ -59,7 +69,7 @@ class Asking:
             told = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
             told += _FIXED if briefing.feedback.findings else ""
         parts = [told]
-        if self.output is not None and not self.judges and briefing.mode != "answer":
+        if self.output is not None and not self.judges and briefing.mode not in ASIDE:
             parts.append("`output` has to fit this JSON Schema:")
             parts.append(fenced(json.dumps(self.output, indent=2, ensure_ascii=False)))
         if self.cli.has_schema:

@@ -55,6 +55,7 @@ def _feedback(steps: Sequence[str]) -> _Shape:
             "effort": _text("low, medium or high."),
             "impact": _text("What it means."),
             "rework": _list(_text("A step."), "The steps that would have to be done again."),
+            "accept": {"type": "boolean", "description": "Choosing it accepts the limitation; nothing is mended."},
         },
         "option",
     )
@@ -70,6 +71,7 @@ def _feedback(steps: Sequence[str]) -> _Shape:
             "requested_info": _text("What you need to know."),
             "artifacts": _list(_text("A place like spec.md:42."), "Where it shows."),
             "options": _list(option, "The ways out, if there is a choice to make."),
+            "requirement_id": _text("The requirement it is about."),
         },
         "kind",
         "to",
@@ -102,6 +104,13 @@ def _finding(phases: Sequence[str]) -> _Shape:
 def answer_schema() -> _Shape:
     """What a step answers that was only asked something."""
     return _object({"answer": {"description": "The answer."}, "summary": _SUMMARY}, "answer")
+
+
+def decision_schema(options: Sequence[str] = ()) -> _Shape:
+    """What a step answers that was asked to choose; without options any text is one."""
+    option: _Shape = {"type": "string", "enum": list(options)} if options else _text("What should be done.")
+    decision = _object({"option": option, "reason": _text("Why.")}, "option", "reason")
+    return _object({"decision": decision, "summary": _SUMMARY}, "decision")
 
 
 def judge_schema(phases: Sequence[str] = ()) -> _Shape:

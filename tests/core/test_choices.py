@@ -1,0 +1,509 @@
+"""Choices: options, positions, agreement, and what the chosen option says happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.briefing import notices
+from backedge.core.errors import IllegalCommand
+from backedge.core.loops import LoopState
+from backedge.core.model import HUMAN, Chosen, Decision, Option, Resolution
+from backedge.core.wording import feedback_text
+from backedge.core.workflow import problems_of
+from tests.core.play import Feedback, Kind, Play, Reply, ask, flow, grows, out, step
+
+STEPS = (
+    step("pm", phase="planning"),
+    step("architect", "pm", phase="design"),
+    step("code", "architect", phase="code"),
+)
+POLLING = Option("polling", "low", "slower", rework=("architect",))
+QUEUE = Option("queue", "high", "faster")
+LIVE_WITH_IT = Option("live with it", accept=True)
+OFFER = (POLLING, QUEUE, LIVE_WITH_IT)
+
+
+def limits_it(*to: str, options: tuple[Option, ...] = OFFER, **more: Any) -> Feedback:
+    message = more.pop("message", "no websockets here")
+    return Feedback(Kind.CONSTRAINT_VIOLATION, to or ("architect", "pm"), message, options=options, **more)
+
+
+def chooses(*options: str) -> Any:
+    """A script of a step that chooses these options, one after the other, and works otherwise."""
+    wanted = iter(options)
+
+    def script(play: Play, name: str) -> Reply:
+        running = play.s.steps[name].running
+        assert running is not None
+        if running.mode == "decide":
+            return out("not kept", decision=Decision(next(wanted), f"{name} knows"))
+        return grows(play, name)
+
+    return script
+
+
+def choosing(feedback: Feedback | None = None, wait: bool = False, **scripts: Any) -> Play:
+    """The code is being written and hits a constraint."""
+    more = scripts.pop("flow", {})
+    play = Play(flow(*STEPS, **more), {"pm": grows, "architect": grows, "code": grows, **scripts})
+    play.finish("pm")
+    play.finish("architect")
+    play.raises("code", feedback or limits_it())
+    if wait:
+        play.do(c.Await("L-1", "code", 1))
+    return play
+
+
+def choice_of(play: Play) -> Chosen:
+    choice = play.loop().choice
+    assert choice is not None
+    return choice
+
+
+def test_each_target_is_asked_and_what_they_agree_on_is_done() -> None:
+    play = choosing(architect=chooses("polling"), pm=chooses("Polling ")).run()
+    loop = play.loop()
+    assert (choice_of(play).option, choice_of(play).by) == ("polling", "architect, pm")
+    assert [(each.who, each.option, each.reason) for each in loop.positions] == [
+        ("pm", "polling", "pm knows"),
+        ("architect", "polling", "architect knows"),
+    ]
+    # pm: work, decide; architect: work, decide, rework; code: twice.
+    assert play.attempts() == {"pm": 2, "architect": 3, "code": 2}
+    assert (loop.state, loop.round, loop.targets) == (LoopState.RESOLVED, 1, ("architect", "pm"))
+    assert play.s.rounds == 3
+    assert play.outcome == "done"
+
+
+def test_a_choice_leaves_artifacts_as_they_are() -> None:
+    play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
+    assert [step.artifact.version for step in play.s.steps.values() if step.artifact] == [1, 1, 2]
+    assert [event.mode for event in play.of(e.AttemptStarted) if event.step == "architect"] == ["work", "decide"]
+
+
+def test_the_options_and_every_earlier_position_are_in_the_briefing() -> None:
+    play = choosing(architect=chooses("queue", "polling"), pm=chooses("polling", "polling")).run()
+    first, second = (briefing.feedback.requests[0] for briefing in play.briefings["pm"][1:])
+    assert [briefing.mode for briefing in play.briefings["pm"]] == ["work", "decide", "decide"]
+    assert first.options == OFFER
+    assert [(each.round, each.who, each.option) for each in second.positions][:2] == [
+        (1, "pm", "polling"),
+        (1, "architect", "queue"),
+    ]
+
+
+def test_the_chosen_rework_is_told_what_was_chosen() -> None:
+    play = choosing(architect=chooses("polling"), pm=chooses("polling")).run()
+    request = play.briefings["architect"][-1].feedback.requests[0]
+    assert play.briefings["architect"][-1].mode == "rework"
+    assert request.choice is not None
+    assert (request.choice.option, request.message) == ("polling", "no websockets here")
+
+
+def test_the_raiser_goes_on_with_the_resolution() -> None:
+    play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
+    told = play.briefings["code"][1].feedback.resolutions[0]
+    assert (told.state, told.option, told.by, told.text) == (
+        "chosen",
+        "queue",
+        "architect, pm",
+        "architect knows; pm knows",
+    )
+    assert told.answers == {
+        "architect": {"option": "queue", "reason": "architect knows"},
+        "pm": {"option": "queue", "reason": "pm knows"},
+    }
+    assert play.loop().resolution == Resolution("resolved", "", told.text, "queue", told.answers)
+
+
+def test_who_waits_in_mid_work_is_told_without_being_run_again() -> None:
+    play = choosing(architect=chooses("polling"), pm=chooses("polling"), wait=True)
+    for name in ("architect", "pm", "architect"):
+        play.finish(name)
+    assert play.loop().told
+    play.finish("code")
+    assert play.attempts()["code"] == 1
+    assert play.loop().state is LoopState.RESOLVED
+
+
+def test_disagreement_is_one_more_round_and_then_a_persons() -> None:
+    play = choosing(architect=chooses("queue", "queue"), pm=chooses("polling", "polling")).run()
+    assert play.loop().state is LoopState.ESCALATING
+    assert (play.loop().round, play.loop().routed_by) == (2, "explicit")
+    packet = play.s.escalations["E-1"]
+    assert packet.reason == (
+        "the targets do not agree: architect is for 'queue' (architect knows); pm is for 'polling' (pm knows)"
+    )
+    play.decide("resolve", option="polling", note="cheap", by="eva").run()
+    assert choice_of(play).by == "eva"
+    assert play.attempts() == {"pm": 3, "architect": 4, "code": 2}
+    assert (play.loop().state, play.outcome) == (LoopState.RESOLVED, "done")
+
+
+def test_after_a_disagreement_a_person_may_have_them_choose_again() -> None:
+    play = choosing(architect=chooses("queue", "queue", "polling"), pm=chooses("polling", "polling", "polling")).run()
+    play.decide("continue", note="think of the price").run()
+    assert play.briefings["pm"][3].feedback.advice == ("think of the price",)
+    assert play.loop().state is LoopState.RESOLVED
+    assert play.loop().round == 3
+
+
+def test_a_disagreement_that_a_limit_forbids_to_repeat_escalates_with_the_limit() -> None:
+    play = choosing(architect=chooses("queue"), pm=chooses("polling"), flow={"limits": {"rounds_per_loop": 1}}).run()
+    assert play.breach() == "rounds_per_loop"
+
+
+def test_a_position_that_comes_while_a_person_is_asked_waits_for_the_decision() -> None:
+    play = choosing(architect=chooses("queue"), pm=chooses("queue"))
+    for _ in range(3):
+        play.finish("architect", RuntimeError("broken"))
+        play.now += 60
+        play.do(c.Proceed())
+    assert play.loop().state is LoopState.ESCALATING
+    play.finish("pm")
+    assert ([each.who for each in play.loop().positions], play.loop().choice) == (["pm"], None)
+    play.decide("continue").run()
+    assert (choice_of(play).by, play.loop().state) == ("architect, pm", LoopState.RESOLVED)
+
+
+def test_the_first_answer_holds() -> None:
+    play = choosing(architect=chooses("queue"), pm=chooses("polling"), flow={"agreement": "first"})
+    play.finish("pm")
+    assert choice_of(play).by == "pm"
+    # The architect has not answered, and its answer does not matter any more; it reworks after that.
+    play.run()
+    assert [(event.target, event.option) for event in play.of(e.PositionTaken)] == [("pm", "polling")]
+    assert play.attempts() == {"pm": 2, "architect": 3, "code": 2}
+    assert play.loop().state is LoopState.RESOLVED
+
+
+def test_who_is_not_asked_yet_when_the_first_answers_is_not_asked_any_more() -> None:
+    play = Play(
+        flow(*STEPS, agreement="first"), {"architect": chooses("queue"), "pm": chooses("queue"), "code": grows}, room=1
+    )
+    play.finish("pm")
+    play.finish("architect")
+    play.raises("code", limits_it())
+    play.run()
+    assert len(play.of(e.PositionTaken)) == 1
+    assert play.attempts() == {"pm": 2, "architect": 1, "code": 2}
+
+
+@pytest.mark.parametrize(
+    ("authority", "holds"), [(("architect", "pm"), "queue"), (("pm",), "polling"), (("code",), "queue")]
+)
+def test_the_word_of_the_highest_authority_holds_once_all_have_spoken(authority: tuple[str, ...], holds: str) -> None:
+    play = choosing(
+        architect=chooses("queue"),
+        pm=chooses("polling"),
+        flow={"agreement": "authority", "authority": authority},
+    )
+    play.finish("architect")
+    assert play.loop().choice is None
+    play.run()
+    assert choice_of(play).option == holds
+
+
+def test_an_accepting_option_is_a_recorded_limitation() -> None:
+    play = choosing(architect=chooses("live with it"), pm=chooses("live with it")).run()
+    assert (play.loop().state, play.outcome) == (LoopState.ACCEPTED, "accepted")
+    assert play.attempts() == {"pm": 2, "architect": 2, "code": 2}
+    told = play.briefings["code"][1].feedback.resolutions[0]
+    assert (told.state, told.option) == ("accepted", "live with it")
+
+
+def test_an_accepting_option_is_told_to_who_waits() -> None:
+    play = choosing(architect=chooses("live with it"), pm=chooses("live with it"), wait=True)
+    play.finish("architect")
+    play.finish("pm")
+    play.finish("code")
+    assert (play.outcome, play.attempts()["code"]) == ("accepted", 1)
+
+
+def test_without_offered_options_any_text_is_one() -> None:
+    play = choosing(limits_it("pm", options=()), pm=chooses("use a proxy")).run()
+    assert choice_of(play).option == "use a proxy"
+    assert play.briefings["code"][1].feedback.resolutions[0].option == "use a proxy"
+
+
+@pytest.mark.parametrize(
+    ("decision", "options", "problem"),
+    [
+        (
+            Decision("carrier pigeons"),
+            OFFER,
+            "option 'carrier pigeons' was not offered: use one of polling, queue, live",
+        ),
+        (None, OFFER, "no decision: the step was asked to choose among polling, queue, live with it"),
+        (Decision(" "), (), "no decision: the step was asked to choose; return decision"),
+    ],
+)
+def test_a_decision_that_is_none_is_an_error_of_the_agent(
+    decision: Decision | None, options: tuple[Option, ...], problem: str
+) -> None:
+    play = choosing(limits_it("pm", options=options))
+    play.finish("pm", out(None, decision=decision))
+    assert problem in play.s.steps["pm"].last_error
+    assert play.loop().positions == ()
+    play.now += 10
+    play.do(c.Proceed())
+    play.finish("pm", out(None, decision=Decision("polling")))
+    assert play.s.rounds == 1, "a retry is not another round"
+
+
+def test_any_kind_with_options_starts_with_a_choice() -> None:
+    question = ask("pm", kind=Kind.CONTEXT_REQUEST, options=(QUEUE, POLLING))
+    play = choosing(question, pm=chooses("polling")).run()
+    assert [event.mode for event in play.of(e.AttemptStarted) if event.step == "pm"] == ["work", "decide"]
+    assert play.attempts()["architect"] == 2, "the chosen rework is done, also for a question"
+    assert play.loop().state is LoopState.RESOLVED
+
+
+def test_raising_it_again_is_the_next_round_and_a_new_choice() -> None:
+    again = iter([True, False])
+
+    def code(play: Play, name: str) -> Reply:
+        return out(f"code {play.now}", feedback=(limits_it("pm"),) if next(again, False) else ())
+
+    play = Play(flow(*STEPS), {"pm": chooses("polling", "queue"), "architect": grows, "code": code})
+    play.run()
+    loop = play.loop()
+    assert (play.opened(), loop.round, loop.state) == (1, 1, LoopState.RESOLVED)
+
+    again = iter([True, True, False])
+    play = Play(flow(*STEPS), {"pm": chooses("polling", "queue"), "architect": grows, "code": code})
+    play.run()
+    loop = play.loop()
+    assert (play.opened(), loop.round, loop.state) == (1, 2, LoopState.RESOLVED)
+    assert choice_of(play).option == "queue"
+    assert [(each.round, each.option) for each in loop.positions] == [(1, "polling"), (2, "queue")]
+
+
+def test_a_person_chooses_in_the_inbox_and_is_final() -> None:
+    play = choosing(limits_it("pm", HUMAN), pm=chooses("queue"), flow={"agreement": "all"})
+    play.finish("pm")
+    assert play.loop().choice is None, "the person has not spoken"
+    with pytest.raises(IllegalCommand, match="option 'pigeons' was not offered"):
+        play.decide("resolve", option="pigeons")
+    play.decide("resolve", option="POLLING", by="eva")
+    assert (choice_of(play).option, choice_of(play).by) == ("polling", "eva")
+    play.run()
+    assert play.attempts() == {"pm": 2, "architect": 2, "code": 2}
+    assert (play.loop().state, play.s.escalations) == (LoopState.RESOLVED, {})
+
+
+def test_a_person_who_chooses_before_the_agents_have_spoken_is_final_too() -> None:
+    play = choosing(limits_it("pm", HUMAN), pm=chooses("polling"))
+    play.decide("resolve", option="queue", by="eva")
+    play.run()
+    loop = play.loop()
+    assert loop.resolution == Resolution("resolved", "eva", "", "queue")
+    assert loop.positions == ()
+    assert play.briefings["code"][1].feedback.resolutions[0].option == "queue"
+
+
+def test_a_person_may_accept_by_option() -> None:
+    play = choosing(limits_it(HUMAN)).decide("resolve", option="live with it", by="eva").run()
+    assert (play.loop().state, play.outcome) == (LoopState.ACCEPTED, "accepted")
+    assert play.briefings["code"][1].feedback.resolutions[0].by == "eva"
+
+
+def test_a_person_may_answer_in_other_words_than_the_options() -> None:
+    play = choosing(limits_it(HUMAN)).decide("resolve", note="ask again next year").run()
+    assert (play.loop().choice, play.loop().state) == (None, LoopState.RESOLVED)
+
+
+def test_the_question_to_a_person_ends_when_the_first_answer_holds() -> None:
+    play = choosing(limits_it("pm", HUMAN), pm=chooses("queue"), flow={"agreement": "first"})
+    play.finish("pm")
+    assert play.s.escalations == {}
+    decided = play.s.escalation("E-1")
+    assert decided is not None and decided.decided is not None
+    assert (decided.decided.choice, decided.decided.option) == ("chosen", "queue")
+    assert play.run().outcome == "done"
+
+
+def test_a_rework_that_a_choice_asks_for_stays_within_the_limits() -> None:
+    play = choosing(limits_it("pm"), pm=chooses("polling"), flow={"limits": {"rounds_total": 1}}).run()
+    assert play.breach() == "rounds_total"
+    play.decide("continue", rounds=1).run()
+    assert (play.loop().state, play.attempts()["architect"]) == (LoopState.RESOLVED, 2)
+
+
+def test_the_chosen_rework_may_be_given_to_somebody_else() -> None:
+    play = choosing(limits_it("pm"), pm=chooses("polling"), flow={"limits": {"rounds_total": 1}}).run()
+    play.decide("reassign", target="pm", rounds=2).run()
+    assert (play.loop().state, play.attempts()) == (LoopState.RESOLVED, {"pm": 3, "architect": 2, "code": 2})
+
+
+def test_a_persons_choice_among_agents_is_verified_by_that_person() -> None:
+    play = Play(flow(*STEPS), {"pm": chooses("polling"), "architect": grows, "code": grows}).run()
+    play.raises(HUMAN, limits_it("pm")).run()
+    assert play.s.escalations["E-1"].reason == "the fix waits for your verification"
+    play.decide("resolve", note="good").run()
+    assert play.outcome == "done"
+
+
+def test_a_persons_question_among_options_needs_no_verification() -> None:
+    play = Play(flow(*STEPS), {"pm": chooses("queue")}).run()
+    play.raises(HUMAN, limits_it("pm")).run()
+    assert (play.outcome, play.loop().state) == ("done", LoopState.RESOLVED)
+    assert choice_of(play).option == "queue"
+
+
+def test_a_step_that_a_person_does_chooses_by_hand() -> None:
+    by_hand = (step("pm", phase="planning", agents=(HUMAN,)), *STEPS[1:])
+    play = Play(flow(*by_hand)).decide("resolve", note="the plan")
+    play.finish("architect")
+    play.raises("code", limits_it("pm"))
+    with pytest.raises(IllegalCommand, match="option 'pigeons' was not offered"):
+        play.decide("resolve", option="pigeons")
+    play.decide("resolve", option="queue", note="fits").run()
+    assert play.loop().positions[0].option == "queue"
+    assert play.s.steps["pm"].artifact is not None and play.s.steps["pm"].artifact.version == 1
+    assert play.outcome == "done"
+
+
+def test_several_choices_are_made_one_after_the_other_and_questions_first() -> None:
+    play = choosing(limits_it("pm", message="first"), pm=chooses("queue", "queue"))
+    play.raises("code", limits_it("pm", message="second"))
+    play.raises("code", ask("pm", kind=Kind.CONTEXT_REQUEST, message="and which port?"))
+    play.finish("pm")
+    play.finish("pm", out(None, answer=8080))
+    play.finish("pm")
+    modes = [(event.mode, event.loops) for event in play.of(e.AttemptStarted) if event.step == "pm"]
+    assert modes == [("work", ()), ("decide", ("L-1",)), ("answer", ("L-3",)), ("decide", ("L-2",))]
+
+
+def test_what_chose_and_what_reworks_both_have_it_in_their_inbox() -> None:
+    play = choosing(limits_it("pm"), pm=chooses("polling"))
+    play.finish("pm")
+    assert [notice.message for notice in notices(play.s, "pm")] == ["no websockets here"]
+    assert [notice.message for notice in notices(play.s, "architect")] == ["no websockets here"]
+
+
+def test_a_passed_over_target_still_chooses() -> None:
+    play = choosing(limits_it("pm"), pm=chooses("queue"))
+    play.finish("pm", RuntimeError("broken"))
+    for _ in range(2):
+        play.now += 60
+        play.do(c.Proceed())
+        play.finish("pm", RuntimeError("broken"))
+    play.decide("continue").run()
+    assert play.loop().state is LoopState.RESOLVED
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        (Option("x", rework=("architct",)), "rework of 'architct', which is unknown: did you mean 'architect'?"),
+        (Option("x", rework=("code",)), "asks for rework of 'code', the source itself"),
+        (Option("x", rework=("review",)), "asks for rework of 'review', a judge: name what it judges (architect)"),
+        (Option(" "), "an option has no text"),
+        (Option("x", rework=("pm",), accept=True), "both accepts and asks for rework"),
+    ],
+)
+def test_options_that_cannot_be_carried_out_are_refused(option: Option, reason: str) -> None:
+    play = Play(flow(*STEPS, step("review", reviews="architect"), step("ship", "code", phase="test")))
+    play.finish("pm")
+    play.finish("architect")
+    play.finish("review")
+    play.raises("code", limits_it("pm", options=(option,)))
+    assert reason in play.of(e.FeedbackRefused)[0].reason
+    assert play.opened() == 0
+
+
+def test_a_refused_repetition_leaves_the_loop_resolved() -> None:
+    asked = iter([(QUEUE,), (Option("x", rework=("nobody",)),)])
+
+    def code(play: Play, name: str) -> Reply:
+        return out(play.now, feedback=(limits_it("pm", options=next(asked)),))
+
+    play = Play(flow(*STEPS), {"pm": chooses("queue"), "architect": grows, "code": code}).run()
+    assert (play.loop().state, play.opened(), play.outcome) == (LoopState.RESOLVED, 1, "done")
+    assert len(play.of(e.FeedbackRefused)) == 1
+
+
+def test_a_chosen_rework_cannot_feed_its_own_cause() -> None:
+    play = Play(flow(*STEPS), {"pm": grows, "architect": grows, "code": grows})
+    play.finish("pm")
+    play.raises("architect", ask("pm"))
+    play.finish("architect")
+    play.raises("pm", Feedback(Kind.FIX_REQUEST, (HUMAN,), "which?", options=(Option("x", rework=("architect",)),)))
+    assert "causal cycle: architect → pm → architect" in play.of(e.FeedbackRefused)[0].reason
+
+
+def test_an_option_may_send_a_later_step_to_rework() -> None:
+    play = Play(flow(*STEPS), {"pm": grows, "architect": grows, "code": grows})
+    play.finish("pm")
+    play.raises("architect", Feedback(Kind.FIX_REQUEST, ("pm",), "which?", options=(Option("x", rework=("code",)),)))
+    play.finish("architect")
+    play.finish("pm", out(None, decision=Decision("x")))
+    play.run()
+    assert [briefing.feedback.requests[0].message for briefing in play.briefings["code"][:1]] == ["which?"]
+    assert (play.loop().state, play.outcome) == (LoopState.RESOLVED, "done")
+
+
+def test_where_only_pairs_bound_a_run_its_options_stay_within_the_scope() -> None:
+    play = Play(flow(*STEPS, limits={"rounds_total": None, "rounds_per_pair": 2}))
+    play.finish("pm")
+    play.raises("architect", Feedback(Kind.FIX_REQUEST, ("pm",), "which?", options=(Option("x", rework=("code",)),)))
+    assert "out of scope of 'architect', where only rounds_per_pair" in play.of(e.FeedbackRefused)[0].reason
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"authority": ("architct",)}, "authority names 'architct', which is no step: did you mean 'architect'?"),
+        ({"agreement": "authority"}, "authority names nobody"),
+    ],
+)
+def test_an_order_of_authority_that_means_nothing_is_refused(more: dict[str, Any], problem: str) -> None:
+    assert any(problem in each for each in problems_of(flow(*STEPS, **more)))
+    assert problems_of(flow(*STEPS, agreement="authority", authority=("pm", HUMAN))) == ()
+
+
+class TestInWords:
+    def test_who_chooses_reads_the_options_and_what_was_said_of_them(self) -> None:
+        play = choosing(architect=chooses("queue", "polling"), pm=chooses("polling", "polling")).run()
+        text = feedback_text(play.briefings["pm"][-1])
+        assert "### constraint_violation from code (high)" in text
+        assert "Choose one of these, and say why:" in text
+        assert "- polling (effort low; impact slower; rework of architect)" in text
+        assert "- queue (effort high; impact faster)" in text
+        assert "- live with it It is accepted as a limitation." in text
+        assert "- Round 1: architect is for queue, because architect knows" in text
+
+    def test_without_options_it_is_asked_what_should_be_done(self) -> None:
+        play = choosing(limits_it("pm", options=()), pm=lambda p, n: out(None, decision=Decision("proxy")))
+        assert "Say what should be done, and why." in feedback_text(play.briefings["pm"][-1])
+
+    def test_positions_without_reasons_have_none(self) -> None:
+        silent: Any = {name: lambda p, n: out(None, decision=Decision(n)) for name in ("pm", "architect")}
+        play = choosing(limits_it(options=(Option("pm"), Option("architect"))), **silent)
+        for _ in range(3):
+            play.finish("pm" if play.s.steps["pm"].running else "architect")
+        assert "- Round 1: pm is for pm\n" in feedback_text(play.briefings["architect"][-1]) + "\n"
+
+    def test_who_reworks_reads_what_was_chosen(self) -> None:
+        play = choosing(limits_it("pm"), pm=chooses("polling")).run()
+        text = feedback_text(play.briefings["architect"][-1])
+        assert "Chosen by pm: polling (pm knows). Do what that asks of you." in text
+        assert "- queue" not in text
+
+    def test_who_raised_it_reads_what_was_chosen_and_by_whom(self) -> None:
+        play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
+        text = feedback_text(play.briefings["code"][-1])
+        assert (
+            "is chosen: queue architect knows; pm knows architect: queue (architect knows); pm: queue (pm knows)"
+            in text
+        )
+
+    def test_a_choice_without_a_reason_has_none(self) -> None:
+        play = choosing(limits_it("pm"), pm=lambda p, n: out(p.now, decision=Decision("polling"))).run()
+        assert "Chosen by pm: polling. Do what" in feedback_text(play.briefings["architect"][-1])
+        assert "is chosen: polling pm: polling" in feedback_text(play.briefings["code"][-1])

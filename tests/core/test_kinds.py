@@ -1,0 +1,66 @@
+"""A workflow's own kinds of feedback: each behaves as one of ours, and keeps its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from backedge.core.define import defined
+from backedge.core.errors import WorkflowError
+from backedge.core.loops import LoopState
+from backedge.core.model import Kind
+from tests.core.play import Play, ask, flow, grows, out, step
+
+STEPS = (step("plan", phase="planning"), step("code", "plan", phase="code"))
+OWN = (("security_block", Kind.FIX_REQUEST), ("which_one", Kind.CONTEXT_REQUEST))
+
+
+def test_an_own_kind_behaves_as_the_kind_it_stands_for_and_keeps_its_name() -> None:
+    play = Play(flow(*STEPS, kinds=OWN), {"plan": grows, "code": grows})
+    play.finish("plan")
+    play.raises("code", ask("plan", kind=Kind.FIX_REQUEST, called="security_block")).run()
+    assert play.attempts() == {"plan": 2, "code": 2}
+    assert (play.loop().kind, play.loop().word) == (Kind.FIX_REQUEST, "security_block")
+    assert play.briefings["plan"][1].feedback.requests[0].kind == "security_block"
+    assert play.briefings["code"][1].feedback.resolutions[0].kind == "security_block"
+
+
+def test_an_own_kind_of_question_is_answered() -> None:
+    play = Play(
+        flow(*STEPS, kinds=OWN), {"plan": lambda p, n: out("plan", answer="42") if p.calls[n] > 1 else out("plan")}
+    )
+    play.finish("plan")
+    play.raises("code", ask("plan", kind=Kind.CONTEXT_REQUEST, called="which_one")).run()
+    assert play.loop().answers == {"plan": "42"}
+
+
+def test_the_same_behaviour_by_another_name_is_something_else() -> None:
+    names = iter(["security_block", "", ""])
+    play = Play(
+        flow(*STEPS, kinds=OWN),
+        {"plan": grows, "code": lambda p, n: out(p.now, feedback=(ask("plan", called=next(names)),))},
+    )
+    play.finish("plan")
+    play.finish("code")
+    play.finish("plan")
+    play.finish("code")
+    assert [(loop.word, loop.state) for loop in play.s.closed.values()] == [("security_block", LoopState.RESOLVED)]
+    assert [loop.word for loop in play.s.loops.values()] == ["fix_request"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "problem"),
+    [
+        ({"security": "fix_requst"}, "kind 'security' in kinds behaves as 'fix_requst': did you mean 'fix_request'?"),
+        ({" ": "fix_request"}, "a kind in kinds has an empty name"),
+        ({"Fix_Request": "context_request"}, "kind 'fix_request' in kinds has the name of a kind that exists"),
+    ],
+)
+def test_an_own_kind_that_means_nothing_is_refused(kinds: dict[str, str], problem: str) -> None:
+    with pytest.raises(WorkflowError) as error:
+        defined("w", [(each, {}) for each in STEPS], kinds=kinds)
+    assert problem in str(error.value)
+
+
+def test_the_names_of_own_kinds_do_not_mind_capitals() -> None:
+    made = defined("w", [(each, {}) for each in STEPS], kinds={" Security_Block ": "fix_request"})
+    assert made.kinds == (("security_block", Kind.FIX_REQUEST),)
