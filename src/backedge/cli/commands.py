@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": ("answer", "End a run; what was made stays."),
     "audit": ("audit", "Export or verify the events of a run."),
     "export": ("audit", "Export a run in the shape of other systems."),
+    "stats": ("stats", "Say how feedback ended, where defects come from, and what rework cost."),
     "prune": ("prune", "Give back the space of runs that ended long ago; events stay."),
     "agents": ("agents", "Say which agent CLIs are installed and work; write their prompts."),
     "completions": ("setup", "Print the completion script of your shell."),

@@ -1,0 +1,325 @@
+"""The statistics of many runs: how feedback ended, where defects come from and are caught, and what mending them took.
+
+Facts of runs are added one by one and may be forgotten then. Nothing divides by zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import nlargest
+
+import msgspec
+
+from backedge.analytics.run_facts import OPEN, FindingFacts, RunFacts, Spent
+from backedge.core.loops import LoopState
+
+LISTED = 10
+"""How many of the runs and findings that took most are named."""
+
+
+class Stat(msgspec.Struct, frozen=True):
+    """Part of the statistics: every key is always there."""
+
+
+class LoopStats(Stat, frozen=True):
+    total: int
+    active: int
+    resolved: int
+    escalations: int
+    by_kind: dict[str, int]
+    by_severity: dict[str, int]
+    by_state: dict[str, int]
+    success_rate: float
+    """Resolved loops in per cent of all."""
+    average_rounds: float
+    """Rounds of resolved loops, on average."""
+    rounds_to_resolution: dict[str, int]
+    """How many loops were resolved after so many rounds."""
+
+
+class Origin(Stat, frozen=True):
+    """Findings by the phase that caused them and the phase whose judge found them."""
+
+    injected: str
+    detected: str
+    findings: int
+
+
+class Yield(Stat, frozen=True):
+    """How good a phase is at keeping its defects from the next one."""
+
+    phase: str
+    present: int
+    """Findings that were caused here or earlier and had not been found before."""
+    caught: int
+    """Those of them that judges of this phase found."""
+    per_cent: float
+
+
+class Rework(Stat, frozen=True):
+    """What rework took, of one agent in one phase. Verifying it is not counted."""
+
+    phase: str
+    agent: str
+    attempts: int
+    cost_usd: float
+    seconds: float
+
+
+class Persistent(Stat, frozen=True):
+    """A finding that was seen in two or more rounds."""
+
+    run: str
+    finding: str
+    description: str
+    severity: str
+    status: str
+    rounds_seen: int
+
+
+class FindingStats(Stat, frozen=True):
+    total: int
+    by_severity: dict[str, int]
+    by_status: dict[str, int]
+    by_means: dict[str, int]
+    """Found by a review, a test or a check of inputs."""
+    by_phase: tuple[Origin, ...]
+    yields: tuple[Yield, ...]
+    persistent: int
+    most_persistent: tuple[Persistent, ...]
+
+
+class Reworked(Stat, frozen=True):
+    """One run, and how much of it was rework."""
+
+    run: str
+    workflow: str
+    rounds: int
+    attempts: int
+    cost_usd: float
+    seconds: float
+
+
+class ReworkStats(Stat, frozen=True):
+    attempts: int
+    cost_usd: float
+    seconds: float
+    share: float
+    """Attempts of rework in per cent of all attempts."""
+    by_phase_and_agent: tuple[Rework, ...]
+    most: tuple[Reworked, ...]
+    """The runs that needed most of it."""
+
+
+class Stats(Stat, frozen=True):
+    runs: int
+    attempts: int
+    cost_usd: float
+    seconds: float
+    loops: LoopStats
+    findings: FindingStats
+    rework: ReworkStats
+
+
+class Tally:
+    """Counts runs as they are given to it."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._spent = Spent()
+        self._loops = _Loops()
+        self._findings = _Findings()
+        self._rework: dict[tuple[str, str], Spent] = {}
+        self._most: list[Reworked] = []
+
+    def add(self, run: RunFacts) -> None:
+        self._runs += 1
+        self._spent.add(run.all)
+        self._loops.add(run)
+        self._findings.add(run)
+        for place, spent in run.rework.items():
+            self._rework.setdefault(place, Spent()).add(spent)
+        took, rounds = run.reworked, run.rounds
+        if took.attempts or rounds:
+            self._most.append(Reworked(run.run, run.workflow, rounds, took.attempts, *_money_and_time(took)))
+            if len(self._most) > 20 * LISTED:
+                self._most = nlargest(LISTED, self._most, key=_effort)
+
+    def stats(self) -> Stats:
+        return Stats(
+            self._runs,
+            self._spent.attempts,
+            *_money_and_time(self._spent),
+            self._loops.stats(),
+            self._findings.stats(),
+            self._rework_stats(),
+        )
+
+    def _rework_stats(self) -> ReworkStats:
+        total = Spent()
+        for spent in self._rework.values():
+            total.add(spent)
+        return ReworkStats(
+            total.attempts,
+            *_money_and_time(total),
+            _per_cent(total.attempts, self._spent.attempts),
+            tuple(
+                Rework(phase, agent, spent.attempts, *_money_and_time(spent))
+                for (phase, agent), spent in sorted(self._rework.items())
+            ),
+            tuple(nlargest(LISTED, self._most, key=_effort)),
+        )
+
+
+class _Loops:
+    def __init__(self) -> None:
+        self._kinds: Counter[str] = Counter()
+        self._severities: Counter[str] = Counter()
+        self._states: Counter[str] = Counter()
+        self._rounds: Counter[int] = Counter()
+        self._escalations = 0
+
+    def add(self, run: RunFacts) -> None:
+        self._escalations += run.escalations
+        for loop in run.loops.values():
+            self._kinds[loop.kind] += 1
+            self._severities[loop.severity] += 1
+            self._states[loop.state] += 1
+            if loop.state == LoopState.RESOLVED:
+                self._rounds[loop.rounds] += 1
+
+    def stats(self) -> LoopStats:
+        total, resolved = self._states.total(), self._rounds.total()
+        rounds = sum(number * count for number, count in self._rounds.items())
+        return LoopStats(
+            total=total,
+            active=self._states[OPEN] + self._states[LoopState.ESCALATING],
+            resolved=resolved,
+            escalations=self._escalations,
+            by_kind=_sorted(self._kinds),
+            by_severity=_sorted(self._severities),
+            by_state=_sorted(self._states),
+            success_rate=_per_cent(resolved, total),
+            average_rounds=round(rounds / resolved, 2) if resolved else 0.0,
+            rounds_to_resolution={str(number): count for number, count in sorted(self._rounds.items())},
+        )
+
+
+class _Findings:
+    def __init__(self) -> None:
+        self._severities: Counter[str] = Counter()
+        self._statuses: Counter[str] = Counter()
+        self._means: Counter[str] = Counter()
+        self._origins: Counter[tuple[str, str]] = Counter()
+        self._phases: dict[str, None] = {}
+        """In the order of the runs."""
+        self._present: Counter[str] = Counter()
+        self._caught: Counter[str] = Counter()
+        self._persistent = 0
+        self._most: list[Persistent] = []
+
+    def add(self, run: RunFacts) -> None:
+        rank = {phase: place for place, phase in enumerate(run.phases)}
+        if run.findings:
+            self._phases.update(dict.fromkeys(run.phases))
+        for finding in run.findings.values():
+            self._severities[finding.severity] += 1
+            self._statuses[finding.status] += 1
+            self._means[finding.means] += 1
+            self._origins[finding.injected, finding.detected] += 1
+            for phase in _passed_through(finding, run.phases, rank):
+                self._present[phase] += 1
+            if finding.detected in rank:
+                self._caught[finding.detected] += 1
+            if finding.persistent:
+                self._keep(run, finding)
+
+    def _keep(self, run: RunFacts, finding: FindingFacts) -> None:
+        self._persistent += 1
+        self._most.append(
+            Persistent(
+                run.run, finding.name, finding.description, finding.severity, finding.status, finding.rounds_seen
+            )
+        )
+        if len(self._most) > 20 * LISTED:
+            self._most = nlargest(LISTED, self._most, key=_rounds_seen)
+
+    def stats(self) -> FindingStats:
+        origins = sorted(self._origins.items())
+        return FindingStats(
+            total=self._origins.total(),
+            by_severity=_sorted(self._severities),
+            by_status=_sorted(self._statuses),
+            by_means=_sorted(self._means),
+            by_phase=tuple(Origin(injected, detected, count) for (injected, detected), count in origins),
+            yields=tuple(
+                Yield(phase, present, self._caught[phase], _per_cent(self._caught[phase], present))
+                for phase in self._phases
+                if (present := self._present[phase])
+            ),
+            persistent=self._persistent,
+            most_persistent=tuple(nlargest(LISTED, self._most, key=_rounds_seen)),
+        )
+
+
+def statistics_of(runs: Iterable[RunFacts]) -> Stats:
+    """The statistics of some runs together."""
+    tally = Tally()
+    for run in runs:
+        tally.add(run)
+    return tally.stats()
+
+
+def rows(stats: Stats) -> Iterator[tuple[str, str, str | int | float]]:
+    """Every number as a row (measure, of what, value), for tables."""
+    yield from _rows("", msgspec.to_builtins(stats))
+
+
+def _rows(measure: str, value: Mapping[str, object]) -> Iterator[tuple[str, str, str | int | float]]:
+    for key, each in value.items():
+        name = f"{measure}.{key}" if measure else key
+        if isinstance(each, Mapping):
+            if key.startswith("by_") or key == "rounds_to_resolution":
+                yield from ((name, str(of), count) for of, count in each.items())
+            else:
+                yield from _rows(name, each)
+        elif isinstance(each, list | tuple):
+            for item in each:
+                # Two words name it; the rest is text of agents.
+                of = "/".join([part for part in item.values() if isinstance(part, str)][:2])
+                numbers = [(word, part) for word, part in item.items() if not isinstance(part, str)]
+                yield from ((f"{name}.{word}", of, part) for word, part in numbers)
+        else:
+            assert isinstance(each, str | int | float)
+            yield name, "", each
+
+
+def _passed_through(finding: FindingFacts, phases: tuple[str, ...], rank: Mapping[str, int]) -> tuple[str, ...]:
+    """The phases that a finding was in the work of, up to that which found it."""
+    if finding.detected not in rank:
+        return ()
+    last = rank[finding.detected]
+    # One that is said to come from later than where it was found can only have been there where it was found.
+    first = min(rank.get(finding.injected, last), last)
+    return phases[first : last + 1]
+
+
+def _money_and_time(spent: Spent) -> tuple[float, float]:
+    return round(spent.cost_usd, 6), round(spent.seconds, 3)
+
+
+def _effort(run: Reworked) -> tuple[int, int, float]:
+    return run.attempts, run.rounds, run.cost_usd
+
+
+def _rounds_seen(finding: Persistent) -> int:
+    return finding.rounds_seen
+
+
+def _per_cent(part: int, whole: int) -> float:
+    return round(100 * part / whole, 1) if whole else 0.0
+
+
+def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
+    return {str(word): count for word, count in sorted(counts.items()) if count}

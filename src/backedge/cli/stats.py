@@ -1,0 +1,165 @@
+"""`stats`: all runs together, in numbers."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+
+from backedge.analytics.run_facts import RunFacts, run_facts
+from backedge.analytics.stats import Stats, Tally, rows
+from backedge.app import Engine
+from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run
+from backedge.core.errors import NotFound
+from backedge.core.workflow import nearest
+from backedge.engine.codec import decoded
+from backedge.ports import RunHead
+
+_AGO = re.compile(r"(\d+)([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 168}
+
+
+def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:  # noqa: ARG001
+    """A date, a time, or how long ago, as seconds since the epoch."""
+    if value is None:
+        return None
+    ago = _AGO.fullmatch(value)
+    try:
+        if ago:
+            return (datetime.now() - timedelta(hours=int(ago[1]) * _HOURS[ago[2]])).timestamp()
+        return datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{value!r} is no time: use a date such as 2025-01-31, or 12h, 7d or 4w for that long ago"
+        ) from None
+
+
+@click.command()
+@click.option("--run", "run_name", metavar="RUN", help="Of this run only.")
+@click.option("--workflow", metavar="NAME", help="Of the runs of this workflow only.")
+@click.option(
+    "--since", metavar="WHEN", callback=_time, help="Of the runs that began then or later: a date, or 12h, 7d, 4w ago."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print one row per number: measure, of what, value.")
+@journal_option
+@json_option
+def stats(
+    run_name: str | None,
+    workflow: str | None,
+    since: float | None,
+    as_csv: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how the loops of all runs ended and how many rounds they took, which phases injected and which detected the
+    findings, how many each phase let through, what rework cost by phase and agent, and which runs needed most of it.
+
+    \b
+    Example:
+      backedge stats --since 4w --csv > stats.csv
+    """
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json print the same in two ways: give one of them")
+
+    async def ask(engine: Engine) -> Stats:
+        tally = Tally()
+        async for facts in _facts(engine, await _heads(engine, run_name, workflow), since):
+            tally.add(facts)
+        return tally.stats()
+
+    found = asking(journal, ask)
+    if as_json:
+        print_json(found)
+    elif as_csv:
+        table = csv.writer(sys.stdout, lineterminator="\n")
+        table.writerow(("measure", "of", "value"))
+        table.writerows((measure, shown(of), value) for measure, of, value in rows(found))
+    else:
+        for line in _lines(found):
+            click.echo(line)
+
+
+async def _heads(engine: Engine, run: str | None, workflow: str | None) -> list[RunHead]:
+    """The runs that are meant. Raises NotFound for a name that none has."""
+    heads = list(await engine.runs())
+    if run is not None:
+        id = (await the_run(engine, run)).id
+        heads = [head for head in heads if head.run == id]
+    if workflow is not None:
+        names = {head.workflow for head in heads}
+        if workflow not in names:
+            raise NotFound(
+                f"no run of a workflow {workflow!r}: {nearest(workflow, sorted(names)) if names else 'none yet'}"
+            )
+        heads = [head for head in heads if head.workflow == workflow]
+    return heads
+
+
+async def _facts(engine: Engine, heads: list[RunHead], since: float | None) -> AsyncIterator[RunFacts]:
+    """The facts of each run, one after the other: no more than one run is in memory."""
+    for head in heads:
+        records = await engine.journal.read(head.run)
+        if since is not None and decoded(records[:1])[0].at < since:
+            continue
+        facts = run_facts(decoded(records))
+        if facts is not None:
+            yield facts
+
+
+def _lines(found: Stats) -> Iterator[str]:
+    loops, findings, rework = found.loops, found.findings, found.rework
+    yield f"{counted(found.runs, 'run')}, {counted(found.attempts, 'attempt')}, {_took(found.cost_usd, found.seconds)}"
+    yield ""
+    yield (
+        f"loops      {loops.total}: {loops.resolved} resolved ({loops.success_rate:g} %), {loops.active} active, "
+        f"{counted(loops.escalations, 'escalation')}"
+    )
+    yield from _counts("by kind", loops.by_kind)
+    yield from _counts("by severity", loops.by_severity)
+    yield from _counts("by state", loops.by_state)
+    if loops.resolved:
+        after = ", ".join(f"{count} after {number}" for number, count in loops.rounds_to_resolution.items())
+        yield f"  rounds to resolution: {loops.average_rounds:g} on average ({after})"
+    yield f"findings   {findings.total}, {findings.persistent} of them seen in two or more rounds"
+    yield from _counts("by severity", findings.by_severity)
+    yield from _counts("by status", findings.by_status)
+    yield from _counts("found by", findings.by_means)
+    for origin in findings.by_phase:
+        yield f"  injected in {_phase(origin.injected)}, detected in {_phase(origin.detected)}: {origin.findings}"
+    for each in findings.yields:
+        yield f"  {_phase(each.phase)} caught {each.caught} of {each.present} ({each.per_cent:g} %)"
+    for known in findings.most_persistent:
+        yield (
+            f"  {known.finding} of {shown(known.run, 40)}: {known.rounds_seen} rounds, {known.status}: "
+            f"{shown(known.description, 60)}"
+        )
+    yield (
+        f"rework     {counted(rework.attempts, 'attempt')} ({rework.share:g} % of all), "
+        f"{_took(rework.cost_usd, rework.seconds)}"
+    )
+    for part in rework.by_phase_and_agent:
+        took = f"{counted(part.attempts, 'attempt')}, {_took(part.cost_usd, part.seconds)}"
+        yield f"  {_phase(part.phase)} by {shown(part.agent, 40)}: {took}"
+    if rework.most:
+        yield "most rework"
+    for run in rework.most:
+        took = f"{counted(run.attempts, 'attempt')}, {_took(run.cost_usd, run.seconds)}"
+        yield f"  {shown(run.run, 40)}  {shown(run.workflow, 30)}: {counted(run.rounds, 'round')}, {took}"
+
+
+def _counts(title: str, counts: Mapping[str, int]) -> Iterator[str]:
+    if counts:
+        yield f"  {title}: {', '.join(f'{shown(word, 40)} {count}' for word, count in counts.items())}"
+
+
+def _phase(phase: str) -> str:
+    return shown(phase, 30) or "an unknown phase"
+
+
+def _took(cost: float, seconds: float) -> str:
+    return f"${cost:.2f}, {seconds:.1f} s"
