@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from backedge.adapters.agents.comparing import ComparingFunction
 from backedge.adapters.agents.function import Function, FunctionAgent
 from backedge.adapters.agents.models import Model
+from backedge.adapters.agents.report_value import ReportValue
 from backedge.core import workflow as core
 from backedge.core.bound import max_attempts
 from backedge.core.define import defined, groups_of, members, rung_names
@@ -77,6 +80,8 @@ class Workflow:
         kinds: Mapping[str, str] | None = None,
         agreement: Literal["first", "all", "authority"] = "all",
         authority: Names = (),
+        checks: Mapping[str, Mapping[str, Any]] | None = None,
+        gates: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         problems = _name_problems(name)
         self.agents: dict[str, Agent] = {}
@@ -109,7 +114,10 @@ class Workflow:
             kinds=kinds,
             agreement=agreement,
             authority=authority,
+            checks=checks,
+            gates=gates,
         )
+        self.agents |= _measuring(self.definition, checks or {})
 
     @property
     def name(self) -> str:
@@ -163,6 +171,24 @@ class Workflow:
             return msgspec.convert(msgspec.to_builtins(made), core.Step)
         except msgspec.ValidationError as error:
             raise WorkflowError(str(error)) from error
+
+
+def _measuring(definition: core.Workflow, checks: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent]:
+    """Who compares for checks, and reads the reports of gates."""
+    found: dict[str, Agent] = {}
+    for check in definition.checks:
+        if check.command:
+            function = checks[check.name]["compatible"]
+            if not callable(function):
+                raise WorkflowError(
+                    f"check {check.name!r} has compatible {shown(function)}: expected a function of the compared values, "
+                    "or {'table': …}"
+                )
+            found[check.name] = ComparingFunction(function)
+    for gate in definition.gates:
+        if gate.report:
+            found[gate.name] = ReportValue(Path.cwd(), gate.report, gate.path)
+    return found
 
 
 def _repeat(given: Mapping[str, Any] | None) -> core.Repeat | None:

@@ -45,6 +45,7 @@ def survives(data: bytes, folder: Path) -> WorkflowFile | None:
 def sound(file: WorkflowFile) -> WorkflowFile:
     assert msgspec.json.decode(msgspec.json.encode(file.definition), type=Workflow) == file.definition
     named = {name for step in file.definition.steps for name in step.agents} - {"human"}
+    named |= {check.name for check in file.definition.checks if check.command}
     assert named == {name for name, agent in file.agents.items() if agent.kind != "human"}
     assert mermaid(file.definition)
     assert picture(file.definition)

@@ -62,8 +62,8 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     ),
     (
         "a key for later",
-        FINE + "gates: []\n",
-        ["3:1: gates: unknown key: this version of backedge does not have it"],
+        FINE + "max_steps: 3\n",
+        ["3:1: max_steps: unknown key: this version of backedge does not have it"],
     ),
     (
         "a step's key for later",
@@ -95,7 +95,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         FINE + "zzz: 1\n",
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
-            "agreement, authority, kinds, agents, redact, steps"
+            "agreement, authority, kinds, checks, gates, agents, redact, steps"
         ],
     ),
     (

@@ -137,7 +137,8 @@ def _mapping(schema: Schema) -> st.SearchStrategy[dict[str, Any]]:
         keys = set(schema.get("required", ()))
         if chosen:
             keys.add(draw(st.sampled_from(chosen)))
-        keys |= draw(st.sets(st.sampled_from(sorted(set(known) - set(chosen))), max_size=3))
+        if rest := sorted(set(known) - set(chosen)):
+            keys |= draw(st.sets(st.sampled_from(rest), max_size=3))
         if draw(st.integers(0, 20)) == 0:
             keys ^= {draw(st.sampled_from([*sorted(known), "nedds"]))}
         return {key: draw(known.get(key, ANYTHING)) for key in sorted(keys)}

@@ -12,6 +12,7 @@ import pytest
 from backedge.config import AgentSpec, Report, WorkflowFile, WorkflowFileError, find, load
 from backedge.config.schema import SCHEMA
 from backedge.core.limits import Limits
+from backedge.core.measures import Check, Gate
 from backedge.core.model import Kind, Severity
 from backedge.core.profiles import RouteRule
 from backedge.core.workflow import PassRule, Repeat, Workflow
@@ -65,6 +66,15 @@ agents:
   fun: {python: "agents.more:Coder.work"}
   boss: {human: true, prompt: prompts/code.md}
 redact: [API_KEY]
+checks:
+  units: {compare: ["plan:/units", "code:/units"], rule: subset, resolve: authority, authority: [plan], severity: low}
+  fit: {compare: ["plan:/a", "code:/b"], compatible: {table: {x: [y, z]}}}
+  fits: {compare: ["plan:/a", "code:/b"], rule: compatible, compatible: {run: [./fits, 1.50]}}
+gates:
+  coverage: {metric: "code:/coverage", at_least: 80, causes: "code:/why", requests: {code: more tests}, severity: blocker}
+  size: {metric: {report: size.json, path: /total}, at_most: 3 MB, needs: code}
+  grade: {metric: "code:/grade", equals: A}
+  errors: {metric: "code:/errors", zero: true}
 steps:
   plan: {phase: planning, agent: boss, schema: schemas/plan.json}
   code:
@@ -139,6 +149,26 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
     assert made.on_breach == "skip"
     assert [made.policy_for(each) for each in Severity] == ["rework", "rework", "ask", "defer"]
     assert everything.redact == ("API_KEY",)
+    assert made.checks == (
+        Check("units", ("plan:/units", "code:/units"), "subset", (), False, "authority", ("plan",), Severity.LOW),
+        Check("fit", ("plan:/a", "code:/b"), "compatible", (("x", ("y", "z")),)),
+        Check("fits", ("plan:/a", "code:/b"), "compatible", command=True),
+    )
+    assert everything.agents["fits"].run == ("./fits", "1.50")
+    assert made.gates == (
+        Gate(
+            "coverage",
+            "code:/coverage",
+            threshold=80,
+            causes="code:/why",
+            requests=(("code", "more tests"),),
+            severity=Severity.CRITICAL,
+            blocking=True,
+        ),
+        Gate("size", report="size.json", path="/total", bound="at_most", threshold="3 MB", needs=("code",)),
+        Gate("grade", "code:/grade", bound="equals", threshold="A"),
+        Gate("errors", "code:/errors", bound="zero"),
+    )
 
 
 def test_every_key_of_a_step_arrives(everything: WorkflowFile) -> None:

@@ -16,6 +16,7 @@ from backedge.core.define import defined
 from backedge.core.diff import changes
 from backedge.core.limits import Limits
 from backedge.core.loops import Loop
+from backedge.core.measuring import measurement
 from backedge.core.model import HUMAN, Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
 from backedge.core.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
 from backedge.core.references import values_at
@@ -152,11 +153,20 @@ class Play:
         script = self.scripts.get(name)
         place = self.calls.get(name, 0)
         self.calls[name] = place + 1
+        if script is None and name in self.s.graph.measures:
+            return self.measure(name)
         if script is None:
             return passed() if self.s.graph.is_judge(name) else out(name)
         if callable(script):
             return script(self, name)
         return script[min(place, len(script) - 1)]
+
+    def measure(self, name: str) -> Reply:
+        """What the engine finds when it measures a check or a gate by itself."""
+        try:
+            return out(measurement(self.s.graph.measures[name], self.brief(name).inputs))
+        except ValueError as error:
+            return error
 
     def finish(self, name: str, reply: Reply | None = None) -> tuple[e.Event, ...]:
         running = self.s.steps[name].running

@@ -112,6 +112,14 @@ class Report(Shape, frozen=True):
     escalations: tuple[EscalationReport, ...]
     refused: tuple[RefusalReport, ...]
     usage: UsageReport
+    checks: dict[str, StepReport] = {}
+    """The judges that the engine is itself; their attempts are measurements."""
+    gates: dict[str, StepReport] = {}
+
+    @property
+    def everybody(self) -> dict[str, StepReport]:
+        """The steps, checks and gates."""
+        return {**self.steps, **self.checks, **self.gates}
 
 
 def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
@@ -123,12 +131,15 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
             by_loop.setdefault(each.loop, []).append(each.name)
     loops = sorted((*state.closed.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
     packets = sorted((*state.decided.values(), *state.escalations.values()), key=lambda packet: int(packet.id[2:]))
+    told = {name: _step(state, name, outputs or {}) for name in state.steps}
     return Report(
         run=state.run,
         workflow=state.workflow.name,
         outcome=outcome_of(state),
         paused=state.paused,
-        steps={name: _step(state, name, outputs or {}) for name in state.steps},
+        steps={name: told[name] for name in state.steps if name not in state.graph.measures},
+        checks={check.name: told[check.name] for check in state.workflow.checks},
+        gates={gate.name: told[gate.name] for gate in state.workflow.gates},
         loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in loops),
         findings=tuple(_finding(each) for each in tracked),
         escalations=tuple(_escalation(state, packet) for packet in packets),

@@ -50,6 +50,8 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
     if as_json:
         steps = [step.name for step in source.definition.steps]
         told = {"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps}
+        told |= {"checks": [each.name for each in source.definition.checks]}
+        told |= {"gates": [each.name for each in source.definition.gates]}
         print_json({**told, "warnings": warnings, "cost": cost})
         return
     click.echo(clean(mermaid(source.definition) if as_mermaid else picture(source.definition)))

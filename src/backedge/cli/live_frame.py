@@ -77,16 +77,16 @@ def _steps(state: RunState, told: Report, now: float, room: int) -> Iterable[Tex
     hidden: Counter[str] = Counter()
     if len(order) > room:
         # What is at rest says least: it is counted instead of listed.
-        quiet = [name for word in ("waiting", "done") for name in order if told.steps[name].state == word]
+        quiet = [name for word in ("waiting", "done") for name in order if told.everybody[name].state == word]
         gone = set(quiet[: len(order) - room + 1])
-        hidden.update(told.steps[name].state for name in gone)
+        hidden.update(told.everybody[name].state for name in gone)
         order = [name for name in order if name not in gone]
     phases = max((cell_len(graph.phase_of[name]) for name in order), default=0)
     names = min(28, max((cell_len(name) for name in order), default=0) + 2)
     rows = []
     for phase, group in groupby(order, key=lambda name: graph.phase_of[name]):
         for place, name in enumerate(group):
-            step = told.steps[name]
+            step = told.everybody[name]
             mark, style = MARKS[step.state]
             label = f"◆ {name}" if graph.is_judge(name) else name
             rows.append(

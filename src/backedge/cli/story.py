@@ -14,10 +14,11 @@ from backedge.core.events import Event
 
 def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
     """The lines that `show` prints below the timeline."""
-    widest = max(map(len, report.steps), default=0)
-    for name, step in report.steps.items():
+    widest = max(map(len, report.everybody), default=0)
+    for name, step in report.everybody.items():
         verdict = f", {step.verdict}" if step.verdict else ""
-        yield f"  {name:{widest}}  {step.phase:10} {step.state:12} {counted(step.attempts, 'attempt')}{verdict}"
+        noun = "attempt" if name in report.steps else "measurement"
+        yield f"  {name:{widest}}  {step.phase:10} {step.state:12} {counted(step.attempts, noun)}{verdict}"
     histories = Histories(events).lines()
     for loop in report.loops:
         yield ""

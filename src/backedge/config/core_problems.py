@@ -8,6 +8,7 @@ from backedge.config.problems import Flaw, Trail
 from backedge.config.source import Source, listed
 
 _REFERENCE = re.compile(r"step '([^']*)'(?: \(phase [^)]*\))? (needs|judges|reads) (?:'([^']*)'|itself)")
+_MEASURE = re.compile(r"(check|gate) '([^']*)'")
 _OF_STEP = re.compile(r"step '([^']*)'")
 _SURE = ("does not exist", "itself: remove", "in a circle", "reserved name", "listed twice")
 """Problems that no other flaw can be the cause of."""
@@ -24,6 +25,8 @@ def flaw_of(problem: str, source: Source) -> Flaw | None:
     if reference := _REFERENCE.match(problem):
         step, word, other = reference.groups()
         return Flaw(_reference(source, step, word, other or step), problem, at_key=word == "reads")
+    if measure := _MEASURE.match(problem):
+        return Flaw((f"{measure[1]}s", measure[2]), problem, at_key=True)
     if "in a circle" in problem:
         first, second = re.split(r": | → |; ", problem)[1:3]
         return Flaw(_reference(source, second, "needs", first), problem)

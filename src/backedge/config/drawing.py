@@ -6,6 +6,7 @@ from itertools import groupby
 from unicodedata import east_asian_width
 
 from backedge.core.graph import Graph
+from backedge.core.measures import Check, Gate
 from backedge.core.workflow import Workflow, graph_of
 
 _LEAST = 20
@@ -20,11 +21,17 @@ def back_edges(definition: Workflow) -> dict[str, tuple[str, ...]]:
     found = {}
     for name in _in_order(graph):
         if graph.is_judge(name):
-            near = graph.distances(name)
-            upstream = sorted(graph.upstream[name], key=lambda each: (near[each], graph.place[each]))
-            likely, legal = (*graph.steps[name].judges, *upstream, *routed), graph.legal_targets(name)
+            likely, legal = _likely(graph, name, routed), graph.legal_targets(name)
             found[name] = tuple(dict.fromkeys(each for each in likely if each in legal))
     return found
+
+
+def _likely(graph: Graph, judge: str, routed: list[str]) -> tuple[str, ...]:
+    measure, judged = graph.measures.get(judge), graph.steps[judge].judges
+    if measure is not None:
+        return tuple(dict(measure.requests)) or judged if isinstance(measure, Gate) else judged
+    near = graph.distances(judge)
+    return (*judged, *sorted(graph.upstream[judge], key=lambda each: (near[each], graph.place[each])), *routed)
 
 
 def mermaid(definition: Workflow) -> str:
@@ -69,9 +76,9 @@ def picture(definition: Workflow, width: int = 80) -> str:
 
 def _relations(graph: Graph, name: str, targets: tuple[str, ...]) -> str:
     step = graph.steps[name]
-    needs = [need for need in graph.needs[name] if need not in step.judges]
+    needs = [need for need in graph.needs[name] if need not in step.judges and name not in graph.measures]
     parts = (
-        f"{'tests' if step.tests else 'reviews'} {', '.join(step.judges)}" if step.judges else "",
+        _judges(graph, name),
         f"← {', '.join(needs)}" if needs else "",
         f"↩ {', '.join(targets)}" if targets else "",
         f"in {step.group}" if step.group else "",
@@ -90,6 +97,16 @@ def _boxes(graph: Graph, names: list[str], ids: dict[str, str], phase: str) -> l
     for number, (group, boxes) in enumerate(groups.items()):
         lines += [f'subgraph {phase}g{number}["{_escaped(group)}"]', *(f"  {box}" for box in boxes), "end"]
     return lines
+
+
+def _judges(graph: Graph, name: str) -> str:
+    """What a judge does to whom."""
+    measure, step = graph.measures.get(name), graph.steps[name]
+    if isinstance(measure, Check):
+        return f"compares {', '.join(measure.compare)}"
+    if measure is not None:
+        return f"holds {measure.measures} to {measure.expected}"
+    return f"{'tests' if step.tests else 'reviews'} {', '.join(step.judges)}" if step.judges else ""
 
 
 def _in_order(graph: Graph) -> list[str]:

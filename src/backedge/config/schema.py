@@ -27,6 +27,7 @@ from backedge.config.pieces import (
     words,
 )
 from backedge.core.limits import OF_THE_RUN
+from backedge.core.measures import BOUNDS, RESOLUTIONS, RULES
 from backedge.core.model import Kind, Severity
 from backedge.core.profiles import PROFILES
 from backedge.core.workflow import PASS_RULES
@@ -217,6 +218,72 @@ _ROUTE = record(
     anyOf=required_one("category", "keywords"),
 )
 
+_SEVERITY = text("How bad that is.", "high", title="a severity, such as critical, high, medium or low")
+_REFERENCE = text("A place in the artifact of a step.", "test:/coverage", title="a reference like test:/coverage")
+
+_CHECK = record(
+    "Places in artifacts of different steps that have to agree, compared when these are done.",
+    {
+        "compare": listed("The places.", _REFERENCE, ["ux:/breakpoints", "arch:/breakpoints"], least=2),
+        "rule": choice("How they have to agree.", *RULES),
+        "compatible": record(
+            "What goes together: by a table, or by a command that says pass or fail.",
+            {
+                "table": mapped("What goes with each value of the first place.", words("All that goes with it.")),
+                "run": _RUN,
+            },
+            {"table": {"ie11": ["react17", "preact"]}},
+            oneOf=required_one("table", "run"),
+        ),
+        "resolve": choice("Whether all agree on a position, or that of the first authority stands.", *RESOLUTIONS),
+        "authority": words("The steps whose position stands, the first first.", ["ux", "arch"]),
+        "severity": _SEVERITY,
+    },
+    {"compare": ["ux:/breakpoints", "arch:/breakpoints"], "rule": "equal"},
+    required=["compare"],
+)
+
+
+def _threshold(description: str, *kinds: str) -> Schema:
+    return {"description": description, "title": f"a {' or a '.join(kinds)}", "type": list(kinds)}
+
+
+_GATE = record(
+    "A metric that has to reach a threshold before anything that needs its subject goes on.",
+    {
+        "metric": either(
+            "What is measured: a place in an artifact, or in a JSON report of the workspace.",
+            _REFERENCE,
+            record(
+                "A report and the place in it.",
+                {
+                    "report": text("The file, relative to the folder of this file.", "coverage.json"),
+                    "path": text(
+                        "A JSON pointer.", "/totals/percent_covered", title="a JSON pointer", pattern=_POINTER
+                    ),
+                },
+                required=["report"],
+            ),
+            examples=("test:/coverage", {"report": "coverage.json", "path": "/totals/percent_covered"}),
+        ),
+        "at_least": _threshold("The smallest value that passes.", "number", "string"),
+        "at_most": _threshold("The largest value that passes.", "number", "string"),
+        "equals": _threshold("The only value that passes.", "number", "string", "boolean"),
+        "zero": {"description": "Nothing passes but none.", "title": "true", "type": "boolean", "const": True},
+        "causes": _REFERENCE,
+        "requests": mapped(
+            "What each step is asked for, in words of its own; else who made the metric gets it.",
+            text("The request."),
+            {"code": "add tests for the uncovered lines"},
+        ),
+        "needs": words("Steps that have to be done before it is measured.", "test"),
+        "severity": _SEVERITY,
+    },
+    {"metric": "test:/coverage", "at_least": 80},
+    required=["metric"],
+    oneOf=required_one(*BOUNDS),
+)
+
 _POLICY = "What becomes of findings that a judge could have made earlier"
 
 SCHEMA: Schema = {
@@ -256,6 +323,8 @@ SCHEMA: Schema = {
                 {"security_block": "fix_request"},
                 keys=NAMES,
             ),
+            "checks": mapped("Comparisons of artifacts, by name.", _CHECK, keys=NAMES),
+            "gates": mapped("Thresholds of metrics, by name.", _GATE, keys=NAMES),
             "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
             "redact": listed(
                 "Environment variables whose values, of 6 characters or more, are kept out of all that is written or shown.",

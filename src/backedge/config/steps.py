@@ -159,19 +159,20 @@ def _report(source: Source, trail: Trail, given: Json) -> Report | None:
     path = given.get("path", "")
     if path and given["kind"] == "exitcode":
         source.refuse((*trail, "path"), "an exit code has no file: remove the path", at_key=True)
-    elif path and _leaves(path):
+    elif path and leaves(path):
         source.refuse((*trail, "path"), f"got {quoted(path)}, which leaves the workspace: use a path inside it")
     return Report(given["kind"], path)
 
 
 def _writes(source: Source, trail: Trail, globs: Sequence[str] | None) -> tuple[str, ...] | None:
     for index, glob in enumerate(globs or ()):
-        if _leaves(glob):
+        if leaves(glob):
             source.refuse((*trail, index), f"got {quoted(glob)}, which leaves the workspace: use a glob inside it")
     return None if globs is None else tuple(globs)
 
 
-def _leaves(path: str) -> bool:
+def leaves(path: str) -> bool:
+    """Whether a relative path can lead out of its folder."""
     return PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
 
 

@@ -28,7 +28,7 @@ _OTHER_NAMES = {
     "tools": "allowed_tools",
     "secrets": "redact",
 }
-_NOT_YET = ("checks", "gates", "plans", "approval", "max_steps")
+_NOT_YET = ("plans", "approval", "max_steps")
 _SIMPLE = re.compile(r"[\w./=+-]+")
 
 
@@ -85,7 +85,9 @@ def expected(schema: Schema) -> str:
         case "boolean":
             return "true or false"
         case "array":
-            return "a list with at least one entry" if schema.get("minItems") else "a list"
+            least = schema.get("minItems", 0)
+            some = "one entry" if least == 1 else f"{least} entries"
+            return f"a list with at least {some}" if least else "a list"
         case _:
             return "a mapping (key: value)"
 

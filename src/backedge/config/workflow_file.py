@@ -11,6 +11,7 @@ from typing import Any
 from backedge.config.agents import AgentSpec, agents_of, named_agents
 from backedge.config.check import flaws_of
 from backedge.config.core_problems import flaw_of
+from backedge.config.measures import comparing_agents
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source, listed, seconds
@@ -100,6 +101,7 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
         steps.append((core_step(source, name, rungs, extras[name]), _limits(given.get("limits", {}))))
     if not steps:
         return None
+    agents.update(comparing_agents(source))
     definition = _definition(source, steps)
     if definition is None:
         # The core looks at the graph once all names are known: without the unknown ones it can, and says more.
@@ -126,6 +128,8 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             kinds=value.get("kinds"),
             agreement=value.get("agreement", "all"),
             authority=listed(value.get("authority")),
+            checks=value.get("checks"),
+            gates=value.get("gates"),
         )
     except WorkflowError as error:
         located = [flaw_of(problem, source) for problem in error.problems]

@@ -11,7 +11,7 @@ from backedge.core.loops import Loop
 from backedge.core.model import ASIDE, Chosen, Mode, Option, Position, Severity
 from backedge.core.positions import outcome_so_far
 from backedge.core.shapes import present
-from backedge.core.value import Json, Value
+from backedge.core.value import Json, Value, replace
 
 if TYPE_CHECKING:
     from backedge.core.state import Running, RunState
@@ -24,6 +24,7 @@ class Issue(Value, frozen=True):
     description: str
     severity: Severity
     found_by: str
+    """Its judge; all of them, if several found the same."""
     blocking: bool = False
     word: str = ""
     category: str = ""
@@ -39,6 +40,8 @@ class Issue(Value, frozen=True):
     persistent: bool = False
     """Seen in two or more rounds."""
     fix_authored: bool = False
+    same_as: tuple[str, ...] = ()
+    """Findings of other judges that say the same."""
     claim: str = ""
     """What the step that reworked says of it, for the judge to check."""
 
@@ -201,9 +204,28 @@ def issue(tracked: Tracked) -> Issue:
 
 
 def _issues(state: RunState, ids: Iterable[int]) -> tuple[Issue, ...]:
-    """The worst first, blocking before the rest; one finding once, whichever loops bring it."""
-    found = [issue(state.findings[id]) for id in dict.fromkeys(ids)]
-    return tuple(sorted(found, key=lambda each: (each.severity.rank, not each.blocking)))
+    """The worst first, blocking before the rest; one finding once, whichever loops bring it and whoever found it."""
+    same: dict[str, list[Issue]] = {}
+    for id in dict.fromkeys(ids):
+        same.setdefault(state.findings[id].fingerprint, []).append(issue(state.findings[id]))
+    merged = [_merged(sorted(found, key=_gravity)) for found in same.values()]
+    return tuple(sorted(merged, key=_gravity))
+
+
+def _gravity(each: Issue) -> tuple[int, bool]:
+    return each.severity.rank, not each.blocking
+
+
+def _merged(found: list[Issue]) -> Issue:
+    """What several judges found, as the worst of them states it."""
+    if len(found) == 1:
+        return found[0]
+    return replace(
+        found[0],
+        found_by=", ".join(dict.fromkeys(each.found_by for each in found)),
+        same_as=tuple(each.id for each in found[1:]),
+        persistent=any(each.persistent for each in found),
+    )
 
 
 def _request(loop: Loop) -> Request | None:

@@ -13,6 +13,7 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import check_inputs, judge
 from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import LoopState
+from backedge.core.measuring import judged
 from backedge.core.model import ASIDE, HUMAN, Breach, Outcome
 from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
@@ -124,7 +125,13 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
         draft.add(e.AttemptDropped(draft.now, name, command.attempt, "interrupted", outcome.usage, command.seconds))
         return
     outcome = with_known_phases(state, outcome)
-    error = _nonsense(state, name, running, outcome)
+    error = None
+    if name in state.graph.measures:
+        try:
+            outcome = judged(state.graph, name, outcome)
+        except ValueError as wrong:
+            error = str(wrong)
+    error = error or _nonsense(state, name, running, outcome)
     if error is not None:
         failed = c.FailAttempt(
             name, command.attempt, error, outcome.usage, command.seconds, command.log, command.session

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from backedge.core.errors import WorkflowError
 from backedge.core.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
+from backedge.core.measures import Check, Gate, check_from, gate_from
 from backedge.core.model import Kind, Severity
 from backedge.core.profiles import PROFILES, Profile, RouteRule
 from backedge.core.value import replace
@@ -14,6 +15,7 @@ from backedge.core.workflow import DEFAULT_PHASES, PassRule, Step, Workflow, nea
 from backedge.core.written import mapping, pass_rule, read_back, shown, wordless, words
 
 T = TypeVar("T")
+M = TypeVar("M", Check, Gate)
 
 
 def defined(
@@ -30,6 +32,8 @@ def defined(
     kinds: Mapping[str, str] | None = None,
     agreement: str = "all",
     authority: Sequence[str] = (),
+    checks: Mapping[str, object] | None = None,
+    gates: Mapping[str, object] | None = None,
 ) -> Workflow:
     """A valid workflow, as a journal would give it back. `steps` come with their own limits as the user wrote them.
     Raises WorkflowError with all that is wrong."""
@@ -61,6 +65,8 @@ def defined(
         kinds=_kinds(_mapping("kinds", kinds, problems), problems),
         agreement=_one_of("agreement", agreement, ("all", "first", "authority"), problems),
         authority=_words("authority", authority, problems),
+        checks=tuple(_measures("checks", checks, check_from, problems)),
+        gates=tuple(_measures("gates", gates, gate_from, problems)),
     )
     try:
         kept = read_back(workflow)
@@ -71,6 +77,17 @@ def defined(
     if problems:
         raise WorkflowError(tuple(problems))
     return kept
+
+
+def _measures(
+    field: str, given: Mapping[str, object] | None, made: Callable[[str, object], M], problems: list[str]
+) -> Iterator[M]:
+    """The checks or the gates; a problem with one of them is noted, and it is left out."""
+    for name, each in _mapping(field, given, problems).items():
+        try:
+            yield made(name, each)
+        except WorkflowError as error:
+            problems += error.problems
 
 
 def _mapping(field: str, given: object, problems: list[str]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from backedge.core.conditions import Condition, condition
 from backedge.core.limits import BUDGETS
+from backedge.core.measures import Measure, as_step
 
 if TYPE_CHECKING:
     from backedge.core.limits import Limits
@@ -25,9 +26,12 @@ class Graph:
 
         self.workflow = workflow
         self.steps: dict[str, Step] = {step.name: step for step in workflow.steps}
+        self.measures: dict[str, Measure] = {each.name: each for each in workflow.measures}
+        """The judges that the engine is itself: they are steps of the graph, and of nothing else."""
+        self.steps |= {name: as_step(measure, self.steps) for name, measure in self.measures.items()}
         self.place = {name: place for place, name in enumerate(self.steps)}
         self.needs: dict[str, tuple[str, ...]] = {
-            step.name: tuple(dict.fromkeys((*step.judges, *step.needs))) for step in workflow.steps
+            name: tuple(dict.fromkeys((*step.judges, *step.needs))) for name, step in self.steps.items()
         }
         self.order = tuple(TopologicalSorter(self.needs).static_order())
         self.consumers, self.judges_of = self._inverted()
@@ -44,7 +48,7 @@ class Graph:
         self.phase_of = self._phases()
         self.gates, self.before = self._waiting()
         self.root = next(name for name in self.steps if not self.needs[name])
-        self.has_judges = any(step.judges for step in workflow.steps)
+        self.has_judges = any(step.judges for step in self.steps.values())
         self.budgets: tuple[tuple[str, float], ...] = tuple(
             (name, bound) for name in BUDGETS if (bound := getattr(workflow.limits, name)) is not None
         )
@@ -58,7 +62,7 @@ class Graph:
         self.pointers: dict[str, tuple[str, ...]] = self._pointers()
         self.values: dict[str, tuple[str, ...]] = self._values()
         self.reads: dict[tuple[str, str], tuple[str, ...]] = {
-            (step.name, producer): pointers for step in workflow.steps for producer, pointers in step.reads
+            (name, producer): pointers for name, step in self.steps.items() for producer, pointers in step.reads
         }
 
     def is_judge(self, name: str) -> bool:
@@ -109,11 +113,11 @@ class Graph:
         return {n: tuple(c) for n, c in consumers.items()}, {n: tuple(j) for n, j in judges.items()}
 
     def _phases(self) -> dict[str, str]:
-        """A judge has its subject's phase; a step without a label that of the latest step it needs."""
+        """A judge has its subject's phase; a check, a gate or a step without a label that of the latest step it needs."""
         found: dict[str, str] = {}
         for name in self.order:
             step = self.steps[name]
-            if step.judges:
+            if step.judges and name not in self.measures:
                 found[name] = found[step.judges[0]]
             else:
                 inherited = (found[need] for need in step.needs)
@@ -156,8 +160,9 @@ class Graph:
         return found
 
     def _values(self) -> dict[str, tuple[str, ...]]:
-        """For each producer, the places of its output whose values are recorded, since conditions refer to them."""
-        wanted: dict[str, dict[str, None]] = {name: {} for name in self.steps}
+        """For each producer, the places of its output whose values are recorded, since conditions refer to them; all of
+        what was measured."""
+        wanted: dict[str, dict[str, None]] = {name: {"": None} if name in self.measures else {} for name in self.steps}
         for conditions in (*self.conditions.values(), *self.untils.values()):
             for each in conditions:
                 if each.of is not None:

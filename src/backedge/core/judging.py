@@ -7,8 +7,11 @@ from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.ledger import Tracked, changes_since, fingerprint, ledger_key, sits_in
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
+from backedge.core.measures import Check
+from backedge.core.measuring import targets_of
 from backedge.core.model import HUMAN, Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
-from backedge.core.routing import route_for
+from backedge.core.routing import Route, route_for
+from backedge.core.shapes import skips
 from backedge.core.state import RunState, number
 from backedge.core.value import Value
 
@@ -34,14 +37,16 @@ def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -
     """Record a verdict and start, continue or resolve the judge's loop."""
     state = draft.state
     loop = verdict_loop(state, name)
-    reading = read(state, name, outcome.findings, outcome.claims, word, changes_since(state, name), loop is not None)
+    # What is measured could not have been found earlier: each value is a finding of its own.
+    later = loop is not None and name not in state.graph.measures
+    reading = read(state, name, outcome.findings, outcome.claims, word, changes_since(state, name), later)
     draft.add(e.VerdictGiven(draft.now, name, attempt, reading.word, reading.sightings, reading.settled))
     if reading.word != "fail":
         if loop is not None:
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", text=outcome.summary))
         return
     if loop is None:
-        kind = Kind.TEST_FAILURE if state.graph.steps[name].tests else Kind.REVIEW_REJECTION
+        kind = _kind_of(state, name)
         last = state.steps[name].last_loop
         draft.add(e.LoopOpened(draft.now, draft.next_loop(), kind, name, attempt, follows=last))
         loop = verdict_loop(draft.state, name)
@@ -56,6 +61,22 @@ def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -
         escalate_loop(draft, after, None, "new findings that could have been made earlier")
 
 
+def _kind_of(state: RunState, judge: str) -> Kind:
+    measure = state.graph.measures.get(judge)
+    if measure is not None:
+        return Kind.INCONSISTENCY if isinstance(measure, Check) else Kind.QUALITY_GATE_FAILURE
+    return Kind.TEST_FAILURE if state.graph.steps[judge].tests else Kind.REVIEW_REJECTION
+
+
+def _route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> Route:
+    """Where a finding goes: a check or gate says so itself. A step that is skipped gets it only if nobody else does."""
+    if source in state.graph.measures and not tracked.reclassified:
+        return Route(targets_of(state, source, tracked.finding), "explicit")
+    route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
+    there = tuple(target for target in route.targets if not skips(state, target))
+    return Route(there, route.rule) if there else route
+
+
 def verdict_loop(state: RunState, judge: str) -> Loop | None:
     """The open loop that a judge's verdicts started: there is at most one."""
     return next((loop for loop in state.loops.values() if loop.source == judge and loop.by_verdict), None)
@@ -63,13 +84,13 @@ def verdict_loop(state: RunState, judge: str) -> Loop | None:
 
 def send_round(draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[int, int] | None = None) -> None:
     """Route findings as the next round of a loop; escalate it if a limit forbids that round."""
-    graph, findings = draft.state.graph, draft.state.findings
+    findings = draft.state.findings
     blockers = sum(findings[id].finding.blocking for id in ids)
     shares: dict[str, list[int]] = {}
     rules: dict[str, list[int]] = {}
     for id in ids:
         tracked = findings[id]
-        route = route_for(graph, loop.source, tracked.phases, tracked.finding, blockers)
+        route = _route_of(draft.state, loop.source, tracked, blockers)
         rules.setdefault(route.rule, []).append(id)
         # A check of inputs has no step under judgement: what no rule routes stays with the producer.
         for target in route.targets or tracked.introduced_by:
@@ -82,7 +103,7 @@ def reroute(draft: Draft, loop: Loop) -> None:
     yet; what was delivered of the same round stays where it is."""
     if not loop.reclassified:
         return
-    graph, findings = draft.state.graph, draft.state.findings
+    findings = draft.state.findings
     blockers = sum(findings[id].finding.blocking for id in loop.given)
     shares = {
         target: [id for id in share.findings if id not in loop.reclassified]
@@ -92,7 +113,7 @@ def reroute(draft: Draft, loop: Loop) -> None:
     rules: dict[str, list[int]] = {}
     for id in loop.reclassified:
         tracked = findings[id]
-        route = route_for(graph, loop.source, tracked.phases, tracked.finding, blockers)
+        route = _route_of(draft.state, loop.source, tracked, blockers)
         rules.setdefault(route.rule, []).append(id)
         for target in route.targets or tracked.introduced_by:
             before = loop.shares.get(target)

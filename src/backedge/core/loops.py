@@ -167,7 +167,7 @@ class Loop(Value, frozen=True):
     @property
     def by_verdict(self) -> bool:
         """Started by a judge's failing verdict: there is one such loop to a judge, and its next verdict answers it."""
-        return self.kind in (Kind.REVIEW_REJECTION, Kind.TEST_FAILURE) and self.feedback is None
+        return self.feedback is None and not self.by_check
 
     @property
     def by_check(self) -> bool:

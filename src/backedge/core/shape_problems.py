@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from backedge.core.conditions import Condition, condition
+from backedge.core.measures import Check, Gate
+from backedge.core.model import HUMAN
 from backedge.core.workflow import nearest
 
 if TYPE_CHECKING:
     from backedge.core.graph import Graph
-    from backedge.core.workflow import Workflow
+    from backedge.core.workflow import Step, Workflow
 
 
 def naming_problems(workflow: Workflow) -> Iterable[str]:
     """What is wrong with names and words, before there is a graph."""
+    yield from measure_problems(workflow)
     names = [step.name for step in workflow.steps]
     for step in workflow.steps:
         if step.group in names:
@@ -35,6 +39,51 @@ def naming_problems(workflow: Workflow) -> Iterable[str]:
             yield f"step {step.name!r} has repeat to {step.repeat.to!r}, which does not exist: " + nearest(
                 step.repeat.to, names
             )
+
+
+def measure_problems(workflow: Workflow) -> Iterable[str]:
+    """What is wrong with checks and gates, before there is a graph."""
+    steps = {step.name: step for step in workflow.steps}
+    taken = [*steps, *(step.group for step in workflow.steps), HUMAN]
+    for measure in workflow.measures:
+        word = "check" if isinstance(measure, Check) else "gate"
+        where = f"{word} {measure.name!r}"
+        if measure.name in taken:
+            yield f"{where} has the name of a step, a group or another check or gate: rename one of them"
+        taken.append(measure.name)
+        try:
+            named = [*measure.producers, *(dict(measure.requests) if isinstance(measure, Gate) else measure.authority)]
+        except ValueError as error:
+            yield f"{where}: {error}"
+            continue
+        for name in dict.fromkeys(named):
+            if name not in steps:
+                yield f"{where} names {name!r}, which does not exist: {nearest(name, steps)}"
+        yield from _check_problems(measure) if isinstance(measure, Check) else _gate_problems(measure, steps)
+
+
+def _check_problems(check: Check) -> Iterable[str]:
+    where = f"check {check.name!r}"
+    if len(check.compare) < 2:
+        yield f"{where} compares {len(check.compare)} places: name two or more"
+    if check.resolve == "authority":
+        if not set(check.authority) & set(check.producers):
+            yield f"{where} has no authority among {', '.join(check.producers)}: say whose position stands"
+        if len(check.producers) < 2:
+            yield f"{where} compares places of one step: nobody else could give way; use consensus"
+
+
+def _gate_problems(gate: Gate, steps: Mapping[str, Step]) -> Iterable[str]:
+    where = f"gate {gate.name!r}"
+    if bool(gate.metric) is bool(gate.report):
+        yield f"{where} has no metric: give a reference such as test:/coverage, or {{report: file, path: /place}}"
+    elif not gate.producers:
+        yield f"{where} refers to no step: say in `needs` after which steps the report is there"
+    if gate.bound in ("at_least", "at_most") and isinstance(gate.threshold, bool | None):
+        yield f"{where} has {gate.bound} {json.dumps(gate.threshold)}: expected a number, or text that begins with one"
+    for target, _ in gate.requests:
+        if target in steps and steps[target].judges:
+            yield f"{where} requests something of {target!r}, which is a judge: name the step that should mend it"
 
 
 def _condition_problems(where: str, text: str, names: list[str]) -> Iterable[str]:
@@ -63,6 +112,18 @@ def upstream_problems(graph: Graph) -> Iterable[str]:
         if repeat.to and repeat.to not in legal:
             known = f"use one of {', '.join(legal)}" if legal else "leave `to` out"
             yield f"step {name!r} has repeat to {repeat.to!r}, which is out of its scope: {known}"
+    yield from _gate_targets(graph)
+
+
+def _gate_targets(graph: Graph) -> Iterable[str]:
+    for gate in graph.workflow.gates:
+        legal = graph.legal_targets(gate.name)
+        for target, _ in gate.requests:
+            if target not in legal:
+                yield (
+                    f"gate {gate.name!r} requests something of {target!r}, which is not before it: "
+                    f"use one of {', '.join(legal)}"
+                )
 
 
 def _producers(conditions: Iterable[Condition]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Literal
 from backedge.core.errors import WorkflowError
 from backedge.core.graph import Graph
 from backedge.core.limits import Limits
+from backedge.core.measures import Check, Gate, Measure
 from backedge.core.model import HUMAN, Kind, Severity
 from backedge.core.profiles import PROFILES, RouteRule
 from backedge.core.value import Value
@@ -101,6 +102,13 @@ class Workflow(Value, frozen=True):
     """How several targets of a choice agree."""
     authority: tuple[str, ...] = ()
     """Whose word holds first, where the agreement is authority."""
+    checks: tuple[Check, ...] = ()
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The judges that the engine is itself."""
+        return (*self.checks, *self.gates)
 
     def policy_for(self, severity: Severity) -> Policy:
         """What becomes of a finding that a judge could have made earlier but did not."""

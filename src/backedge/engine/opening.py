@@ -9,6 +9,7 @@ import msgspec
 
 from backedge.core import commands as c
 from backedge.core.errors import AgentError, IllegalCommand, WorkflowError
+from backedge.core.measures import is_outside
 from backedge.core.model import HUMAN
 from backedge.core.value import Json
 from backedge.core.workflow import Workflow
@@ -28,6 +29,11 @@ def require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
         for step in workflow.steps
         for name in step.agents or ("",)
         if name not in agents and name != HUMAN
+    ]
+    missing += [
+        f"{each.name!r} is measured by nobody: give who reads its report or compares its values"
+        for each in workflow.measures
+        if is_outside(each) and each.name not in agents
     ]
     if missing:
         raise WorkflowError(tuple(missing))

@@ -10,6 +10,7 @@ from backedge.core import events as e
 from backedge.core.errors import IllegalCommand
 from backedge.core.model import Usage
 from backedge.core.state import Running
+from backedge.engine.measuring import agent_of
 from backedge.engine.places import Place
 from backedge.engine.working import time_limit, worked
 from backedge.ports import Recovering
@@ -34,7 +35,7 @@ def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
 
 def recover(live: LiveRun, step: str, running: Running) -> bool:
     """Find out what became of an attempt that an earlier process started; False if its agent leaves no traces."""
-    agent = live.agents[running.agent]
+    agent = agent_of(live, step, running.agent)
     if not isinstance(agent, Recovering):
         return False
     Execution(live, step, running, agent)

@@ -15,6 +15,7 @@ from backedge.core.value import replace
 from backedge.engine import protocol
 from backedge.engine.attempt import LiveAttempt
 from backedge.engine.codec import canonical, described, digest_of
+from backedge.engine.measuring import agent_of
 from backedge.engine.places import Place
 from backedge.engine.stored import input_of, outputs
 from backedge.ports import Recovering, Result
@@ -29,7 +30,7 @@ SLACK = 10.0
 def time_limit(live: LiveRun, step: str, running: Running) -> float | None:
     """Agents of other processes keep their own time, and bring their log when it is over; ours is the last resort."""
     timeout = live.state.graph.steps[step].timeout
-    if timeout is not None and isinstance(live.agents[running.agent], Recovering):
+    if timeout is not None and isinstance(agent_of(live, step, running.agent), Recovering):
         return timeout + SLACK
     return timeout
 
@@ -43,7 +44,7 @@ async def worked(
     try:
         briefing = await _briefing(live, step)
         attempt = LiveAttempt(live, step, running.attempt, briefing.inputs, place)
-        work = left_by.recovered if left_by else live.agents[running.agent].work
+        work = left_by.recovered if left_by else agent_of(live, step, running.agent).work
         said = await _in_time(work(briefing, attempt), time_limit(live, step, running))
         if said is None and left_by is not None:
             return c.DropAttempt(step, running.attempt, "in doubt", seconds=_since(live, started)), {}

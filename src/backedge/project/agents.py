@@ -11,6 +11,7 @@ from backedge.adapters.agents.clis.cli import Options
 from backedge.adapters.agents.command import CommandAgent
 from backedge.adapters.agents.function import FunctionAgent
 from backedge.adapters.agents.redacting import redacted
+from backedge.adapters.agents.report_value import ReportValue
 from backedge.adapters.agents.secrets import Secrets
 from backedge.adapters.agents.shapes import Shapes, shaped
 from backedge.adapters.reports.spec import ReportSpec
@@ -55,7 +56,7 @@ def agents_of(
                 problems.append(f"step {step.name!r}: {error}")
     if problems:
         raise WorkflowError(tuple(problems))
-    return agents
+    return agents | staff.measuring()
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,21 @@ class _Staff:
     place: Place
     views: Views | None
     secrets: Secrets
+
+    def measuring(self) -> dict[str, Agent]:
+        """Who compares for checks, and reads the reports of gates."""
+        found: dict[str, Agent] = {}
+        for check in self.source.definition.checks:
+            if check.command:
+                run = self.source.agents[check.name].run
+                made = CommandAgent(
+                    run, folder=self.source.folder, state=self.place.state, writes=(), judges=True, secrets=self.secrets
+                )
+                found[check.name] = redacted(made, self.secrets)
+        for gate in self.source.definition.gates:
+            if gate.report:
+                found[gate.name] = ReportValue(self.source.folder, gate.report, gate.path)
+        return found
 
     def agent(self, spec: AgentSpec, step: Step) -> Agent:
         return redacted(self._made(spec, step), self.secrets)

@@ -55,7 +55,7 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         steps={**state.steps, name: started},
         loops=loops,
         pairs=pairs,
-        attempts=state.attempts + 1,
+        attempts=state.attempts + (name not in state.graph.measures),
         rounds=state.rounds + counted,
         busy=state.busy + 1,
         busy_since=state.busy_since if state.busy else event.at,
@@ -137,7 +137,9 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
             loops[id] = _share_done(loop, name, changed)
             unchanged = max(unchanged, loops[id].unchanged - loop.unchanged)
         state = replace(state, loops=loops, recoveries=state.recoveries + unchanged)
-    return _claims_noted(state, event.claims) if event.claims and not state.graph.is_judge(name) else state
+    if event.claims and not state.graph.is_judge(name):
+        return _claims_noted(state, event.claims, running.given)
+    return state
 
 
 def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
@@ -179,11 +181,17 @@ def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
     return loop if loop.state is LoopState.ESCALATING else loop.moved(LoopState.VALIDATING)
 
 
-def _claims_noted(state: RunState, claims: tuple[Claim, ...]) -> RunState:
+def _claims_noted(state: RunState, claims: tuple[Claim, ...], given: tuple[int, ...]) -> RunState:
+    """What a step says of a finding holds for the same finding of other judges, which it was told of as one."""
     findings = state.findings
-    for claim in claims:
-        tracked = findings[number(claim.finding)]
+    said = {number(claim.finding): claim for claim in claims}
+    for id, claim in tuple(said.items()):
+        same = (other for other in given if findings[other].fingerprint == findings[id].fingerprint)
+        for other in same:
+            said.setdefault(other, claim)
+    for id, claim in said.items():
+        tracked = findings[id]
         contested = claim.status == "contested" and tracked.needs_answer
         status = Status.CONTESTED if contested else tracked.status
-        findings = findings.set(tracked.id, replace(tracked, claim=claim, status=status))
+        findings = findings.set(id, replace(tracked, claim=claim, status=status))
     return replace(state, findings=findings)

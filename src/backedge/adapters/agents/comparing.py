@@ -1,0 +1,30 @@
+"""A Python function that compares what a check refers to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.value import Json
+from backedge.engine.protocol import Outcome
+from backedge.ports import Attempt
+
+
+class ComparingFunction:
+    """Calls a function with the compared values: True if they go together, else False, or a text that says why not."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - it has nothing to raise
+        said = await asyncio.to_thread(self._function, *briefing.inputs.values())
+        if not isinstance(said, bool | str):
+            raise AgentError(
+                f"the comparison returned {type(said).__name__}: expected True, False, or a text that says why"
+            )
+        return Outcome(verdict="pass" if said is True else "fail", summary=said if isinstance(said, str) else "")
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes what it gets
+        return ()

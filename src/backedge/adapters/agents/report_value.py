@@ -1,0 +1,55 @@
+"""A number or another value from a JSON report in the workspace, for a gate."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from backedge.adapters.agents.regular_file import opened
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.references import Missing, found
+from backedge.core.value import Json
+from backedge.engine.protocol import Outcome
+from backedge.ports import Attempt
+
+MOST = 64 * 1024 * 1024
+"""Bytes of a report that are read."""
+
+
+class ReportValue:
+    """Reads one place of a report file, whenever it is asked."""
+
+    def __init__(self, folder: Path, report: str, pointer: str) -> None:
+        self._folder, self._report, self._pointer = folder.absolute(), report, pointer
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - a report knows no attempt
+        return Outcome(await asyncio.to_thread(self._value))
+
+    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes none
+        return ()
+
+    def _value(self) -> Json:
+        home = os.path.realpath(self._folder)
+        path = os.path.realpath(os.path.join(home, self._report))
+        if not path.startswith(home.rstrip(os.sep) + os.sep):
+            raise AgentError(f"the report {self._report!r} leaves the workspace: use a path inside it")
+        try:
+            with opened(path) as file:
+                data = file.read(MOST + 1)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise AgentError(f"the report {self._report!r} cannot be read: {why}; a step has to write it") from error
+        if len(data) > MOST:
+            raise AgentError(f"the report {self._report!r} has more than {MOST:,} bytes: write a smaller one")
+        try:
+            whole = json.loads(data.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise AgentError(f"the report {self._report!r} is not JSON: {error}") from error
+        value = found(whole, self._pointer)
+        if isinstance(value, Missing):
+            raise AgentError(f"the report {self._report!r} has nothing at {self._pointer}: correct the path")
+        return value

@@ -1,0 +1,192 @@
+"""What a check or a gate measures, and the verdict that follows from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from backedge.core.measures import Check, Gate, Measure
+from backedge.core.model import Finding, Outcome
+from backedge.core.references import Missing, equal, found, reference
+from backedge.core.value import Json, replace
+
+if TYPE_CHECKING:
+    from backedge.core.graph import Graph
+    from backedge.core.state import RunState
+
+SHOWN = 120
+"""Characters of a value that a finding's description shows; its evidence has the whole."""
+
+
+def measurement(measure: Measure, inputs: Mapping[str, Json]) -> dict[str, Json]:
+    """The values that a check compares or a gate holds against its threshold, from the outputs of their producers. A
+    step that is skipped has no say. Raises ValueError for a place where there is nothing."""
+    if isinstance(measure, Check):
+        there = [each for each in measure.references if each.step in inputs]
+        return {"positions": {str(each): _at(inputs, str(each)) for each in there}}
+    said: dict[str, Json] = {}
+    if measure.metric and reference(measure.metric).step in inputs:
+        said["actual"] = _at(inputs, measure.metric)
+    if measure.causes and reference(measure.causes).step in inputs:
+        place = reference(measure.causes)
+        causes = found(inputs[place.step], place.pointer)
+        said["causes"] = causes if isinstance(causes, list) else [] if isinstance(causes, Missing) else [causes]
+    return said
+
+
+def _at(inputs: Mapping[str, Json], text: str) -> Json:
+    place = reference(text)
+    value = found(inputs[place.step], place.pointer)
+    if isinstance(value, Missing):
+        raise ValueError(f"there is nothing at {text}: {place.step!r} has to put it into its output")
+    return value
+
+
+def judged(graph: Graph, name: str, outcome: Outcome) -> Outcome:
+    """The outcome of a check or gate with the verdict that follows from what was measured. Raises ValueError for
+    values that cannot be compared."""
+    measure, said = graph.measures[name], outcome.made.values[""]
+    findings = _conflict(measure, said) if isinstance(measure, Check) else _shortfall(measure, said)
+    return replace(outcome, verdict="fail" if findings else "pass", findings=findings)
+
+
+def targets_of(state: RunState, name: str, finding: Finding) -> tuple[str, ...]:
+    """Who is to mend what a check or gate found."""
+    measure, judges = state.graph.measures[name], state.graph.steps[name].judges
+    if isinstance(measure, Check):
+        there = tuple(each for each in judges if not state.steps[each].absent)
+        wins = _winner(measure, there)
+        return tuple(each for each in there if each != wins)
+    asked = tuple(target for target, request in measure.requests if request == finding.suggested_fix)
+    if asked or not measure.metric:
+        return asked or judges
+    producer = reference(measure.metric).step
+    return state.graph.steps[producer].judges or (producer,)
+
+
+def _winner(check: Check, there: tuple[str, ...]) -> str | None:
+    if check.resolve == "consensus":
+        return None
+    return next((each for each in check.authority if each in there), None)
+
+
+def _conflict(check: Check, said: Json) -> tuple[Finding, ...]:
+    # In the order of the check: the outcome that was recorded need not keep it.
+    taken: dict[str, Json] = said["positions"]
+    positions = {place: taken[place] for place in map(str, check.references) if place in taken}
+    if len(positions) < 2:
+        return ()
+    problem = _disagreement(check, positions, said)
+    if problem is None:
+        return ()
+    stated = "; ".join(f"{place} is {_shown(value)}" for place, value in positions.items())
+    wins = _winner(check, tuple(reference(place).step for place in positions))
+    if wins is None:
+        wanted = "agree on a position that fits both, and change yours to it"
+    else:
+        standing = {place: value for place, value in positions.items() if reference(place).step == wins}
+        wanted = f"the position of {wins} stands: {'; '.join(f'{p} is {_shown(v)}' for p, v in standing.items())}"
+    return (
+        Finding(
+            description=f"{check.name}: {problem}: {stated}",
+            severity=check.severity,
+            blocking=check.blocking,
+            category="inconsistency",
+            evidence=_text({"check": check.name, "rule": check.rule, "positions": positions}),
+            suggested_fix=wanted,
+        ),
+    )
+
+
+def _disagreement(check: Check, positions: dict[str, Json], said: Json) -> str | None:
+    """Why positions do not agree; None if they do."""
+    places, values = list(positions), list(positions.values())
+    if check.command:
+        return None if said["compatible"] else str(said.get("reason") or "not compatible")
+    match check.rule:
+        case "equal":
+            return None if all(equal(values[0], each) for each in values[1:]) else "not equal"
+        case "subset" | "superset":
+            for place in range(len(values) - 1):
+                small, large = (place, place + 1) if check.rule == "subset" else (place + 1, place)
+                if not _inside(values[small], values[large]):
+                    return f"{places[small]} is not a subset of {places[large]}"
+            return None
+        case _:
+            return _misfit(dict(check.table), values)
+
+
+def _inside(small: Json, large: Json) -> bool:
+    if isinstance(small, dict) and isinstance(large, dict):
+        return all(key in large and equal(value, large[key]) for key, value in small.items())
+    others = _listed(large)
+    return all(any(equal(each, other) for other in others) for each in _listed(small))
+
+
+def _misfit(table: Mapping[str, tuple[str, ...]], values: list[Json]) -> str | None:
+    for one in map(_word, _listed(values[0])):
+        allowed = table.get(one)
+        for other in (_word(each) for value in values[1:] for each in _listed(value)):
+            if allowed is not None and other not in allowed:
+                return f"{one} goes with {', '.join(allowed) or 'nothing'}, not with {other}"
+    return None
+
+
+def _listed(value: Json) -> list[Json]:
+    if isinstance(value, list):
+        return value
+    return list(value) if isinstance(value, dict) else [value]
+
+
+def _word(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _shortfall(gate: Gate, said: Json) -> tuple[Finding, ...]:
+    if "actual" not in said or _meets(gate, said["actual"]):
+        return ()
+    evidence = {"gate": gate.name, "metric": gate.measures, "threshold": gate.expected, "actual": said["actual"]}
+    evidence["causes"] = said.get("causes", [])
+    requests = tuple(dict.fromkeys(request for _, request in gate.requests)) or ("",)
+    return tuple(
+        Finding(
+            description=f"{gate.name}: {gate.measures} is {_shown(said['actual'])}, expected {gate.expected}"
+            + (f": {request}" if request else ""),
+            severity=gate.severity,
+            blocking=gate.blocking,
+            category="quality gate",
+            evidence=_text(evidence),
+            suggested_fix=request or None,
+        )
+        for request in requests
+    )
+
+
+def _meets(gate: Gate, actual: Json) -> bool:
+    if gate.bound == "equals":
+        return equal(actual, gate.threshold)
+    if gate.bound == "zero":
+        return _number(gate, len(actual) if isinstance(actual, list | dict) else actual) == 0
+    bound = _number(gate, gate.threshold)
+    return _number(gate, actual) >= bound if gate.bound == "at_least" else _number(gate, actual) <= bound
+
+
+def _number(gate: Gate, value: Json) -> float:
+    """A number, or the one that a text such as "80 %" begins with."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    begins = re.match(r"\s*([-+]?\d+(\.\d+)?)", value) if isinstance(value, str) else None
+    if begins is None:
+        raise ValueError(f"{gate.measures} is {_shown(value)}: expected a number to hold against {gate.expected}")
+    return float(begins[1])
+
+
+def _shown(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

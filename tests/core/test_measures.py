@@ -1,0 +1,388 @@
+"""Checks and gates: judges that the engine is itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.bound import max_attempts
+from backedge.core.define import defined
+from backedge.core.errors import WorkflowError
+from backedge.core.loops import LoopState
+from backedge.core.measures import Check, Gate, check_from, gate_from
+from backedge.core.model import Finding, Kind, Severity, Status
+from backedge.core.state import replay
+from backedge.core.workflow import Step, Workflow, problems_of
+from tests.core.play import Play, failed, flow, out, passed, step, texts
+
+PLACES = ("ux:/breakpoints", "arch:/breakpoints")
+STEPS = (step("plan"), step("ux", "plan"), step("arch", "plan"), step("code", "ux", "arch"))
+
+
+def checked(*compare: str, **more: Any) -> Workflow:
+    return flow(*STEPS, checks=(Check("breakpoints", compare or PLACES, **more),))
+
+
+def positions(*values: Any) -> list[Any]:
+    return [out({"breakpoints": value}) for value in values]
+
+
+def played(play: Play) -> tuple[str, dict[str, int]]:
+    assert replay(play.events) == play.s
+    return play.outcome, play.attempts()
+
+
+class TestChecks:
+    def test_positions_that_agree_let_the_work_go_on(self) -> None:
+        play = Play(checked(), {"ux": positions([320]), "arch": positions([320])}).run()
+        assert played(play) == ("verified", {"plan": 1, "ux": 1, "arch": 1, "code": 1, "breakpoints": 1})
+        assert play.s.attempts == 4
+        assert max_attempts(play.workflow) == max_attempts(flow(*STEPS))
+
+    def test_consensus_reworks_all_with_all_positions_until_they_agree(self) -> None:
+        play = Play(checked(), {"ux": positions(320, 360), "arch": positions(768, 480, 360)})
+        play.run()
+        assert played(play) == ("verified", {"plan": 1, "ux": 3, "arch": 3, "code": 1, "breakpoints": 3})
+        loop = play.loop()
+        assert (loop.kind, loop.source, loop.round) == (Kind.INCONSISTENCY, "breakpoints", 2)
+        assert (loop.targets, loop.routed_by, loop.state) == (("ux", "arch"), "explicit", LoopState.RESOLVED)
+        told = [play.briefings[name][1].feedback.findings for name in ("ux", "arch")]
+        assert told[0] == told[1]
+        assert texts(told[0]) == ["breakpoints: not equal: ux:/breakpoints is 320; arch:/breakpoints is 768"]
+        assert json.loads(told[0][0].evidence)["positions"] == {"ux:/breakpoints": 320, "arch:/breakpoints": 768}
+        assert {each.status for each in play.s.findings.values()} == {Status.FIXED}
+
+    def test_it_is_compared_once_when_all_fixes_are_in(self) -> None:
+        play = Play(checked(), {"ux": positions(1, 2), "arch": positions(2)})
+        for name in ("plan", "ux", "arch", "breakpoints", "ux"):
+            play.finish(name)
+        assert play.s.steps["breakpoints"].running is None
+        play.finish("arch")
+        assert play.s.steps["breakpoints"].running is not None
+
+    def test_authority_lets_the_position_of_the_first_stand(self) -> None:
+        work = checked(resolve="authority", authority=("plan", "arch", "ux"))
+        play = Play(work, {"ux": positions(320, 768), "arch": positions(768)}).run()
+        assert played(play) == ("verified", {"plan": 1, "ux": 2, "arch": 1, "code": 1, "breakpoints": 2})
+        (told,) = play.briefings["ux"][1].feedback.findings
+        assert told.suggested_fix == "the position of arch stands: arch:/breakpoints is 768"
+
+    def test_where_they_do_not_agree_a_person_is_asked(self) -> None:
+        play = Play(checked(), {"ux": positions(1), "arch": positions(2)}).run()
+        assert play.breach() in ("no_change", "same_finding", "rounds_per_loop")
+        play.decide("accept").run()
+        assert play.outcome == "accepted"
+
+    def test_a_person_may_say_whose_fault_it_is(self) -> None:
+        play = Play(checked(), {"ux": positions(1), "arch": positions(2)}, room=1)
+        for name in ("plan", "ux", "arch", "breakpoints"):
+            play.finish(name)
+        play.do(c.Reclassify("F-1", "code"))
+        assert play.finding().reclassified == ("code",)
+
+    def test_the_severity_is_that_of_the_check_and_no_policy_defers_it(self) -> None:
+        work = checked(severity=Severity.LOW)
+        play = Play(work, {"ux": positions(1, 2, 3), "arch": positions(3)}).run()
+        assert play.outcome == "verified"
+        assert play.loop().round == 2
+        assert play.finding().finding.severity is Severity.LOW
+
+    def test_what_is_not_there_is_an_error_of_measuring(self) -> None:
+        play = Play(checked(), {"ux": [out({})], "arch": positions(1)}).run()
+        assert play.breach() == "errors_in_a_row"
+        assert play.of(e.AttemptFailed)[0].error == (
+            "there is nothing at ux:/breakpoints: 'ux' has to put it into its output"
+        )
+        assert play.s.attempts == 3
+
+    def test_a_change_elsewhere_in_an_artifact_is_not_compared_again(self) -> None:
+        work = flow(*STEPS, step("j", reviews="ux"), checks=(Check("breakpoints", PLACES),))
+        outputs = [out({"breakpoints": 1, "text": text}) for text in "ab"]
+        play = Play(work, {"ux": outputs, "arch": positions(1), "j": [failed("typo"), passed()]}).run()
+        assert played(play)[1]["breakpoints"] == 1
+
+    def test_a_skipped_step_has_no_say(self) -> None:
+        steps = (step("plan"), step("ux", "plan", when=("plan:/ui",)), step("arch", "plan"))
+        play = Play(flow(*steps, checks=(Check("breakpoints", PLACES),)), {"arch": positions(1)}).run()
+        assert played(play) == ("verified", {"plan": 1, "ux": 0, "arch": 1, "breakpoints": 1})
+
+    def test_of_nothing_but_skipped_steps_it_is_skipped(self) -> None:
+        steps = (step("plan"), *(step(name, "plan", when=("plan:/ui",)) for name in ("ux", "arch")))
+        play = Play(flow(*steps, checks=(Check("breakpoints", PLACES),))).run()
+        assert played(play) == ("verified", {"plan": 1, "ux": 0, "arch": 0, "breakpoints": 0})
+
+    @pytest.mark.parametrize(
+        ("rule", "ux", "arch", "problem"),
+        [
+            ("equal", [1, 2], [2, 1], "not equal"),
+            ("subset", [1], [1, 2], None),
+            ("subset", 1, [1, 2], None),
+            ("subset", [3], [1, 2], "ux:/breakpoints is not a subset of arch:/breakpoints"),
+            ("superset", {"a": 1, "b": 2}, {"a": 1}, None),
+            ("superset", {"a": 2}, {"a": 1}, "arch:/breakpoints is not a subset of ux:/breakpoints"),
+            ("superset", ["a"], {"a": 1}, None),
+        ],
+    )
+    def test_the_rules(self, rule: Any, ux: Any, arch: Any, problem: str | None) -> None:
+        play = Play(checked(rule=rule), {"ux": positions(ux), "arch": positions(arch)}, room=1)
+        for name in ("plan", "ux", "arch", "breakpoints"):
+            play.finish(name)
+        found = [each.finding.description for each in play.s.findings.values()]
+        assert [text.split(": ")[1] for text in found] == ([problem] if problem else [])
+
+    @pytest.mark.parametrize(
+        ("ux", "arch", "problem"),
+        [
+            ("ie11", "react17", None),
+            (["ie11", "chrome"], ["react17", "preact"], None),
+            ("chrome", "react18", None),
+            ("ie11", "react18", "ie11 goes with react17, preact, not with react18"),
+            (8, "x", "8 goes with nothing, not with x"),
+        ],
+    )
+    def test_a_table_says_what_goes_together(self, ux: Any, arch: Any, problem: str | None) -> None:
+        table = (("ie11", ("react17", "preact")), ("8", ()))
+        play = Play(checked(rule="compatible", table=table), {"ux": positions(ux), "arch": positions(arch)}, room=1)
+        for name in ("plan", "ux", "arch", "breakpoints"):
+            play.finish(name)
+        found = [each.finding.description for each in play.s.findings.values()]
+        assert [text.split(": ")[1] for text in found] == ([problem] if problem else [])
+
+    @pytest.mark.parametrize(("reason", "said"), [("too old", "too old"), ("", "not compatible")])
+    def test_somebody_outside_may_compare(self, reason: str, said: str) -> None:
+        both = dict(zip(PLACES, (1, 2), strict=True))
+        replies = [
+            out({"positions": both, "compatible": False, "reason": reason}),
+            out({"positions": both, "compatible": True, "reason": "fine"}),
+        ]
+        work = checked(rule="compatible", command=True)
+        play = Play(work, {"ux": positions(1, 3), "arch": positions(2), "breakpoints": replies}).run()
+        assert played(play)[0] == "verified"
+        assert play.finding().finding.description.startswith(f"breakpoints: {said}: ux:/breakpoints is 1")
+
+    def test_long_positions_are_shortened_and_the_evidence_has_all(self) -> None:
+        long = "x" * 500
+        play = Play(checked(), {"ux": positions(long), "arch": positions("y")}, room=1)
+        for name in ("plan", "ux", "arch", "breakpoints"):
+            play.finish(name)
+        found = play.finding().finding
+        assert len(found.description) < 250
+        assert json.loads(found.evidence)["positions"]["ux:/breakpoints"] == long
+
+
+WORK = (step("design"), step("code", "design"), step("test", "code"), step("ship", "test"))
+REQUESTS = (("code", "add tests"), ("design", "split the module"))
+
+
+def gated(*steps: Step, **more: Any) -> Workflow:
+    more = {"metric": "test:/coverage", "threshold": 80, **more}
+    return flow(*(steps or WORK), gates=(Gate("coverage", **more),))
+
+
+def coverage(*values: Any, **more: Any) -> list[Any]:
+    return [out({"coverage": value, **more}) for value in values]
+
+
+class TestGates:
+    def test_each_target_gets_its_own_request_and_it_is_measured_once_when_all_fixes_are_in(self) -> None:
+        work = gated(causes="test:/uncovered", requests=REQUESTS)
+        play = Play(
+            work,
+            {
+                "design": [out(1), out(2)],
+                "code": [out(1), out(2), out(3)],
+                "test": coverage(60, 85, uncovered=["a.py:3", "b.py"]),
+            },
+        ).run()
+        assert played(play)[0] == "verified"
+        assert played(play)[1] == {"design": 2, "code": 2, "test": 2, "ship": 1, "coverage": 2}
+        loop = play.loop()
+        assert (loop.kind, loop.targets, loop.routed_by) == (Kind.QUALITY_GATE_FAILURE, ("code", "design"), "explicit")
+        (for_code,) = play.briefings["code"][1].feedback.findings
+        (for_design,) = play.briefings["design"][1].feedback.findings
+        assert for_code.description == "coverage: test:/coverage is 60, expected at least 80: add tests"
+        assert (for_code.suggested_fix, for_design.suggested_fix) == ("add tests", "split the module")
+        assert json.loads(for_code.evidence) == {
+            "gate": "coverage",
+            "metric": "test:/coverage",
+            "threshold": "at least 80",
+            "actual": 60,
+            "causes": ["a.py:3", "b.py"],
+        }
+
+    def test_without_requests_it_goes_to_who_made_the_metric(self) -> None:
+        play = Play(gated(), {"test": coverage(60, 90)}).run()
+        assert played(play) == ("verified", {"design": 1, "code": 1, "test": 2, "ship": 1, "coverage": 2})
+
+    def test_the_metric_of_a_judge_goes_to_what_it_judges(self) -> None:
+        steps = (step("code"), step("test", tests="code"), step("ship", "code"))
+        tested = [out({"coverage": value}, verdict="pass") for value in (60, 90)]
+        play = Play(gated(*steps), {"code": [out(1), out(2)], "test": tested}).run()
+        assert played(play) == ("verified", {"code": 2, "test": 2, "ship": 1, "coverage": 2})
+
+    def test_a_judge_and_a_gate_on_one_step_make_one_rework(self) -> None:
+        steps = (step("code"), step("review", reviews="code"))
+        work = flow(*steps, gates=(Gate("lines", metric="code:/lines", bound="at_most", threshold=3),))
+        code = [out({"lines": 9}), out({"lines": 2})]
+        play = Play(work, {"code": code, "review": [failed("long"), passed()]}).run()
+        assert played(play) == ("verified", {"code": 2, "review": 2, "lines": 2})
+
+    @pytest.mark.parametrize(
+        ("more", "actual", "met"),
+        [
+            ({}, 80, True),
+            ({}, 79.9, False),
+            ({"bound": "at_most"}, 80, True),
+            ({"bound": "at_most"}, 81, False),
+            ({"bound": "equals", "threshold": "A"}, "A", True),
+            ({"bound": "equals", "threshold": "A"}, "B", False),
+            ({"bound": "equals", "threshold": True}, True, True),
+            ({"bound": "zero", "threshold": None}, 0, True),
+            ({"bound": "zero", "threshold": None}, [], True),
+            ({"bound": "zero", "threshold": None}, ["x"], False),
+            ({"bound": "zero", "threshold": None}, "12_violations", False),
+            ({"threshold": "80 %"}, "82.5 %", True),
+            ({"threshold": "80 %"}, 79, False),
+        ],
+    )
+    def test_the_thresholds(self, more: dict[str, Any], actual: Any, met: bool) -> None:
+        play = Play(gated(*WORK[:3], **more), {"test": coverage(actual)}, room=1)
+        for name in ("design", "code", "test", "coverage"):
+            play.finish(name)
+        assert (play.opened() == 0) is met
+
+    def test_text_thresholds_stay_text(self) -> None:
+        assert Gate("g", metric="a:/x", bound="equals", threshold="A+").expected == "A+"
+        assert Gate("g", metric="a:/x", bound="at_most", threshold="200 ms").expected == "at most 200 ms"
+        assert Gate("g", metric="a:/x", bound="zero").expected == "zero"
+        assert [Gate("g", report="r", path=path).measures for path in ("", "/x")] == ["r", "r:/x"]
+
+    @pytest.mark.parametrize("actual", ["many", None, True])
+    def test_what_is_no_number_is_an_error_of_measuring(self, actual: Any) -> None:
+        play = Play(gated(), {"test": coverage(actual)}).run()
+        assert play.breach() == "errors_in_a_row"
+        assert "expected a number to hold against at least 80" in play.of(e.AttemptFailed)[0].error
+
+    @pytest.mark.parametrize(("causes", "told"), [("x", ["x"]), (None, [None]), (..., [])])
+    def test_causes_are_a_list_or_nothing(self, causes: Any, told: list[Any]) -> None:
+        output = {"coverage": 1, **({} if causes is ... else {"uncovered": causes})}
+        play = Play(gated(causes="test:/uncovered"), {"test": [out(output)]}, room=1)
+        for name in ("design", "code", "test", "coverage"):
+            play.finish(name)
+        assert json.loads(play.finding().finding.evidence)["causes"] == told
+
+    def test_the_metric_of_a_report_goes_to_who_has_to_be_done_before_it(self) -> None:
+        work = gated(metric="", report="coverage.json", path="/total", needs=("test",))
+        play = Play(work, {"test": coverage(1, 2), "coverage": [out({"actual": 3}), out({"actual": 93})]}).run()
+        assert played(play) == ("verified", {"design": 1, "code": 1, "test": 2, "ship": 1, "coverage": 2})
+        assert play.finding().finding.description == "coverage: coverage.json:/total is 3, expected at least 80"
+
+    def test_nothing_is_measured_of_a_skipped_step(self) -> None:
+        steps = (step("code"), step("test", "code", when=("code:/tests",)), step("more", "code"))
+        work = gated(*steps, causes="more:/x")
+        play = Play(work).run()
+        assert played(play) == ("verified", {"code": 1, "test": 0, "more": 1, "coverage": 1})
+        assert play.s.steps["coverage"].artifact is not None
+
+    def test_findings_avoid_a_skipped_step_where_another_can_mend_them(self) -> None:
+        steps = (
+            step("plan"),
+            step("a", "plan", phase="code"),
+            step("b", "plan", phase="code", when=("plan:/b",)),
+            step("all", "a", "b", phase="test"),
+            step("j", reviews="all"),
+        )
+        found = failed(Finding("wrong", affected_phase=("code",)))
+        play = Play(flow(*steps), {"a": [out(1), out(2)], "j": [found, passed()]}).run()
+        assert play.loop().targets == ("a",)
+        assert play.outcome == "verified"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"checks": (Check("ux", PLACES),)}, "check 'ux' has the name of a step"),
+        ({"checks": (Check("c", PLACES[:1]),)}, "check 'c' compares 1 places: name two or more"),
+        (
+            {"checks": (Check("c", ("uxx:/a", "arch:/b")),)},
+            "check 'c' names 'uxx', which does not exist: did you mean 'ux'?",
+        ),
+        ({"checks": (Check("c", ("ux:a", "arch:/b")),)}, "check 'c': 'ux:a' has no JSON pointer"),
+        ({"checks": (Check("c", PLACES, resolve="authority"),)}, "check 'c' has no authority among ux, arch"),
+        (
+            {"checks": (Check("c", ("ux:/a", "ux:/b"), resolve="authority", authority=("ux",)),)},
+            "compares places of one step",
+        ),
+        ({"gates": (Gate("g", threshold=1),)}, "gate 'g' has no metric"),
+        ({"gates": (Gate("g", report="r.json", threshold=1),)}, "gate 'g' refers to no step: say in `needs`"),
+        ({"gates": (Gate("g", metric="ux:/a"),)}, "gate 'g' has at_least null: expected a number"),
+        ({"gates": (Gate("g", metric="ux:/a", threshold=1, requests=(("j", "x"),)),)}, "'j', which is a judge"),
+        (
+            {"gates": (Gate("g", metric="ux:/a", threshold=1, requests=(("code", "x"),)),)},
+            "requests something of 'code', which is not before it: use one of plan, ux",
+        ),
+        (
+            {"checks": (Check("g", PLACES),), "gates": (Gate("g", metric="ux:/a", threshold=1),)},
+            "gate 'g' has the name of a step, a group or another check or gate",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(more: dict[str, Any], why: str) -> None:
+    work = flow(*STEPS, step("j", reviews="ux"), **more)
+    assert why in "\n".join(problems_of(work))
+
+
+class TestAsUsersWriteThem:
+    def test_a_check(self) -> None:
+        given = {
+            "compare": list(PLACES),
+            "compatible": {"table": {"ie11": ["react17"], "x": "y"}},
+            "resolve": "authority",
+            "authority": "ux",
+            "severity": "blocker",
+        }
+        assert check_from("c", given) == Check(
+            "c",
+            PLACES,
+            "compatible",
+            (("ie11", ("react17",)), ("x", ("y",))),
+            False,
+            "authority",
+            ("ux",),
+            Severity.CRITICAL,
+            True,
+        )
+        assert check_from("c", {"compare": PLACES, "compatible": {"run": ["x"]}}).command
+
+    def test_a_gate(self) -> None:
+        given = {"metric": "a:/x", "zero": True, "causes": "a:/y", "requests": {"a": "mend"}, "needs": "b"}
+        assert gate_from("g", given) == Gate(
+            "g", "a:/x", bound="zero", causes="a:/y", requests=(("a", "mend"),), needs=("b",)
+        )
+        assert gate_from("g", {"metric": {"report": "r.json", "path": "/x"}, "at_most": "3 s"}) == Gate(
+            "g", report="r.json", path="/x", bound="at_most", threshold="3 s"
+        )
+
+    @pytest.mark.parametrize(
+        ("checks", "gates", "why"),
+        [
+            ({"c": {"compair": []}}, {}, "check 'c' has the key 'compair': did you mean 'compare'?"),
+            ({"c": {"compare": PLACES, "rule": "eqal"}}, {}, "check 'c' has rule 'eqal': did you mean 'equal'?"),
+            ({"c": {"compare": PLACES, "resolve": "vote"}}, {}, "check 'c' has resolve 'vote': use one of: consensus"),
+            ({"c": {"compare": PLACES, "rule": "compatible"}}, {}, "`compatible` says by which table or command"),
+            ({"c": {"compare": PLACES, "severity": "bad"}}, {}, "check 'c': severity 'bad' is unknown"),
+            ({}, {"g": {"metric": "ux:/a"}}, "gate 'g' has no threshold: give one of at_least, at_most, equals, zero"),
+            ({}, {"g": {"metric": "ux:/a", "at_least": 1, "zero": True}}, "gate 'g' has at_least, zero: give one of"),
+            ({}, {"g": {"metric": "ux:/a", "zero": False}}, "gate 'g' has zero False: write true"),
+            ({}, {"g": {"metric": {"file": "x"}, "zero": True}}, "gate 'g': metric has the key 'file'"),
+            ({}, [], "gates is []: expected a mapping"),
+        ],
+    )
+    def test_what_makes_no_sense_is_named(self, checks: Any, gates: Any, why: str) -> None:
+        with pytest.raises(WorkflowError) as error:
+            defined("w", [(each, {}) for each in STEPS], checks=checks, gates=gates)
+        assert why in str(error.value)

@@ -1,0 +1,54 @@
+"""Several judges of one artifact: what they find is merged, mended once, and verified by each."""
+
+from __future__ import annotations
+
+from backedge.core.model import Finding, Severity, Status
+from tests.core.play import Claim, Play, failed, flow, out, passed, step
+
+SAME = Finding("no login", category="security")
+WORSE = Finding("no login", category="security", severity=Severity.CRITICAL)
+STEPS = (
+    step("code"),
+    step("review", reviews="code"),
+    step("security", reviews="code"),
+    step("product", reviews="code"),
+)
+
+
+def test_what_several_judges_found_is_one_issue_and_one_rework() -> None:
+    scripts = {
+        "code": [out(1), out(2)],
+        "review": [failed(SAME), passed()],
+        "security": [failed(WORSE, "weak hash"), passed()],
+    }
+    play = Play(flow(*STEPS), scripts).run()
+    assert (play.outcome, play.attempts()) == ("verified", {"code": 2, "review": 2, "security": 2, "product": 2})
+    merged, other = play.briefings["code"][1].feedback.findings
+    assert (merged.description, merged.severity, merged.found_by) == ("no login", Severity.CRITICAL, "security, review")
+    assert (merged.id, merged.same_as) == ("F-2", ("F-1",))
+    assert (other.found_by, other.same_as) == ("security", ())
+    assert [each.id for each in play.briefings["review"][1].verify] == ["F-1"]
+    assert {each.status for each in play.s.findings.values()} == {Status.FIXED}
+
+
+def test_any_judge_that_still_fails_it_fails_it() -> None:
+    scripts = {"code": [out(1), out(2), out(3)], "review": [failed(SAME), passed()], "security": [failed(SAME)] * 2}
+    play = Play(flow(*STEPS), {**scripts, "security": [failed(SAME), failed(SAME), passed()]}).run()
+    assert (play.outcome, play.attempts()["code"]) == ("verified", 3)
+    assert play.briefings["code"][2].feedback.findings[0].found_by == "security"
+
+
+def test_what_the_author_says_of_it_reaches_every_judge_that_found_it() -> None:
+    claims = (Claim("F-1", "contested", "there is one"),)
+    scripts = {
+        "code": [out(1), out(2, claims=claims)],
+        "review": [failed(SAME), passed()],
+        "security": [failed(SAME), passed()],
+    }
+    play = Play(flow(*STEPS[:3]), scripts)
+    for name in ("code", "review", "security", "code"):
+        play.finish(name)
+    assert [each.status for each in play.s.findings.values()] == [Status.CONTESTED, Status.CONTESTED]
+    assert [play.briefings[name][1].verify[0].claim for name in ("review", "security")] == [
+        "contested there is one"
+    ] * 2
