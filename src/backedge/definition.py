@@ -34,7 +34,7 @@ class Step:
     `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of inputs, by producer (or one
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
-    left in doubt may simply be run again.
+    left in doubt may simply be run again. `approval="human"` has a person approve each execution before it starts.
 
     `when` has conditions such as "plan:/ui == true": if one is not met the step is skipped, and what needs it runs without
     it. `repeat` is `{"until": condition, "max": times}`, and `"to": step` for who gets a fix_request when that was not
@@ -55,6 +55,7 @@ class Step:
     timeout: float | None = None
     idempotent: bool = False
     on_doubt: Literal["ask", "rerun"] | None = None
+    approval: Literal["human"] | None = None
     complete: bool | None = None
     when: Names = ()
     repeat: Mapping[str, Any] | None = None
@@ -75,7 +76,7 @@ class Workflow:
         phases: Sequence[str] = (),
         scope: Literal["upstream", "any"] | None = None,
         routes: Sequence[Mapping[str, Any]] = (),
-        on_breach: Literal["manual", "error", "skip"] = "manual",
+        on_breach: Literal["manual", "error", "skip", "replan"] = "manual",
         new_findings: str | Mapping[str, str] | None = None,
         kinds: Mapping[str, str] | None = None,
         agreement: Literal["first", "all", "authority"] = "all",
@@ -155,6 +156,7 @@ class Workflow:
             complete=bool(tests) if step.complete is None else step.complete,
             agents=tuple(names),
             passes_if=pass_rule(step.passes_if),
+            approval=step.approval,
             on_doubt=step.on_doubt or ("rerun" if step.idempotent else "ask"),
             timeout=step.timeout,
             checked=bool(accepts),

@@ -294,9 +294,9 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     ),
     ("a misspelt word", FINE + "scope: upstraem\n", ["3:8: scope: got the text 'upstraem': did you mean 'upstream'?"]),
     (
-        "a word for later",
-        FINE + "on_breach: replan\n",
-        ["3:12: on_breach: got the text 'replan': use one of: manual, error, skip"],
+        "a word that is none",
+        FINE + "on_breach: retry\n",
+        ["3:12: on_breach: got the text 'retry': use one of: manual, error, skip, replan"],
     ),
     ("an unknown profile", FINE + "profile: bmat\n", ["3:10: profile: got the text 'bmat': did you mean 'bmad'?"]),
     (

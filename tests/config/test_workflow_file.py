@@ -89,6 +89,7 @@ steps:
     writes: [src/**]
     workspace: services/api
     idempotent: true
+    approval: human
     group: building
     when: ["plan:/units", "plan:/api != none"]
     repeat: {until: "code:/score >= 90", max: 3, to: plan}

@@ -153,7 +153,7 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
         scope="any" if habits.scope == "any" or rarely(pick, 3) else "upstream",
         routes=(*((RouteRule(HUMAN, ("missing",)),) if rarely(pick, 4) else ()), *habits.routes),
         limits=a_limits(pick),
-        on_breach=one_of(pick, ("manual", "manual", "error", "skip")),
+        on_breach=one_of(pick, ("manual", "manual", "error", "skip", "replan")),
         new_findings=tuple((severity, one_of(pick, policies)) for severity in Severity),
         judges_in_order=habits.judges_in_order or rarely(pick, 4),
         nearest_phase=habits.nearest_phase,
@@ -184,6 +184,7 @@ def _a_producer(pick: Pick, name: str, earlier: list[str], ranks: dict[str, int]
         on_doubt=one_of(pick, ("rerun", "ask")),
         checked=bool(needs) and rarely(pick, 5),
         reads=((needs[0], ("/a",)),) if needs and rarely(pick, 4) else (),
+        approval="human" if rarely(pick, 8) else None,
         limits=a_limits(pick) if rarely(pick, 8) else None,
     )
 

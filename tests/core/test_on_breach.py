@@ -6,7 +6,7 @@ from typing import Any
 
 from backedge.core import events as e
 from backedge.core.model import HUMAN
-from tests.core.play import Play, Reply, ask, failed, flow, grows, passed, step
+from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step
 
 WORK = (
     step("plan", phase="planning"),
@@ -56,3 +56,69 @@ class TestPolicies:
         assert play.outcome == "failed"
         play.finish("b")
         assert play.of(e.AttemptDropped)[0].reason == "interrupted"
+
+
+class TestReplan:
+    """on_breach: replan, once."""
+
+    def test_what_could_not_be_settled_goes_to_the_planner(self) -> None:
+        play = stuck(failed("x"), failed("y"), passed(), on_breach="replan")
+        assert play.outcome == "verified"
+        assert [(loop.id, loop.state, loop.routed_by, loop.caused_by) for loop in play.s.closed.values()] == [
+            ("L-1", "resolved", "subject", None),
+            ("L-2", "resolved", "replan", "L-1"),
+        ]
+        told = play.briefings["plan"][1].feedback.requests[0]
+        assert (told.kind, told.source) == ("architecture_issue", "review")
+        assert told.message == "L-1 (review_rejection of review) could not be settled, limit rounds_per_loop (1/1): y"
+        # The cascade follows: a new plan, a new design, a new verdict.
+        assert play.attempts() == {"plan": 2, "design": 3, "review": 3, "code": 1}
+
+    def test_the_second_time_a_person_is_asked(self) -> None:
+        play = stuck(failed("x"), failed("y"), failed("z"), passed(), on_breach="replan")
+        assert (play.outcome, play.breach()) == ("waiting", "rounds_per_loop")
+        assert play.s.rounds == 2
+        assert play.decide("accept").run().outcome == "accepted"
+
+    def test_the_nearest_planning_step_is_the_planner(self) -> None:
+        work = (step("first"), step("plan", "first", phase="planning"), *WORK[1:])
+        limits = {"rounds_per_loop": 1}
+        replies = [failed("x"), failed("y"), passed()]
+        play = Play(flow(*work, limits=limits, on_breach="replan"), {"review": replies}).run()
+        assert play.attempts()["plan"] == 2
+
+    def test_without_one_the_root_is(self) -> None:
+        steps = (step("a"), step("b", "a"), step("review", reviews="b"))
+        reviews = [failed("x"), failed("y"), passed()]
+        work = flow(*steps, limits={"rounds_per_loop": 1}, on_breach="replan")
+        play = Play(work, {"a": grows, "b": grows, "review": reviews}).run()
+        assert (play.attempts(), play.outcome) == ({"a": 2, "b": 3, "review": 3}, "verified")
+
+    def test_a_loop_that_was_raised_is_left_to_its_source(self) -> None:
+        raised = iter([True, True])
+
+        def code(play: Play, name: str) -> Reply:
+            return out(play.now, feedback=(ask("design", message="no login"),) if next(raised, False) else ())
+
+        work = flow(*WORK, limits={"rounds_per_loop": 1}, on_breach="replan")
+        play = Play(work, {"plan": grows, "design": grows, "code": code}).run()
+        assert (play.outcome, [loop.state for loop in play.s.closed.values()]) == ("verified", ["resolved", "resolved"])
+        assert play.briefings["plan"][1].feedback.requests[0].message.endswith("no login")
+
+    def test_a_used_up_run_has_no_round_for_a_plan(self) -> None:
+        play = stuck(limits={"rounds_total": 1}, on_breach="replan")
+        assert (play.outcome, play.breach(), play.opened()) == ("waiting", "rounds_total", 1)
+
+    def test_without_a_loop_a_person_is_asked(self) -> None:
+        play = Play(flow(step("a"), step("b", "a"), on_breach="replan"), {"a": [Exception("x")]}).run()
+        assert (play.outcome, play.breach()) == ("waiting", "errors_in_a_row")
+
+    def test_nobody_is_sent_to_itself(self) -> None:
+        work = flow(step("a"), step("b", "a"), limits={"rounds_per_loop": 0}, on_breach="replan", scope="any")
+        play = Play(work).raises("a", ask("b")).run()
+        assert (play.outcome, play.breach()) == ("waiting", "rounds_per_loop")
+
+    def test_what_a_person_raised_comes_back_to_a_person(self) -> None:
+        play = Play(flow(*WORK, limits={"rounds_per_loop": 0}, on_breach="replan")).run()
+        play.person_raises("design").run()
+        assert (play.outcome, play.breach()) == ("waiting", "rounds_per_loop")

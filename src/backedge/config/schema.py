@@ -196,6 +196,7 @@ _STEP = record(
             "The limits of the loops that a judge starts, where they differ from the workflow's.",
             {name: schema for name, schema in _LIMITS.items() if name not in OF_THE_RUN},
         ),
+        "approval": choice("Who has to approve each execution before it starts.", "human"),
         "on_doubt": choice("What becomes of an attempt that a crash left in doubt.", "ask", "rerun"),
         "idempotent": flag("An attempt that a crash left in doubt may simply be run again."),
         "complete": flag("A judge that lists all it sees: a finding that it does not repeat is fixed."),
@@ -302,7 +303,7 @@ SCHEMA: Schema = {
                 {"rounds_per_loop": 3, "cost_usd": 5},
             ),
             "routes": listed("Where findings go by category or keywords; the first match wins.", _ROUTE),
-            "on_breach": choice("What happens when a limit is hit.", "manual", "error", "skip"),
+            "on_breach": choice("What happens when a limit is hit.", "manual", "error", "skip", "replan"),
             "new_findings": either(
                 f"{_POLICY}: one policy, or one per severity.",
                 choice("One policy for all.", *_POLICIES),

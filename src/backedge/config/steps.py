@@ -15,7 +15,6 @@ from backedge.core.model import HUMAN
 from backedge.core.value import Json, replace
 from backedge.core.workflow import Repeat, Step, nearest
 
-
 LONGEST_QUESTION = 10_000
 """Characters of a question to a person that are kept."""
 
@@ -61,6 +60,7 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         complete=given.get("complete", "tests" in given or evidence),
         agents=agent_names(name, agents),
         passes_if=pass_rule(_counts(given.get("passes_if"))),
+        approval=given.get("approval"),
         on_doubt=given.get("on_doubt") or ("rerun" if given.get("idempotent") else "ask"),
         timeout=max(known) if known and len(known) == len(timeouts) else None,
         checked=bool(extras.accepts),

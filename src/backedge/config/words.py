@@ -28,7 +28,7 @@ _OTHER_NAMES = {
     "tools": "allowed_tools",
     "secrets": "redact",
 }
-_NOT_YET = ("plans", "approval", "max_steps")
+_NOT_YET = ("plans", "max_steps")
 _SIMPLE = re.compile(r"[\w./=+-]+")
 
 

@@ -109,6 +109,10 @@ def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> Ch
 def _of_step(state: RunState, packet: Escalation, step: str, choice: str) -> Choice:
     match choice:
         case "continue":
+            if packet.asks_approval:
+                return Choice(
+                    choice, f"{step} runs: it is approved", "one attempt", "the next execution is asked for again"
+                )
             more = f"{DEFAULT_ROUNDS} more tries" if packet.breach else "one attempt"
             return Choice(choice, f"{step} is tried again", more, "nothing is given up")
         case "resolve":

@@ -32,6 +32,7 @@ VERDICTS = ("pass", "fail", "needs_improvement")
 def decide_escalation(draft: Draft, command: Decide) -> None:
     """Record a decision and do what it says."""
     packet = _open_packet(draft.state, command)
+    command = replace(command, choice=_meant(packet, command.choice))
     choice = cast("Choice", command.choice)
     loop = draft.state.loops[packet.loop] if packet.loop else None
     _require_arguments(draft.state, packet, loop, command)
@@ -130,11 +131,16 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
         first = packet.decided
         who = f" by {first.by}" if first.by else ""
         raise AlreadyClosed(f"{packet.id} was decided before: {first.choice}{who}; the first decision stands")
-    if command.choice not in packet.options:
+    if _meant(packet, command.choice) not in packet.options:
         raise IllegalCommand(
             f"{command.choice!r} is no choice for {packet.id}: {nearest(command.choice, packet.options)}"
         )
     return packet
+
+
+def _meant(packet: Escalation, word: str) -> str:
+    """The choice that a word stands for: an approval may be called one."""
+    return {"approve": "continue", "reject": "cancel"}.get(word, word) if packet.asks_approval else word
 
 
 def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, command: Decide) -> None:

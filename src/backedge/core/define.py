@@ -58,7 +58,7 @@ def defined(
         scope=_one_of("scope", scope or habits.scope, ("upstream", "any"), problems),
         routes=(*routes, *habits.routes),
         limits=with_overrides(habits.limits, {} if wrong else overrides),
-        on_breach=_one_of("on_breach", on_breach, ("manual", "error", "skip"), problems),
+        on_breach=_one_of("on_breach", on_breach, ("manual", "error", "skip", "replan"), problems),
         new_findings=policies,
         judges_in_order=habits.judges_in_order,
         nearest_phase=habits.nearest_phase,

@@ -7,6 +7,8 @@ from typing import assert_never
 from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Breach, Resolution, Status
+from backedge.core.on_breach import send_to_planner
+from backedge.core.run_state import NO_APPROVER
 from backedge.core.state import ASKED, RunState, evolve
 
 
@@ -70,6 +72,12 @@ def ask_to_verify(draft: Draft, loop: Loop) -> None:
     )
 
 
+def ask_approval(draft: Draft, step: str) -> None:
+    """A step that runs only with approval could start: a person says whether it does."""
+    reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it; continue approves, cancel rejects"
+    draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), reason, STEP_OPTIONS, step=step))
+
+
 def escalate_step(draft: Draft, step: str, breach: Breach | None, reason: str) -> None:
     _escalate(draft, reason, STEP_OPTIONS, step=step, breach=breach)
 
@@ -106,6 +114,8 @@ def apply_policy(draft: Draft, escalation: str, reason: str) -> None:
             if packet.loop or packet.step:
                 draft.add(e.EscalationDecided(draft.now, escalation, "skip", by="on_breach"))
                 skip(draft, packet.loop, packet.step, "on_breach: skip")
+        case "replan":
+            send_to_planner(draft, packet)
         case _:
             assert_never(draft.state.workflow.on_breach)
 

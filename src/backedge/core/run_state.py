@@ -20,6 +20,8 @@ REPEAT = "repeat"
 
 ASKED = "asked"
 """The reason of an escalation that is a question to a person, not a breach."""
+NO_APPROVER = "no approver"
+"""How the reason of an escalation begins that asks for the approval of a step."""
 
 
 class Artifact(Value, frozen=True):
@@ -103,6 +105,8 @@ class StepState(Value, frozen=True):
     turns: int = 0
     """How often it was executed in a row to meet what it is repeated for."""
     turns_granted: int = 0
+    approved: bool = False
+    """A person let its next execution happen."""
     told: tuple[str, ...] = ()
     """Loops closed by hand whose resolution the next attempt has to be given."""
     asked: dict[str, str] = {}
@@ -135,6 +139,10 @@ class Escalation(Value, frozen=True):
     step: str | None = None
     breach: Breach | None = None
     decided: e.EscalationDecided | None = None
+
+    @property
+    def asks_approval(self) -> bool:
+        return self.step is not None and self.reason.startswith(NO_APPROVER)
 
 
 class RunState(Value, frozen=True):
@@ -172,6 +180,8 @@ class RunState(Value, frozen=True):
     worked: float = 0.0
     last_at: float = 0.0
     paused_by: str | None = None
+    replanned: bool = False
+    """A loop that hit its limit was sent to the planner: that happens once."""
     compromised: bool = False
     """Something was accepted or passed over."""
     ended: e.RunEnded | None = None

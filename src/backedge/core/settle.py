@@ -6,6 +6,7 @@ from backedge.core import events as e
 from backedge.core.draft import (
     Draft,
     apply_policy,
+    ask_approval,
     ask_to_do,
     ask_to_verify,
     close,
@@ -184,6 +185,9 @@ def start_attempt(draft: Draft, start: Start) -> bool:
             if breach is not None:
                 escalate_loop(draft, loop, breach)
                 return False
+    if _lacks_approval(draft.state, start):
+        ask_approval(draft, start.step)
+        return False
     agent = _agent(draft.state, start.step, [draft.state.loops[id] for id in start.loops])
     if agent == HUMAN:
         ask_to_do(draft, start.step)
@@ -191,6 +195,12 @@ def start_attempt(draft: Draft, start: Start) -> bool:
     record_start(draft, start, agent)
     draft.room -= 1
     return True
+
+
+def _lacks_approval(state: RunState, start: Start) -> bool:
+    """Whether a person has to approve first. A retry after an error was approved with the first try."""
+    asks = state.graph.steps[start.step].approval is not None and start.mode in ("work", "rework")
+    return asks and not state.steps[start.step].approved
 
 
 def record_start(draft: Draft, start: Start, agent: str) -> int:

@@ -72,6 +72,8 @@ class Step(Value, frozen=True):
     repeat: Repeat | None = None
     question: str = ""
     """What a person who does it is asked."""
+    approval: Literal["human"] | None = None
+    """Who has to approve before each execution."""
     group: str = ""
     """The set of steps that it belongs to; whoever needs the group needs all of them."""
 
@@ -87,7 +89,7 @@ class Workflow(Value, frozen=True):
     scope: Literal["upstream", "any"] = "upstream"
     routes: tuple[RouteRule, ...] = ()
     limits: Limits = Limits()
-    on_breach: Literal["manual", "error", "skip"] = "manual"
+    on_breach: Literal["manual", "error", "skip", "replan"] = "manual"
     new_findings: tuple[tuple[Severity, Policy], ...] = (
         (Severity.CRITICAL, "rework"),
         (Severity.HIGH, "rework"),

@@ -89,6 +89,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     step = replace(
         step,
         errors=0,
+        approved=step.approved and running.mode in ASIDE,
         error_grant=0,
         last_error="",
         session=event.session or step.session,

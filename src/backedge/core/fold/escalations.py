@@ -77,6 +77,7 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         state = replace(state, grants={**state.grants, limit: state.grants.get(limit, 0) + more})
     if packet.step is not None and event.choice == "continue":
         step = state.steps[packet.step]
+        step = replace(step, approved=step.approved or packet.asks_approval)
         if limit == REPEAT:
             step = replace(step, turns_granted=step.turns_granted + event.rounds)
         else:
@@ -90,8 +91,16 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
                 loop = loop.moved(LoopState.RESOLVING)
                 if event.choice == "continue" and loop.unverified:
                     loop = loop.moved(LoopState.VALIDATING)
+            if event.choice == "replan":
+                loop = _left_to_its_source(loop)
             loops[id] = _granted(state, loop, event) if packet.loop else loop
-    return replace(state, loops=loops)
+    return replace(state, loops=loops, replanned=state.replanned or event.choice == "replan")
+
+
+def _left_to_its_source(loop: Loop) -> Loop:
+    """Nobody mends it any more; its source says once more whether it stands, when the new plan was carried out."""
+    done = {target: replace(share, done=True) for target, share in loop.shares.items()}
+    return replace(loop.moved(LoopState.RESOLVING).moved(LoopState.VALIDATING), shares=done)
 
 
 def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
