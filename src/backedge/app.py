@@ -34,7 +34,7 @@ from backedge.engine.attempt import resolution_of
 from backedge.engine.live import LiveRun, resting
 from backedge.engine.protocol import Feedback, raised
 from backedge.engine.stored import outputs
-from backedge.ports import Agent, Clock, RunHead
+from backedge.ports import Agent, Clock, Hiring, RunHead
 
 
 class Runnable(Protocol):
@@ -94,7 +94,7 @@ class Engine:
 
     async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
         """Start a run of a workflow; it works on while you do other things."""
-        live = await self._inner.start(workflow.definition, workflow.agents, input, run)
+        live = await self._inner.start(workflow.definition, workflow.agents, input, run, _hiring(workflow))
         return Run(self._inner, live.run, live)
 
     async def resume(self, run: str, workflow: Runnable) -> Run:
@@ -105,7 +105,7 @@ class Engine:
         paused raises RunHeld.
         """
         try:
-            live = await self._inner.resume(run, workflow.agents)
+            live = await self._inner.resume(run, workflow.agents, _hiring(workflow))
         except RunHeld:
             if (await self._inner.state_of(run)).paused_by is None:
                 raise
@@ -292,6 +292,10 @@ class Run:
         except (msgspec.ValidationError, TypeError, ValueError) as error:
             raise IllegalCommand(f"{type(command).__name__} is not understood: {error}") from error
         return await self._engine.submit(self.id, checked)
+
+
+def _hiring(workflow: Runnable) -> Hiring | None:
+    return workflow if isinstance(workflow, Hiring) else None
 
 
 def run(

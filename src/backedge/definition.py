@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,11 +15,12 @@ from backedge.adapters.agents.models import Model
 from backedge.adapters.agents.report_value import ReportValue
 from backedge.core import workflow as core
 from backedge.core.bound import max_attempts
+from backedge.core.define import added as joined
 from backedge.core.define import defined, groups_of, members, rung_names
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
 from backedge.core.written import mapping, pass_rule, pointers, route_rules, shown, words
-from backedge.ports import Agent
+from backedge.ports import Agent, Hired
 
 Names = str | Sequence[str]
 Executor = Function | Agent | Literal["human"]
@@ -34,7 +35,8 @@ class Step:
     `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of inputs, by producer (or one
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
-    left in doubt may simply be run again. `approval="human"` has a person approve each execution before it starts.
+    left in doubt may simply be run again. `approval="human"` has a person approve each execution before it starts. One that
+    `plans` may add, replace and remove steps with its outcome.
 
     `when` has conditions such as "plan:/ui == true": if one is not met the step is skipped, and what needs it runs without
     it. `repeat` is `{"until": condition, "max": times}`, and `"to": step` for who gets a fix_request when that was not
@@ -61,10 +63,14 @@ class Step:
     repeat: Mapping[str, Any] | None = None
     group: str = ""
     question: str = ""
+    plans: bool = False
 
 
 class Workflow:
-    """A checked definition with its agents. Raises WorkflowError, naming everything that is wrong."""
+    """A checked definition with its agents. Raises WorkflowError, naming everything that is wrong.
+
+    `agents` registers those whom steps that are added while a run goes on can name; there are never more than `max_steps`.
+    """
 
     def __init__(
         self,
@@ -83,9 +89,12 @@ class Workflow:
         authority: Names = (),
         checks: Mapping[str, Mapping[str, Any]] | None = None,
         gates: Mapping[str, Mapping[str, Any]] | None = None,
+        max_steps: int = core.MAX_STEPS,
+        agents: Mapping[str, Executor] | None = None,
     ) -> None:
         problems = _name_problems(name)
         self.agents: dict[str, Agent] = {}
+        self._registered: dict[str, Any] = mapping("agents", agents)
         built = []
         given: Sequence[object] = (steps,) if isinstance(steps, Step) else steps
         if not isinstance(given, Iterable):
@@ -97,7 +106,7 @@ class Workflow:
                 problems.append(f"step {place} is a {type(step).__name__}: expected backedge.Step")
                 continue
             try:
-                built.append((self._step(step, taken, groups), step.limits))
+                built.append((_core_step(step, taken, groups, self.agents), step.limits))
             except (WorkflowError, TypeError) as error:
                 problems.append(f"step {step.name!r}: {error}")
         if problems:
@@ -117,6 +126,7 @@ class Workflow:
             authority=authority,
             checks=checks,
             gates=gates,
+            max_steps=max_steps,
         )
         self.agents |= _measuring(self.definition, checks or {})
 
@@ -131,48 +141,105 @@ class Workflow:
         assert bound is not None  # a definition that nothing bounds was refused
         return bound
 
-    def _step(self, step: Step, taken: Collection[str], groups: Mapping[str, Sequence[str]]) -> core.Step:
-        reviews, tests = words("reviews", step.reviews), words("tests", step.tests)
-        if reviews and tests:
-            raise WorkflowError("it both reviews and tests: choose one, or make it two steps")
-        judges = (*reviews, *tests)
-        needs = tuple(name for name in words("needs", step.needs) if name not in judges)
-        accepts = _models(step.accepts, members(groups, (*judges, *needs), step.name))
-        returns = Model(step.returns) if step.returns is not None else None
+    def hired(self, added: Mapping[str, object], workflow: core.Workflow) -> Hired:
+        """Who does steps that a planner adds to a run: a Step, or a mapping that names registered agents. Raises
+        WorkflowError with all that is wrong."""
+        steps, problems, agents, specs = [], list[str](), dict[str, Agent](), dict[str, Any]()
+        for name, given in mapping("add_steps", added).items():
+            try:
+                spec = specs[name] = self._spec(name, given) if isinstance(given, Step) else mapping(name, given)
+                step = Step(name, **self._fields(spec))
+                steps.append((_core_step(step, (*added, *_names_of(workflow)), {}, agents), step.limits))
+            except (WorkflowError, TypeError) as error:
+                problems.append(f"step {name!r}: {error}")
+        if problems:
+            raise WorkflowError(tuple(problems))
+        return Hired(joined(workflow, steps), agents, specs)
+
+    def _spec(self, name: str, step: Step) -> dict[str, object]:
+        """A step as it can be written down: its functions by the names under which they are registered."""
+        if step.name != name:
+            raise WorkflowError(f"it is called {step.name!r}: give it the name under which it is added")
+        if step.accepts is not None or step.returns is not None:
+            raise WorkflowError("it declares types, which cannot be written down: check them in the function")
         ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
-        if not ladder:
-            raise WorkflowError("it has no agent: give at least one function")
-        rungs = rung_names(step.name, len(ladder), {*taken, *self.agents})
-        names = [HUMAN if agent == HUMAN else name for name, agent in zip(rungs, ladder, strict=True)]
-        for name, agent in zip(names, ladder, strict=True):
-            if name != HUMAN:
-                self.agents[name] = _agent(agent, bool(judges), accepts, returns)
-        made = core.Step(
-            name=step.name,
-            phase=step.phase,
-            needs=needs,
-            judges=judges,
-            tests=bool(tests),
-            complete=bool(tests) if step.complete is None else step.complete,
-            agents=tuple(names),
-            passes_if=pass_rule(step.passes_if),
-            approval=step.approval,
-            on_doubt=step.on_doubt or ("rerun" if step.idempotent else "ask"),
-            timeout=step.timeout,
-            checked=bool(accepts),
-            reads=tuple(
-                (producer, pointers(producer, read)) for producer, read in mapping("reads", step.reads).items()
-            ),
-            when=words("when", step.when),
-            repeat=_repeat(step.repeat),
-            group=step.group,
-            question=step.question,
-        )
-        try:
-            # A run keeps its definition: what could not be read back must not be written.
-            return msgspec.convert(msgspec.to_builtins(made), core.Step)
-        except msgspec.ValidationError as error:
-            raise WorkflowError(str(error)) from error
+        names = []
+        for rung, agent in enumerate(ladder):
+            known = next((each for each, other in self._registered.items() if other is agent), None)
+            own = name if len(ladder) == 1 else f"{name}#{rung + 1}"
+            if known is None and agent != HUMAN:
+                self._registered[own] = agent
+            names.append(HUMAN if agent == HUMAN else known or own)
+        more = {each.name: getattr(step, each.name) for each in fields(Step) if each.name in _WRITTEN}
+        usual = {each.name: each.default for each in fields(Step)}
+        return {"agent": names, **{key: value for key, value in more.items() if value and value != usual[key]}}
+
+    def _fields(self, spec: Mapping[str, object]) -> dict[str, Any]:
+        """A step as it was written down, as the arguments of Step."""
+        for key in spec:
+            if key not in (*_WRITTEN, "agent", "agents"):
+                raise WorkflowError(f"unknown key {key!r}: {core.nearest(key, (*_WRITTEN, 'agent', 'agents'))}")
+        named = words("agent", spec.get("agent") or spec.get("agents") or ())
+        known = {**self._registered, HUMAN: HUMAN}
+        for name in named:
+            if name not in known:
+                raise WorkflowError(f"agent {name!r} is not registered: {core.nearest(name, known)}")
+        fields_ = {key: value for key, value in spec.items() if key in _WRITTEN}
+        return {"agent": [known[name] for name in named], **fields_}
+
+
+_WRITTEN = tuple(each.name for each in fields(Step) if each.name not in ("name", "agent", "accepts", "returns"))
+"""What can be said about a step in words."""
+
+
+def _names_of(workflow: core.Workflow) -> tuple[str, ...]:
+    return tuple(step.name for step in workflow.steps)
+
+
+def _core_step(
+    step: Step, taken: Collection[str], groups: Mapping[str, Sequence[str]], agents: dict[str, Agent]
+) -> core.Step:
+    """What a definition keeps of a step; its agents are put with the others, by the names it has for them."""
+    reviews, tests = words("reviews", step.reviews), words("tests", step.tests)
+    if reviews and tests:
+        raise WorkflowError("it both reviews and tests: choose one, or make it two steps")
+    judges = (*reviews, *tests)
+    needs = tuple(name for name in words("needs", step.needs) if name not in judges)
+    accepts = _models(step.accepts, members(groups, (*judges, *needs), step.name))
+    returns = Model(step.returns) if step.returns is not None else None
+    ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
+    if not ladder:
+        raise WorkflowError("it has no agent: give at least one function")
+    rungs = rung_names(step.name, len(ladder), {*taken, *agents})
+    names = [HUMAN if agent == HUMAN else name for name, agent in zip(rungs, ladder, strict=True)]
+    for name, agent in zip(names, ladder, strict=True):
+        if name != HUMAN:
+            agents[name] = _agent(agent, bool(judges), accepts, returns)
+    made = core.Step(
+        name=step.name,
+        phase=step.phase,
+        needs=needs,
+        judges=judges,
+        tests=bool(tests),
+        complete=bool(tests) if step.complete is None else step.complete,
+        agents=tuple(names),
+        passes_if=pass_rule(step.passes_if),
+        approval=step.approval,
+        on_doubt=step.on_doubt or ("rerun" if step.idempotent else "ask"),
+        timeout=step.timeout,
+        checked=bool(accepts),
+        reads=tuple((producer, pointers(producer, read)) for producer, read in mapping("reads", step.reads).items()),
+        when=words("when", step.when),
+        repeat=_repeat(step.repeat),
+        group=step.group,
+        question=step.question,
+        plans=step.plans,
+    )
+    try:
+        # A run keeps its definition: what could not be read back must not be written.
+        return msgspec.convert(msgspec.to_builtins(made), core.Step)
+    except msgspec.ValidationError as error:
+        raise WorkflowError(str(error)) from error
 
 
 def _measuring(definition: core.Workflow, checks: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent]:

@@ -10,6 +10,7 @@ import msgspec
 from backedge.core.briefing import Briefing
 from backedge.core.model import Change, Resolution, Usage
 from backedge.core.value import Json
+from backedge.core.workflow import Step, Workflow
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
@@ -131,6 +132,26 @@ class Agent(Protocol):
 
     def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         """Why inputs do not fit what the step accepts: (producer, JSON pointer, problem); empty if they fit."""
+        ...
+
+
+class Hired(msgspec.Struct, frozen=True):
+    """Steps that join a run, and who does them."""
+
+    steps: tuple[Step, ...]
+    agents: Mapping[str, Agent]
+    """By the names that the steps have for them."""
+    specs: dict[str, Json]
+    """The steps as they were written, by name: enough to find the same agents again."""
+
+
+@runtime_checkable
+class Hiring(Protocol):
+    """Who finds agents for steps that a planner adds to a run."""
+
+    def hired(self, added: Mapping[str, object], workflow: Workflow) -> Hired:
+        """The steps, checked as if they had been in the workflow from the start. Raises WorkflowError with all that is
+        wrong. What it returns as specs, it takes as `added` in any later process."""
         ...
 
 

@@ -57,6 +57,7 @@ def test_the_briefing_has_every_key_even_when_there_is_nothing_to_say(tmp_path: 
         "verify": [],
         "previous": None,
         "history": [],
+        "steps": [],
         "limits_left": {},
         "last_error": "",
         "agent": "",

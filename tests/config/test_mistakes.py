@@ -61,16 +61,6 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ["6:1: on-breach: unknown key: did you mean 'on_breach'?"],
     ),
     (
-        "a key for later",
-        FINE + "max_steps: 3\n",
-        ["3:1: max_steps: unknown key: this version of backedge does not have it"],
-    ),
-    (
-        "a step's key for later",
-        step(run="[x]", plans="true"),
-        ["5:5: steps.a.plans: unknown key: this version of backedge does not have it"],
-    ),
-    (
         "a condition that says nothing",
         step(run="[x]", when="b:/x = 1"),
         ["5:5: steps.a.when: step 'a' has when: condition 'b:/x = 1' has the operator '=': did you mean '=='?"],
@@ -95,7 +85,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         FINE + "zzz: 1\n",
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
-            "agreement, authority, kinds, checks, gates, agents, redact, steps"
+            "agreement, authority, kinds, checks, gates, max_steps, agents, redact, steps"
         ],
     ),
     (

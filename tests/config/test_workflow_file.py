@@ -59,6 +59,7 @@ new_findings: {medium: ask}
 agreement: authority
 authority: [code, plan]
 kinds: {security_block: fix_request}
+max_steps: 20.0
 agents:
   coder: {cli: codex, model: gpt, prompt: prompts/code.md, session: fresh, allowed_tools: [Read], timeout: 5m,
     permission_mode: full, max_turns: 30, max_budget_usd: 1, env: {A: x, B: y}}
@@ -76,7 +77,7 @@ gates:
   grade: {metric: "code:/grade", equals: A}
   errors: {metric: "code:/errors", zero: true}
 steps:
-  plan: {phase: planning, agent: boss, schema: schemas/plan.json}
+  plan: {phase: planning, plans: true, agent: boss, schema: schemas/plan.json}
   code:
     phase: code
     needs: plan
@@ -124,6 +125,7 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
         ("planning", "code", "test"),
         "any",
     )
+    assert (made.max_steps, [step.name for step in made.steps if step.plans]) == (20, ["plan"])
     assert made.limits == Limits(
         cost_usd=5.0,
         tokens=1_000_000,

@@ -19,12 +19,21 @@ from backedge.core.loops import Loop
 from backedge.core.measuring import measurement
 from backedge.core.model import HUMAN, Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
 from backedge.core.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.plans import Plan
 from backedge.core.references import values_at
 from backedge.core.staleness import part
 from backedge.core.state import RunState
 from backedge.core.workflow import Step, Workflow
 
-Reply = Outcome | Exception
+
+class Planned(msgspec.Struct, frozen=True):
+    """What a planner reports: an outcome, and how the run is to change."""
+
+    outcome: Outcome
+    plan: Plan
+
+
+Reply = Outcome | Planned | Exception
 Script = Callable[["Play", str], Reply]
 
 
@@ -38,6 +47,12 @@ def made(output: Any, before: Any = None, pointers: Sequence[str] = (), values: 
 
 def out(output: Any = None, **more: Any) -> Outcome:
     return Outcome(made(output), **more)
+
+
+def planned(output: Any, *add: Step, remove: Sequence[str] = (), **more: Any) -> Planned:
+    """A planner's outcome that adds or replaces these steps."""
+    specs = {each.name: msgspec.json.decode(msgspec.json.encode(each)) for each in add}
+    return Planned(out(output, **more), Plan(add, tuple(remove), specs))
 
 
 def passed(**more: Any) -> Outcome:
@@ -175,10 +190,13 @@ class Play:
         self.now += 1
         if isinstance(reply, Exception):
             return self.do(c.FailAttempt(name, running.attempt, str(reply), seconds=1.0))
+        plan = reply.plan if isinstance(reply, Planned) else Plan()
+        said = reply.outcome if isinstance(reply, Planned) else reply
         artifact = self.s.steps[name].artifact
         graph, before = self.s.graph, artifact.output if artifact else None
-        described = made(reply.made.output, before, graph.pointers[name], graph.values[name])
-        return self.do(c.FinishAttempt(name, running.attempt, msgspec.structs.replace(reply, made=described), 1.0))
+        described = made(said.made.output, before, graph.pointers[name], graph.values[name])
+        outcome = msgspec.structs.replace(said, made=described)
+        return self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0, plan=plan))
 
     def run(self, most: int = 2_000) -> Play:
         """Perform what is pending until only a person can help, or the run has ended."""
@@ -237,6 +255,7 @@ __all__ = [
     "Kind",
     "Limits",
     "Outcome",
+    "Planned",
     "Play",
     "Severity",
     "Usage",
@@ -248,6 +267,7 @@ __all__ = [
     "made",
     "out",
     "passed",
+    "planned",
     "profiled",
     "step",
     "texts",

@@ -42,7 +42,7 @@ def attempts_dropped(tale: Tale) -> int:
 
 def granted(tale: Tale) -> float:
     """How many attempts people added, at most: by decisions, and by feedback that no attempt raised."""
-    limits, steps = tale.workflow.limits, len(tale.workflow.steps)
+    limits, steps = tale.workflow.limits, tale.workflow.max_steps if tale.workflow.plans else len(tale.workflow.steps)
     every = [limits, *(step.limits for step in tale.workflow.steps if step.limits)]
     tries = max(each.errors_in_a_row or 0 for each in every)
     packets = {event.escalation: event for event in tale.events if isinstance(event, e.EscalationOpened)}
@@ -301,6 +301,7 @@ def _waited_for(state: RunState) -> set[str]:
         asked = {*loop.targets, *loop.shares}
         wanted |= {loop.source, *asked}
         wanted |= {name for name, step in graph.steps.items() if set(step.judges) & asked}
+    wanted |= {name for name, step in state.steps.items() if set(step.added_for) & set(state.loops)}
     wanted -= {HUMAN}
     # What a step needs is also that the judges before it have passed.
     while more := {need for name in wanted for need in (*graph.needs[name], *graph.gates[name])} - wanted:
@@ -361,7 +362,8 @@ def nothing_runs_again_without_a_reason(tale: Tale) -> None:
                     isinstance(ev, e.LoopClosed) and before.loop(ev.loop).source == event.step  # type: ignore[union-attr]
                     for ev in turn.events
                 )
-                if not (event.loops or step.artifact is None or verifies or step.told or checked or event.step in lost):
+                again = verifies or step.told or step.replaced or checked
+                if not (event.loops or step.artifact is None or again or event.step in lost):
                     assert _digests(before, event.step) != step.artifact.consumed
 
 
@@ -401,7 +403,7 @@ def nothing_starts_too_early(tale: Tale) -> None:
 
 def _current(state: RunState, name: str) -> bool:
     made = state.steps[name].artifact
-    return made is not None and made.consumed == _digests(state, name)
+    return made is not None and made.consumed == _digests(state, name) and not state.steps[name].replaced
 
 
 EVERYWHERE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from backedge.analytics.progress import FeedbackLoop, progress, progress_json, r
 from backedge.analytics.tight_loop import KEPT_ISSUES, KEPT_ITERATIONS, VERIFIED, TightLoop, tight_loop
 from backedge.core import events as e
 from backedge.core.model import Finding, Kind
-from tests.core.play import Play, Reply, Script, failed, flow, out, passed, profiled, step
+from tests.core.play import Play, Reply, Script, failed, flow, out, passed, planned, profiled, step
 
 TIGHT = (step("implement", phase="code"), step("review", reviews="implement"), step("test", tests="implement"))
 
@@ -296,3 +297,19 @@ def test_only_a_bounded_part_of_a_long_run_is_kept(monkeypatch: pytest.MonkeyPat
     assert [cycle.number for cycle in loop.cycles] == [3, 4, 5]
     assert progress(loop).feedback_loop.iterations[0].review_issues[-1] == "… and 10 more"
     assert "`backedge show r` tells all of them" in scratchpad(loop)
+
+
+def test_a_run_that_planners_change_is_followed() -> None:
+    plan = step("plan", phase="planning", plans=True)
+    again = planned("q", step("docs", "plan"), remove=["review"])
+    scripts: dict[str, Any] = {"plan": [out("p"), again], "review": [failed("bad")], "docs": [Exception("broke")]}
+    play = Play(flow(plan, step("code", "plan"), step("review", reviews="code")), scripts, room=1)
+    for name in ("plan", "code"):
+        play.finish(name)
+    play.room = 0
+    play.finish("review")
+    play.room = 1
+    play.person_raises("plan", blocking=True).run().decide("resolve", note="that is it").run()
+    loop = folded(play)
+    assert loop.workflow == play.s.workflow
+    assert (loop.streak(tests=False), "docs" in loop.cycles[-1].broke) == (0, True)

@@ -91,6 +91,17 @@ class RefusalReport(Shape, frozen=True):
     reason: str
 
 
+class PlanReport(Shape, frozen=True):
+    """A change of the run by a planner."""
+
+    by: str
+    attempt: int
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    loops: tuple[str, ...]
+    """The loops that asked for it."""
+
+
 class UsageReport(Shape, frozen=True):
     cost_usd: float
     tokens_in: int
@@ -112,6 +123,7 @@ class Report(Shape, frozen=True):
     escalations: tuple[EscalationReport, ...]
     refused: tuple[RefusalReport, ...]
     usage: UsageReport
+    plans: tuple[PlanReport, ...] = ()
     checks: dict[str, StepReport] = {}
     """The judges that the engine is itself; their attempts are measurements."""
     gates: dict[str, StepReport] = {}
@@ -150,6 +162,10 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
             state.usage.tokens_out,
             state.attempts,
             round(state.seconds_at_work(state.last_at), 3),
+        ),
+        plans=tuple(
+            PlanReport(each.by, each.attempt, tuple(step.name for step in each.added), each.removed, each.loops)
+            for each in state.plans.values()
         ),
     )
 

@@ -14,6 +14,7 @@ from typing import Literal
 from backedge.core import events as e
 from backedge.core.graph import Graph
 from backedge.core.model import ASIDE, Finding, Status
+from backedge.core.plans import replanned
 from backedge.core.pmap import Map
 from backedge.core.value import Value, replace
 from backedge.core.wording import one_line
@@ -142,6 +143,10 @@ def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
             return replace(noted, escalations={**loop.escalations, event.escalation: about})
         case e.EscalationDecided():
             return _decided(loop, event)
+        case e.StepsChanged():
+            graph = graph_of(replanned(loop.workflow, event.added, event.removed, event.gained))
+            judges = {name: count for name, count in loop.streaks.items() if name in graph.steps}
+            return replace(loop, graph=graph, streaks=judges)
         case e.RunEnded():
             return replace(loop, ended=event.outcome)
         case _:

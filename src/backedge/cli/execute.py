@@ -127,7 +127,7 @@ def run(
         keep_file(spot, name, source)
         if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
-        return await engine.start(FileWorkflow(source.definition, agents), given, name)
+        return await engine.start(FileWorkflow(source, spot, agents, progress.paths), given, name)
 
     _execute(spot, start, progress, execution)
 
@@ -157,7 +157,7 @@ def resume(run_name: str | None, **how: Any) -> None:
             return found
         source = file_of(spot, found.id)
         agents = agents_of(source, spot, progress.paths)
-        going = await engine.resume(found.id, FileWorkflow(source.definition, agents))
+        going = await engine.resume(found.id, FileWorkflow(source, spot, agents, progress.paths))
         if not going.executed_here:
             say(f"run {found.id} goes on, executed by {engine.journal.holder(found.id)}")
         return going

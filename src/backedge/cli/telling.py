@@ -57,6 +57,8 @@ def line_of(event: Event, state: RunState) -> str:
         case e.ChoiceMade():
             why = f": {shown(event.reason, 80)}" if event.reason else ""
             return f"◆ {event.loop}: {shown(event.by, 60)} chose “{shown(event.option, 60)}”{why}"
+        case e.StepsChanged():
+            return f"  ⟳ {event.by} {_changed(event)}"
         case e.FeedbackRefused():
             return f"  ! feedback of {event.source} refused: {shown(event.reason)}"
         case e.LoopClosed():
@@ -80,6 +82,12 @@ def line_of(event: Event, state: RunState) -> str:
             return f"■ {event.outcome} {shown(event.reason)}".rstrip()
         case _:
             return ""
+
+
+def _changed(event: e.StepsChanged) -> str:
+    added = ", ".join(step.name for step in event.added)
+    said = [f"added {added}" if added else "", f"removed {', '.join(event.removed)}" if event.removed else ""]
+    return " and ".join(each for each in said if each)
 
 
 def _started(event: e.AttemptStarted) -> str:

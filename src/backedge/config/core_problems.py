@@ -20,6 +20,8 @@ def flaw_of(problem: str, source: Source) -> Flaw | None:
     sure = any(phrase in problem for phrase in _SURE)
     if "nothing bounds this workflow" in problem:
         return None if source.flawed or source.flawed_top - {"steps"} else Flaw(("limits",), problem, at_key=True)
+    if "max_steps is" in problem:
+        return Flaw(("max_steps",), problem)
     if not sure and _doubtful(problem, source):
         return None
     if reference := _REFERENCE.match(problem):

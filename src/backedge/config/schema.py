@@ -197,6 +197,7 @@ _STEP = record(
             {name: schema for name, schema in _LIMITS.items() if name not in OF_THE_RUN},
         ),
         "approval": choice("Who has to approve each execution before it starts.", "human"),
+        "plans": flag("It may add, replace and remove steps while the run goes on."),
         "on_doubt": choice("What becomes of an attempt that a crash left in doubt.", "ask", "rerun"),
         "idempotent": flag("An attempt that a crash left in doubt may simply be run again."),
         "complete": flag("A judge that lists all it sees: a finding that it does not repeat is fixed."),
@@ -326,6 +327,12 @@ SCHEMA: Schema = {
             ),
             "checks": mapped("Comparisons of artifacts, by name.", _CHECK, keys=NAMES),
             "gates": mapped("Thresholds of metrics, by name.", _GATE, keys=NAMES),
+            "max_steps": number(
+                "Where a step plans: the most steps that a run may ever have, removed and replaced ones included.",
+                50,
+                least=1,
+                whole=True,
+            ),
             "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
             "redact": listed(
                 "Environment variables whose values, of 6 characters or more, are kept out of all that is written or shown.",

@@ -69,6 +69,7 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         repeat=_repeat(given["repeat"]) if "repeat" in given else None,
         group=given.get("group", ""),
         question=_question(agents),
+        plans=given.get("plans", False),
     )
 
 

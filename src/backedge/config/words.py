@@ -28,7 +28,6 @@ _OTHER_NAMES = {
     "tools": "allowed_tools",
     "secrets": "redact",
 }
-_NOT_YET = ("plans", "max_steps")
 _SIMPLE = re.compile(r"[\w./=+-]+")
 
 
@@ -121,8 +120,6 @@ def hint(value: Json, schema: Schema, written: str) -> str:
 
 def unknown_key(key: str, known: list[str], trail: Trail) -> str:
     """A key that does not exist, and the one that was probably meant."""
-    if key in _NOT_YET:
-        return "unknown key: this version of backedge does not have it"
     if key in OF_THE_RUN and trail[-1:] == ("limits",):
         return "unknown key: it bounds the whole run, set it in limits at the top"
     meant = meant_key(key, known)
@@ -131,8 +128,6 @@ def unknown_key(key: str, known: list[str], trail: Trail) -> str:
 
 def meant_key(key: str, known: list[str]) -> str:
     """The valid key that an unknown one stands for; empty if none is near."""
-    if key in _NOT_YET:
-        return ""
     other = _OTHER_NAMES.get(key.lower().replace("-", "_"), "")
     if other in known:
         return other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from backedge.config.yaml import MAX_BYTES, Document, loaded
 from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
 from backedge.core.profiles import RouteRule
-from backedge.core.workflow import Step, Workflow
+from backedge.core.value import Json
+from backedge.core.workflow import MAX_STEPS, Step, Workflow
 
 FILE_NAMES = (FILE_NAME, "backedge.yml")
 
@@ -44,6 +45,8 @@ class WorkflowFile:
     steps: Mapping[str, StepExtras]
     redact: tuple[str, ...] = ()
     """Environment variables whose values are removed from everything that is written."""
+    named: Mapping[str, Json] = field(default_factory=dict)
+    """The agents that steps can name, as they are written."""
 
 
 def find(start: Path) -> Path:
@@ -98,7 +101,7 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
         agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
         extras[name] = extras_of(source, name)
         refuse_misplaced_report(source, name, rungs, extras[name].report)
-        steps.append((core_step(source, name, rungs, extras[name]), _limits(given.get("limits", {}))))
+        steps.append((core_step(source, name, rungs, extras[name]), own_limits(given.get("limits", {}))))
     if not steps:
         return None
     agents.update(comparing_agents(source))
@@ -109,7 +112,8 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
         source.flawed |= {step.name for (step, _), (less, _) in zip(steps, known_only, strict=True) if step != less}
         _definition(source, known_only)
         return None
-    return WorkflowFile(path, source.folder, definition, agents, extras, tuple(source.value.get("redact", ())))
+    redact, named = tuple(source.value.get("redact", ())), source.value.get("agents", {})
+    return WorkflowFile(path, source.folder, definition, agents, extras, redact, named)
 
 
 def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> Workflow | None:
@@ -119,7 +123,7 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             value.get("name", "unnamed"),
             steps,
             profile=value.get("profile", "default"),
-            limits=_limits(value.get("limits", {})),
+            limits=own_limits(value.get("limits", {})),
             phases=value.get("phases", ()),
             scope=value.get("scope"),
             routes=[_route(rule) for rule in value.get("routes", ())],
@@ -130,6 +134,7 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             authority=listed(value.get("authority")),
             checks=value.get("checks"),
             gates=value.get("gates"),
+            max_steps=int(value.get("max_steps", MAX_STEPS)),
         )
     except WorkflowError as error:
         located = [flaw_of(problem, source) for problem in error.problems]
@@ -137,7 +142,7 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
         return None
 
 
-def _limits(given: Mapping[str, Any]) -> dict[str, object]:
+def own_limits(given: Mapping[str, Any]) -> dict[str, object]:
     """Limits as the core takes them: durations in seconds, whole numbers whole."""
     return {name: _bound(name, bound) for name, bound in given.items()}
 

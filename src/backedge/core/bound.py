@@ -3,8 +3,9 @@
 Every step is executed once, and once more for each execution that feedback asks for (that execution and everything
 that its change makes stale or due for verification). A step with `repeat` may be executed as often as that says, each
 time. Each execution is tried at most `errors_in_a_row` times. So E x S x (1 + R) attempts end every run, where S is the
-number of steps, a repeated one counted by its bound; decisions by people add what they grant, and an attempt that a
-crash or an interruption took away may be made again.
+number of steps, a repeated one counted by its bound (where a step plans, `max_steps` times the largest such bound: see
+core/replanning.py); decisions by people add what they grant, and an attempt that a crash or an interruption took away
+may be made again.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ def max_attempts(workflow: Workflow) -> int | None:
     per_step = _loosest([limits.rounds_per_step for limits in every])
     per_pair = _loosest([limits.rounds_per_pair for limits in every])
     rounds: int | None = None
-    steps = len(workflow.steps)
+    steps = workflow.max_steps if workflow.plans else len(workflow.steps)
     if total is not None:
         rounds = total
     elif per_step is not None:
         rounds = steps * per_step
     elif per_pair is not None:
-        rounds = Graph(workflow).legal_pairs() * per_pair
+        rounds = (steps * steps if workflow.plans else Graph(workflow).legal_pairs()) * per_pair
     bounds = [workflow.limits.attempts]
     if rounds is not None and tries is not None:
-        executions = sum(step.repeat.max if step.repeat else 1 for step in workflow.steps)
+        repeats = [step.repeat.max if step.repeat else 1 for step in workflow.steps]
+        executions = steps * max(repeats, default=1) if workflow.plans else sum(repeats)
         bounds.append(tries * executions * (1 + rounds))
     return min((bound for bound in bounds if bound is not None), default=None)
 

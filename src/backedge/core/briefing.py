@@ -109,6 +109,18 @@ class Share(Value, frozen=True):
         return bool(self.findings or self.requests or self.resolutions)
 
 
+class Known(Value, frozen=True):
+    """A step of the run, as a planner is told of it."""
+
+    name: str
+    phase: str
+    needs: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    attempts: int = 0
+    running: bool = False
+    """It cannot be replaced or removed now."""
+
+
 class Briefing(Value, frozen=True, gc=True):
     """What one attempt works from. Its inputs may be objects of the user's own, with any references."""
 
@@ -131,6 +143,8 @@ class Briefing(Value, frozen=True, gc=True):
     left: dict[str, float] = {}
     last_error: str = ""
     """Why this step's last attempt did not count, if it did not: the agent broke, or contradicted itself."""
+    steps: tuple[Known, ...] = ()
+    """All steps of the run as they are now, for one that plans."""
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
@@ -153,7 +167,17 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         verify=_issues(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
         last_error=state.steps[step].last_error,
+        steps=_known(state) if graph.steps[step].plans else (),
         **(told_more or {"left": left(state, now, None, step)}),
+    )
+
+
+def _known(state: RunState) -> tuple[Known, ...]:
+    graph = state.graph
+    return tuple(
+        Known(name, graph.phase_of[name], graph.needs[name], each.judges, of_step.attempts, of_step.running is not None)
+        for name, each in graph.steps.items()
+        for of_step in (state.steps[name],)
     )
 
 

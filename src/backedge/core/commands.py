@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from backedge.core.model import Feedback, Finding, Malformed, Outcome, Usage
+from backedge.core.plans import Plan
 from backedge.core.value import Json, Value
 from backedge.core.workflow import Workflow
 
@@ -32,6 +33,7 @@ class FinishAttempt(Value, frozen=True):
     seconds: float = 0.0
     log: str | None = None
     session: str | None = None
+    plan: Plan = Plan()
 
 
 class FailAttempt(Value, frozen=True):

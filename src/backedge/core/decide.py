@@ -17,6 +17,7 @@ from backedge.core.measuring import judged
 from backedge.core.model import ASIDE, HUMAN, Breach, Outcome
 from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
+from backedge.core.replanning import plan_problem, replan
 from backedge.core.settle import settle, start_attempt
 from backedge.core.shapes import call_for_help, exhausted, repeats
 from backedge.core.state import REPEAT, Running, RunState, delivers, evolve
@@ -131,7 +132,7 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
             outcome = judged(state.graph, name, outcome)
         except ValueError as wrong:
             error = str(wrong)
-    error = error or _nonsense(state, name, running, outcome)
+    error = error or _nonsense(state, name, running, outcome) or plan_problem(state, name, running, command.plan)
     if error is not None:
         failed = c.FailAttempt(
             name, command.attempt, error, outcome.usage, command.seconds, command.log, command.session
@@ -140,6 +141,7 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
         return
     word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode not in ASIDE else None
     outcome = with_stated_findings(outcome)
+    replan(draft, name, running, command.plan)
     draft.add(
         e.AttemptSucceeded(
             draft.now,

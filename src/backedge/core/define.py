@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from backedge.core.errors import WorkflowError
+from backedge.core.limits import NAMES as LIMIT_NAMES
 from backedge.core.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
 from backedge.core.measures import Check, Gate, check_from, gate_from
 from backedge.core.model import Kind, Severity
 from backedge.core.profiles import PROFILES, Profile, RouteRule
 from backedge.core.value import replace
-from backedge.core.workflow import DEFAULT_PHASES, PassRule, Step, Workflow, nearest, problems_of
+from backedge.core.workflow import DEFAULT_PHASES, MAX_STEPS, PassRule, Step, Workflow, nearest, problems_of
 from backedge.core.written import mapping, pass_rule, read_back, shown, wordless, words
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ def defined(
     authority: Sequence[str] = (),
     checks: Mapping[str, object] | None = None,
     gates: Mapping[str, object] | None = None,
+    max_steps: int = MAX_STEPS,
 ) -> Workflow:
     """A valid workflow, as a journal would give it back. `steps` come with their own limits as the user wrote them.
     Raises WorkflowError with all that is wrong."""
@@ -48,7 +50,7 @@ def defined(
     problems += wrong
     problems += [problem for rule in routes for problem in wordless(rule)]
     policies = _policies(new_findings, problems)
-    steps = _with_groups(steps)
+    steps = _with_groups(steps, {step.name: step.group for step, _ in steps})
     built = [_step(step, own, habits, {} if wrong else overrides, problems) for step, own in steps]
     workflow = Workflow(
         name=name,
@@ -67,7 +69,10 @@ def defined(
         authority=_words("authority", authority, problems),
         checks=tuple(_measures("checks", checks, check_from, problems)),
         gates=tuple(_measures("gates", gates, gate_from, problems)),
+        max_steps=max_steps,
     )
+    if type(max_steps) is not int or max_steps < 1:
+        raise WorkflowError((*problems, f"max_steps is {max_steps!r}: expected a whole number, 1 or more"))
     try:
         kept = read_back(workflow)
     except WorkflowError as error:
@@ -108,9 +113,11 @@ def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]
     return known[0]
 
 
-def _with_groups(steps: Sequence[tuple[Step, Mapping[str, object]]]) -> list[tuple[Step, Mapping[str, object]]]:
-    """The steps with the members of a group in the place of its name."""
-    groups = groups_of({step.name: step.group for step, _ in steps})
+def _with_groups(
+    steps: Sequence[tuple[Step, Mapping[str, object]]], everyone: Mapping[str, str]
+) -> list[tuple[Step, Mapping[str, object]]]:
+    """The steps with the members of a group in the place of its name; `everyone` has the group of each step."""
+    groups = groups_of(everyone)
     if not groups:
         return list(steps)
     return [
@@ -158,6 +165,20 @@ def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str,
         else:
             found[word] = Kind(str(behaves))
     return tuple(found.items())
+
+
+def added(workflow: Workflow, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> tuple[Step, ...]:
+    """Steps that join a workflow, with the habits of its profile, as if they had been in it from the start. Raises
+    WorkflowError."""
+    habits, problems = PROFILES[workflow.profile], list[str]()
+    changed = [name for name in LIMIT_NAMES if getattr(workflow.limits, name) != getattr(habits.limits, name)]
+    overrides = {name: getattr(workflow.limits, name) for name in changed}
+    groups = {step.name: step.group for step in (*workflow.steps, *(step for step, _ in steps))}
+    built = [_step(step, own, habits, overrides, problems) for step, own in _with_groups(steps, groups)]
+    if problems:
+        raise WorkflowError(tuple(problems))
+    everyone = (*built, *workflow.steps)
+    return tuple(_with_pass_rule(step, everyone, habits) for step in built)
 
 
 def _step(
@@ -219,4 +240,4 @@ def _policies(given: str | Mapping[str, str] | None, problems: list[str]) -> Any
     return tuple(usual.items())
 
 
-__all__ = ["Limits", "defined", "groups_of", "members", "pass_rule", "rung_names"]
+__all__ = ["Limits", "added", "defined", "groups_of", "members", "pass_rule", "rung_names"]

@@ -12,8 +12,9 @@ import msgspec
 
 from backedge.core.loops import LoopState
 from backedge.core.model import Breach, Claim, Feedback, Finding, Kind, Made, Mode, Resolution, Status, Usage, Word
+from backedge.core.plans import Noted
 from backedge.core.value import Json, Value
-from backedge.core.workflow import Workflow
+from backedge.core.workflow import Step, Workflow
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type"):
@@ -258,6 +259,24 @@ class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
     by: str = ""
 
 
+class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):
+    """A planner changed the run."""
+
+    by: str
+    attempt: int
+    added: tuple[Step, ...] = ()
+    """New steps, and steps that replace those of the same name."""
+    removed: tuple[str, ...] = ()
+    gained: dict[str, tuple[str, ...]] = {}
+    """What those who missed something need from now on."""
+    loops: tuple[str, ...] = ()
+    """The loops whose feedback asked for it."""
+    specs: dict[str, Json] = {}
+    """The added steps as they were written, from which their agents are found again."""
+    noted: dict[str, Noted] = {}
+    """What the new steps read, or refer to, of artifacts that were there already."""
+
+
 class RunPaused(Fact, frozen=True, tag="run_paused/1"):
     by: str = ""
 
@@ -297,6 +316,7 @@ Event: TypeAlias = (
     | ConditionSeen
     | FindingsSettled
     | FindingReclassified
+    | StepsChanged
     | RunPaused
     | RunResumed
     | RunEnded

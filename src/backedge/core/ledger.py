@@ -126,7 +126,9 @@ def changes_since(state: RunState, judge: str) -> list[Change]:
         return []
     found: list[Change] = []
     for name, version in verdict.versions.items():
-        artifact = state.steps[name].artifact
-        assert artifact is not None
+        step = state.steps.get(name)
+        if step is None or step.artifact is None:
+            continue  # a planner has removed what was judged
+        artifact = step.artifact
         found += [change for made, changed in artifact.changes if made > version for change in changed]
     return found

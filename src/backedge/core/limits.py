@@ -170,4 +170,6 @@ def left(state: RunState, now: float, loop: Loop | None, step: str | None) -> di
     """How much is left of each limit that applies, for briefings. What a round used up is counted once it is given."""
     if loop is not None and loop.delivered:
         loop = replace(loop, delivered=False)
-    return {name: bound - count for name, count, bound in _counts(state, now, loop, step) if bound is not None}
+    found = {name: bound - count for name, count, bound in _counts(state, now, loop, step) if bound is not None}
+    plans = step is not None and state.graph.steps[step].plans
+    return {**found, "max_steps": state.workflow.max_steps - state.steps_ever} if plans else found

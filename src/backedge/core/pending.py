@@ -210,6 +210,9 @@ class _Survey:
             wanted.update(
                 judge for target in loop.involved if target != HUMAN for judge in self.graph.judges_of[target]
             )
+        wanted |= {
+            name for name, step in self.state.steps.items() if any(id in self.state.loops for id in step.added_for)
+        }
         wanted.discard(HUMAN)
         return wanted.union(*(self.graph.before[name] for name in wanted))
 

@@ -16,7 +16,7 @@ def planner_for(graph: Graph, source: str) -> str | None:
     """A step that plans, else the nearest of the planning phase, else the root; None for a source that has nobody but
     itself."""
     legal = legal_targets(graph, source)
-    planners = [name for name in legal if getattr(graph.steps[name], "plans", False)]
+    planners = [name for name in legal if graph.steps[name].plans]
     return next(iter((*planners, *planning_steps(graph, source))), None)
 
 

@@ -8,8 +8,9 @@ from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, ROOT, Feedback, Kind, Malformed
+from backedge.core.plans import asks_for_steps
 from backedge.core.positions import outcome_so_far
-from backedge.core.routing import refusal
+from backedge.core.routing import refusal, who_adds_steps
 from backedge.core.state import Running, RunState, asked_key
 from backedge.core.value import replace
 
@@ -19,7 +20,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     if isinstance(feedback, Malformed):
         draft.add(e.FeedbackRefused(draft.now, source, feedback.to, feedback.reason, feedback.message))
         return
-    feedback = addressed(draft.state, feedback)
+    feedback = addressed(draft.state, feedback, source)
     if running is not None and _rejoined(draft, source, feedback, running):
         return
     unusable = option_refusal(draft.state, source, feedback)
@@ -58,8 +59,11 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     _hand_over(draft, loop)
 
 
-def addressed(state: RunState, feedback: Feedback) -> Feedback:
-    """The feedback with `root` as the name of the workflow's first step, unless a step has that name itself."""
+def addressed(state: RunState, feedback: Feedback, source: str) -> Feedback:
+    """The feedback with `root` as the name of the workflow's first step, unless a step has that name itself. What asks
+    for steps need not say whom: a planner can add them."""
+    if not feedback.to and asks_for_steps(feedback.kind):
+        return replace(feedback, to=(who_adds_steps(state.graph, source),))
     if ROOT not in feedback.to or ROOT in state.graph.steps:
         return feedback
     return replace(feedback, to=tuple(dict.fromkeys(state.graph.root if to == ROOT else to for to in feedback.to)))
@@ -119,7 +123,7 @@ def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple
             continue
         raised_again = any(
             isinstance(item, Feedback)
-            and _is_about(loop, addressed(draft.state, item))
+            and _is_about(loop, addressed(draft.state, item, source))
             and option_refusal(draft.state, source, item) is None
             for item in feedback
         )

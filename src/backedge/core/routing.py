@@ -51,6 +51,14 @@ def steps_of_phase(graph: Graph, reporter: str, phase: str) -> tuple[str, ...]:
     return tuple(step for step in reachable if distances[step] == nearest)
 
 
+def who_adds_steps(graph: Graph, source: str) -> str:
+    """Who can add the steps that a source misses: the nearest planner that it may send feedback to, else the root."""
+    legal = graph.legal_targets(source) if source != HUMAN else tuple(graph.steps)
+    near = graph.distances(source) if source != HUMAN else {}
+    planners = [name for name in legal if graph.steps[name].plans]
+    return min(planners, key=lambda name: near.get(name, len(graph.steps)), default=graph.root)
+
+
 def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
     if to == HUMAN:
         return (HUMAN,)

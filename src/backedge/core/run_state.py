@@ -65,6 +65,8 @@ class Running(Value, frozen=True):
     """The loops that it waits for, in mid-work."""
     joined: tuple[str, ...] = ()
     """The loops that this attempt raised or rejoined."""
+    replanned: bool = False
+    """It changed the steps of the run."""
 
 
 class Judgement(Value, frozen=True):
@@ -99,6 +101,10 @@ class StepState(Value, frozen=True):
     retry_at: float = 0.0
     rounds: int = 0
     """Executions that feedback asked for."""
+    replaced: bool = False
+    """A planner replaced it after its artifact was made."""
+    added_for: tuple[str, ...] = ()
+    """The loops whose feedback asked a planner for it."""
     passed_over: bool = False
     seen: Seen | None = None
     """The last look at its condition."""
@@ -185,6 +191,13 @@ class RunState(Value, frozen=True):
     compromised: bool = False
     """Something was accepted or passed over."""
     ended: e.RunEnded | None = None
+    steps_ever: int = 0
+    """How many steps there have been, removed and replaced ones included."""
+    retired: dict[str, int] = {}
+    """Removed steps, and how many attempts they made: a number is never used twice."""
+    specs: dict[str, Json] = {}
+    """The steps that planners added, as they were written."""
+    plans: Map[int, e.StepsChanged] = Map()
 
     @property
     def workflow(self) -> Workflow:

@@ -40,11 +40,14 @@ def _consumed(state: RunState, step: str, need: str) -> str:
 
 def fresh(state: RunState, step: str) -> bool:
     """Whether a step has an artifact that was made from what there is now."""
-    artifact = state.steps[step].artifact
-    if artifact is None:
+    of_step = state.steps[step]
+    artifact = of_step.artifact
+    if artifact is None or of_step.replaced:
         return False
-    consumed = artifact.consumed
-    for need in state.graph.needs[step]:  # noqa: SIM110 - asked more often than anything else
+    consumed, needs = artifact.consumed, state.graph.needs[step]
+    if len(consumed) != len(needs):
+        return False
+    for need in needs:  # noqa: SIM110 - asked more often than anything else
         if consumed.get(need) != _consumed(state, step, need):
             return False
     return True

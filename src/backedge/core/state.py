@@ -28,6 +28,7 @@ from backedge.core.fold.loops import (
     loop_closed,
     loop_opened,
 )
+from backedge.core.fold.steps import steps_changed
 from backedge.core.fold.waits import feedback_rejoined, wait_began, wait_ended, waiter_told
 from backedge.core.run_state import (
     ASKED,
@@ -71,6 +72,7 @@ def evolve(state: RunState | None, event: e.Event) -> RunState:
             input=event.input,
             input_payload=event.input_payload,
             steps=dict.fromkeys(graph.steps, StepState()),
+            steps_ever=len(event.workflow.steps),
         )
     after = _evolved(state, event)
     return replace(after, seq=state.seq + 1, last_at=max(state.last_at, event.at))
@@ -130,6 +132,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return findings_settled(state, event)
         case e.FindingReclassified():
             return finding_reclassified(state, event)
+        case e.StepsChanged():
+            return steps_changed(state, event)
         case e.RunPaused():
             return replace(state, paused_by=event.by)
         case e.RunResumed():

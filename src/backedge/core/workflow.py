@@ -18,6 +18,8 @@ from backedge.core.value import Value
 
 DEFAULT_PHASES = ("research", "planning", "design", "code", "test")
 
+MAX_STEPS = 50
+
 Policy = Literal["rework", "defer", "ask"]
 Agreement = Literal["first", "all", "authority"]
 
@@ -76,6 +78,8 @@ class Step(Value, frozen=True):
     """Who has to approve before each execution."""
     group: str = ""
     """The set of steps that it belongs to; whoever needs the group needs all of them."""
+    plans: bool = False
+    """It may add, replace and remove steps while the run goes on."""
 
 
 class Workflow(Value, frozen=True):
@@ -106,6 +110,13 @@ class Workflow(Value, frozen=True):
     """Whose word holds first, where the agreement is authority."""
     checks: tuple[Check, ...] = ()
     gates: tuple[Gate, ...] = ()
+    max_steps: int = MAX_STEPS
+    """Where a step plans: how many steps there may ever be, removed and replaced ones included."""
+
+    @property
+    def plans(self) -> bool:
+        """Whether a step of it may change it."""
+        return any(step.plans for step in self.steps)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -174,6 +185,8 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
             yield f"kind {kind!r} in kinds has the name of a kind that exists: choose another name"
     for phase in {p for p in workflow.phases if workflow.phases.count(p) > 1}:
         yield f"phase {phase!r} is listed twice in phases: list it once"
+    if workflow.plans and len(names) > workflow.max_steps:
+        yield f"the workflow has {len(names)} steps, and max_steps is {workflow.max_steps}: raise max_steps"
     for name in {n for n in names if names.count(n) > 1}:
         yield f"step {name!r} is defined twice: names are unique"
     for step in workflow.steps:
@@ -201,6 +214,8 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
                 yield f"step {step.name!r} passes_if counts {severity!r}: {nearest(severity, [*Severity, 'blocking'])}"
             if count < 0:
                 yield f"step {step.name!r} passes_if allows {count} {severity}: expected 0 or more"
+        if step.plans and step.judges:
+            yield f"step {step.name!r} both judges and plans: make it two steps"
         for subject in step.judges:
             if any(other.name == subject and other.judges for other in workflow.steps):
                 yield f"step {step.name!r} judges {subject!r}, which is a judge itself: judge what it judges instead"

@@ -59,7 +59,7 @@ class LiveAttempt:
         if named:
             return str(named[0])
         state = self._live.state
-        return state.steps[self._step].asked[asked_key(addressed(state, item))]
+        return state.steps[self._step].asked[asked_key(addressed(state, item, self._step))]
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
         # Who waits leaves its place to others: what it waits for may need it.

@@ -82,14 +82,19 @@ def described(
         output=None if large else value,
         payload=digest if large else None,
         size=len(text),
-        parts={pointer: digest_of(msgspec.json.encode(part(value, pointer), order="sorted")) for pointer in pointers},
+        parts=parts_of(value, pointers),
         changed=changes(before, value) if has_before else (),
-        values=_recorded(value, values),
+        values=recorded(value, values),
     )
     return made, {digest: text} if large else {}
 
 
-def _recorded(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
+def parts_of(value: Json, pointers: Sequence[str]) -> dict[str, str]:
+    """Digests of the parts of an output that consumers read."""
+    return {pointer: digest_of(msgspec.json.encode(part(value, pointer), order="sorted")) for pointer in pointers}
+
+
+def recorded(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
     """The values at these places, for the rules to decide on. Raises AgentError for one that is too large."""
     found = dict(values_at(value, tuple(pointers)))
     for pointer, each in found.items():

@@ -25,13 +25,14 @@ from backedge.core.value import Json
 from backedge.core.workflow import Workflow
 from backedge.engine.clock import SystemClock
 from backedge.engine.codec import decoded, encoded
+from backedge.engine.joining import agents_for
 from backedge.engine.listening import Subscriber, Subscribers
 from backedge.engine.live import LiveRun
 from backedge.engine.opening import new_run_id, require_agents, start_command
 from backedge.engine.perform import recover
 from backedge.engine.places import Places
 from backedge.engine.stored import stored_state
-from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead
+from backedge.ports import Agent, Append, Claims, Clock, Hiring, Journal, RunHead
 
 MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
@@ -132,7 +133,12 @@ class Engine:
     # Running
 
     async def start(
-        self, workflow: Workflow, agents: Mapping[str, Agent], input: Json = None, run: str | None = None
+        self,
+        workflow: Workflow,
+        agents: Mapping[str, Agent],
+        input: Json = None,
+        run: str | None = None,
+        hiring: Hiring | None = None,
     ) -> LiveRun:
         """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
         self.require_open()
@@ -140,7 +146,7 @@ class Engine:
         run = run or new_run_id(self.clock.now())
         command, payloads = start_command(run, workflow, input, self.max_output)
         self.claims.claim(run)
-        live = LiveRun(self, run, None, agents)
+        live = LiveRun(self, run, None, agents, hiring)
         self._live[run] = live
         try:
             await live.submit(command, payloads)
@@ -151,7 +157,7 @@ class Engine:
             raise
         return live
 
-    async def resume(self, run: str, agents: Mapping[str, Agent]) -> LiveRun:
+    async def resume(self, run: str, agents: Mapping[str, Agent], hiring: Hiring | None = None) -> LiveRun:
         """Go on with a run where its journal ends, also if somebody paused it. Attempts found running are in doubt:
         re-run, or asked about.
 
@@ -167,11 +173,12 @@ class Engine:
         self.claims.claim(run)
         try:
             state = await self.state_of(run)
+            agents = {**agents, **agents_for(hiring, state.specs, state)}
             require_agents(state.workflow, agents)
         except BaseException:
             self.claims.release(run)
             raise
-        live = LiveRun(self, run, state, agents)
+        live = LiveRun(self, run, state, agents, hiring)
         self._live[run] = live
         try:
             for name, step in state.steps.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
-from backedge.core.errors import BackedgeError, IllegalCommand, JournalConflict, NotFound
+from backedge.core.errors import AgentError, BackedgeError, IllegalCommand, JournalConflict, NotFound
 from backedge.core.model import Finding, Resolution, Usage
 from backedge.core.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
 from backedge.core.shapes import present
@@ -18,9 +18,10 @@ from backedge.core.state import RunState, evolve
 from backedge.core.value import Json
 from backedge.engine.attempt import resolution_of
 from backedge.engine.codec import decoded, encoded
+from backedge.engine.joining import join, with_notes
 from backedge.engine.perform import Execution, perform
 from backedge.engine.stored import outputs
-from backedge.ports import Agent, Append
+from backedge.ports import Agent, Append, Hiring
 
 if TYPE_CHECKING:
     from backedge.engine.engine import Engine
@@ -40,8 +41,17 @@ def resting(state: RunState) -> RunOutcome | None:
 class LiveRun:
     """One run that this process executes. Everything that changes it goes through `submit`."""
 
-    def __init__(self, engine: Engine, run: str, state: RunState | None, agents: Mapping[str, Agent]) -> None:
-        self.engine, self.run, self.agents = engine, run, agents
+    def __init__(
+        self,
+        engine: Engine,
+        run: str,
+        state: RunState | None,
+        agents: Mapping[str, Agent],
+        hiring: Hiring | None = None,
+    ) -> None:
+        self.engine, self.run, self.agents, self.hiring = engine, run, dict(agents), hiring
+        self.joining: dict[str, Mapping[str, Agent]] = {}
+        """Agents of the steps that a planner wants to add, until that is decided."""
         self._state = state
         self._turn = asyncio.Lock()
         self._appended = state.seq if state else 0
@@ -140,6 +150,8 @@ class LiveRun:
     async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
         now, room = self.engine.clock.now(), 0 if self.leaving else self.engine.room()
         before = self._state.attempts if self._state else 0
+        if isinstance(command, c.FinishAttempt) and command.plan.add:
+            command = await self._noted(command)
         events, state = transact(self._state, command, now, room)
         while room > state.attempts - before and state.graph.checks_inputs:
             # Checking inputs costs nothing, so it is part of the same append.
@@ -151,6 +163,16 @@ class LiveRun:
             events += more
         self.engine.places.used(self.run, room, state.attempts - before)
         return events, state
+
+    async def _noted(self, command: c.FinishAttempt) -> c.Command:
+        """A planner's report, with what its steps need to know; an error of the planner if they ask for too much."""
+        try:
+            return await with_notes(self.engine.journal, self.state, command)
+        except AgentError as error:
+            usage, seconds = command.outcome.usage, command.seconds
+            return c.FailAttempt(
+                command.step, command.attempt, str(error), usage, seconds, command.log, command.session
+            )
 
     async def _misfits(self, state: RunState, step: str) -> tuple[tuple[str, Finding], ...]:
         inputs = await outputs(self.engine.journal, state, present(state, step))
@@ -183,6 +205,9 @@ class LiveRun:
 
     def _happened(self, events: tuple[e.Event, ...], state: RunState) -> None:
         self._state = state
+        for event in events:
+            if isinstance(event, e.StepsChanged):
+                join(self, event)
         perform(self, events)
         self.engine.tell(self.run, events)
         if self._watches:

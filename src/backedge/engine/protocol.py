@@ -107,6 +107,10 @@ class Outcome(Said, frozen=True):
     answer: Json = None
     decision: Decision | None = None
     usage: Usage = Usage()
+    add_steps: Mapping[str, Any] = {}
+    """Steps by name, for one that plans: each as in the workflow file or, in Python, a Step or a mapping that names a
+    registered agent. One that is there already is replaced."""
+    remove_steps: Sequence[str] = ()
 
 
 def passed(*findings: Finding | str, **more: Any) -> Outcome:
@@ -134,12 +138,13 @@ def understood(said: Json) -> Outcome:
 def checked(said: Outcome, most: int) -> Outcome:
     """The outcome with all but its output as it will be read back. Raises AgentError for wrong types, for what is not
     JSON and for more than `most` bytes: what a Python function builds is not checked when it is built."""
-    rest = replace(said, output=None)
+    # Added steps may hold functions: they are checked by whoever finds agents for them.
+    rest = replace(said, output=None, add_steps={})
     if rest == _NOTHING_MORE:
         return said
     text = canonical(rest, most, "the outcome")
     try:
-        return replace(_outcomes.decode(text), output=said.output)
+        return replace(_outcomes.decode(text), output=said.output, add_steps=said.add_steps)
     except msgspec.ValidationError as error:
         raise AgentError(f"the outcome is not understood: {error}") from error
 

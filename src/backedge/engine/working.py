@@ -10,11 +10,13 @@ from backedge.core import commands as c
 from backedge.core.briefing import Briefing, brief
 from backedge.core.errors import AgentError
 from backedge.core.model import Outcome, Usage
+from backedge.core.plans import Plan
 from backedge.core.state import Running
 from backedge.core.value import replace
 from backedge.engine import protocol
 from backedge.engine.attempt import LiveAttempt
 from backedge.engine.codec import canonical, described, digest_of
+from backedge.engine.joining import graph_with, planned
 from backedge.engine.measuring import agent_of
 from backedge.engine.places import Place
 from backedge.engine.stored import input_of, outputs
@@ -54,7 +56,8 @@ async def worked(
             raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
         if isinstance(said.usage, Usage):
             reported = said.usage
-        outcome, payloads = _translated(live, step, briefing, said, result)
+        plan = planned(live, step, said)
+        outcome, payloads = _translated(live, step, briefing, said, result, plan)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -78,7 +81,8 @@ async def worked(
     kept = digest_of(result.log) if result.log else None
     if kept:
         payloads[kept] = result.log
-    return c.FinishAttempt(step, running.attempt, outcome, _since(live, started), kept, result.session), payloads
+    seconds = _since(live, started)
+    return c.FinishAttempt(step, running.attempt, outcome, seconds, kept, result.session, plan), payloads
 
 
 def _words(error: BaseException) -> str:
@@ -116,11 +120,11 @@ async def _briefing(live: LiveRun, step: str) -> Briefing:
 
 
 def _translated(
-    live: LiveRun, step: str, briefing: Briefing, said: protocol.Outcome, result: Result
+    live: LiveRun, step: str, briefing: Briefing, said: protocol.Outcome, result: Result, plan: Plan
 ) -> tuple[Outcome, dict[str, bytes]]:
     text = canonical(said.output, live.engine.max_output)
     has_before = live.state.steps[step].artifact is not None
-    graph = live.state.graph
+    graph = graph_with(live.state, plan)
     made, payloads = described(text, briefing.previous, has_before, graph.pointers[step], graph.values[step])
     if result.workspace is not None:
         made = replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from backedge.adapters.reports.spec import ReportSpec
 from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
-from backedge.core.workflow import Step, Workflow, graph_of
+from backedge.core.workflow import Step, graph_of
 from backedge.ports import Agent
 from backedge.project.place import Place, secrets_of
 
@@ -26,18 +26,14 @@ Views = Callable[[str], Mapping[str, str]]
 """The files that show a run to its agents, by their names in the briefing."""
 
 
-@dataclass(frozen=True)
-class FileWorkflow:
-    """A workflow from a file, with those who execute it."""
-
-    definition: Workflow
-    agents: Mapping[str, Agent]
-
-
 def agents_of(
-    source: WorkflowFile, place: Place, views: Views | None = None, installed: bool = True
+    source: WorkflowFile,
+    place: Place,
+    views: Views | None = None,
+    installed: bool = True,
+    only: Collection[str] | None = None,
 ) -> dict[str, Agent]:
-    """Everybody who executes a step of the file, by the names that the definition has for them.
+    """Everybody who executes a step of the file, or of `only` these, by the names that the definition has for them.
 
     `views` says where the scratchpad and the progress file of a run are. Without `installed` an agent CLI that is not
     on this machine is left out instead of refused: the file can be right all the same."""
@@ -45,7 +41,7 @@ def agents_of(
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     for step in source.definition.steps:
-        for name in step.agents:
+        for name in step.agents if only is None or step.name in only else ():
             if name == HUMAN:
                 continue
             try:

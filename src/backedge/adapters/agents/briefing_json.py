@@ -30,6 +30,7 @@ def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) ->
                 "previous": briefing.previous,
                 "history": _whole(briefing.history),
                 "limits_left": briefing.left,
+                "steps": _whole(briefing.steps),
                 "last_error": briefing.last_error,
                 "agent": briefing.agent,
                 "session": briefing.session,

@@ -94,6 +94,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         last_error="",
         session=event.session or step.session,
         asked={},
+        replaced=step.replaced and running.mode in ASIDE,
         told=tuple(id for id in step.told if id not in running.told),
     )
     if running.mode in ASIDE:
@@ -135,7 +136,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
             loop = loops[id]
             if changed and f"{name}:{digest}" in loop.rejected:
                 loop = replace(loop, returns=loop.returns + 1)
-            loops[id] = _share_done(loop, name, changed)
+            loops[id] = _share_done(loop, name, changed or running.replanned)
             unchanged = max(unchanged, loops[id].unchanged - loop.unchanged)
         state = replace(state, loops=loops, recoveries=state.recoveries + unchanged)
     if event.claims and not state.graph.is_judge(name):

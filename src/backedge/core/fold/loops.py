@@ -157,6 +157,8 @@ def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
 
 
 def _told_later(event: e.LoopClosed) -> bool:
-    """Whether the source of a loop has to be executed again with its end: it was decided by hand, or chosen."""
+    """Whether the source of a loop has to be executed again with its end: it was decided by hand, chosen, or cancelled
+    by a planner."""
     chosen = event.state is LoopState.ACCEPTED and event.resolution.option is not None
-    return chosen or (event.state is LoopState.RESOLVED and bool(event.resolution.by))
+    by_hand = event.state in (LoopState.RESOLVED, LoopState.CANCELLED) and bool(event.resolution.by)
+    return chosen or by_hand

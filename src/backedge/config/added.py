@@ -1,0 +1,67 @@
+"""Steps that a planner adds to a run, written as in the file and checked like it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from backedge.config.agents import AgentSpec, agents_of, named_agents
+from backedge.config.check import flaws_of
+from backedge.config.problems import Trail, shown_trail
+from backedge.config.schema import SCHEMA
+from backedge.config.source import Source
+from backedge.config.steps import StepExtras, core_step, extras_of, refuse_misplaced_report, rung_names
+from backedge.config.workflow_file import WorkflowFile, own_limits
+from backedge.config.yaml import Document
+from backedge.core.errors import WorkflowError
+from backedge.core.value import Json
+from backedge.core.workflow import Step
+
+HERE = "add_steps"
+
+
+@dataclass(frozen=True)
+class AddedSteps:
+    """Added steps with their own limits, and what is needed to execute them."""
+
+    steps: Sequence[tuple[Step, Mapping[str, object]]]
+    agents: Mapping[str, AgentSpec]
+    extras: Mapping[str, StepExtras]
+
+
+def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
+    """Steps that are to join a run of this file; they may name its agents. Raises WorkflowError with all problems."""
+    value = {"name": file.definition.name, "agents": file.named, "steps": specs}
+    texts = dict(_scalars(value, ()))
+    document = Document(value, HERE, texts=texts)
+    source = Source(document, list(flaws_of(value, SCHEMA, document.written)), file.folder)
+    steps, agents, extras = [], dict[str, AgentSpec](), dict[str, StepExtras]()
+    if not source.flaws:
+        known = named_agents(source)
+        for name in source.value["steps"]:
+            rungs = agents_of(source, name, known)
+            agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
+            extras[name] = extras_of(source, name)
+            refuse_misplaced_report(source, name, rungs, extras[name].report)
+            limits = own_limits(source.value["steps"][name].get("limits", {}))
+            steps.append((core_step(source, name, rungs, extras[name]), limits))
+    if source.flaws:
+        raise WorkflowError(tuple(f"{_shown(flaw.trail)}: {flaw.text}" for flaw in source.flaws))
+    return AddedSteps(steps, agents, extras)
+
+
+def _shown(trail: Trail) -> str:
+    return shown_trail((HERE, *trail[1:]) if trail[:1] == ("steps",) else trail)
+
+
+def _scalars(value: Json, trail: Trail) -> Iterator[tuple[Trail, str]]:
+    """The scalars of a value as they would stand in a file."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _scalars(each, (*trail, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _scalars(each, (*trail, index))
+    else:
+        yield trail, value if isinstance(value, str) else json.dumps(value)

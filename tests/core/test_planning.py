@@ -1,0 +1,452 @@
+"""Workflows that change: a planner adds, replaces and removes steps while the run goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.bound import max_attempts
+from backedge.core.define import added, defined
+from backedge.core.errors import WorkflowError
+from backedge.core.limits import Limits
+from backedge.core.loops import LoopState
+from backedge.core.model import Finding, Kind, Severity, Status
+from backedge.core.plans import Noted
+from backedge.core.state import replay
+from backedge.core.value import replace
+from backedge.core.workflow import PassRule, Step, Workflow, problems_of
+from tests.core.play import Planned, Play, ask, failed, flow, grows, out, passed, planned, step
+
+PLAN = step("plan", phase="planning", plans=True)
+CODE = step("code", "plan", phase="code")
+TEST = step("test", tests="code")
+DOCS = step("docs", "plan", phase="test")
+
+
+def missing(*to: str, **more: Any) -> Any:
+    return ask(*to, kind=Kind.DEPENDENCY_MISSING, message="there is no refund model", **more)
+
+
+def order(play: Play) -> list[str]:
+    return [event.step for event in play.of(e.AttemptStarted)]
+
+
+def error(play: Play, name: str = "plan") -> str:
+    return play.s.steps[name].last_error
+
+
+class TestAdding:
+    def test_added_steps_run_where_they_belong(self) -> None:
+        play = Play(flow(PLAN, CODE), {"plan": [planned("p", step("ux", "plan"), step("ship", "code", "ux"))]})
+        assert play.run().outcome == "done"
+        assert order(play) == ["plan", "ux", "code", "ship"]
+        assert play.briefings["ship"][0].inputs == {"code": "code", "ux": "ux"}
+
+    def test_an_added_judge_holds_what_comes_after_its_subject(self) -> None:
+        plan = planned("p", step("review", reviews="code"))
+        deploy = step("deploy", "code")
+        play = Play(flow(PLAN, CODE, deploy), {"plan": [plan], "code": grows, "review": [failed("bad"), passed()]})
+        assert play.run().outcome == "verified"
+        assert order(play) == ["plan", "code", "review", "code", "review", "deploy"]
+
+    def test_the_change_is_one_event_with_the_steps_as_they_were_written(self) -> None:
+        play = Play(flow(PLAN, CODE), {"plan": [planned("p", step("ux", "plan"))]}).run()
+        (change,) = play.of(e.StepsChanged)
+        assert (change.by, change.attempt, change.added, change.removed) == ("plan", 1, (step("ux", "plan"),), ())
+        assert play.s.specs == {"ux": {"name": "ux", "needs": ["plan"]}}
+        assert replay(play.events) is not None and replay(play.events).workflow == play.s.workflow  # type: ignore[union-attr]
+
+    def test_saying_the_same_again_changes_nothing(self) -> None:
+        same = planned("p", step("ux", "plan"), remove=["old"])
+        play = Play(flow(PLAN, CODE, step("old", "plan")), {"plan": [same]}).run()
+        play.person_raises("plan").run()
+        assert len(play.of(e.StepsChanged)) == 1
+        assert play.attempts() == {"plan": 2, "code": 1, "ux": 1}
+
+    def test_steps_join_beside_work_under_way(self) -> None:
+        play = Play(flow(PLAN, step("docs")), {"plan": [planned("p", step("ux"))]})
+        play.finish("plan")
+        assert play.s.steps["docs"].running is not None and play.s.steps["ux"].running is not None
+
+    def test_a_planner_is_told_the_steps_and_how_many_more_there_may_be(self) -> None:
+        play = Play(flow(PLAN, CODE, TEST, max_steps=5), {"plan": grows}).run()
+        told = play.briefings["plan"][0]
+        assert [(each.name, each.phase, each.needs, each.judges, each.running) for each in told.steps] == [
+            ("plan", "planning", (), (), True),
+            ("code", "code", ("plan",), (), False),
+            ("test", "code", ("code",), ("code",), False),
+        ]
+        assert told.left["max_steps"] == 2
+        assert play.briefings["code"][0].steps == () and "max_steps" not in play.briefings["code"][0].left
+
+
+class TestReplacing:
+    def replan(self, *add: Step, remove: tuple[str, ...] = (), **more: Any) -> Play:
+        """A run that is done, whose planner is then asked to change it."""
+        again = planned("p", *add, remove=remove)
+        play = Play(flow(PLAN, CODE, DOCS, step("ship", "code"), **more), {"plan": [out("p"), again]})
+        play.run().person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()
+        return play.decide("resolve", note="that is it").run()
+
+    def test_only_what_depends_on_the_change_runs_again(self) -> None:
+        play = self.replan(step("code", "plan", phase="code", timeout=9))
+        assert play.attempts() == {"plan": 2, "code": 2, "docs": 1, "ship": 1}
+        assert play.s.graph.steps["code"].timeout == 9
+
+    def test_what_was_made_is_the_previous_output_of_the_new_one(self) -> None:
+        assert self.replan(step("code", "plan", timeout=9)).briefings["code"][1].previous == "code"
+
+    def test_a_consumer_that_lost_a_need_runs_again(self) -> None:
+        play = self.replan(remove=("code",))
+        assert play.s.graph.needs["ship"] == ()
+        assert play.attempts() == {"plan": 2, "docs": 1, "ship": 2}
+
+    def test_a_consumer_that_gained_a_need_runs_again(self) -> None:
+        play = self.replan(step("ship", "code", "docs"))
+        assert play.attempts() == {"plan": 2, "code": 1, "docs": 1, "ship": 2}
+
+    def test_numbers_of_attempts_are_never_used_twice(self) -> None:
+        play = self.replan(remove=("docs",))
+        play.scripts["plan"] = [planned("p", DOCS)]
+        play.person_raises("plan").run().decide("resolve", note="that is it").run()
+        assert play.s.steps["docs"].attempts == 2
+
+    def test_a_change_of_steps_is_a_change_though_the_output_is_the_same(self) -> None:
+        play = self.replan(remove=("docs",))
+        assert play.loop().shares["plan"].changed and play.loop().unchanged == 0
+
+    def test_the_errors_of_the_old_agent_are_not_those_of_the_new_one(self) -> None:
+        scripts: dict[str, Any] = {
+            "plan": [out("p"), planned("p", step("code", "plan", timeout=9))],
+            "code": [Exception("broke")],
+        }
+        play = Play(flow(PLAN, CODE, DOCS), scripts).run()
+        assert play.breach() == "errors_in_a_row"
+        play.scripts["code"] = [out("c")]
+        play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()
+        play.decide("resolve", note="that is it").run()
+        packet = play.s.escalation("E-1")
+        assert packet is not None and packet.decided is not None
+        assert (packet.decided.choice, packet.decided.by) == ("continue", "plan replaced it")
+        assert play.s.steps["code"].attempts == 4 and play.s.steps["code"].artifact is not None
+
+    def test_a_question_about_a_removed_step_is_settled(self) -> None:
+        scripts: dict[str, Any] = {"plan": [out("p"), planned("p", remove=["code"])], "code": [Exception("broke")]}
+        play = Play(flow(PLAN, CODE, DOCS, on_breach="manual"), scripts).run()
+        play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()
+        assert [packet.step for packet in play.s.escalations.values()] == [None]
+        assert play.decide("resolve", note="fine").run().outcome == "done"
+
+    def test_a_person_who_was_to_do_a_removed_step_is_not_asked_any_more(self) -> None:
+        scripts: dict[str, Any] = {"plan": [out("p"), planned("p", remove=["code"])]}
+        play = Play(flow(PLAN, step("code", "plan", agents=("human",)), DOCS), scripts).run()
+        play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()
+        packet = play.s.escalation("E-1")
+        assert packet is not None and packet.decided is not None and packet.decided.choice == "cancelled"
+
+
+class TestLoops:
+    """What removed steps asked for, or were asked for, ends; what replaced ones did goes on."""
+
+    REVIEW = step("review", reviews="code")
+
+    def play(self, again: Planned, last: Any = None, **more: Any) -> Play:
+        """The review has failed, and before the code is reworked the planner is asked to change the run."""
+        scripts: dict[str, Any] = {
+            "plan": [out("p"), again],
+            "code": grows,
+            "review": [failed("bad"), last or passed()],
+        }
+        play = Play(flow(PLAN, CODE, self.REVIEW, DOCS, **more), scripts, room=1)
+        for name in ("plan", "code"):
+            play.finish(name)
+        play.room = 0
+        play.finish("review")
+        play.room = 1
+        assert play.loop().state is LoopState.WAITING_RESPONSE
+        play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE, severity=Severity.CRITICAL).run()
+        return play.decide("resolve", note="that is it").run()
+
+    def test_the_loop_of_a_removed_judge_is_cancelled_and_its_findings_are_a_debt(self) -> None:
+        play = self.play(planned("p", remove=["review"]))
+        assert (play.loop().state, play.loop().resolution.by) == (LoopState.CANCELLED, "plan removed review")  # type: ignore[union-attr]
+        assert play.finding().status is Status.DEFERRED
+        assert play.outcome == "accepted"
+
+    def test_they_are_nobodys_debt_if_what_was_judged_is_gone_as_well(self) -> None:
+        play = self.play(planned("p", remove=["review", "code"]))
+        assert play.finding().status is Status.WITHDRAWN
+        assert play.outcome == "done"
+
+    def test_a_replaced_step_gets_the_feedback_that_waits_for_it(self) -> None:
+        play = self.play(planned("p", step("code", "plan", phase="code", timeout=9)))
+        assert play.loop().state is LoopState.RESOLVED
+        assert [issue.description for issue in play.briefings["code"][1].feedback.findings] == ["bad"]
+
+    def test_a_replaced_judge_verifies_what_the_old_one_found(self) -> None:
+        play = self.play(planned("p", step("review", reviews="code", complete=True)))
+        assert (play.loop().state, play.finding().status) == (LoopState.RESOLVED, Status.FIXED)
+
+    def test_a_judge_that_becomes_a_producer_answers_for_nothing_any_more(self) -> None:
+        play = self.play(planned("p", step("review", "code")), last=out("r"))
+        assert (play.loop().state, play.finding().status) == (LoopState.CANCELLED, Status.WITHDRAWN)
+        assert play.s.steps["review"].verdict is None
+        assert play.outcome == "done"
+
+    def test_a_judge_whose_target_is_gone_judges_again(self) -> None:
+        design = step("design", "plan", phase="design")
+        bad = Finding("bad", affected_phase=("design",))
+        scripts: dict[str, Any] = {
+            "plan": [out("p"), planned("p", remove=["design"])],
+            "code": grows,
+            "review": [failed(bad), passed()],
+        }
+        play = Play(flow(PLAN, design, CODE, self.REVIEW), scripts, room=1)
+        for name in ("plan", "design", "code"):
+            play.finish(name)
+        play.room = 0
+        play.finish("review")
+        play.room = 1
+        assert play.loop().targets == ("design",)
+        play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE, severity=Severity.CRITICAL).run()
+        play.decide("resolve", note="that is it").run()
+        assert play.loop().state is LoopState.CANCELLED
+        assert play.briefings["review"][1].verify[0].description == "bad"
+        assert [told.state for told in play.briefings["review"][1].feedback.resolutions] == ["cancelled"]
+        assert play.finding().status is Status.FIXED
+
+    def test_a_replaced_judge_looks_only_at_what_there_is(self) -> None:
+        both = Step("check", judges=("code", "docs"))
+        alone = planned("q", step("check", reviews="code"), remove=["docs"])
+        scripts: dict[str, Any] = {"plan": [out("p"), alone], "check": [failed("bad"), passed()], "code": grows}
+        play = Play(flow(PLAN, CODE, DOCS, both), scripts)
+        for name in ("plan", "code", "docs"):
+            play.finish(name)
+        play.person_raises("plan")
+        play.finish("check")
+        play.run().decide("resolve", note="that is it").run()
+        assert play.s.steps["check"].verdict.versions == {"code": 2}  # type: ignore[union-attr]
+
+    def test_a_check_of_inputs_that_is_no_longer_made_asks_nothing_any_more(self) -> None:
+        misfit = lambda play: (("plan", failed("no units").findings[0]),) if play.s.steps["plan"].attempts < 9 else ()  # noqa: E731
+        checked = step("code", "plan", checked=True)
+        scripts: dict[str, Any] = {"plan": [out("p"), planned("q", step("code", "plan"))]}
+        play = Play(flow(PLAN, checked), scripts, checks={"code": misfit}).run()
+        assert (play.loop().state, play.finding().status) == (LoopState.CANCELLED, Status.WITHDRAWN)
+        assert play.outcome == "done"
+
+    def test_who_waits_in_mid_work_for_a_removed_step_is_told(self) -> None:
+        early = step("early", phase="planning")
+        scripts: dict[str, Any] = {"plan": [out("p"), planned("p", remove=["early"])]}
+        play = Play(flow(PLAN, early, CODE), scripts)
+        for name in ("plan", "early"):
+            play.finish(name)
+        play.raises("code", ask("early", "plan")).do(c.Await("L-1", "code", 1))
+        play.finish("early", Exception("broke"))
+        play.finish("plan")
+        assert play.loop().state is LoopState.CANCELLED
+        assert play.s.steps["code"].running is not None and play.s.steps["code"].running.awaits == ()
+
+
+class TestMissing:
+    """dependency_missing: a planner adds what is missing, and whoever missed it runs after that."""
+
+    MODEL = step("refund_model", "plan")
+
+    def play(self, *feedback: Any, again: Any = None, **more: Any) -> Play:
+        raised = feedback or (missing(),)
+        scripts: dict[str, Any] = {
+            "plan": [out("p"), again or planned("p", self.MODEL)],
+            "code": [out("c1", feedback=raised), out("c2")],
+        }
+        return Play(flow(PLAN, CODE, step("ship", "code"), **more), scripts).run()
+
+    def test_it_goes_to_the_planner_and_the_requester_runs_after_what_is_added(self) -> None:
+        play = self.play()
+        assert play.outcome == "done"
+        assert order(play) == ["plan", "code", "plan", "refund_model", "code", "ship"]
+        assert play.briefings["code"][1].inputs == {"plan": "p", "refund_model": "refund_model"}
+        assert (play.loop().targets, play.loop().state) == (("plan",), LoopState.RESOLVED)
+        assert play.briefings["plan"][1].feedback.requests[0].message == "there is no refund model"
+
+    def test_raising_it_again_is_the_next_round(self) -> None:
+        play = Play(flow(PLAN, CODE), {"plan": [out("p")], "code": [out("c", feedback=(missing(),))]}).run()
+        assert (play.opened(), play.loop().round, play.breach()) == (1, 2, "no_change")
+
+    def test_without_a_planner_it_goes_to_the_root(self) -> None:
+        play = Play(flow(step("a"), step("b", "a")), {"b": [out(feedback=(missing(),)), out("b")]}).run()
+        assert (play.loop().targets, play.outcome) == (("a",), "done")
+
+    def test_the_root_cannot_ask_itself(self) -> None:
+        play = Play(flow(step("a")), {"a": [out(feedback=(missing(),))]}).run()
+        assert "is the source itself" in play.s.refused[0].reason
+
+    def test_the_nearest_planner_is_asked(self) -> None:
+        near = step("replan", "plan", phase="planning", plans=True)
+        play = Play(
+            flow(PLAN, near, step("code", "replan", phase="code")), {"code": [out(feedback=(missing(),)), out("c")]}
+        )
+        assert play.run().loop().targets == ("replan",)
+
+    def test_a_person_may_miss_something_too(self) -> None:
+        play = Play(flow(PLAN, CODE), {"plan": [out("p"), planned("p", self.MODEL)]}).run()
+        play.raises("human", missing()).run().decide("resolve", note="that is it").run()
+        assert play.loop().targets == ("plan",) and play.s.plans[0].gained == {}
+        assert play.s.steps["refund_model"].attempts == 1
+
+    def test_what_is_added_for_a_blocking_loop_starts_while_the_run_is_paused(self) -> None:
+        assert self.play(missing(blocking=True)).outcome == "done"
+
+    def test_what_is_added_for_an_architecture_issue_starts_while_the_run_is_paused(self) -> None:
+        issue = ask("plan", kind=Kind.ARCHITECTURE_ISSUE, blocking=True)
+        play = Play(
+            flow(PLAN, CODE),
+            {
+                "plan": [out("p"), planned("p", step("gateway", "plan"))],
+                "code": [out("c", feedback=(issue,)), out("c")],
+            },
+        )
+        for name in ("plan", "code", "plan"):
+            play.finish(name)
+        assert play.s.paused and play.s.steps["gateway"].running is not None
+
+    def test_a_need_that_cannot_be_is_told_to_the_planner(self) -> None:
+        late = self.play(again=planned("p", step("load_test", "plan", phase="test")))
+        assert "needs 'load_test' of the later phase test" in error(late)
+        circle = self.play(again=planned("p", step("after", "code")))
+        assert "in a circle" in error(circle)
+
+    def test_judges_of_what_is_added_are_waited_for_without_being_needed(self) -> None:
+        play = self.play(again=planned("p", self.MODEL, step("model_review", reviews="refund_model")))
+        assert play.s.graph.steps["code"].needs == ("plan", "refund_model")
+        assert order(play)[3:5] == ["refund_model", "model_review"]
+
+    def test_who_waits_in_mid_work_goes_on_with_what_was_added(self) -> None:
+        play = Play(flow(PLAN, CODE), {"plan": [out("p"), planned("p", self.MODEL)]})
+        play.finish("plan")
+        play.raises("code", missing()).do(c.Await("L-1", "code", 1))
+        play.finish("plan")
+        play.finish("refund_model")
+        assert play.of(e.WaiterTold)[0].inputs == {"plan": 1, "refund_model": 1}
+        play.finish("code")
+        assert (play.outcome, play.attempts()["code"]) == ("done", 1)
+
+    def test_a_requester_that_is_removed_needs_nothing(self) -> None:
+        play = self.play(again=planned("p", self.MODEL, remove=["code"]))
+        assert play.outcome == "done"
+        assert (play.loop().state, play.s.plans[0].gained) == (LoopState.CANCELLED, {})
+
+
+class TestRefused:
+    """Anything wrong is an error of the planner that names it."""
+
+    def after(self, plan: Planned, *steps: Step, name: str = "plan", **more: Any) -> str:
+        play = Play(flow(*(steps or (PLAN, CODE, TEST)), **more), {name: [plan]}).run()
+        assert not play.of(e.StepsChanged)
+        return error(play, name)
+
+    @pytest.mark.parametrize(
+        ("plan", "said"),
+        [
+            (planned("p", step("a", "nowhere")), "step 'a' needs 'nowhere', which does not exist"),
+            (planned("p", step("a", "b"), step("b", "a")), "in a circle"),
+            (planned("p", step("a", "code", phase="planning")), "of the later phase code"),
+            (planned("p", step("a", reviews="test")), "which is a judge itself"),
+            (planned("p", step("human")), "reserved name"),
+            (planned("p", remove=["cod"]), "remove_steps names 'cod', which is no step: did you mean 'code'?"),
+            (planned("p", remove=["code"]), "step 'test' judges 'code', which does not exist"),
+            (planned("p", remove=["plan"]), "'plan' replaces or removes itself"),
+            (planned("p", step("code"), remove=["code"]), "'code' is both added and removed"),
+            (planned("p", step("a"), step("b")), "max_steps: 2 more would make 5 steps"),
+            (
+                planned("p", step("a", limits=Limits(errors_in_a_row=9))),
+                "would allow 396 attempts in this run, and 132",
+            ),
+        ],
+    )
+    def test_a_plan_that_cannot_be(self, plan: Planned, said: str) -> None:
+        most = 4 if "max_steps" in said or "attempts" in said else 50
+        assert said in self.after(plan, max_steps=most)
+
+    def test_only_planners_may(self) -> None:
+        said = self.after(planned("c", step("a")), name="code")
+        assert "'code' adds or removes steps: only a step with `plans: true` may" in said
+
+    def test_who_is_asked_a_question_only_answers(self) -> None:
+        scripts: dict[str, Any] = {"plan": [out("p"), planned("p", step("a"), answer="yes")]}
+        play = Play(flow(PLAN, CODE), scripts).run().person_raises("plan", kind=Kind.CONTEXT_REQUEST).run()
+        assert "it changes steps when it works, not when it answers" in error(play)
+
+    def test_what_runs_stays(self) -> None:
+        play = Play(flow(PLAN, step("docs")), {"plan": [planned("p", step("docs", timeout=9))]})
+        play.finish("plan")
+        assert "'docs' is running" in error(play)
+
+    def test_a_planner_that_nobody_asked_leaves_alone_what_has_run_beside_it(self) -> None:
+        play = Play(flow(PLAN, step("docs")), {"plan": [planned("p", remove=["docs"])]})
+        play.finish("docs")
+        play.finish("plan")
+        assert "'docs' has run and does not come after 'plan'" in error(play)
+
+    def test_a_judge_with_another_subject_goes_on_without_the_removed_one(self) -> None:
+        both = Step("check", judges=("code", "docs"), reads=(("docs", ("/a",)),))
+        play = Play(flow(PLAN, CODE, DOCS, both), {"plan": [planned("p", remove=["docs"])]}).run()
+        assert (play.s.graph.steps["check"].judges, play.s.graph.steps["check"].reads) == (("code",), ())
+        assert play.outcome == "verified"
+
+
+class TestBound:
+    def test_it_counts_max_steps_where_a_step_plans(self) -> None:
+        assert max_attempts(flow(PLAN, CODE)) == 3 * 50 * (1 + 10)
+        assert max_attempts(flow(PLAN, CODE, max_steps=4)) == 3 * 4 * (1 + 10)
+        assert max_attempts(flow(CODE, max_steps=4)) == 3 * 1 * (1 + 10)
+        per_pair = {"rounds_total": None, "rounds_per_pair": 2}
+        assert max_attempts(flow(PLAN, CODE, max_steps=4, limits=per_pair)) == 3 * 4 * (1 + 16 * 2)
+
+    def test_definitions_that_are_refused(self) -> None:
+        assert problems_of(flow(PLAN, CODE, max_steps=1))[0].startswith("the workflow has 2 steps, and max_steps is 1")
+        assert not problems_of(flow(CODE.__class__("a"), step("b"), max_steps=1))
+        judge = Step("check", judges=("plan",), plans=True)
+        assert "'check' both judges and plans" in problems_of(flow(PLAN, judge))[0]
+
+    @pytest.mark.parametrize("most", [0, -1, True, 1.5, "many"])
+    def test_max_steps_is_a_whole_number(self, most: Any) -> None:
+        with pytest.raises(WorkflowError, match=r"max_steps is .*: expected a whole number, 1 or more"):
+            defined("w", [(PLAN, {})], max_steps=most)
+
+
+class TestHabits:
+    """Added steps are as if they had been in the file from the start."""
+
+    def test_the_profile_holds_for_them(self) -> None:
+        workflow = defined("w", [(PLAN, {})], profile="asp", limits={"same_finding": False})
+        (review, test) = added(workflow, [(step("r", reviews="plan"), {}), (step("t", tests="plan"), {})])
+        assert review.passes_if == PassRule("asp-design")
+        assert test.limits is not None and (test.limits.rounds_per_loop, test.limits.same_finding) == (1, None)
+
+    def test_limits_of_their_own_are_checked(self) -> None:
+        workflow: Workflow = defined("w", [(PLAN, {})])
+        (review,) = added(workflow, [(step("r", reviews="plan"), {"rounds_per_loop": 1})])
+        assert review.limits == Limits(rounds_per_loop=1)
+        with pytest.raises(WorkflowError, match="limit 'rounds' is unknown"):
+            added(workflow, [(step("r", reviews="plan"), {"rounds": 1})])
+
+
+class TestNotes:
+    """What new steps need to know of artifacts that were made before them."""
+
+    def test_a_condition_of_a_new_step_sees_what_is_there(self) -> None:
+        ui = Step("ui", needs=("look", "plan"), when=("look:/ui == true",), reads=(("look", ("/size",)),))
+        said = planned("p", ui)
+        notes = {"look": Noted({"/size": "3"}, {"/ui": True}), "code": Noted(values={"/a": 1}), "gone": Noted()}
+        plan = Planned(said.outcome, replace(said.plan, noted=notes))
+        late = step("replan", "look", plans=True)
+        play = Play(flow(PLAN, step("look"), late, CODE, max_steps=9), {"replan": [plan]})
+        for name in ("look", "plan", "replan"):
+            play.finish(name)
+        assert play.run().outcome == "done"
+        assert play.s.steps["ui"].artifact.consumed["look"] == "3"  # type: ignore[union-attr]
+        assert set(play.s.plans[0].noted) == {"look", "code"}
