@@ -17,6 +17,7 @@ import msgspec
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.analytics.report import Report, report
+from backedge.context import Context
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
 from backedge.core.errors import FeedbackRefused, IllegalCommand, NotFound, RunHeld
@@ -200,6 +201,11 @@ class Run:
     async def events(self) -> list[Event]:
         """Everything that happened, in order."""
         return await self._engine.events_of(self.id)
+
+    @property
+    def context(self) -> Context:
+        """The run as a tree that is read by path, and values of your own in it."""
+        return Context(self._engine, self.id)
 
     async def notices(self, step: str) -> tuple[Notice, ...]:
         """All feedback that was addressed to a step."""

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "what-if": ("inspect", "Say who would run again for a loop, and what that would cost."),
     "pause": ("answer", "Start nothing more in a run; what runs finishes."),
     "cancel": ("answer", "End a run; what was made stays."),
+    "context": ("context", "Read a run by path, and keep values of your own beside it."),
     "audit": ("audit", "Export or verify the events of a run."),
     "export": ("audit", "Export a run in the shape of other systems."),
     "stats": ("stats", "Say how feedback ended, where defects come from, and what rework cost."),

@@ -119,6 +119,32 @@ class Reclassify(Value, frozen=True):
     by: str = ""
 
 
+class SetValue(Value, frozen=True):
+    """Keep a value of one's own beside the run, under a path of words with dots between them."""
+
+    path: str
+    value: Json = None
+    by: str = ""
+
+
+class KeepValues(Value, frozen=True):
+    """Make a checkpoint of all values; one of the same name is replaced."""
+
+    name: str
+    by: str = ""
+
+
+class RestoreValues(Value, frozen=True):
+    name: str
+    by: str = ""
+
+
+class ReadFeedback(Value, frozen=True):
+    """Read a step's inbox, which clears it."""
+
+    step: str
+
+
 class Pause(Value, frozen=True):
     by: str = ""
 
@@ -145,6 +171,10 @@ Command: TypeAlias = (
     | Acknowledge
     | Decide
     | Reclassify
+    | SetValue
+    | KeepValues
+    | RestoreValues
+    | ReadFeedback
     | Pause
     | Resume
     | Cancel

@@ -7,6 +7,7 @@ from typing import assert_never
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.choosing import choice_problem, take_position
+from backedge.core.context import keep_values, read_feedback, restore_values, set_value
 from backedge.core.decisions import decide_escalation, done_by_hand, reclassify
 from backedge.core.draft import Draft, end_run, escalate_step
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
@@ -89,6 +90,14 @@ def _apply(draft: Draft, command: c.Command) -> None:
                 _finish(draft, done)
         case c.Reclassify():
             reclassify(draft, command)
+        case c.SetValue():
+            set_value(draft, command)
+        case c.KeepValues():
+            keep_values(draft, command)
+        case c.RestoreValues():
+            restore_values(draft, command)
+        case c.ReadFeedback():
+            read_feedback(draft, command)
         case c.Pause():
             _refuse_ended(state)
             if state.paused_by is None:

@@ -277,6 +277,33 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):
     """What the new steps read, or refer to, of artifacts that were there already."""
 
 
+class ValueSet(Fact, frozen=True, tag="value_set/1"):
+    """An agent or a person keeps a value of its own beside the run."""
+
+    path: str
+    value: Json = None
+    by: str = ""
+
+
+class ValuesKept(Fact, frozen=True, tag="values_kept/1"):
+    """A checkpoint of all values that agents and people keep."""
+
+    name: str
+    by: str = ""
+
+
+class ValuesRestored(Fact, frozen=True, tag="values_restored/1"):
+    name: str
+    by: str = ""
+
+
+class FeedbackRead(Fact, frozen=True, tag="feedback_read/1"):
+    """A step's inbox was read, and is empty until more comes."""
+
+    step: str
+    loops: tuple[str, ...]
+
+
 class RunPaused(Fact, frozen=True, tag="run_paused/1"):
     by: str = ""
 
@@ -317,6 +344,10 @@ Event: TypeAlias = (
     | FindingsSettled
     | FindingReclassified
     | StepsChanged
+    | ValueSet
+    | ValuesKept
+    | ValuesRestored
+    | FeedbackRead
     | RunPaused
     | RunResumed
     | RunEnded

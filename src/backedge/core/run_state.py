@@ -198,6 +198,11 @@ class RunState(Value, frozen=True):
     specs: dict[str, Json] = {}
     """The steps that planners added, as they were written."""
     plans: Map[int, e.StepsChanged] = Map()
+    values: dict[str, Json] = {}
+    """What agents and people keep beside the run."""
+    checkpoints: dict[str, dict[str, Json]] = {}
+    read: dict[str, tuple[str, ...]] = {}
+    """The loops whose feedback was read, by step."""
 
     @property
     def workflow(self) -> Workflow:

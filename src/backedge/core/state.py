@@ -30,6 +30,7 @@ from backedge.core.fold.loops import (
 )
 from backedge.core.fold.steps import steps_changed
 from backedge.core.fold.waits import feedback_rejoined, wait_began, wait_ended, waiter_told
+from backedge.core.kept import with_value
 from backedge.core.run_state import (
     ASKED,
     REPEAT,
@@ -134,6 +135,14 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return finding_reclassified(state, event)
         case e.StepsChanged():
             return steps_changed(state, event)
+        case e.ValueSet():
+            return replace(state, values=with_value(state.values, event.path, event.value))
+        case e.ValuesKept():
+            return replace(state, checkpoints={**state.checkpoints, event.name: state.values})
+        case e.ValuesRestored():
+            return replace(state, values=state.checkpoints[event.name])
+        case e.FeedbackRead():
+            return replace(state, read={**state.read, event.step: (*state.read.get(event.step, ()), *event.loops)})
         case e.RunPaused():
             return replace(state, paused_by=event.by)
         case e.RunResumed():

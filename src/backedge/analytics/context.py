@@ -1,0 +1,110 @@
+"""A run as a context bus: one tree of values that are found by path, folded from the state.
+
+agent_contexts.<step>.status | output | feedback_received
+feedback_loops.<id>
+workflow_state.paused | pause_reason
+values.<path>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from backedge.analytics.report import report
+from backedge.core.briefing import notices
+from backedge.core.context import unread
+from backedge.core.errors import NotFound
+from backedge.core.state import RunState
+from backedge.core.value import Json
+from backedge.core.workflow import nearest
+
+ANY = "*"
+
+
+def context(state: RunState, outputs: Mapping[str, Json] | None = None) -> dict[str, Json]:
+    """The whole tree. `outputs` has the large ones, which the state only names."""
+    told = report(state, dict(outputs or {}))
+    agents = {
+        name: {"status": step.state, "output": step.output, "feedback_received": _inbox(state, name)}
+        for name, step in told.everybody.items()
+    }
+    loops = {loop.id: msgspec.to_builtins(loop) for loop in told.loops}
+    return {
+        "agent_contexts": agents,
+        "feedback_loops": loops,
+        "workflow_state": {
+            "outcome": told.outcome,
+            "paused": state.paused,
+            "pause_reason": _pause_reason(state),
+            "paused_by": [loop.id for loop in state.loops.values() if loop.pauses],
+        },
+        "values": state.values,
+    }
+
+
+def _inbox(state: RunState, step: str) -> list[Json]:
+    """The feedback to a step that was not read yet."""
+    waiting = unread(state, step)
+    return [
+        {
+            "loop_id": notice.loop,
+            "from_agent": notice.source,
+            "type": notice.kind,
+            "message": notice.message,
+            "severity": str(notice.severity),
+            "resolved": notice.resolved,
+            "acknowledged": notice.acknowledged,
+            "details": notice.details,
+            "options": msgspec.to_builtins(notice.options),
+        }
+        for notice in (notices(state, step) if waiting else ())
+        if notice.loop in waiting
+    ]
+
+
+def _pause_reason(state: RunState) -> str:
+    if state.paused_by is not None:
+        return f"paused by {state.paused_by}" if state.paused_by else "paused by hand"
+    pausing = [loop for loop in state.loops.values() if loop.pauses]
+    words = (f"{loop.id} {loop.word} of {loop.source}" for loop in pausing)
+    return "; ".join(words)
+
+
+def value_at(tree: Json, path: str) -> Json:
+    """What stands under a path; the whole for the empty one. Raises NotFound, naming what there is."""
+    if not path:
+        return tree
+    if isinstance(tree, Mapping):
+        # Names may have dots in them: the longest that fits is meant.
+        for key in sorted(tree, key=len, reverse=True):
+            if path == key or path.startswith(f"{key}."):
+                return value_at(tree[key], path[len(key) + 1 :])
+        raise NotFound(
+            f"nothing stands under {path!r}: {nearest(path.partition('.')[0], tree) if tree else 'it is empty'}"
+        )
+    if isinstance(tree, list) and path.partition(".")[0].isdecimal() and int(path.partition(".")[0]) < len(tree):
+        return value_at(tree[int(path.partition(".")[0])], path.partition(".")[2])
+    raise NotFound(f"nothing stands under {path!r}: there is only {str(tree)[:80]!r}")
+
+
+def matching(tree: Json, pattern: str, at: str = "") -> Iterator[tuple[str, Json]]:
+    """All paths that a pattern fits, with what stands there; `*` is any one name, anywhere in it."""
+    if not pattern:
+        yield at, tree
+    elif isinstance(tree, Mapping):
+        first, _, rest = pattern.partition(".")
+        for key, inside in tree.items():
+            here = f"{at}.{key}" if at else key
+            if first == ANY:
+                yield from matching(inside, rest, here)
+            elif pattern == key or pattern.startswith(f"{key}."):
+                yield from matching(inside, pattern[len(key) + 1 :], here)
+
+
+def changes(before: Json, after: Json, pattern: str) -> list[tuple[str, Json, Json]]:
+    """(path, new, old) of all that a pattern fits and that differs; None for what was not there, or is gone."""
+    old, new = dict(matching(before, pattern)), dict(matching(after, pattern))
+    paths = dict.fromkeys((*new, *old))
+    return [(path, new.get(path), old.get(path)) for path in paths if new.get(path) != old.get(path)]

@@ -1,0 +1,113 @@
+"""The context bus of a run: one tree that everybody can read by path, and a place for values of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from backedge.analytics.context import changes, context, value_at
+from backedge.core import commands as c
+from backedge.core.context import unread
+from backedge.core.errors import AgentError, IllegalCommand, JournalError
+from backedge.core.state import RunState, evolve
+from backedge.core.value import Json
+from backedge.engine.codec import canonical, decoded
+from backedge.engine.engine import Engine
+from backedge.engine.stored import outputs
+
+LARGEST = 64 * 1024
+"""Bytes of one value: larger things are outputs of steps, or files."""
+
+Called = Callable[[Json, Json, str], object]
+"""Called with the new value, the old one and the path."""
+
+
+class Context:
+    """A run as a tree: agent_contexts, feedback_loops, workflow_state, and the values that agents and people keep."""
+
+    def __init__(self, engine: Engine, run: str) -> None:
+        self._engine, self._run = engine, run
+
+    async def get(self, path: str = "") -> Json:
+        """What stands under a path such as `agent_contexts.code.status`. Raises NotFound."""
+        return value_at(await self._tree(await self._engine.state_of(self._run)), path)
+
+    async def set(self, path: str, value: Json, by: str = "") -> None:
+        """Keep a value of your own: it is journaled, and found under `values.<path>`."""
+        try:
+            canonical(value, LARGEST, "the value")
+        except AgentError as error:
+            raise IllegalCommand(str(error)) from error
+        await self._engine.submit(self._run, c.SetValue(path.removeprefix("values."), value, by))
+
+    async def checkpoint(self, name: str, by: str = "") -> None:
+        """Remember all values under a name."""
+        await self._engine.submit(self._run, c.KeepValues(name, by))
+
+    async def restore(self, name: str, by: str = "") -> None:
+        """Have all values as they were at a checkpoint. Raises NotFound."""
+        await self._engine.submit(self._run, c.RestoreValues(name, by))
+
+    async def read(self, step: str) -> list[Json]:
+        """The feedback that a step has received since this was last called: reading clears its inbox, and the journal
+        keeps it."""
+        state = await self._engine.state_of(self._run)
+        waiting: list[Json] = []
+        if step in state.steps and unread(state, step):
+            waiting = (await self._tree(state))["agent_contexts"][step]["feedback_received"]
+        await self._engine.submit(self._run, c.ReadFeedback(step))
+        return waiting
+
+    async def subscribe(self, pattern: str, called: Called) -> Callable[[], None]:
+        """Call with (new, old, path) whenever something changes that the pattern fits, whoever executes the run; `*` is any
+        one name, anywhere in it. Returns what ends that."""
+        follower = _Follower(self, self._engine, self._run, await self._engine.state_of(self._run), pattern, called)
+        await follower.begin()
+        return follower.end
+
+    async def _tree(self, state: RunState) -> dict[str, Json]:
+        large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
+        return context(state, await outputs(self._engine.journal, state, large))
+
+
+class _Follower:
+    """One subscription: every event of the run is followed, in order, so that no change between two is missed."""
+
+    def __init__(self, bus: Context, engine: Engine, run: str, state: RunState, pattern: str, called: Called) -> None:
+        self._bus, self._engine, self._run, self._state = bus, engine, run, state
+        self._pattern, self._called = pattern, called
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._tree: Json = None
+        self._unsubscribe: Callable[[], None] | None = None
+
+    async def begin(self) -> None:
+        self._tree = await self._bus._tree(self._state)
+        self._unsubscribe = self._engine.journal.subscribe(self._written)
+        await self._follow()
+
+    def end(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        for task in self._tasks:
+            task.cancel()
+
+    def _written(self, run: str, seq: int) -> None:
+        if run == self._run and seq > self._state.seq:
+            task = asyncio.create_task(self._notice())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _notice(self) -> None:
+        with suppress(JournalError):  # it was closed meanwhile: nothing more will be heard
+            await self._follow()
+
+    async def _follow(self) -> None:
+        async with self._turn:
+            for event in decoded(await self._engine.journal.read(self._run, self._state.seq)):
+                self._state = evolve(self._state, event)
+                before, self._tree = self._tree, await self._bus._tree(self._state)
+                for path, new, old in changes(before, self._tree, self._pattern):
+                    self._called(new, old, path)

@@ -1,0 +1,57 @@
+"""What agents and people keep beside a run: values by path, checkpoints of them, and which feedback was read."""
+
+from __future__ import annotations
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.draft import Draft
+from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.run_state import RunState
+from backedge.core.value import Json
+from backedge.core.workflow import nearest
+
+
+def set_value(draft: Draft, command: c.SetValue) -> None:
+    """Keep a value. Raises IllegalCommand for a path that cannot be one."""
+    parts = command.path.split(".")
+    if not all(part.strip() for part in parts):
+        raise IllegalCommand(f"path {command.path!r} has an empty part: expected words with dots between them")
+    inside: Json = draft.state.values
+    for place, part in enumerate(parts[:-1], 1):
+        inside = inside.get(part, {})
+        if not isinstance(inside, dict):
+            here = ".".join(parts[:place])
+            raise IllegalCommand(
+                f"{here!r} is a value, not a place for others: choose another path than {command.path!r}"
+            )
+    draft.add(e.ValueSet(draft.now, command.path, command.value, command.by))
+
+
+def keep_values(draft: Draft, command: c.KeepValues) -> None:
+    if not command.name.strip():
+        raise IllegalCommand("the checkpoint has no name: give it one")
+    draft.add(e.ValuesKept(draft.now, command.name, command.by))
+
+
+def restore_values(draft: Draft, command: c.RestoreValues) -> None:
+    kept = draft.state.checkpoints
+    if command.name not in kept:
+        hint = nearest(command.name, kept) if kept else "none was made yet"
+        raise NotFound(f"checkpoint {command.name!r} does not exist: {hint}")
+    draft.add(e.ValuesRestored(draft.now, command.name, command.by))
+
+
+def read_feedback(draft: Draft, command: c.ReadFeedback) -> None:
+    """Clear what a step has received from its inbox; the loops, and this event, keep it."""
+    if command.step not in draft.state.steps:
+        raise NotFound(f"step {command.step!r} is unknown: {nearest(command.step, draft.state.steps)}")
+    loops = unread(draft.state, command.step)
+    if loops:
+        draft.add(e.FeedbackRead(draft.now, command.step, loops))
+
+
+def unread(state: RunState, step: str) -> tuple[str, ...]:
+    """The loops to a step whose feedback was not read yet, oldest first."""
+    loops = [loop for loop in (*state.closed.values(), *state.loops.values()) if step in loop.involved]
+    seen = state.read.get(step, ())
+    return tuple(sorted((loop.id for loop in loops if loop.id not in seen), key=lambda id: int(id[2:])))

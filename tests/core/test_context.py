@@ -1,0 +1,70 @@
+"""Values that agents and people keep beside a run, and inboxes that are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.context import unread
+from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.state import replay
+from tests.core.play import Play, ask, flow, out, step
+
+TEAM = (step("architect"), step("developer", "architect"))
+
+
+def kept(**values: object) -> Play:
+    play = Play(flow(*TEAM))
+    for path, value in values.items():
+        play.do(c.SetValue(path.replace("__", "."), value, "ann"))
+    return play
+
+
+def test_values_are_kept_by_path_and_replayed() -> None:
+    play = kept(review__depth=2, review__by="ann", note=[1])
+    assert play.s.values == {"review": {"depth": 2, "by": "ann"}, "note": [1]}
+    assert replay(play.events).values == play.s.values  # type: ignore[union-attr]
+    play.do(c.SetValue("review", None))
+    assert play.s.values == {"review": None, "note": [1]}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("", "has an empty part"), ("a..b", "has an empty part"), ("note.x", "'note' is a value, not a place for others")],
+)
+def test_paths_that_cannot_be(path: str, said: str) -> None:
+    with pytest.raises(IllegalCommand, match=said):
+        kept(note=1).do(c.SetValue(path, 1))
+
+
+def test_a_checkpoint_brings_the_values_back() -> None:
+    play = kept(note=1)
+    play.do(c.KeepValues("before", "ann"))
+    play.do(c.SetValue("note", 2))
+    play.do(c.SetValue("more", 3))
+    play.do(c.RestoreValues("before", "ann"))
+    assert play.s.values == {"note": 1}
+    assert replay(play.events).values == {"note": 1}  # type: ignore[union-attr]
+
+
+def test_checkpoints_that_cannot_be() -> None:
+    with pytest.raises(NotFound, match="none was made yet"):
+        kept().do(c.RestoreValues("before"))
+    play = kept()
+    with pytest.raises(IllegalCommand, match="has no name"):
+        play.do(c.KeepValues(" "))
+    play.do(c.KeepValues("before"))
+    with pytest.raises(NotFound, match="did you mean 'before'"):
+        play.do(c.RestoreValues("befor"))
+
+
+def test_reading_an_inbox_clears_it_and_keeps_the_loops() -> None:
+    play = Play(flow(*TEAM), {"developer": [out("d", feedback=(ask("architect"),)), out("d")]}).run()
+    assert unread(play.s, "architect") == ("L-1",) and unread(play.s, "developer") == ()
+    play.do(c.ReadFeedback("architect"))
+    assert unread(play.s, "architect") == () and play.loop() is not None
+    assert play.of(e.FeedbackRead) == [e.FeedbackRead(play.now, "architect", ("L-1",))]
+    assert play.do(c.ReadFeedback("architect")) == ()
+    with pytest.raises(NotFound, match="did you mean 'architect'"):
+        play.do(c.ReadFeedback("architec"))

@@ -1,0 +1,219 @@
+"""The context bus: a run as one tree, read by path, followed by pattern, with values of one's own. A0, on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backedge import Briefing, Engine, Feedback, IllegalCommand, Option, Outcome, Run, Step, Workflow
+from backedge.errors import NotFound
+from tests.engine.parts import named, play
+
+CONSTRAINT = Feedback(
+    "fix_request",
+    ["architect", "pm"],
+    "no WebSockets here",
+    details={"requirement_id": "REQ-123"},
+    options=[],
+)
+
+
+def team(*feedback: Feedback, **more: Any) -> Workflow:
+    """A developer who raises feedback in the first attempt, and is content with what comes back."""
+
+    async def develop(briefing: Briefing) -> Outcome:
+        return Outcome("done", feedback=list(feedback) if briefing.attempt == 1 else [])
+
+    steps = [Step("architect", named), Step("pm", named), Step("developer", develop, needs=["architect", "pm"])]
+    return Workflow("team", steps, **more)
+
+
+async def with_run(workflow: Workflow, scenario: Callable[[Run], Awaitable[Any]], journal: Any = None) -> Any:
+    async with Engine(journal) as engine:
+        run = await engine.start(workflow, run="r")
+        await run.result()
+        return await scenario(run)
+
+
+def on(scenario: Callable[[Run], Awaitable[Any]], *feedback: Feedback, **more: Any) -> Any:
+    return play(with_run(team(*feedback, **more), scenario))
+
+
+def test_a_tree_without_feedback_has_empty_inboxes_and_no_loops() -> None:
+    tree = on(lambda run: run.context.get())
+    assert tree["agent_contexts"]["architect"] == {
+        "status": "done",
+        "output": {"made by": "architect"},
+        "feedback_received": [],
+    }
+    assert (tree["feedback_loops"], tree["values"]) == ({}, {})
+    assert tree["workflow_state"] == {"outcome": "done", "paused": False, "pause_reason": "", "paused_by": []}
+
+
+def test_a0_01_and_04_each_target_has_one_notice_with_all_that_was_said() -> None:
+    async def look(run: Run) -> tuple[Any, Any]:
+        bus = run.context
+        return await bus.get("agent_contexts.architect.feedback_received"), await bus.get("agent_contexts.pm")
+
+    (notice,), pm = on(look, CONSTRAINT)
+    assert (notice["loop_id"], notice["from_agent"], notice["message"]) == ("L-1", "developer", "no WebSockets here")
+    assert (notice["type"], notice["severity"], notice["details"]) == (
+        "fix_request",
+        "high",
+        {"requirement_id": "REQ-123"},
+    )
+    assert len(pm["feedback_received"]) == 1
+
+
+def test_a0_02_what_is_refused_is_in_no_inbox() -> None:
+    tree = on(lambda run: run.context.get(), Feedback("fix_request", [], "whom?"), Feedback("fix_request", "pm", ""))
+    assert tree["feedback_loops"] == {} and tree["agent_contexts"]["pm"]["feedback_received"] == []
+
+
+def test_a0_06_a_blocking_loop_pauses_with_a_reason() -> None:
+    stop = Feedback("constraint_violation", "human", "which hosting?", blocking=True, options=[Option("polling")])
+
+    async def look(run: Run) -> Any:
+        return await run.context.get("workflow_state")
+
+    told = on(look, stop)
+    assert (told["paused"], told["paused_by"]) == (True, ["L-1"])
+    assert told["pause_reason"] == "L-1 constraint_violation of developer"
+
+
+def test_a_pause_by_hand_says_by_whom() -> None:
+    async def look(run: Run) -> Any:
+        await run.raise_feedback(Feedback("context_request", "human", "shall we?"), source="developer")
+        await run.pause(by="ann")
+        return await run.context.get("workflow_state.pause_reason")
+
+    assert on(look) == "paused by ann"
+
+
+def test_a0_08_and_12_a_resolved_loop_marks_its_notices() -> None:
+    async def look(run: Run) -> tuple[Any, Any]:
+        bus = run.context
+        return await bus.get("feedback_loops.L-1.state"), await bus.get(
+            "agent_contexts.pm.feedback_received.0.resolved"
+        )
+
+    assert on(look, CONSTRAINT) == ("resolved", True)
+
+
+def test_reading_clears_the_inbox_once_and_keeps_the_audit() -> None:
+    async def look(run: Run) -> tuple[Any, ...]:
+        first, second = await run.context.read("pm"), await run.context.read("pm")
+        return (
+            len(first),
+            second,
+            len(await run.context.get("agent_contexts.architect.feedback_received")),
+            len(await run.notices("pm")),
+        )
+
+    assert on(look, CONSTRAINT) == (1, [], 1, 1)
+
+
+def test_values_checkpoint_and_restore() -> None:
+    async def look(run: Run) -> tuple[Any, ...]:
+        bus = run.context
+        await bus.set("review.depth", 2, by="ann")
+        await bus.checkpoint("before")
+        await bus.set("values.review.depth", 3)
+        changed = await bus.get("values.review.depth")
+        await bus.restore("before")
+        return changed, await bus.get("values.review")
+
+    assert on(look) == (3, {"depth": 2})
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("agent_context.pm", "did you mean 'agent_contexts'"),
+        ("agent_contexts.architec.status", "did you mean 'architect'"),
+        ("values.x", "it is empty"),
+        ("agent_contexts.pm.status.x", "there is only 'done'"),
+        ("agent_contexts.pm.feedback_received.3", "nothing stands under '3'"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is(path: str, said: str) -> None:
+    with pytest.raises(NotFound, match=said):
+        on(lambda run: run.context.get(path))
+
+
+def test_values_that_cannot_be_kept() -> None:
+    with pytest.raises(IllegalCommand, match="is not JSON"):
+        on(lambda run: run.context.set("x", object()))
+    with pytest.raises(IllegalCommand, match="at most 65,536"):
+        on(lambda run: run.context.set("x", "x" * 70_000))
+
+
+def test_a_wildcard_in_the_middle_of_a_path_follows_every_step() -> None:
+    seen: list[tuple[str, Any, Any]] = []
+
+    async def scenario() -> None:
+        async with Engine() as engine:
+            gate = asyncio.Event()
+
+            async def wait(briefing: Briefing) -> str:
+                await gate.wait()
+                return briefing.step
+
+            steps = [Step("first.part", wait), Step("second", named, needs="first.part")]
+            run = await engine.start(Workflow("w", steps), run="r")
+            end = await run.context.subscribe(
+                "agent_contexts.*.status", lambda new, old, path: seen.append((path, old, new))
+            )
+            gate.set()
+            await run.result()
+            await run.context.set("x", 1)
+            end()
+            end()
+            await run.context.set("x", 2)
+
+    play(scenario())
+    assert seen == [
+        ("agent_contexts.first.part.status", "running", "done"),
+        ("agent_contexts.second.status", "waiting", "running"),
+        ("agent_contexts.second.status", "running", "done"),
+    ]
+
+
+def test_a_subscriber_hears_of_new_loops_and_of_values(tmp_path: Path) -> None:
+    seen: list[tuple[Any, Any, str]] = []
+
+    async def scenario() -> None:
+        async with Engine(tmp_path / "journal.db") as engine:
+            run = await engine.start(team(), run="r")
+            await run.result()
+            both = [
+                await run.context.subscribe("feedback_loops.*.state", lambda *said: seen.append(said)),
+                await run.context.subscribe("values.x", lambda *said: seen.append(said)),
+            ]
+            await run.context.set("x", 1)
+            await run.raise_feedback(Feedback("context_request", "human", "shall we?"), source="developer")
+            await asyncio.sleep(0.3)
+            for end in both:
+                end()
+
+    play(scenario())
+    assert (1, None, "values.x") in seen
+    assert ("notifying", None, "feedback_loops.L-1.state") in seen
+
+
+def test_a0_17_the_tree_is_the_same_after_everything_was_loaded_again(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+
+    async def look(run: Run) -> Any:
+        await run.context.set("note", {"a": 1})
+        return await run.context.get()
+
+    async def again() -> Any:
+        async with Engine(journal) as engine:
+            return await (await engine.find("r")).context.get()
+
+    assert play(with_run(team(CONSTRAINT), look, journal)) == play(again())
