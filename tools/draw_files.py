@@ -182,6 +182,12 @@ MEANINGS: dict[str, str] = {
 DEFAULTS = {
     "steps.agents": "",
     "steps.limits": "those of the workflow",
+    "stories.folder": "`stories`",
+    "stories.worktree": "`false`",
+    "stories.create_pr": "none: a story is done when its reviews pass",
+    "stories.on_breach": "that of the workflow",
+    "stories.circuit_breaker": "`true`",
+    "stories": "none; those of a folder `stories` that has some",
     "agents": "the four CLIs and `human`",
     "phases": " < ".join(DEFAULT_PHASES),
     "routes": "none, or those of the profile",
@@ -227,6 +233,7 @@ def workflow_file() -> str:
         "Options of an agent": _keys(agent, only=options),
         "An entry of `agents`": _keys(agent, leave=options),
         "An entry of `routes`": _keys(SCHEMA["properties"]["routes"]["items"]),
+        "`stories`": _keys(SCHEMA["properties"]["stories"], place="stories."),
     }
     notes = {
         "Limits": "A step that judges may have `limits` too, without the first four: they are of its own loops. The "
@@ -236,6 +243,9 @@ def workflow_file() -> str:
         "is refused.",
         "An entry of `agents`": "Exactly one of these, and options.",
         "An entry of `routes`": "`to`, and `category` or `keywords` or both.",
+        "`stories`": "`.agentic-sdlc.json` beside the file says "
+        "the same in its own words: `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; what "
+        "this file says goes first.",
     }
     text = []
     for title, rows in parts.items():

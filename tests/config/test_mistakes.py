@@ -85,7 +85,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         FINE + "zzz: 1\n",
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
-            "agreement, authority, kinds, checks, gates, max_steps, agents, redact, steps"
+            "agreement, authority, kinds, checks, gates, max_steps, agents, redact, stories, steps"
         ],
     ),
     (

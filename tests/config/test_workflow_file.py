@@ -55,6 +55,7 @@ routes:
   - {to: plan, category: architecture}
   - {to: code, keywords: [typo, "null pointer"]}
 on_breach: skip
+stories: {folder: work/stories, worktree: true, create_pr: [gh, pr], on_breach: error, circuit_breaker: false}
 new_findings: {medium: ask}
 agreement: authority
 authority: [code, plan]
@@ -175,7 +176,8 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
 
 
 def test_every_key_of_a_step_arrives(everything: WorkflowFile) -> None:
-    _, code, review, lint, test = everything.definition.steps
+    _, code, review, lint, test, last = everything.definition.steps
+    assert (last.name, last.needs) == ("create_pr", ("plan", "code"))
     assert (code.phase, code.needs, code.checked, code.on_doubt) == ("code", ("plan",), True, "rerun")
     assert code.reads == (("plan", ("/units", "/api")),)
     assert (code.group, code.when) == ("building", ("plan:/units", "plan:/api != none"))

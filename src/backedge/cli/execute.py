@@ -18,6 +18,7 @@ import msgspec
 
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
+from backedge.backlog import has_stories
 from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import Progress, view_on
 from backedge.cli.stepping import at_terminal, once, stepped
@@ -31,6 +32,7 @@ from backedge.engine.opening import new_run_id
 from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file, secrets_of
 
 INTERRUPTED = 130
+MAX_PARALLEL = 256
 
 
 Begin = Callable[[Engine], Awaitable[Run]]
@@ -41,7 +43,7 @@ class Execution:
     """How a run is executed and shown, as the options say."""
 
     auto: bool | None
-    max_parallel: int
+    max_parallel: int | None
     wait: bool
     quiet: bool
     plain: bool
@@ -75,7 +77,9 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--quiet", "-q", is_flag=True, help="No progress."),
         click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help."),
         click.option(
-            "--max-parallel", type=click.IntRange(1), default=256, show_default=True, help="Attempts at once."
+            "--max-parallel",
+            type=click.IntRange(1),
+            help="Attempts at once, 256 by default; or stories at once, 1 by default.",
         ),
         click.option("--auto/--step", default=None, help=auto),
     ):
@@ -87,7 +91,10 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--input", "pairs", multiple=True, metavar="KEY=VALUE", help="Part of the run's input; may be repeated.")
 @click.option("--input-file", type=click.Path(dir_okay=False, path_type=Path), help="The input: JSON, or else text.")
-@click.option("--story", type=click.Path(dir_okay=False, path_type=Path), help="A story file that the run works on.")
+@click.option(
+    "--story", type=click.Path(dir_okay=False, path_type=Path), help="The story to work on: its file, or its id."
+)
+@click.option("--watch", is_flag=True, help="Work through the stories, and go on whenever one has changed.")
 @click.option("--run", "run_id", metavar="ID", help="The id of the new run.")
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would start; start nothing.")
 @execution_options
@@ -98,9 +105,14 @@ def run(
     story: Path | None,
     run_id: str | None,
     dry_run: bool,
+    watch: bool,
     **how: Any,
 ) -> None:
     """Start a run of the workflow in this folder, or of FILE.
+
+    In a project with stories it does the next action about one of them, the first that `backedge next` names; with
+    `--auto` one after the other until nothing is left, or all that is left waits for a person. `--input` and `--run` start
+    a single run there, too.
 
     It stops when the run has ended (exit code 0 verified or done, 4 accepted, 1 failed or cancelled) or when only a
     person can help (3); `--wait` stays. Ctrl-C stops it cleanly (130), and `backedge resume` goes on.
@@ -113,6 +125,11 @@ def run(
     source = load(file or find(Path.cwd()))
     execution = Execution(**how)
     spot = where(execution.journal, source.path)
+    if not (pairs or input_file or run_id) and has_stories(source):
+        _work_through(source, spot, story, watch, dry_run, execution)
+        return
+    if watch:
+        raise click.UsageError("--watch is for stories, and this project has none: `backedge init --template stories`")
     progress = execution.progress(spot)
     agents = agents_of(source, spot, progress.paths)
     given = secrets_of(source).value(_input(pairs, input_file, story))
@@ -199,7 +216,7 @@ async def _executed(
         # Whoever started us with a signal ignored (nohup) wants it ignored.
         if signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, interrupted)
-    async with progress, Engine(spot.journal, max_parallel=execution.max_parallel) as engine:
+    async with progress, Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL) as engine:
         engine.subscribe(progress.tell)
         if execution.step:
             engine.allow(0)
@@ -230,6 +247,22 @@ async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:
             return outcome
         if resting(state) == "waiting":
             await run.changed(state.seq)
+
+
+def _work_through(
+    source: WorkflowFile, spot: Place, story: Path | None, watch: bool, dry_run: bool, execution: Execution
+) -> None:
+    from backedge.cli.backlog import Work, work_through
+    from backedge.cli.stories import print_next
+
+    only = str(story) if story is not None else None
+    if dry_run:
+        print_next(source, spot, only, 1, execution.as_json)
+        return
+    agents_of(source, spot)  # who is not there is told before anything begins
+    work = Work(source, spot, only, execution.max_parallel or 1, execution.quiet, execution.wait and not watch)
+    staying = watch or (execution.wait and bool(execution.auto))
+    work_through(work, "watch" if staying else "all" if execution.auto else "one", execution.as_json)
 
 
 def _dry_run(source: WorkflowFile, as_json: bool) -> None:

@@ -25,7 +25,7 @@ async def stepped(engine: Engine, run: Run, ask: Ask) -> RunOutcome | None:
     a person can help, "running" if it was stopped before that, and None if all the rest is to be done at once.
 
     Nothing starts before: the engine was told to allow nothing."""
-    await _finished(engine, run, 0)
+    await finished(engine, run, 0)
     while True:
         state = await run.state()
         outcome = resting(state)
@@ -42,10 +42,10 @@ async def stepped(engine: Engine, run: Run, ask: Ask) -> RunOutcome | None:
         if answer == "stop":
             return "running"
         engine.allow(1)
-        await _finished(engine, run, state.attempts + 1)
+        await finished(engine, run, state.attempts + 1)
 
 
-async def _finished(engine: Engine, run: Run, started: int) -> None:
+async def finished(engine: Engine, run: Run, started: int) -> None:
     """Wait until so many attempts have started and none is under way, or the run is at rest."""
     while True:
         state = await run.state()

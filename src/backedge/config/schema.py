@@ -286,6 +286,26 @@ _GATE = record(
     oneOf=required_one(*BOUNDS),
 )
 
+_STORIES = record(
+    "The project has stories: Markdown files with front matter, each worked on by a run of its own.",
+    {
+        "folder": path("The folder with the stories.", "stories"),
+        "worktree": flag("Each story is worked on in a git worktree of its own, on the branch story/ID."),
+        "create_pr": arguments(
+            "What ends a story that passed its reviews, as a last step: a program and its arguments.",
+            ["gh", "pr", "create", "--fill"],
+        ),
+        "on_breach": choice(
+            "What a story that hits a limit does to the others: manual waits for you, error ends with exit code 1, skip passes it over.",
+            "manual",
+            "error",
+            "skip",
+        ),
+        "circuit_breaker": flag("Whether a story may be reworked only so often; rounds_total holds all the same."),
+    },
+    {"folder": "stories", "worktree": True},
+)
+
 _POLICY = "What becomes of findings that a judge could have made earlier"
 
 SCHEMA: Schema = {
@@ -339,6 +359,7 @@ SCHEMA: Schema = {
                 text("A name.", title="the name of an environment variable", pattern=VARIABLE),
                 ["ANTHROPIC_API_KEY"],
             ),
+            "stories": _STORIES,
             "steps": mapped("The steps by name, in order.", _STEP, keys=NAMES, least=1),
         },
         required=["name", "steps"],

@@ -96,7 +96,7 @@ def sound_parts(value: dict[str, Json], flaws: list[Flaw]) -> dict[str, Json]:
         return {key: each for key, each in part.items() if (*trail, key) not in cut} if isinstance(part, dict) else {}
 
     sound = kept(value, ())
-    for key in ("limits", "new_findings"):
+    for key in ("limits", "new_findings", "stories"):
         if isinstance(sound.get(key), dict):
             sound[key] = kept(sound[key], (key,))
     for key in ("agents", "steps"):
@@ -116,7 +116,7 @@ def listed(value: str | list[str] | None) -> tuple[str, ...]:
 
 
 def _depth(trail: Trail) -> int:
-    return 3 if trail[0] in ("steps", "agents") else 2 if trail[0] in ("limits", "new_findings") else 1
+    return 3 if trail[0] in ("steps", "agents") else 2 if trail[0] in ("limits", "new_findings", "stories") else 1
 
 
 def _reason(error: Exception) -> str:

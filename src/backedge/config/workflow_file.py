@@ -23,6 +23,7 @@ from backedge.config.steps import (
     rung_names,
     with_known_steps,
 )
+from backedge.config.stories import StoriesSpec, stories_of, with_last_step
 from backedge.config.yaml import MAX_BYTES, Document, loaded
 from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
@@ -47,6 +48,7 @@ class WorkflowFile:
     """Environment variables whose values are removed from everything that is written."""
     named: Mapping[str, Json] = field(default_factory=dict)
     """The agents that steps can name, as they are written."""
+    stories: StoriesSpec | None = None
 
 
 def find(start: Path) -> Path:
@@ -93,6 +95,8 @@ def workflow_file(data: bytes, path: Path) -> WorkflowFile:
 
 def _built(source: Source, path: Path) -> WorkflowFile | None:
     known = named_agents(source)
+    with_last_step(source.value)
+    stories = stories_of(source)
     agents: dict[str, AgentSpec] = {}
     extras: dict[str, StepExtras] = {}
     steps = []
@@ -113,7 +117,7 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
         _definition(source, known_only)
         return None
     redact, named = tuple(source.value.get("redact", ())), source.value.get("agents", {})
-    return WorkflowFile(path, source.folder, definition, agents, extras, redact, named)
+    return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories)
 
 
 def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> Workflow | None:

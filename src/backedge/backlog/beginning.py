@@ -1,0 +1,86 @@
+"""The run of a story: with which workflow, limits and input it starts, and how it goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from backedge.app import Engine, Run
+from backedge.backlog.entry import Entry
+from backedge.backlog.worktrees import worktree_of
+from backedge.config import WorkflowFile, load
+from backedge.config.workflow_file import workflow_file
+from backedge.core.limits import Limits
+from backedge.core.value import Json, replace
+from backedge.core.workflow import Workflow
+from backedge.project import FileWorkflow, Place, agents_of, keep_file, secrets_of
+
+Views = Callable[[str], Mapping[str, str]]
+
+
+def definition_for(source: WorkflowFile, entry: Entry) -> Workflow:
+    """The workflow of a story's run, with the limits as they are when it starts: later changes do not reach it.
+
+    A story that hits a limit waits for a decision, whatever the project does with such stories: so it can go on."""
+    spec, told = source.stories, entry.glance
+    assert spec is not None and told is not None
+    most = told.max_refinements if told.max_refinements is not None else spec.max_refinements
+
+    def bounded(limits: Limits) -> Limits:
+        if not spec.circuit_breaker:
+            return replace(
+                limits,
+                rounds_per_loop=None,
+                same_finding=None,
+                failures_in_a_row=None,
+                no_change=None,
+                oscillation=None,
+                diverging=False,
+            )
+        return limits if most is None else replace(limits, rounds_per_loop=most)
+
+    definition = source.definition
+    steps = tuple(
+        step if step.limits is None else replace(step, limits=bounded(step.limits)) for step in definition.steps
+    )
+    on_breach = "replan" if definition.on_breach == "replan" else "manual"
+    return replace(definition, limits=bounded(definition.limits), steps=steps, on_breach=on_breach)
+
+
+def input_of(source: WorkflowFile, entry: Entry) -> Json:
+    """What the agents of a story are told of it."""
+    text = entry.path.read_text(encoding="utf-8")
+    story = {"id": entry.id, "title": entry.title, "path": entry.name, "text": text}
+    return secrets_of(source).value({"story": story})
+
+
+def _placed(source: WorkflowFile, data: bytes, spot: Place, entry: Entry) -> WorkflowFile:
+    """The workflow file where the story is worked on: in its own worktree, if it has one."""
+    assert source.stories is not None
+    if not source.stories.worktree:
+        return workflow_file(data, source.path)
+    return workflow_file(data, worktree_of(spot, source.folder, entry.id) / source.path.name)
+
+
+async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
+    """Start the run of a story."""
+    placed = _placed(source, source.path.read_bytes(), spot, entry)
+    bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
+    workflow = FileWorkflow(bounded, spot, agents_of(placed, spot, views), views)
+    keep_file(spot, entry.next_run, source)
+    return await engine.start(workflow, input_of(source, entry), entry.next_run)
+
+
+async def gone_on(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
+    """Go on with the run of a story. It keeps the workflow that it started with. Raises RunHeld."""
+    kept = spot.kept_file(entry.run)
+    data = kept.read_bytes() if kept.exists() else source.path.read_bytes()
+    placed = _placed(source, data, spot, entry)
+    return await engine.resume(entry.run, FileWorkflow(placed, spot, agents_of(placed, spot, views), views))
+
+
+def reloaded(path: Path) -> WorkflowFile:
+    """The workflow file as it is now."""
+    return load(Path(os.path.abspath(path)))

@@ -1,0 +1,89 @@
+"""The board in a terminal: a column to a status, as wide as there is room."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from backedge.backlog.entry import Entry
+from backedge.cli.common import shown
+from backedge.core.assessor import STATUSES
+
+NARROWEST = 16
+"""Columns of a column: with less room they stand below each other."""
+MOST_CARDS = 12
+
+
+def board_lines(entries: Sequence[Entry], width: int, everything: bool = False) -> Iterator[str]:
+    """The stories by status, the most urgent first."""
+    if not entries:
+        yield "there are no stories yet: put one in the folder, a Markdown file that begins with ---, `title: …` and ---"
+        return
+    columns: dict[str, list[Entry]] = {status: [] for status in STATUSES}
+    for entry in sorted(entries, key=lambda each: (each.story.priority, each.id)):
+        columns["blocked" if entry.story.trouble else entry.story.status].append(entry)
+    room = (width - 2 * (len(columns) - 1)) // len(columns)
+    if room < NARROWEST:
+        yield from _below_each_other(columns, width, everything)
+        return
+    cells = [_column(status, stories, room, everything) for status, stories in columns.items()]
+    for row in zip_longest(*cells, fillvalue=""):
+        yield "  ".join(_padded(cell, room) for cell in row).rstrip()
+
+
+def _below_each_other(columns: dict[str, list[Entry]], width: int, everything: bool) -> Iterator[str]:
+    for status, stories in columns.items():
+        if stories:
+            yield from _column(status, stories, width, everything)
+            yield ""
+
+
+def _column(status: str, stories: list[Entry], room: int, everything: bool) -> list[str]:
+    lines = [_cut(f"{status} ({len(stories)})", room), "─" * room]
+    kept = stories if everything else stories[:MOST_CARDS]
+    for entry in kept:
+        lines += [_cut(line, room) for line in _card(entry)]
+    if len(stories) > len(kept):
+        lines.append(_cut(f"… {len(stories) - len(kept)} more: --all", room))
+    return lines
+
+
+def _card(entry: Entry) -> Iterator[str]:
+    told, view = entry.story, entry.view
+    mark = "✗ " if told.trouble or told.status == "blocked" else "? " if told.waiting else ""
+    yield f"{mark}{entry.slug}"
+    if entry.title != entry.slug:
+        yield f"  {shown(entry.title, 200)}"
+    if view is not None and view.running:
+        yield f"  ▸ {', '.join(view.running)}"
+    if view is not None and (told.refinement_count or told.status == "blocked"):
+        yield f"  ⟳ {told.refinement_count}/{'∞' if view.max_refinements is None else view.max_refinements}"
+    why = told.trouble or told.blocked_reason or told.waiting
+    if why:
+        yield f"  {shown(why, 200)}"
+
+
+def _wide(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(_wide, text))
+
+
+def _cut(text: str, room: int) -> str:
+    if _width(text) <= room:
+        return text
+    kept, used = "", 0
+    for char in text:
+        if used + _wide(char) > room - 1:
+            break
+        kept, used = kept + char, used + _wide(char)
+    return kept + "…"
+
+
+def _padded(text: str, room: int) -> str:
+    return text + " " * (room - _width(text))

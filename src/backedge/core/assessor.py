@@ -1,0 +1,200 @@
+"""What is to be done about stories, in which order: rework before everything, what only a person can do last.
+
+A priority is that of the action plus the story's own; lower goes first. Nothing here knows a run or a file: a story is
+what both say of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from backedge.core.value import Value
+
+StoryStatus = Literal["backlog", "ready", "in-progress", "done", "blocked"]
+STATUSES: tuple[StoryStatus, ...] = ("backlog", "ready", "in-progress", "done", "blocked")
+
+StoryPhase = Literal["research", "plan", "implement"]
+PHASES: tuple[StoryPhase, ...] = ("research", "plan", "implement")
+
+Decision = Literal["APPROVED", "REJECTED", "FAILED", "RECOVERY"]
+"""What a review came to: FAILED is a reviewer that broke, RECOVERY a rework that changed nothing."""
+
+ActionKind = Literal["rework", "implement", "review", "create_pr", "research", "plan", "refine", "person"]
+
+REWORK, IN_PROGRESS, REVIEW, CREATE_PR, RESEARCH, PLAN, READY, REFINE = 0, 50, 100, 150, 200, 300, 400, 500
+PER_RETRY = 50
+"""What each review that broke adds to the next try."""
+PERSON = 10_000
+UNWRITABLE = 10_001
+"""A story whose file cannot be read or written: above all that a person can do to the others."""
+
+MAX_REFINEMENTS = 3
+MAX_RECOVERIES = 10
+
+
+class Counts(Value, frozen=True):
+    """What a history of reviews counts towards the limits."""
+
+    refinements: int = 0
+    recoveries: int = 0
+
+
+class Story(Value, frozen=True):
+    """A story as the assessor sees it."""
+
+    id: str
+    title: str = ""
+    priority: int = 0
+    status: StoryStatus = "backlog"
+    research_complete: bool = False
+    plan_complete: bool = False
+    implementation_complete: bool = False
+    reviews_complete: bool = False
+    reviews: tuple[Decision, ...] = ()
+    """The newest last."""
+    target: StoryPhase = "implement"
+    """Which phase the latest rejection asks to do again."""
+    feedback: str = ""
+    """What the latest rejection says."""
+    refinement_count: int = 0
+    max_refinements: int | None = MAX_REFINEMENTS
+    """None if the circuit breaker is off."""
+    recoveries: int = 0
+    max_recoveries: int | None = MAX_RECOVERIES
+    blocked_reason: str = ""
+    waiting: str = ""
+    """The question to a person that it waits for."""
+    trouble: str = ""
+    """Why its file cannot be read or written."""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether its latest review that came to a judgement rejected it."""
+        return next((each for each in reversed(self.reviews) if each in ("APPROVED", "REJECTED")), "") == "REJECTED"
+
+    @property
+    def broken_reviews(self) -> int:
+        """How many of its newest reviews broke, in a row."""
+        count = 0
+        for decision in reversed(self.reviews):
+            if decision != "FAILED":
+                break
+            count += 1
+        return count
+
+
+class Action(Value, frozen=True):
+    """One thing to do about one story."""
+
+    story: str
+    kind: ActionKind
+    priority: int
+    reason: str
+    target: StoryPhase | None = None
+    feedback: str = ""
+    iteration: int = 0
+
+
+def counted(reviews: Iterable[Decision]) -> Counts:
+    """What the reviews of a story count towards: a rejection towards refinements, a recovery towards recoveries, a
+    reviewer that broke towards nothing. An approval begins anew."""
+    refinements = recoveries = 0
+    for decision in reviews:
+        if decision == "APPROVED":
+            refinements = recoveries = 0
+        refinements += decision == "REJECTED"
+        recoveries += decision == "RECOVERY"
+    return Counts(refinements, recoveries)
+
+
+def severity_of_review(blockers: int, critical: int, major: int) -> Literal["CRITICAL", "HIGH", "MEDIUM", "LOW"]:
+    """How bad a review is as a whole."""
+    if blockers:
+        return "CRITICAL"
+    if critical >= 2:
+        return "HIGH"
+    return "MEDIUM" if critical or major else "LOW"
+
+
+def limit_reached(story: Story) -> str:
+    """Why a story may not be reworked any more, in one line; empty if it may."""
+    most = story.max_refinements
+    if most is not None and story.refinement_count >= most:
+        return f"Max refinement attempts ({story.refinement_count}/{most})"
+    most = story.max_recoveries
+    if most is not None and story.recoveries >= most:
+        return f"Global recovery limit exceeded ({story.recoveries}/{most})"
+    return ""
+
+
+def reset_by(target: StoryPhase) -> tuple[StoryPhase, ...]:
+    """The phases whose completion a rework takes back: its own and all later ones, which were made from it."""
+    return PHASES[PHASES.index(target) :]
+
+
+def assess(stories: Iterable[Story]) -> tuple[Action, ...]:
+    """All that is to be done, the most urgent first: at most one action to a story, none for those that are done."""
+    found = [action for story in stories if (action := action_for(story)) is not None]
+    return tuple(sorted(found, key=lambda action: (action.priority, action.story)))
+
+
+def action_for(story: Story) -> Action | None:
+    """What is to be done about one story; None if nothing is."""
+    if story.trouble:
+        return _action(story, "person", UNWRITABLE, story.trouble)
+    if story.status == "done":
+        return None
+    if story.status == "blocked":
+        return _action(story, "person", PERSON, story.blocked_reason or "blocked")
+    if story.waiting:
+        return _action(story, "person", PERSON, story.waiting)
+    if story.status == "backlog":
+        return _action(story, "refine", REFINE, "in the backlog: it becomes ready")
+    if story.rejected and _complete(story, story.target):
+        return _rework(story)
+    return _forward(story)
+
+
+def _rework(story: Story) -> Action:
+    limit = limit_reached(story)
+    if limit:
+        return _action(story, "person", PERSON, limit)
+    return Action(
+        story.id,
+        "rework",
+        REWORK + story.priority,
+        f"its review was rejected: {story.feedback}" if story.feedback else "its review was rejected",
+        story.target,
+        story.feedback,
+        story.refinement_count + 1,
+    )
+
+
+def _forward(story: Story) -> Action:
+    """The next phase that is not complete."""
+    if not story.research_complete:
+        return _action(story, "research", RESEARCH, "it is not researched yet")
+    if not story.plan_complete:
+        return _action(story, "plan", PLAN, "it has no plan yet")
+    if not story.implementation_complete:
+        if story.status == "in-progress":
+            return _action(story, "implement", IN_PROGRESS, "its implementation is not complete")
+        return _action(story, "implement", READY, "it is planned and not implemented yet")
+    if not story.reviews_complete:
+        broken = story.broken_reviews
+        again = f", and its last {broken} broke" if broken else ""
+        return _action(story, "review", REVIEW + PER_RETRY * broken, f"it is implemented and not reviewed yet{again}")
+    return _action(story, "create_pr", CREATE_PR, "its reviews are complete")
+
+
+def _complete(story: Story, phase: StoryPhase) -> bool:
+    return {
+        "research": story.research_complete,
+        "plan": story.plan_complete,
+        "implement": story.implementation_complete,
+    }[phase]
+
+
+def _action(story: Story, kind: ActionKind, priority: int, reason: str) -> Action:
+    return Action(story.id, kind, priority + story.priority, reason)
