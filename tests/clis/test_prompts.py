@@ -19,7 +19,7 @@ from backedge.adapters.agents.clis.schemas import (
 )
 from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES, fenced, problem_of, prompt, role_of, shipped
 from backedge.adapters.agents.schema import Schema
-from backedge.core.briefing import Earlier, Issue, Request, Share
+from backedge.core.briefing import Briefing, Earlier, Issue, Known, Request, Share
 from backedge.core.model import Severity
 from backedge.engine.protocol import understood
 from tests.agents.parts import told
@@ -217,3 +217,21 @@ def test_an_agent_that_is_asked_again_is_told_why_its_last_attempt_did_not_count
     assert "did not count" not in prompt(shipped("review"), told(), "as JSON", "the file")
     text = prompt(shipped("review"), told(last_error="both verdict words {{task}}\n```"), "as JSON", "the file")
     assert "Your last attempt did not count, because of this error:\n````\nboth verdict words {{task}}" in text
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_a_planner_is_told_the_steps_and_how_to_change_them(cli: str) -> None:
+    steps = (Known("plan", "planning", running=True, attempts=1), Known("code", "", ("plan",), attempts=2))
+    briefing = Briefing("r", "plan", "planning", 1, "work", steps=steps, left={"max_steps": 3.0})
+    asking = Asking(CLIS[cli], False)
+    told = asking.words(briefing)
+    assert "At most 3 more can be added" in told
+    assert "plan (planning, 1 attempts, running)" in told and "code (no phase, 2 attempts) needs plan" in told
+    assert {"add_steps", "remove_steps"} <= set(asking.schema(briefing)["properties"])
+    plain = Briefing("r", "code", "code", 1, "work")
+    assert "add_steps" not in asking.schema(plain)["properties"] and "add_steps" not in asking.words(plain)
+
+
+def test_steps_that_a_strict_model_writes_as_text_are_read() -> None:
+    said = {"output": "{}", "add_steps": '{"x": {"run": ["true"], "env": null}}', "remove_steps": None}
+    assert without_nulls(unwrapped(said)) == {"output": {}, "add_steps": {"x": {"run": ["true"], "env": None}}}

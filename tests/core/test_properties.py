@@ -313,9 +313,10 @@ def _waited_for(state: RunState) -> set[str]:
 
 
 def went_on(event: e.Event) -> bool:
-    """A decision takes a loop whose fix came while it was made, or in which a person chose, through two states at
-    once."""
-    return isinstance(event, e.ChoiceMade) or (isinstance(event, e.EscalationDecided) and event.choice == "continue")
+    """A decision takes a loop whose fix came while it was made, that the planner gets, or in which a person chose, through
+    two states at once."""
+    decided = isinstance(event, e.EscalationDecided) and event.choice in ("continue", "replan")
+    return isinstance(event, e.ChoiceMade) or decided
 
 
 def loops_move_along_the_table(tale: Tale) -> None:

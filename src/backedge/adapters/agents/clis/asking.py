@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from backedge.adapters.agents.clis.cli import Cli
 from backedge.adapters.agents.clis.schemas import answer_schema, decision_schema, judge_schema, producer_schema, strict
 from backedge.adapters.agents.prompts import fenced
-from backedge.core.briefing import Briefing
+from backedge.core.briefing import Briefing, Known
 from backedge.core.model import ASIDE
 from backedge.core.value import Json
 
@@ -34,6 +34,18 @@ _FIXED = " In `resolutions` say of each finding listed above, by its id, that it
 _VERIFIED = " In `resolutions` say of each finding listed above, by its id: fixed, not_fixed, withdrawn or duplicate."
 
 
+_PLANNER = (
+    "You may change the steps of this run: `add_steps` adds steps or replaces those of the same name, `remove_steps` removes "
+    "some. At most {most} more can be added; one that is running cannot be changed. The steps are:"
+)
+
+
+def _step_line(step: Known) -> str:
+    needs = f" needs {', '.join(step.needs)}" if step.needs else ""
+    running = ", running" if step.running else ""
+    return f"{step.name} ({step.phase or 'no phase'}, {step.attempts} attempts{running}){needs}"
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """What one step's CLI is asked to answer."""
@@ -54,7 +66,7 @@ class Asking:
         elif self.judges:
             shape = judge_schema(self.phases)
         else:
-            shape = producer_schema(self.steps, None if self.cli.strict else self.output)
+            shape = producer_schema(self.steps, None if self.cli.strict else self.output, bool(briefing.steps))
         return strict(shape) if self.cli.strict else shape
 
     def words(self, briefing: Briefing) -> str:
@@ -69,6 +81,9 @@ class Asking:
             told = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
             told += _FIXED if briefing.feedback.findings else ""
         parts = [told]
+        if briefing.steps and not self.judges and briefing.mode not in ASIDE:
+            parts.append(_PLANNER.format(most=int(briefing.left["max_steps"])))
+            parts.append(fenced("\n".join(map(_step_line, briefing.steps))))
         if self.output is not None and not self.judges and briefing.mode not in ASIDE:
             parts.append("`output` has to fit this JSON Schema:")
             parts.append(fenced(json.dumps(self.output, indent=2, ensure_ascii=False)))

@@ -133,19 +133,30 @@ def judge_schema(phases: Sequence[str] = ()) -> _Shape:
     )
 
 
-def producer_schema(steps: Sequence[str] = (), output: Json = None) -> _Shape:
-    """What a step answers that makes something; `output` is the step's own schema."""
+def producer_schema(steps: Sequence[str] = (), output: Json = None, plans: bool = False) -> _Shape:
+    """What a step answers that makes something; `output` is the step's own schema. One that plans may change steps."""
     free = {"description": "What the next steps work from: any JSON. Files that you changed need not be repeated."}
+    planned = {
+        "add_steps": {"type": "object", "description": _ADDED},
+        "remove_steps": _list(_text("A step."), "The steps that the run goes on without; usually empty."),
+    }
     return _object(
         {
             "output": output if _passable(output) else free,
             "summary": _SUMMARY,
             "resolutions": _resolutions("fixed", "contested"),
             "feedback": _feedback(steps),
+            **(planned if plans else {}),
         },
         "output",
         "summary",
     )
+
+
+_ADDED = (
+    "Steps to add to this run, by name, each as in the workflow file: phase, needs, and who does it (run, agent or "
+    "agents). One of an existing name replaces that step. Leave it empty if the steps that there are will do."
+)
 
 
 def strict(schema: _Shape) -> _Shape:
@@ -176,7 +187,7 @@ def without_nulls(said: Json) -> Json:
     if not isinstance(said, dict):
         return said
     return {
-        key: value if key in ("output", "answer") else without_nulls(value)
+        key: value if key in ("output", "answer", "add_steps") else without_nulls(value)
         for key, value in said.items()
         if value is not None
     }
@@ -186,7 +197,7 @@ def unwrapped(said: Json) -> Json:
     """An outcome that was asked for strictly: output and answer are JSON in a text, or the text itself."""
     if not isinstance(said, dict):
         return said
-    return {key: _decoded(value) if key in ("output", "answer") else value for key, value in said.items()}
+    return {key: _decoded(value) if key in ("output", "answer", "add_steps") else value for key, value in said.items()}
 
 
 def _decoded(value: Json) -> Json:
