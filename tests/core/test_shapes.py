@@ -12,8 +12,9 @@ from backedge.core.bound import max_attempts
 from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
 from backedge.core.loops import LoopState
-from backedge.core.model import Kind, Outcome
+from backedge.core.model import HUMAN, Finding, Kind, Outcome, Severity
 from backedge.core.pending import stuck
+from backedge.core.profiles import RouteRule
 from backedge.core.shapes import skips
 from backedge.core.state import replay
 from backedge.core.workflow import Repeat, Step, graph_of, problems_of
@@ -277,3 +278,20 @@ class TestGroups:
     def test_a_group_and_a_step_may_not_share_a_name(self) -> None:
         with pytest.raises(WorkflowError, match="is the name of a step"):
             self.needs(step("a"), step("b", "a", group="a"))
+
+
+def test_what_a_skipped_step_asked_for_does_not_wait_for_it() -> None:
+    work = flow(PLAN, ui(), SHIP, scope="any")
+    play = Play(work, {"plan": plans(False)})
+    play.raises("ui", ask("ship", severity=Severity.CRITICAL))
+    play.run()
+    assert played(play) == ("done", {"plan": 1, "ui": 1, "ship": 1})
+    assert play.loop().state is LoopState.RESOLVED
+
+
+def test_a_finding_may_go_to_a_person_past_skipped_steps() -> None:
+    work = flow(PLAN, ui(), step("j", reviews="plan"), routes=(RouteRule(HUMAN, ("legal",)),))
+    play = Play(work, {"plan": plans(False), "j": [failed(Finding("no licence", category="legal")), passed()]}).run()
+    assert play.loop().targets == (HUMAN,)
+    play.decide("resolve", note="it is MIT").run()
+    assert play.outcome == "verified"

@@ -73,7 +73,7 @@ def _route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> 
     if source in state.graph.measures and not tracked.reclassified:
         return Route(targets_of(state, source, tracked.finding), "explicit")
     route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
-    there = tuple(target for target in route.targets if not skips(state, target))
+    there = tuple(target for target in route.targets if target == HUMAN or not skips(state, target))
     return Route(there, route.rule) if there else route
 
 

@@ -267,7 +267,7 @@ class _Survey:
             # What a loop waits for cannot wait for the loop's own source, if that has something to go on with.
             step = self.state.steps[source]
             waits = step.running is None or bool(step.running.awaits)
-            if name in wanted and waits and (step.artifact is not None or step.passed_over):
+            if name in wanted and waits and (step.artifact is not None or self._stands(source)):
                 exempt.add(source)
         return exempt
 
