@@ -26,6 +26,7 @@ from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.model import HUMAN, Resolution
 from backedge.core.packet import Packet, packet
 from backedge.core.pending import RunOutcome
+from backedge.core.requirements import looked_for, loop_about
 from backedge.core.state import RunState
 from backedge.core.value import Json
 from backedge.core.workflow import Workflow as Definition
@@ -33,6 +34,7 @@ from backedge.definition import Workflow
 from backedge.engine import engine as inner
 from backedge.engine.attempt import resolution_of
 from backedge.engine.live import LiveRun, resting
+from backedge.engine.mentions import mentions_for
 from backedge.engine.protocol import Feedback, raised
 from backedge.engine.stored import outputs
 from backedge.ports import Agent, Clock, Hiring, RunHead
@@ -212,8 +214,11 @@ class Run:
         return notices(await self.state(), step)
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """How a loop came out, the moment it does: resolved, accepted, cancelled, failed, escalated or timeout."""
+        """How a loop came out, the moment it does: resolved, accepted, cancelled, failed, escalated or timeout. A
+        requirement's id stands for the newest loop about it."""
         self._engine.require_open()
+        about = loop_about(await self.state(), loop)
+        loop = about.id if about is not None else loop
         if self._live is not None:
             return await self._live.wait_for(loop, timeout)
         if (await self.state()).loop(loop) is None:
@@ -244,8 +249,11 @@ class Run:
         """Send feedback as a person, or on behalf of a step; returns its loop. Raises FeedbackRefused."""
         if not isinstance(feedback, Feedback):
             raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
-        item = raised(feedback, (await self.state()).workflow.kinds)
-        events = await self._engine.submit(self.id, c.RaiseFeedback(source, item))
+        state = await self.state()
+        item = raised(feedback, state.workflow.kinds)
+        known = source == HUMAN or source in state.steps
+        mentions = await mentions_for(self._engine.journal, state, source, looked_for((item,)) if known else ())
+        events = await self._engine.submit(self.id, c.RaiseFeedback(source, item, mentions=mentions))
         for event in events:
             if isinstance(event, Refused):
                 raise FeedbackRefused(event.reason)

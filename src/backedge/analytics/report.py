@@ -66,6 +66,9 @@ class FindingReport(Shape, frozen=True):
     file: str | None = None
     line: int | None = None
     loop: str | None = None
+    requirement_id: str | None = None
+    gap: str = ""
+    """Where the requirement that it misses got lost."""
 
 
 class EscalationReport(Shape, frozen=True):
@@ -239,6 +242,8 @@ def _finding(tracked: Tracked) -> FindingReport:
         finding.file,
         finding.line,
         tracked.loop,
+        finding.requirement_id,
+        tracked.gap,
     )
 
 

@@ -46,7 +46,7 @@ def _loop(loop: LoopReport, findings: Iterable[FindingReport], history: Sequence
     if loop.message:
         yield f"  “{shown(loop.message)}”"
     yield from (
-        f"  {_finding(finding)}: {finding.status.replace('_', ' ')}"
+        f"  {_finding(finding)}{f' ({finding.gap})' if finding.gap else ''}: {finding.status.replace('_', ' ')}"
         for finding in findings
         if finding.id in loop.findings
     )

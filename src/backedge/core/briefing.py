@@ -44,6 +44,8 @@ class Issue(Value, frozen=True):
     """Findings of other judges that say the same."""
     claim: str = ""
     """What the step that reworked says of it, for the judge to check."""
+    gap: str = ""
+    """Where the requirement that it misses got lost."""
 
     @property
     def place(self) -> str:
@@ -224,6 +226,7 @@ def issue(tracked: Tracked) -> Issue:
         persistent=tracked.persistent,
         fix_authored=tracked.fix_authored,
         claim=f"{tracked.claim.status} {tracked.claim.note}".strip() if tracked.claim else "",
+        gap=tracked.gap,
     )
 
 

@@ -34,6 +34,8 @@ class FinishAttempt(Value, frozen=True):
     log: str | None = None
     session: str | None = None
     plan: Plan = Plan()
+    mentions: dict[str, tuple[str, ...]] = {}
+    """The steps whose artifacts mention a requirement that the outcome is about, by its id."""
 
 
 class FailAttempt(Value, frozen=True):
@@ -71,6 +73,8 @@ class RaiseFeedback(Value, frozen=True):
     source: str
     feedback: Feedback | Malformed
     attempt: int = 0
+    mentions: dict[str, tuple[str, ...]] = {}
+    """The steps whose artifacts mention the requirement that it is about, by its id."""
 
 
 class Await(Value, frozen=True):

@@ -65,6 +65,7 @@ def _apply(draft: Draft, command: c.Command) -> None:
         case c.Proceed():
             return
         case c.FinishAttempt():
+            draft.mentions = command.mentions
             _finish(draft, command)
         case c.FailAttempt():
             running = _running(state, command.step, command.attempt)
@@ -74,6 +75,7 @@ def _apply(draft: Draft, command: c.Command) -> None:
         case c.CheckedInputs():
             _check(draft, command)
         case c.RaiseFeedback():
+            draft.mentions = command.mentions
             _raise(draft, command)
         case c.Await():
             _await(draft, command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import assert_never
 
 from backedge.core import events as e
@@ -21,6 +22,8 @@ class Draft:
         self.now = max(now, state.last_at)
         self.state = state
         self.room = room
+        self.mentions: Mapping[str, Collection[str]] = {}
+        """The steps whose artifacts mention a requirement that the command is about."""
         self.events: list[e.Event] = []
 
     def add(self, event: e.Event) -> None:

@@ -121,6 +121,8 @@ class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
     """The findings each rule routed; an empty list for feedback without findings."""
     feedback: Feedback | None = None
     """What was raised again, in its new words."""
+    gaps: tuple[tuple[int, str], ...] = ()
+    """Where the requirement of a finding got lost, in words."""
     balance: tuple[int, int] | None = None
     """How many findings the last fix wrote, and how many it removed."""
     kept: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from backedge.core.loops import Loop, LoopState
 from backedge.core.measures import Check
 from backedge.core.measuring import targets_of
 from backedge.core.model import HUMAN, Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
+from backedge.core.requirements import BY_REQUIREMENT, Gap, gap_of, says_missing
 from backedge.core.routing import Route, route_for
 from backedge.core.shapes import skips
 from backedge.core.state import RunState, number
@@ -88,14 +89,28 @@ def send_round(draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[in
     blockers = sum(findings[id].finding.blocking for id in ids)
     shares: dict[str, list[int]] = {}
     rules: dict[str, list[int]] = {}
+    gaps: list[tuple[int, str]] = []
     for id in ids:
         tracked = findings[id]
         route = _route_of(draft.state, loop.source, tracked, blockers)
+        gap = _gap(draft, loop.source, tracked) if route.rule == "subject" else None
+        if gap is not None:
+            route = Route((gap.step,), BY_REQUIREMENT)
+            gaps.append((id, gap.words))
         rules.setdefault(route.rule, []).append(id)
         # A check of inputs has no step under judgement: what no rule routes stays with the producer.
         for target in route.targets or tracked.introduced_by:
             shares.setdefault(target, []).append(id)
-    deliver(draft, loop, {t: tuple(s) for t, s in shares.items()}, {r: tuple(s) for r, s in rules.items()}, balance)
+    routed = {target: tuple(share) for target, share in shares.items()}
+    deliver(draft, loop, routed, {r: tuple(s) for r, s in rules.items()}, balance, gaps=tuple(gaps))
+
+
+def _gap(draft: Draft, judge: str, tracked: Tracked) -> Gap | None:
+    """Where the requirement that a finding misses got lost, if the shell looked for it."""
+    requirement = tracked.finding.requirement_id
+    if requirement is None or requirement not in draft.mentions or not says_missing(tracked.finding):
+        return None
+    return gap_of(draft.state, judge, requirement, draft.mentions[requirement])
 
 
 def reroute(draft: Draft, loop: Loop) -> None:
@@ -133,9 +148,10 @@ def deliver(
     rules: dict[str, tuple[int, ...]],
     balance: tuple[int, int] | None = None,
     kept: tuple[str, ...] = (),
+    gaps: tuple[tuple[int, str], ...] = (),
 ) -> None:
     """Record who gets what; escalate the loop if a limit forbids that, and ask the person among the targets."""
-    draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance, kept=kept))
+    draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance, kept=kept, gaps=gaps))
     routed = draft.state.loops[loop.id]
     breach = first_breach(draft.state, draft.now, loop=routed)
     if breach is not None:

@@ -37,6 +37,8 @@ class Tracked(Value, frozen=True):
     """The phase that a person named: the truth, whatever the judge said."""
     claim: Claim | None = None
     """What the step that reworked says of it."""
+    gap: str = ""
+    """Where the requirement that it misses got lost."""
 
     @property
     def name(self) -> str:

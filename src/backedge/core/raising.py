@@ -10,6 +10,7 @@ from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, ROOT, Feedback, Kind, Malformed
 from backedge.core.plans import asks_for_steps
 from backedge.core.positions import outcome_so_far
+from backedge.core.requirements import BY_REQUIREMENT, Mentions, lacks_target, owner_of
 from backedge.core.routing import refusal, who_adds_steps
 from backedge.core.state import Running, RunState, asked_key
 from backedge.core.value import replace
@@ -20,7 +21,8 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     if isinstance(feedback, Malformed):
         draft.add(e.FeedbackRefused(draft.now, source, feedback.to, feedback.reason, feedback.message))
         return
-    feedback = addressed(draft.state, feedback, source)
+    rule = BY_REQUIREMENT if lacks_target(feedback) else "explicit"
+    feedback = addressed(draft.state, feedback, source, draft.mentions)
     if running is not None and _rejoined(draft, source, feedback, running):
         return
     unusable = option_refusal(draft.state, source, feedback)
@@ -30,7 +32,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     again = _verified_by(draft.state, source, feedback)
     if again is not None:
         draft.add(
-            e.FeedbackRouted(draft.now, again.id, dict.fromkeys(again.targets, ()), {"explicit": ()}, feedback=feedback)
+            e.FeedbackRouted(draft.now, again.id, dict.fromkeys(again.targets, ()), {rule: ()}, feedback=feedback)
         )
         _hand_over(draft, again.id)
         return
@@ -55,13 +57,16 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
             warning=warning,
         )
     )
-    draft.add(e.FeedbackRouted(draft.now, loop, dict.fromkeys(feedback.to, ()), {"explicit": ()}))
+    draft.add(e.FeedbackRouted(draft.now, loop, dict.fromkeys(feedback.to, ()), {rule: ()}))
     _hand_over(draft, loop)
 
 
-def addressed(state: RunState, feedback: Feedback, source: str) -> Feedback:
-    """The feedback with `root` as the name of the workflow's first step, unless a step has that name itself. What asks
-    for steps need not say whom: a planner can add them."""
+def addressed(state: RunState, feedback: Feedback, source: str, mentions: Mentions) -> Feedback:
+    """The feedback with its targets by name: `root` is the workflow's first step, unless a step has that name itself.
+    What asks for steps need not say whom, a planner can add them; nor what names a requirement, it goes to its owner."""
+    if lacks_target(feedback) and feedback.requirement_id is not None:
+        owner = owner_of(state, source, mentions.get(feedback.requirement_id, ()))
+        return replace(feedback, to=(owner,)) if owner is not None else feedback
     if not feedback.to and asks_for_steps(feedback.kind):
         return replace(feedback, to=(who_adds_steps(state.graph, source),))
     if ROOT not in feedback.to or ROOT in state.graph.steps:
@@ -123,7 +128,7 @@ def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple
             continue
         raised_again = any(
             isinstance(item, Feedback)
-            and _is_about(loop, addressed(draft.state, item, source))
+            and _is_about(loop, addressed(draft.state, item, source, draft.mentions))
             and option_refusal(draft.state, source, item) is None
             for item in feedback
         )

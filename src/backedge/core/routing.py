@@ -78,10 +78,10 @@ def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
 def _matches(rule: RouteRule, finding: Finding, blockers: int) -> bool:
     if rule.blockers:
         return blockers >= rule.blockers
-    return _has_words(finding.category, rule.category) or _has_words(finding.description, rule.keywords)
+    return has_words(finding.category, rule.category) or has_words(finding.description, rule.keywords)
 
 
-def _has_words(text: str, phrases: Iterable[str]) -> bool:
+def has_words(text: str, phrases: Iterable[str]) -> bool:
     """Whether one of the phrases occurs as whole words. The empty phrase matches every text."""
     words = f" {' '.join(_words(text))} "
     return any(not phrase or f" {' '.join(_words(phrase))} " in words for phrase in phrases)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -56,6 +57,9 @@ def _lines(briefing: Briefing) -> Iterator[str]:
             yield f"Suggested fix: {one_line(request.suggested_fix)}"
         if request.requested_info:
             yield f"Requested: {one_line(request.requested_info)}"
+        if request.details is not None:
+            yield "Details:"
+            yield from _fenced(json.dumps(request.details, indent=2, ensure_ascii=False))
         yield from _choice(request, briefing.mode)
     for told in share.resolutions:
         answers = "; ".join(f"{who}: {_answer(answer)}" for who, answer in told.answers.items())
@@ -112,6 +116,7 @@ def _issue(issue: Issue) -> Iterator[str]:
     for label, text in (
         ("Evidence", issue.evidence),
         ("Impact", issue.impact),
+        ("Gap", issue.gap),
         ("Suggested fix", issue.suggested_fix or ""),
         ("The author says", issue.claim),
     ):

@@ -15,9 +15,11 @@ from backedge.core.loops import LoopState
 from backedge.core.model import Feedback, Malformed, Resolution, Usage
 from backedge.core.positions import outcome_so_far
 from backedge.core.raising import addressed
+from backedge.core.requirements import looked_for, loop_about
 from backedge.core.state import RunState, asked_key
 from backedge.core.value import Json
 from backedge.engine import protocol
+from backedge.engine.mentions import mentions_for
 from backedge.engine.places import Place
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ class LiveAttempt:
         if not isinstance(feedback, protocol.Feedback):
             raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
         item = protocol.raised(feedback, self._live.state.workflow.kinds)
-        events = await self._live.submit(c.RaiseFeedback(self._step, item, self._number))
+        mentions = await mentions_for(self._live.engine.journal, self._live.state, self._step, looked_for((item,)))
+        events = await self._live.submit(c.RaiseFeedback(self._step, item, self._number, mentions))
         for event in events:
             if isinstance(event, Refused):
                 raise FeedbackRefused(event.reason)
@@ -59,9 +62,11 @@ class LiveAttempt:
         if named:
             return str(named[0])
         state = self._live.state
-        return state.steps[self._step].asked[asked_key(addressed(state, item, self._step))]
+        return state.steps[self._step].asked[asked_key(addressed(state, item, self._step, mentions))]
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
+        about = loop_about(self._live.state, loop, self._step)
+        loop = about.id if about is not None else loop
         # Who waits leaves its place to others: what it waits for may need it.
         self._place.lend()
         self._waiters[loop] += 1

@@ -11,6 +11,7 @@ from backedge.core.briefing import Briefing, brief
 from backedge.core.errors import AgentError
 from backedge.core.model import Outcome, Usage
 from backedge.core.plans import Plan
+from backedge.core.requirements import looked_for_in
 from backedge.core.state import Running
 from backedge.core.value import replace
 from backedge.engine import protocol
@@ -18,6 +19,7 @@ from backedge.engine.attempt import LiveAttempt
 from backedge.engine.codec import canonical, described, digest_of
 from backedge.engine.joining import graph_with, planned
 from backedge.engine.measuring import agent_of
+from backedge.engine.mentions import mentions_for
 from backedge.engine.places import Place
 from backedge.engine.stored import input_of, outputs
 from backedge.ports import Recovering, Result
@@ -58,6 +60,7 @@ async def worked(
             reported = said.usage
         plan = planned(live, step, said)
         outcome, payloads = _translated(live, step, briefing, said, result, plan)
+        mentions = await mentions_for(live.engine.journal, live.state, step, looked_for_in(outcome))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -82,7 +85,8 @@ async def worked(
     if kept:
         payloads[kept] = result.log
     seconds = _since(live, started)
-    return c.FinishAttempt(step, running.attempt, outcome, seconds, kept, result.session, plan), payloads
+    finished = c.FinishAttempt(step, running.attempt, outcome, seconds, kept, result.session, plan, mentions)
+    return finished, payloads
 
 
 def _words(error: BaseException) -> str:

@@ -63,6 +63,7 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
             routed.setdefault(id, []).append(target)
     severity, blocking, streak = loop.severity, loop.blocking, 0
     changed: dict[int, Tracked] = {}
+    lost = dict(event.gaps)
     chosen = {id for ids in event.rules.values() for id in ids}
     for id, targets in routed.items():
         tracked = replace(findings[id], loop=loop.id)
@@ -70,6 +71,8 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         if id in chosen and steps:
             # A person may mend it, but it was a step that injected it.
             tracked = replace(tracked, introduced_by=steps)
+        if id in lost or id in event.rules.get("subject", ()):
+            tracked = replace(tracked, gap=lost.get(id, ""))
         changed[id] = tracked
         if tracked.finding.severity.rank < severity.rank:
             severity = tracked.finding.severity

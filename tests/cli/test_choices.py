@@ -1,0 +1,212 @@
+"""From the outside: choices, callbacks, approval and replanning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Make
+from tests.cli.project import Reply, failed, passed, raises
+
+STEPS: dict[str, Any] = {
+    "pm": {"phase": "planning"},
+    "architect": {"phase": "design", "needs": ["pm"]},
+    "code": {"phase": "code", "needs": ["architect"]},
+}
+OPTIONS = [
+    {"option": "polling", "effort": "low", "impact": "slower", "rework": ["architect"]},
+    {"option": "queue", "effort": "high", "impact": "faster"},
+    {"option": "live with it", "accept": True},
+]
+
+
+def constraint(*to: str, **more: Any) -> Reply:
+    """Code that meets a constraint."""
+    offered = {"options": OPTIONS, **more}
+    return {"output": "draft", "feedback": [raises("constraint_violation", *to, message="no websockets", **offered)]}
+
+
+def decides(option: str, reason: str = "") -> Reply:
+    return {"decision": {"option": option, "reason": reason}}
+
+
+def test_targets_choose_and_the_chosen_rework_is_done(make: Make) -> None:
+    project = make(
+        {"steps": STEPS},
+        code=[constraint("architect", "pm"), {"output": "final"}],
+        pm=[{"output": "plan"}, decides("polling", "cheap")],
+        architect=[{"output": "design"}, decides("polling", "simple"), {"output": "design with polling"}],
+    )
+    result = project.run()
+    assert (result.code, result.outcome) == (0, "done")
+    assert result.attempts == {"pm": 2, "architect": 3, "code": 2}
+    loop = result.loop
+    assert (loop["kind"], loop["state"], loop["targets"], loop["rounds"]) == (
+        "constraint_violation",
+        "resolved",
+        ["architect", "pm"],
+        1,
+    )
+    assert (loop["choice"]["option"], loop["choice"]["by"]) == ("polling", "architect, pm")
+    assert {(each["who"], each["option"]) for each in loop["positions"]} == {
+        ("pm", "polling"),
+        ("architect", "polling"),
+    }
+    assert result.steps["pm"]["output"] == "plan", "a decision is no output"
+    asked = project.briefings("pm")[1]
+    assert (asked["mode"], asked["feedback"]["requests"][0]["options"][0]["effort"]) == ("decide", "low")
+    assert project.briefings("architect")[2]["feedback"]["requests"][0]["choice"]["option"] == "polling"
+    told = project.briefings("code")[1]["feedback"]["resolutions"][0]
+    assert (told["option"], told["state"]) == ("polling", "chosen")
+    words = project.backedge("show").out
+    assert "pm is for “polling”: cheap" in words
+    assert "chosen by architect, pm: “polling”" in words
+
+
+def test_who_does_not_agree_is_asked_once_more_and_then_a_person_chooses(make: Make) -> None:
+    project = make(
+        {"steps": STEPS},
+        code=[constraint("architect", "pm"), {"output": "final"}],
+        pm=[{"output": "plan"}, decides("queue", "fast")],
+        architect=[{"output": "design"}, decides("polling", "simple"), decides("polling"), {"output": "again"}],
+    )
+    result = project.run()
+    assert result.code == 3
+    assert "the targets do not agree" in result.escalation["reason"]
+    assert {each["round"] for each in result.escalation["positions"]} == {1, 2}
+    second = project.briefings("architect")[2]["feedback"]["requests"][0]["positions"]
+    assert {(each["who"], each["option"]) for each in second} == {("pm", "queue"), ("architect", "polling")}
+    inbox = project.backedge("inbox").out
+    assert "polling" in inbox and "is for" in inbox
+    assert "did you mean 'polling'" in project.refused("decide", "E-1", "resolve", "--option", "poling")
+    again = project.answer("E-1", "resolve", "--option", "polling", "--by", "eva")
+    assert (again.code, again.loop["choice"]["by"], again.attempts["architect"]) == (0, "eva", 4)
+
+
+@pytest.mark.parametrize(
+    ("rule", "chosen"),
+    [
+        ({"agreement": "authority", "authority": ["pm"]}, "queue"),
+        ({"agreement": "authority", "authority": "architect"}, "live with it"),
+    ],
+)
+def test_the_order_of_authority_decides(make: Make, rule: dict[str, Any], chosen: str) -> None:
+    project = make(
+        {"steps": STEPS, **rule},
+        code=[constraint("architect", "pm"), {"output": "final"}],
+        pm=[{"output": "plan"}, decides("queue")],
+        architect=[{"output": "design"}, decides("live with it")],
+    )
+    result = project.run()
+    assert result.loop["choice"]["option"] == chosen
+    assert (result.code, result.outcome) == ((4, "accepted") if chosen == "live with it" else (0, "done"))
+
+
+def test_an_option_that_was_not_offered_is_an_error_that_lists_them(make: Make) -> None:
+    project = make(
+        {"steps": STEPS},
+        code=[constraint("pm"), {"output": "final"}],
+        pm=[{"output": "plan"}, decides("pigeons"), {}, decides("queue")],
+    )
+    result = project.run()
+    assert (result.code, result.loop["choice"]["option"]) == (0, "queue")
+    errors = [event["error"] for event in project.events() if event["type"] == "attempt_failed/1"]
+    assert "use one of polling, queue, live with it" in errors[0] and "no decision" in errors[1]
+
+
+def test_a_person_is_offered_the_options(make: Make) -> None:
+    project = make({"steps": STEPS}, code=[constraint("human"), {"output": "final"}])
+    assert project.run().code == 3
+    again = project.answer("E-1", "resolve", "--option", "live with it", "--note", "next year", "--by", "eva")
+    assert (again.code, again.outcome, again.loop["state"]) == (4, "accepted", "accepted")
+    told = project.briefings("code")[1]["feedback"]["resolutions"][0]
+    assert (told["option"], told["by"], told["text"]) == ("live with it", "eva", "next year")
+
+
+def test_options_that_cannot_be_carried_out_are_refused(make: Make) -> None:
+    bad = [{"option": "x", "rework": ["architct"]}]
+    result = make({"steps": STEPS}, code=[constraint("pm", options=bad)]).run()
+    assert (result.code, result.loops) == (0, [])
+    assert "did you mean 'architect'" in result.refused[0]["reason"]
+
+
+def test_a_workflow_has_kinds_of_its_own(make: Make) -> None:
+    block = raises("security_block", "pm", message="no login", suggested_fix="add one")
+    project = make(
+        {"steps": STEPS, "kinds": {"security_block": "fix_request"}},
+        code=[{"output": 1, "feedback": [block]}, {"output": 2}],
+    )
+    result = project.run()
+    assert (result.loop["kind"], result.loop["state"], result.attempts["pm"]) == ("security_block", "resolved", 2)
+    assert "security_block" in project.backedge("show").out
+
+
+def test_what_is_infeasible_goes_to_the_owner_of_its_requirement(make: Make) -> None:
+    details = {"analysis": "200 ms of latency", "alternatives": ["polling", "batches"]}
+    item = {"kind": "technical_infeasibility", "message": "no realtime", "requirement_id": "REQ-1", "details": details}
+    project = make(
+        {"steps": STEPS},
+        pm=[{"output": {"requirements": {"REQ-1": "realtime"}}}],
+        architect=[{"output": "for REQ-10"}],
+        code=[{"output": 1, "feedback": [item]}, {"output": 2}],
+    )
+    result = project.run()
+    assert (result.loop["targets"], result.loop["routed_by"], result.code) == (["pm"], "requirement", 0)
+    assert project.briefings("pm")[1]["feedback"]["requests"][0]["details"] == details
+
+
+@pytest.mark.parametrize(
+    ("design", "target", "gap"),
+    [
+        ("covers REQ-7", "code", "REQ-7 is in pm and architect, and missing in code"),
+        ("nothing of it", "architect", "REQ-7 is in pm, and missing in architect and code"),
+    ],
+)
+def test_missing_functionality_goes_to_the_step_that_dropped_it(make: Make, design: str, target: str, gap: str) -> None:
+    lost = {"description": "no export", "category": "missing functionality", "requirement_id": "REQ-7"}
+    project = make(
+        {"steps": {**STEPS, "test": {"tests": "code"}}},
+        pm=[{"output": {"units": ["REQ-7"]}}],
+        architect=[{"output": design}, {"output": f"{design}, then REQ-7"}],
+        code=[{"output": "x"}, {"output": "y"}],
+        test=[failed(lost), passed()],
+    )
+    result = project.run()
+    assert (result.loop["targets"], result.loop["routed_by"], result.code) == ([target], "requirement", 0)
+    assert result.finding["gap"] == gap
+    assert project.briefings(target)[1]["feedback"]["findings"][0]["gap"] == gap
+    assert gap in project.backedge("show").out
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "outcome"), [("approve", 0, "done"), ("continue", 0, "done"), ("reject", 1, "cancelled")]
+)
+def test_a_step_runs_only_with_approval(make: Make, word: str, code: int, outcome: str) -> None:
+    project = make({"steps": {**STEPS, "deploy": {"needs": ["code"], "approval": "human"}}})
+    result = project.run()
+    assert (result.code, result.attempts["deploy"]) == (3, 0)
+    assert result.escalation["reason"].startswith("no approver")
+    assert (result.escalation["step"], result.escalation["options"]) == ("deploy", ["continue", "skip", "cancel"])
+    project.decide("E-1", word)
+    after = project.show() if word == "reject" else project.resume()
+    assert (after.outcome, after.attempts["deploy"]) == (outcome, 1 if code == 0 else 0)
+
+
+def test_a_loop_that_hits_its_limit_goes_to_the_planner_once(make: Make) -> None:
+    project = make(
+        {
+            "on_breach": "replan",
+            "limits": {"rounds_per_loop": 1},
+            "steps": {**STEPS, "review": {"reviews": "architect"}},
+        },
+        pm=[{"output": 1}, {"output": 2}],
+        architect=[{"output": 1}, {"output": 2}, {"output": 3}, {"output": 4}],
+        review=[failed("one"), failed("two"), failed("three"), passed()],
+    )
+    result = project.run()
+    assert (result.code, result.attempts["pm"]) == (3, 2)
+    kinds = [(loop["kind"], loop["routed_by"], loop["state"]) for loop in result.loops]
+    assert kinds == [("review_rejection", "subject", "escalating"), ("architecture_issue", "replan", "resolved")]
+    assert "two" in project.briefings("pm")[1]["feedback"]["requests"][0]["message"]
+    assert result.breach[0] == "rounds_per_loop"
