@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -16,6 +17,7 @@ import msgspec
 
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.adapters.journals.sqlite import SqliteJournal
+from backedge.analytics.files import form_of, read
 from backedge.analytics.report import Report, report
 from backedge.context import Context
 from backedge.core import commands as c
@@ -99,6 +101,18 @@ class Engine:
         """Start a run of a workflow; it works on while you do other things."""
         live = await self._inner.start(workflow.definition, workflow.agents, input, run, _hiring(workflow))
         return Run(self._inner, live.run, live)
+
+    async def import_file(self, name: str, text: str, form: str | None = None) -> Run:
+        """Bring a file of another system along, as a run of its own: its loops and defects are in reports and
+        statistics, and exported again the file is the same. `form` says what it is: loops, feedback-jsonl, defects,
+        progress or scratchpad; None takes what it looks like.
+
+        Raises ImportRefused, with all that is wrong and where, and AlreadyClosed for a file that is here already."""
+        kind = form or form_of(text)
+        read(kind, text)
+        run = f"i-{sha256(f'{kind}/{text}'.encode()).hexdigest()[:12]}"
+        await self._inner.import_file(c.ImportFile(run, kind, name, text))
+        return Run(self._inner, run, None)
 
     async def resume(self, run: str, workflow: Runnable) -> Run:
         """Go on with a run where its journal ends; a pause by hand is lifted. The run keeps the definition it started

@@ -7,6 +7,7 @@ BackedgeError
     AlreadyClosed        it was decided or closed before
     NotExecuted          nobody executes the run: resume it
   FeedbackRefused        the feedback cannot be delivered
+  ImportRefused          the file to import is not what it should be
   AgentError             an agent broke
   RunHeld                another process executes the run
   EngineClosed           the engine was closed
@@ -25,6 +26,7 @@ from backedge.core.errors import (
     EngineClosed,
     FeedbackRefused,
     IllegalCommand,
+    ImportRefused,
     JournalConflict,
     JournalDamaged,
     JournalError,
@@ -44,6 +46,7 @@ __all__ = [
     "EngineClosed",
     "FeedbackRefused",
     "IllegalCommand",
+    "ImportRefused",
     "JournalConflict",
     "JournalDamaged",
     "JournalError",

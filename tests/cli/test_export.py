@@ -49,6 +49,7 @@ def test_case_a4_17_without_loops_everything_is_zero(make: Make) -> None:
         "resolved": 0,
         "escalations": 0,
         "by_kind": {},
+        "by_type": {},
         "by_severity": {},
         "by_state": {},
         "success_rate": 0.0,

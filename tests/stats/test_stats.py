@@ -136,7 +136,7 @@ def test_the_facts_are_those_of_the_replayed_run(pick: Pick) -> None:
     state = tale.s
     loops = {loop.id: loop for loop in (*state.closed.values(), *state.loops.values())}
     assert {id: (loop.kind, loop.severity, loop.rounds) for id, loop in found.loops.items()} == {
-        id: (loop.kind, loop.severity, loop.round) for id, loop in loops.items()
+        id: (loop.word, loop.severity, loop.round) for id, loop in loops.items()
     }
     counted, told = statistics_of([found]).loops, statistics([state])
     for name in ("total", "active", "resolved", "escalations", "by_kind", "success_rate", "average_rounds"):

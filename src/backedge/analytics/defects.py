@@ -92,7 +92,7 @@ def _defect(
         injected_phase=injected or "",
         injected_by=tracked.introduced_by,
         detected_by=tracked.found_by,
-        detected_phase=state.graph.phase_of[tracked.found_by],
+        detected_phase=state.graph.phase_of.get(tracked.found_by, ""),
         loop=tracked.loop,
         attempts=attempts,
         cost_usd=round(cost, 6),

@@ -75,24 +75,29 @@ def read_progress(text: bytes) -> Progress:
 
 def scratchpad(loop: TightLoop) -> str:
     """The iterations as Markdown, for people and for prompts. Text of agents stands on one line each, cleaned."""
-    return "\n".join(_lines(loop)) + "\n"
+    return scratchpad_of(progress(loop), {cycle.number: cycle.notes for cycle in loop.cycles})
 
 
-def _lines(loop: TightLoop) -> Iterator[str]:
-    told = progress(loop).feedback_loop
+def scratchpad_of(told: Progress, notes: Mapping[int, tuple[str, ...]]) -> str:
+    """What progress.json says as Markdown; `notes` has what people decided, by iteration."""
+    return "\n".join(_lines(told.feedback_loop, told.run, notes)) + "\n"
+
+
+def _lines(told: FeedbackLoop, run: str, notes: Mapping[int, tuple[str, ...]]) -> Iterator[str]:
     most = f" of at most {told.max_iterations}" if told.max_iterations is not None else ""
     yield "# Feedback scratchpad"
     yield ""
-    yield f"Run {loop.run}. Iteration {told.current_iteration}{most}: {told.status}. Done is {VERIFIED}."
-    if told.iterations[0].number > 1:
-        yield f"The last {KEPT_ITERATIONS} iterations; `backedge show {loop.run}` tells all of them."
-    for record, cycle in zip(told.iterations, loop.cycles, strict=True):
+    of = f"Run {run}. " if run else ""
+    yield f"{of}Iteration {told.current_iteration}{most}: {told.status}. Done is {VERIFIED}."
+    if run and told.iterations and told.iterations[0].number > 1:
+        yield f"The last {KEPT_ITERATIONS} iterations; `backedge show {run}` tells all of them."
+    for record in told.iterations:
         yield ""
         yield f"## Iteration {record.number}"
         yield f"- **Implementation**: {record.implementation or 'under way'}"
         yield from _result("Review Result", record.review_result, record.review_issues)
         yield from _result("Test Result", record.test_result, record.test_failures)
-        for note in cycle.notes:
+        for note in notes.get(record.number, ()):
             yield f"- **Person**: {note}"
         yield f"- **Status**: {record.status}"
     if told.known_issues:

@@ -139,6 +139,10 @@ class Report(Shape, frozen=True):
 
 def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
     """The report of a run; `outputs` has those that are too large to stand in events."""
+    if state.imported is not None:
+        from backedge.analytics.imported import imported_report
+
+        return imported_report(state, state.imported)
     by_loop: dict[str, list[str]] = {}
     tracked = state.findings.values()
     for each in tracked:

@@ -1,20 +1,17 @@
-"""What one run tells the statistics, taken from its events in one pass.
-
-The fold does not replay the run: it keeps only what is counted, so that the statistics of ten thousand runs are a matter
-of seconds. That it agrees with the replayed state is what its tests say.
-"""
+"""What one run tells the statistics, taken from its events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from backedge.analytics.files import Contents, read
 from backedge.core import events as e
-from backedge.core.graph import Graph
-from backedge.core.ledger import UNSETTLED
-from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Severity, Status
-from backedge.core.workflow import graph_of, phase_order
+from backedge.core.ledger import Tracked
+from backedge.core.loops import Loop, LoopState
+from backedge.core.state import RunState, evolve
+from backedge.core.workflow import phase_order
 
 OPEN = "open"
 """The state of a loop that is neither closed nor waiting for a person's decision."""
@@ -23,18 +20,9 @@ OPEN = "open"
 @dataclass(slots=True)
 class LoopFacts:
     kind: str
-    source: str
-    severity: Severity
+    severity: str
     rounds: int = 0
     state: str = OPEN
-    delivered: bool = False
-    asks: bool = False
-    """A person is to get a share of the current round, and was not asked yet."""
-
-    def deliver(self) -> None:
-        """A round counts once, with the first target that gets it."""
-        self.rounds += not self.delivered
-        self.delivered = True
 
 
 @dataclass(slots=True)
@@ -46,20 +34,11 @@ class FindingFacts:
     found_by: str
     detected: str = ""
     """The phase of the judge."""
-    stated: str = ""
-    """The phase that caused it, as its judge says."""
-    reclassified: str = ""
-    """The phase that caused it, as a person says."""
-    introduced: str = ""
-    """The phase that it was routed to."""
+    injected: str = ""
+    """The phase that caused it; empty where nothing says so."""
     means: str = "review"
     """`review`, `test` or `check`."""
     rounds_seen: int = 1
-
-    @property
-    def injected(self) -> str:
-        """The phase that caused it; empty where nothing says so."""
-        return self.reclassified or self.stated or self.introduced
 
     @property
     def persistent(self) -> bool:
@@ -108,132 +87,122 @@ class RunFacts:
         return total
 
 
-def run_facts(events: Iterable[e.Event]) -> RunFacts | None:
+def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
     """The facts of one run; None for no events."""
-    fold: _Fold | None = None
+    if not events:
+        return None
+    started = events[0]
+    if not isinstance(started, e.RunStarted):
+        raise ValueError(f"the first event of a run is run_started, got {type(started).__name__}")
+    facts = RunFacts(started.run, started.workflow.name, started.at, phase_order(started.workflow))
+    if any(map(_tells, events)):
+        _replayed(facts, events)
+    else:
+        # Most runs: nothing was found and nothing raised, so that there is nothing to replay for.
+        for event in events:
+            if isinstance(event, _ENDS):
+                facts.all.add(Spent(1, event.usage.cost_usd, event.seconds))
+    return facts
+
+
+_ENDS = (e.AttemptSucceeded, e.AttemptFailed, e.AttemptDropped)
+
+
+def _tells(event: e.Event) -> bool:
+    """Whether a run has more to tell than what its attempts took."""
+    match event:
+        case e.VerdictGiven():
+            return bool(event.findings)
+        case e.LoopOpened() | e.EscalationOpened() | e.FileImported():
+            return True
+        case _:
+            return False
+
+
+def _replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
+    state: RunState | None = None
+    rework: dict[tuple[str, int], tuple[str, str]] = {}
+    """Attempts under way that a loop has caused, with the phase and the agent they count for."""
+    checked: set[int] = set()
+    """Findings that a check of inputs made."""
     for event in events:
-        if fold is None:
-            if not isinstance(event, e.RunStarted):
-                raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
-            fold = _Fold(event)
-        else:
-            fold.add(event)
-    return fold.facts if fold else None
-
-
-class _Fold:
-    """The facts so far, and what is needed to understand the next event."""
-
-    def __init__(self, event: e.RunStarted) -> None:
-        self.graph: Graph = graph_of(event.workflow)
-        self.facts = RunFacts(event.run, event.workflow.name, event.at, phase_order(event.workflow))
-        self._asked: dict[str, str] = {}
-        """The loops that open escalations are about."""
-        self._rework: dict[tuple[str, int], tuple[str, str]] = {}
-        """Attempts under way that a loop has caused, with the phase and the agent they count for."""
-
-    def add(self, event: e.Event) -> None:
+        state = evolve(state, event)
         match event:
-            case e.AttemptStarted():
-                self._started(event)
+            case e.AttemptStarted() if event.cause and event.mode != "verify" and not state.graph.is_judge(event.step):
+                place = state.graph.phase_of[event.step], event.agent or event.step
+                rework[event.step, event.attempt] = place
             case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
-                self._ended(event)
-            case e.VerdictGiven():
-                self._judged(event)
-            case e.LoopOpened():
-                severity = event.feedback.severity if event.feedback else Severity.LOW
-                self.facts.loops[event.loop] = LoopFacts(event.kind, event.source, severity)
-            case e.FeedbackRouted():
-                self._routed(event)
-            case e.LoopClosed():
-                self.facts.loops[event.loop].state = event.state
-            case e.EscalationOpened():
-                self.facts.escalations += 1
-                if event.loop is not None:
-                    self._person_asked(event, event.loop)
-            case e.EscalationDecided():
-                self._decided(event)
-            case e.FindingsSettled():
-                for id in event.findings:
-                    self.facts.findings[id].status = event.status
-            case e.FindingReclassified():
-                self.facts.findings[event.finding].reclassified = event.phase
+                spent = Spent(1, event.usage.cost_usd, event.seconds)
+                facts.all.add(spent)
+                if (event.step, event.attempt) in rework:
+                    facts.rework.setdefault(rework.pop((event.step, event.attempt)), Spent()).add(spent)
+            case e.VerdictGiven(attempt=0):
+                checked.update(sighting.id for sighting in event.findings)
             case _:
                 pass
+    assert state is not None
+    if state.imported is not None:
+        imported_facts(facts, read(state.imported.form, state.imported.text))
+        return
+    asked = {packet.loop for packet in state.escalations.values()}
+    for loop in (*state.closed.values(), *state.loops.values()):
+        facts.loops[loop.id] = LoopFacts(loop.word, loop.severity, loop.round, _state(loop, asked))
+    facts.findings = {each.id: _finding(state, each, each.id in checked) for each in state.findings.values()}
+    facts.escalations = state.opened_escalations
 
-    def _started(self, event: e.AttemptStarted) -> None:
-        for id in event.loops:
-            self.facts.loops[id].deliver()
-        if event.cause and event.mode != "verify" and not self.graph.is_judge(event.step):
-            phase = self.graph.phase_of.get(event.step, "")
-            self._rework[event.step, event.attempt] = phase, event.agent or event.step
 
-    def _ended(self, event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped) -> None:
-        spent = Spent(1, event.usage.cost_usd, event.seconds)
-        self.facts.all.add(spent)
-        place = self._rework.pop((event.step, event.attempt), None)
-        if place is not None:
-            self.facts.rework.setdefault(place, Spent()).add(spent)
-        if isinstance(event, e.AttemptSucceeded) and event.claims and not self.graph.is_judge(event.step):
-            for claim in event.claims:
-                finding = self.facts.findings[int(claim.finding[2:])]
-                if claim.status == "contested" and finding.status in UNSETTLED:
-                    finding.status = Status.CONTESTED
+def _state(loop: Loop, asked: set[str | None]) -> str:
+    if not loop.open:
+        return loop.state
+    return LoopState.ESCALATING if loop.id in asked or loop.state is LoopState.ESCALATING else OPEN
 
-    def _judged(self, event: e.VerdictGiven) -> None:
-        for sighting in event.findings:
-            known = self.facts.findings.get(sighting.id)
-            if known is None:
-                assert sighting.finding is not None
-                self.facts.findings[sighting.id] = known = FindingFacts(
-                    name=f"F-{sighting.id}",
-                    description=sighting.finding.description,
-                    severity=sighting.finding.severity,
-                    status=sighting.status,
-                    found_by=event.judge,
-                    detected=self.graph.phase_of.get(event.judge, ""),
-                    stated=next(iter(sighting.finding.affected_phase), ""),
-                    means=self._means(event),
-                )
-                continue
-            known.rounds_seen += 1
-            known.status = sighting.status
-            if sighting.finding is not None:
-                known.description, known.severity = sighting.finding.description, sighting.finding.severity
-                known.stated = next(iter(sighting.finding.affected_phase), "")
-        for id, status in event.settled:
-            self.facts.findings[id].status = status
 
-    def _means(self, event: e.VerdictGiven) -> str:
-        if not event.attempt:
-            return "check"
-        return "test" if self.graph.steps[event.judge].tests else "review"
+def _finding(state: RunState, tracked: Tracked, checked: bool) -> FindingFacts:
+    phase_of, judge = state.graph.phase_of, state.graph.steps.get(tracked.found_by)
+    injected = next(iter(tracked.phases), "")
+    if not injected and tracked.introduced_by:
+        injected = phase_of.get(tracked.introduced_by[0], "")
+    return FindingFacts(
+        name=tracked.name,
+        description=tracked.finding.description,
+        severity=tracked.finding.severity,
+        status=tracked.status,
+        found_by=tracked.found_by,
+        detected=phase_of.get(tracked.found_by, ""),
+        injected=injected,
+        means="check" if checked else "test" if judge is not None and judge.tests else "review",
+        rounds_seen=tracked.rounds_seen,
+    )
 
-    def _routed(self, event: e.FeedbackRouted) -> None:
-        loop = self.facts.loops[event.loop]
-        loop.delivered = bool(event.kept)
-        loop.asks = HUMAN in event.shares or (loop.asks and HUMAN in event.kept)
-        loop.state = OPEN
-        chosen = {id for ids in event.rules.values() for id in ids}
-        # Backwards, so that of several steps the first one counts.
-        for target, ids in reversed(event.shares.items()):
-            for id in ids:
-                finding = self.facts.findings[id]
-                severity = Severity(finding.severity)
-                if severity.rank < loop.severity.rank:
-                    loop.severity = severity
-                if id in chosen and target != HUMAN:
-                    finding.introduced = self.graph.phase_of.get(target, "")
 
-    def _person_asked(self, event: e.EscalationOpened, id: str) -> None:
-        loop = self.facts.loops[id]
-        if event.breach is None and loop.asks:
-            loop.deliver()
-            loop.asks = False
-        loop.state = LoopState.ESCALATING
-        self._asked[event.escalation] = id
-
-    def _decided(self, event: e.EscalationDecided) -> None:
-        loop = self.facts.loops.get(self._asked.pop(event.escalation, ""))
-        if loop is not None and loop.state == LoopState.ESCALATING:
-            loop.state = OPEN
+def imported_facts(facts: RunFacts, contents: Contents) -> None:
+    """What a file of another system adds to the statistics."""
+    for loop in contents.loops:
+        state = OPEN if loop.open and loop.state is not LoopState.ESCALATING else loop.state
+        facts.loops[loop.id] = LoopFacts(loop.kind, loop.severity, loop.rounds, state)
+        facts.escalations += bool(loop.reason) or state == LoopState.ESCALATING
+    told = contents.progress.feedback_loop.iterations if contents.progress else ()
+    seen = Counter(issue for each in told for issue in {*each.review_issues, *each.test_failures})
+    corrected: set[str] = set()
+    for place, defect in enumerate(contents.defects):
+        facts.findings[place] = FindingFacts(
+            name=defect.finding,
+            description=defect.description,
+            severity=defect.severity,
+            status=defect.status,
+            found_by=defect.detected_by,
+            detected=defect.detected_phase,
+            injected=defect.injected_phase,
+            means="test" if "test" in defect.detected_by.lower() else "review",
+            rounds_seen=seen[defect.description] or 1,
+        )
+        phases = (each for each in (defect.injected_phase, defect.detected_phase) if each not in facts.phases)
+        facts.phases = (*facts.phases, *dict.fromkeys(phases))
+        # All findings of a loop were corrected by the same attempts.
+        if defect.loop is None or defect.loop not in corrected:
+            corrected.add(defect.loop or "")
+            spent = Spent(defect.correction_attempts, defect.cost_usd, defect.seconds)
+            if spent != Spent():
+                place_of = (defect.injected_phase, ", ".join(defect.injected_by) or "imported")
+                facts.rework.setdefault(place_of, Spent()).add(spent)
+                facts.all.add(spent)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from backedge.core.loops import Loop, LoopState
+from backedge.core.loops import FINAL, Loop, LoopState
 from backedge.core.state import RunState
 
 
@@ -32,17 +32,22 @@ def statistics(states: Iterable[RunState]) -> Statistics:
     for state in states:
         loops += [*state.closed.values(), *state.loops.values()]
         escalations += state.opened_escalations
-    resolved = [loop for loop in loops if loop.state is LoopState.RESOLVED]
+    return counted([(loop.word, loop.severity, loop.state, loop.round) for loop in loops], escalations)
+
+
+def counted(loops: Sequence[tuple[str, str, LoopState, int]], escalations: int) -> Statistics:
+    """The statistics of loops, each given by kind, severity, state and rounds."""
+    resolved = [rounds for _, _, state, rounds in loops if state is LoopState.RESOLVED]
     return Statistics(
         total=len(loops),
-        active=sum(loop.open for loop in loops),
+        active=sum(state not in FINAL for _, _, state, _ in loops),
         resolved=len(resolved),
         escalations=escalations,
-        by_kind=_counted(loop.word for loop in loops),
-        by_severity=_counted(loop.severity for loop in loops),
-        by_state=_counted(loop.state for loop in loops),
+        by_kind=_counted(kind for kind, _, _, _ in loops),
+        by_severity=_counted(severity for _, severity, _, _ in loops),
+        by_state=_counted(state for _, _, state, _ in loops),
         success_rate=round(100 * len(resolved) / len(loops), 1) if loops else 0.0,
-        average_rounds=round(sum(loop.round for loop in resolved) / len(resolved), 2) if resolved else 0.0,
+        average_rounds=round(sum(resolved) / len(resolved), 2) if resolved else 0.0,
     )
 
 

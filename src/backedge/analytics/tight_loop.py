@@ -38,6 +38,7 @@ _ENDS: dict[str, LoopStatus] = {
     "accepted": "accepted",
     "failed": "failed",
     "cancelled": "cancelled",
+    "imported": "done",
 }
 _GRANTS = ("continue", "reassign", "reclassify")
 

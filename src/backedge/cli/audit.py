@@ -1,4 +1,4 @@
-"""`audit` and `export`: the events themselves, and views of them."""
+"""`audit`: the events themselves."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from pathlib import Path
 import click
 
 from backedge.adapters.journals.audit import verify, verify_all
-from backedge.analytics.defects import defects
-from backedge.analytics.report import Report
-from backedge.analytics.statistics import statistics
 from backedge.app import Engine
 from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, the_run
-from backedge.core.state import RunState
 
 
 @click.group()
@@ -68,39 +64,3 @@ def verify_events(run_name: str | None, head: str | None, journal: Path | None, 
         print_json({"runs": count, "valid": True})
     else:
         click.echo(f"{count} run(s): the chain is valid")
-
-
-@click.command()
-@click.argument("run_name", metavar="[RUN]", required=False)
-@click.option(
-    "--format",
-    "shape",
-    type=click.Choice(["report", "loops", "defects"]),
-    default="report",
-    show_default=True,
-    help="What to print.",
-)
-@journal_option
-def export(run_name: str | None, shape: str, journal: Path | None) -> None:
-    """Print RUN, or the newest, as JSON: its report; its loops with their statistics (active, resolved, escalations,
-    counts by kind, severity and state, success rate, average rounds); or its defect log (injected, detected, attempts,
-    cost, latency).
-
-    \b
-    Example:
-      backedge export --format loops
-    """
-
-    async def ask(engine: Engine) -> object:
-        run = await the_run(engine, run_name)
-        if shape == "defects":
-            return defects(await run.events())
-        told = await run.report()
-        return told if shape == "report" else _loops(told, await run.state())
-
-    print_json(asking(journal, ask))
-
-
-def _loops(told: Report, state: RunState) -> dict[str, object]:
-    head = {"run": told.run, "workflow": told.workflow, "outcome": told.outcome}
-    return {**head, "statistics": statistics([state]), "loops": told.loops, "escalations": told.escalations}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -27,7 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "details": ("stories", "Show a story with the history of its refinement."),
     "unblock": ("stories", "Let a blocked story go on."),
     "audit": ("audit", "Export or verify the events of a run."),
-    "export": ("audit", "Export a run in the shape of other systems."),
+    "export": ("files", "Print a run as a file of another system, or as its report."),
+    "import": ("files", "Bring a file of another system along, as a run of its own."),
     "stats": ("stats", "Say how feedback ended, where defects come from, and what rework cost."),
     "prune": ("prune", "Give back the space of runs that ended long ago; events stay."),
     "agents": ("agents", "Say which agent CLIs are installed and work; write their prompts."),
@@ -46,7 +48,8 @@ class Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"backedge.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
         return command
 
     def resolve_command(

@@ -19,7 +19,7 @@ from backedge.project import Place, place
 T = TypeVar("T")
 _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
-EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0}
+EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0, "imported": 0}
 
 journal_option = click.option(
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="The journal, if it is not in .backedge/."

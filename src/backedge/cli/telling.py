@@ -74,6 +74,8 @@ def line_of(event: Event, state: RunState) -> str:
             return f"  » {event.step} is skipped: {shown(event.reason)} is not so"
         case e.StepPassedOver():
             return f"  » {event.step} is passed over: {shown(event.reason)}"
+        case e.FileImported():
+            return f"⇥ {shown(event.name)}, {counted(len(event.text.encode()), 'byte')}, imported as {event.form}"
         case e.RunPaused():
             return "‖ paused"
         case e.RunResumed():

@@ -22,6 +22,15 @@ class StartRun(Value, frozen=True):
     input_payload: str | None = None
 
 
+class ImportFile(Value, frozen=True):
+    """Bring a file of another system along, as a run of its own that has ended."""
+
+    run: str
+    form: str
+    name: str
+    text: str
+
+
 class Proceed(Value, frozen=True):
     """Start what can start; time may have passed."""
 
@@ -164,6 +173,7 @@ class Cancel(Value, frozen=True):
 
 Command: TypeAlias = (
     StartRun
+    | ImportFile
     | Proceed
     | FinishAttempt
     | FailAttempt

@@ -24,7 +24,7 @@ from backedge.core.shapes import call_for_help, exhausted, repeats
 from backedge.core.state import REPEAT, Running, RunState, delivers, evolve
 from backedge.core.value import replace
 from backedge.core.verdicts import contradiction, verdict_of, with_known_phases, with_stated_findings
-from backedge.core.workflow import graph_of
+from backedge.core.workflow import Step, Workflow, graph_of
 
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
@@ -43,6 +43,8 @@ def transact(
     state: RunState | None, command: c.Command, now: float, room: int = 0
 ) -> tuple[tuple[e.Event, ...], RunState]:
     """What `decide` says, with the state that it leads to."""
+    if state is None and isinstance(command, c.ImportFile):
+        return _imported(command, now)
     if state is None:
         if not isinstance(command, c.StartRun):
             raise NotFound(f"the run does not exist: it has to be started before {type(command).__name__}")
@@ -57,11 +59,25 @@ def transact(
     return tuple(draft.events), draft.state
 
 
+def _imported(command: c.ImportFile, now: float) -> tuple[tuple[e.Event, ...], RunState]:
+    """A run that has ended when it begins. Its one step stands for the file; nobody ever does it."""
+    started = e.RunStarted(now, command.run, Workflow(command.name, (Step("import", agents=(HUMAN,)),)))
+    draft = Draft(evolve(None, started), now, room=0)
+    draft.events.append(started)
+    draft.add(e.FileImported(now, command.form, command.name, command.text))
+    draft.add(e.RunEnded(now, "imported"))
+    return tuple(draft.events), draft.state
+
+
 def _apply(draft: Draft, command: c.Command) -> None:
     state = draft.state
     match command:
         case c.StartRun():
             raise IllegalCommand(f"run {command.run!r} was started before: resume it, or choose another id")
+        case c.ImportFile():
+            raise AlreadyClosed(
+                f"{command.name} was imported before, as run {command.run!r}: there is nothing left to do"
+            )
         case c.Proceed():
             return
         case c.FinishAttempt():
@@ -277,7 +293,7 @@ def _check(draft: Draft, command: c.CheckedInputs) -> None:
 
 def _raise(draft: Draft, command: c.RaiseFeedback) -> None:
     state, source = draft.state, command.source
-    if state.ended is not None and state.ended.outcome in ("failed", "cancelled"):
+    if state.ended is not None and state.ended.outcome in ("failed", "cancelled", "imported"):
         _refuse_ended(state)
     if source != HUMAN and source not in state.steps:
         raise NotFound(f"source {source!r} is unknown: use one of {', '.join(state.steps)}, or {HUMAN}")

@@ -19,6 +19,14 @@ class IllegalCommand(BackedgeError):
     """The command does not answer anything that is pending in this run: nothing was recorded."""
 
 
+class ImportRefused(BackedgeError):
+    """The file is not what it should be: nothing was recorded. `problems` lists what is wrong, each with its line."""
+
+    def __init__(self, problems: tuple[str, ...] | str) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else problems
+        super().__init__("\n".join(self.problems))
+
+
 class NotFound(IllegalCommand):
     """The command names a loop, finding, escalation, step or run that does not exist."""
 

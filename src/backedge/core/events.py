@@ -314,8 +314,17 @@ class RunResumed(Fact, frozen=True, tag="run_resumed/1"):
     by: str = ""
 
 
+class FileImported(Fact, frozen=True, tag="file_imported/1"):
+    """A file of another system was brought along: the run is what the file says, and nobody executes it."""
+
+    form: str
+    """What kind of file it is."""
+    name: str
+    text: str
+
+
 class RunEnded(Fact, frozen=True, tag="run_ended/1"):
-    outcome: Literal["verified", "done", "accepted", "failed", "cancelled"]
+    outcome: Literal["verified", "done", "accepted", "failed", "cancelled", "imported"]
     reason: str = ""
 
 
@@ -352,5 +361,6 @@ Event: TypeAlias = (
     | FeedbackRead
     | RunPaused
     | RunResumed
+    | FileImported
     | RunEnded
 )

@@ -14,7 +14,7 @@ from backedge.core.staleness import fresh
 from backedge.core.state import ASKED, Escalation, RunState, StepState
 from backedge.core.value import Value
 
-RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "failed", "cancelled"]
+RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "failed", "cancelled", "imported"]
 
 
 class RunAttempt(Value, frozen=True):

@@ -203,6 +203,8 @@ class RunState(Value, frozen=True):
     checkpoints: dict[str, dict[str, Json]] = {}
     read: dict[str, tuple[str, ...]] = {}
     """The loops whose feedback was read, by step."""
+    imported: e.FileImported | None = None
+    """The file that the run was imported from."""
 
     @property
     def workflow(self) -> Workflow:

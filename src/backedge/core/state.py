@@ -143,6 +143,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return replace(state, values=state.checkpoints[event.name])
         case e.FeedbackRead():
             return replace(state, read={**state.read, event.step: (*state.read.get(event.step, ()), *event.loops)})
+        case e.FileImported():
+            return replace(state, imported=event)
         case e.RunPaused():
             return replace(state, paused_by=event.by)
         case e.RunResumed():

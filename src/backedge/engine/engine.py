@@ -157,6 +157,17 @@ class Engine:
             raise
         return live
 
+    async def import_file(self, command: c.ImportFile) -> None:
+        """Record a file of another system as a run of its own. Raises AlreadyClosed if it was imported before."""
+        self.require_open()
+        events, after = transact(None, command, self.clock.now())
+        entry = Append(command.run, 0, encoded(events), after.workflow.name, outcome_of(after))
+        try:
+            await self.journal.append(entry)
+        except JournalConflict:
+            transact(await self.state_of(command.run), command, self.clock.now())
+            raise
+
     async def resume(self, run: str, agents: Mapping[str, Agent], hiring: Hiring | None = None) -> LiveRun:
         """Go on with a run where its journal ends, also if somebody paused it. Attempts found running are in doubt:
         re-run, or asked about.

@@ -1,0 +1,184 @@
+"""`export` and `import`: files of other systems, in their own words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
+from backedge.analytics.files import FORMS, Contents
+from backedge.analytics.files.feedback_lines import written_lines
+from backedge.analytics.files.loop_report import report_records
+from backedge.analytics.files.of_runs import contents_of
+from backedge.analytics.progress import scratchpad_of
+from backedge.analytics.report import Report
+from backedge.analytics.statistics import counted as statistics
+from backedge.app import Engine, Run
+from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run, where
+from backedge.config import WorkflowFileError, find, load
+from backedge.core.errors import ImportRefused, NotFound
+from backedge.core.loops import LoopState
+from backedge.core.state import RunState
+from backedge.project import Place, secrets_of
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a file that is imported: it stands in one event."""
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@click.option(
+    "--as",
+    "--format",
+    "form",
+    type=click.Choice(["report", *FORMS]),
+    default="report",
+    show_default=True,
+    help="What to print.",
+)
+@journal_option
+def export(run_name: str | None, form: str, journal: Path | None) -> None:
+    """Print RUN, or the newest, as a file.
+
+    `report` is what `show --json` prints. `loops` has the loops with their statistics, also in the words of feedback loop
+    engines (feedback_loops). `feedback-jsonl` has feedback as lines of from_node, to_node and feedback_type. `defects` is
+    the defect log: injected, detected, attempts, cost, latency. `progress` and `scratchpad` tell the iterations of a
+    tight loop.
+
+    What was imported is printed byte for byte as it was, if it is asked for in its own form.
+
+    \b
+    Example:
+      backedge export --as loops
+    """
+
+    async def ask(engine: Engine) -> tuple[Report, RunState, Contents]:
+        run = await the_run(engine, run_name)
+        return await run.report(), await run.state(), contents_of(await run.events(), _iso)
+
+    told, state, contents = asking(journal, ask)
+    if state.imported is not None and state.imported.form == form:
+        click.echo(state.imported.text.encode(), nl=False)
+    elif form == "report":
+        print_json(told)
+    else:
+        _PRINT[form](told, contents)
+
+
+def _iso(seconds: float) -> str:
+    """Seconds since the epoch in ISO 8601, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _print_loops(told: Report, contents: Contents) -> None:
+    escalations = len(told.escalations) or sum(
+        bool(loop.reason) or loop.state is LoopState.ESCALATING for loop in contents.loops
+    )
+    loops = [(loop.kind, loop.severity, loop.state, loop.rounds) for loop in contents.loops]
+    found = msgspec.to_builtins(statistics(loops, escalations))
+    print_json(
+        {
+            "run": told.run,
+            "workflow": told.workflow,
+            "outcome": told.outcome,
+            "statistics": {**found, "by_type": found["by_kind"]},
+            "feedback_loops": report_records(contents.loops),
+            "loops": told.loops,
+            "escalations": told.escalations,
+        }
+    )
+
+
+def _print_lines(told: Report, contents: Contents) -> None:  # noqa: ARG001
+    click.echo(written_lines(contents.loops).encode(), nl=False)
+
+
+def _print_defects(told: Report, contents: Contents) -> None:  # noqa: ARG001
+    print_json(contents.defects)
+
+
+def _print_progress(told: Report, contents: Contents) -> None:
+    if contents.progress is None:
+        raise _not_iterations(told)
+    click.echo(msgspec.json.format(msgspec.json.encode(contents.progress), indent=2))
+
+
+def _print_scratchpad(told: Report, contents: Contents) -> None:
+    if contents.progress is None:
+        raise _not_iterations(told)
+    click.echo(scratchpad_of(contents.progress, contents.notes).encode("utf-8", "replace"), nl=False)
+
+
+def _not_iterations(told: Report) -> NotFound:
+    return NotFound(
+        f"run {told.run} was imported from a file without iterations: export it as loops or defects instead"
+    )
+
+
+_PRINT: dict[str, Callable[[Report, Contents], None]] = {
+    "loops": _print_loops,
+    "feedback-jsonl": _print_lines,
+    "defects": _print_defects,
+    "progress": _print_progress,
+    "scratchpad": _print_scratchpad,
+}
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--as", "form", type=click.Choice(FORMS), help="What the file is; what it looks like, if not given.")
+@journal_option
+@json_option
+def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -> None:
+    """Bring FILE along from another system, as a run of its own: `runs`, `show`, `stats` and `export` know it then.
+
+    A file that is not what it should be is refused with every line that is wrong, and nothing is stored. The same file
+    is imported once.
+
+    \b
+    Example:
+      backedge import .claude/reactree-feedback.jsonl
+    """
+    spot = where(journal)
+    text = _text(file, _secrets(spot))
+
+    async def ask() -> tuple[Run, Report]:
+        async with Engine(spot.journal) as engine:
+            run = await engine.import_file(file.name, text, form)
+            return run, await run.report()
+
+    try:
+        run, told = asyncio.run(ask())
+    except ImportRefused as error:
+        raise ImportRefused(tuple(f"{file}: {problem}" for problem in error.problems)) from None
+    if as_json:
+        print_json(told)
+        return
+    found = [counted(len(told.loops), "loop")] if told.loops else []
+    found += [counted(len(told.findings), "finding")] if told.findings else []
+    click.echo(f"{run.id}: {' and '.join(found) or 'nothing'} in {shown(file.name)}")
+
+
+def _text(file: Path, secrets: Secrets) -> str:
+    """The file without secrets. Raises ImportRefused for what is no text, or too large."""
+    with file.open("rb") as opened:
+        data = opened.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ImportRefused(f"{file} has more than {LARGEST:,} bytes: import it in parts")
+    try:
+        return secrets.text(data.decode())
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ImportRefused(f"{file}: line {line}: not UTF-8 ({error.reason}): save it as UTF-8") from None
+
+
+def _secrets(spot: Place) -> Secrets:
+    try:
+        return secrets_of(load(find(spot.folder)))
+    except WorkflowFileError:
+        return NO_SECRETS

@@ -1,0 +1,50 @@
+"""A file of another system as a run of its own: it has ended when it begins, and nothing opens it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core.decide import decide, transact
+from backedge.core.errors import AlreadyClosed, NotFound
+from backedge.core.pending import outcome_of, pending
+from backedge.core.state import replay
+from tests.core.play import ask
+
+IMPORT = c.ImportFile("i-1", "feedback-jsonl", "log.jsonl", "{}\n")
+
+
+def test_the_run_has_the_file_and_has_ended() -> None:
+    events, state = transact(None, IMPORT, 7.0, room=9)
+    assert [type(event) for event in events] == [e.RunStarted, e.FileImported, e.RunEnded]
+    assert replay(events) == state
+    assert outcome_of(state) == "imported"
+    assert state.imported == e.FileImported(7.0, "feedback-jsonl", "log.jsonl", "{}\n")
+    assert (state.workflow.name, state.attempts, pending(state, 8.0)) == ("log.jsonl", 0, ())
+
+
+def test_nothing_starts_in_it() -> None:
+    _, state = transact(None, IMPORT, 7.0)
+    assert decide(state, c.Proceed(), 8.0, room=9) == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (IMPORT, "log.jsonl was imported before, as run 'i-1'"),
+        (c.RaiseFeedback("human", ask("import")), "has ended: imported"),
+        (c.Pause(), "has ended: imported"),
+        (c.Cancel(), "has ended: imported"),
+    ],
+)
+def test_it_is_closed(command: c.Command, reason: str) -> None:
+    _, state = transact(None, IMPORT, 7.0)
+    with pytest.raises(AlreadyClosed, match=reason):
+        decide(state, command, 8.0, room=9)
+
+
+def test_its_findings_are_not_to_be_reclassified() -> None:
+    _, state = transact(None, IMPORT, 7.0)
+    with pytest.raises(NotFound):
+        decide(state, c.Reclassify("F-1", "code"), 8.0)
