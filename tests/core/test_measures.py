@@ -174,6 +174,13 @@ class TestChecks:
         assert json.loads(found.evidence)["positions"]["ux:/breakpoints"] == long
 
 
+@pytest.mark.parametrize("said", [None, {}])
+def test_what_was_not_measured_is_an_error(said: Any) -> None:
+    play = Play(checked(), {"ux": positions(1), "arch": positions(1), "breakpoints": [out(said)]}).run()
+    assert play.breach() == "errors_in_a_row"
+    assert "was finished without what it measures" in play.of(e.AttemptFailed)[0].error
+
+
 WORK = (step("design"), step("code", "design"), step("test", "code"), step("ship", "test"))
 REQUESTS = (("code", "add tests"), ("design", "split the module"))
 

@@ -47,7 +47,9 @@ def _at(inputs: Mapping[str, Json], text: str) -> Json:
 def judged(graph: Graph, name: str, outcome: Outcome) -> Outcome:
     """The outcome of a check or gate with the verdict that follows from what was measured. Raises ValueError for
     values that cannot be compared."""
-    measure, said = graph.measures[name], outcome.made.values[""]
+    measure, said = graph.measures[name], outcome.made.values.get("")
+    if not isinstance(said, dict) or (isinstance(measure, Check) and "positions" not in said):
+        raise ValueError(f"{name!r} was finished without what it measures: it has to be measured again")
     findings = _conflict(measure, said) if isinstance(measure, Check) else _shortfall(measure, said)
     return replace(outcome, verdict="fail" if findings else "pass", findings=findings)
 
@@ -104,7 +106,7 @@ def _disagreement(check: Check, positions: dict[str, Json], said: Json) -> str |
     """Why positions do not agree; None if they do."""
     places, values = list(positions), list(positions.values())
     if check.command:
-        return None if said["compatible"] else str(said.get("reason") or "not compatible")
+        return None if said.get("compatible") else str(said.get("reason") or "not compatible")
     match check.rule:
         case "equal":
             return None if all(equal(values[0], each) for each in values[1:]) else "not equal"
