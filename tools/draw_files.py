@@ -243,7 +243,7 @@ def workflow_file() -> str:
         "is refused.",
         "An entry of `agents`": "Exactly one of these, and options.",
         "An entry of `routes`": "`to`, and `category` or `keywords` or both.",
-        "`stories`": "`.agentic-sdlc.json` beside the file says "
+        "`stories`": "The [tutorial](../tutorial-stories.md) shows them at work. `.agentic-sdlc.json` beside the file says "
         "the same in its own words: `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; what "
         "this file says goes first.",
     }

@@ -44,9 +44,12 @@ def main(keep: bool = False) -> int:
         console.print(tools)
         return 2
     folder = Path(tempfile.mkdtemp(prefix="backedge-demo-"))
-    demo = Demo(console, folder, tools)
+    from backedge.demo_backlog import BacklogDemo
+
+    demo = Demo(console, folder / "till", tools)
+    backlog = BacklogDemo(console, folder / "backlog", tools)
     try:
-        return demo.told()
+        return demo.told() or backlog.told()
     except KeyboardInterrupt:
         console.print("\nThe demo was interrupted.")
         return 130
@@ -56,8 +59,9 @@ def main(keep: bool = False) -> int:
         return 1
     finally:
         demo.end()
+        backlog.end()
         if keep:
-            console.print(f"Look around: cd {folder}; backedge show; backedge show --diff; git log")
+            console.print(f"Look around: cd {folder / 'till'}; backedge show; backedge show --diff; git log")
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -79,7 +83,7 @@ def _tools() -> Tools | str:
 def make_repository(folder: Path, tools: Tools) -> None:
     """The repository of the story: a workflow, its agents and two tests."""
     shipped = files("backedge") / "demo_files"
-    (folder / "agents").mkdir()
+    (folder / "agents").mkdir(parents=True)
     (folder / "tests").mkdir()
     for name in AGENTS:
         (folder / "agents" / name).write_text((shipped / "agents" / name).read_text("utf-8"), "utf-8")
@@ -276,4 +280,7 @@ def _indented(text: str) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    # As a module of its name: its errors are the same ones for all chapters then.
+    from backedge.demo import main as tell
+
+    raise SystemExit(tell())

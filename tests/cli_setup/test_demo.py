@@ -18,6 +18,12 @@ def test_the_demo_is_told_to_its_verified_end(tmp_path: Path) -> None:
         assert beat in said
     for beat in ("? E-1 about L-2: limit same_finding (2/2)", "decided: revise by you", "review → plan", "none twice"):
         assert beat in said
+    for beat in (
+        '⟳ Reworking "farewell" (iteration 2/3',
+        'Story "checkout" reached max',
+        "the backlog is done: 3 stories",
+    ):
+        assert beat in said
     assert "│" not in said
     assert list(tmp_path.iterdir()) == []
 

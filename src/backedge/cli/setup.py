@@ -61,6 +61,10 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
     if not cli:
         click.echo("\nagents/*.py stand in for agents: replace them by your own programs, or by `agent: claude`.")
     click.echo("\nnext:    backedge check      draws it, and says the most it can do")
+    if template == "stories":
+        click.echo("         backedge board      shows the stories, and `backedge next` what would be done")
+        click.echo("         backedge run --auto")
+        return
     task = "base=HEAD" if template == "review-only" else 'task="say what is to be done"'
     click.echo(f"         backedge run --input {task}")
 

@@ -8,7 +8,9 @@ from importlib.resources import files
 
 from backedge.templates.found import Found
 
-TEMPLATES = ("feature", "tight-loop", "tdd", "review-only")
+TEMPLATES = ("feature", "tight-loop", "tdd", "review-only", "stories")
+STORIES = ("greeting", "farewell", "checkout")
+"""The stories that come with the template of that name."""
 
 _PLACE = re.compile(r"^(\s*)@(\w+)(?: (\w+))?@$")
 _CONDITION = re.compile(r"\s*#\? (\w+)$")
@@ -54,7 +56,10 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
         else:
             text += [f"{place[1]}{made}" for made in lines_of(place[2], place[3])]
     made = {"backedge.yaml": "\n".join(text) + "\n"}
-    return {**made, **{f"agents/{role}.py": _shipped(f"agents/{role}.py") for role in scripts}}
+    made |= {f"agents/{role}.py": _shipped(f"agents/{role}.py") for role in scripts}
+    if template == "stories":
+        made |= {f"stories/{story}.md": _shipped(f"stories/{story}.md") for story in STORIES}
+    return made
 
 
 def _test(template: str, found: Found) -> list[str]:

@@ -1,0 +1,14 @@
+"""A stand-in for a reviewer: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+
+It names the first thing that the plan has and the code has not. What it found before it answers for.
+"""
+
+import json
+import sys
+
+briefing = json.load(sys.stdin)
+done = briefing["inputs"]["code"]["done"]
+missing = [unit for unit in briefing["inputs"]["plan"]["units"] if unit not in done]
+findings = [{"description": f"missing: {unit}", "severity": "blocker"} for unit in missing[:1]]
+resolutions = [{"finding": issue["id"], "status": "fixed"} for issue in briefing["verify"]]
+print(json.dumps({"verdict": "fail" if findings else "pass", "findings": findings, "resolutions": resolutions}))
