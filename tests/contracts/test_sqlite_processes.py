@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import random
 import shutil
 import subprocess
@@ -176,6 +177,24 @@ def test_another_process_is_refused_what_this_one_holds(tmp_path: Path, start: S
     assert line(start("claim", tmp_path / "journal.db", "s")) == "held"
     journal.close()
     assert line(start("claim", tmp_path / "journal.db", "r")) == "held"
+
+
+def test_a_claim_is_met_by_whoever_comes_through_a_link(tmp_path: Path, start: Start) -> None:
+    journal = SqliteJournal(tmp_path / "journal.db")
+    journal.claim("r")
+    (tmp_path / "link.db").symlink_to(tmp_path / "journal.db")
+    assert line(start("claim", tmp_path / "link.db", "r")).startswith("process ")
+    journal.close()
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="the system has no locks of open files")
+def test_somebody_who_reads_the_lock_file_drops_no_claim(tmp_path: Path, start: Start) -> None:
+    journal = SqliteJournal(tmp_path / "journal.db")
+    journal.claim("r")
+    for path in tmp_path.iterdir():
+        path.read_bytes()
+    assert line(start("claim", tmp_path / "journal.db", "r")) == "another process"
+    journal.close()
 
 
 def test_one_commit_costs_one_sync(tmp_path: Path) -> None:

@@ -420,11 +420,84 @@ def test_a2_12_a_judge_that_makes_no_sense_is_asked_again_and_never_taken_for_a_
     assert not report.loops
 
 
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        (lambda: {"x": [1, float("nan")]}, "the output has nan at /x/1: JSON has no such number; use null or text"),
+        (lambda: float("inf"), "the output has inf at its root: JSON has no such number; use null or text"),
+        (lambda: nested(201), "the output is nested more than 200 levels deep: write a file instead"),
+        (lambda: nested(100_000), "the output is not JSON: "),
+    ],
+)
+def test_what_json_readers_cannot_follow_is_an_error_and_not_changed_in_silence(
+    made: Callable[[], Any], error: str
+) -> None:
+    assert error_of(lambda briefing: made()).startswith(error)
+
+
+def test_two_hundred_levels_and_many_nulls_are_kept() -> None:
+    report, _ = play(finished(flow(Step("deep", lambda b: nested(200)), Step("wide", lambda b: [[None]] * 300))))
+    assert report.outcome == "done"
+    assert report.steps["deep"].output == nested(200)
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_what_a_function_changes_in_its_inputs_is_its_own_affair(kind: str) -> None:
+    """The engine knows what was made; an agent that writes into what it was given changes nothing of that."""
+    seen: list[Any] = []
+
+    def changed(briefing: Briefing, inputs: Any) -> int:
+        briefing.inputs["plan"]["units"].append("mine")
+        inputs["plan"]["units"].append("mine")
+        briefing.input["story"] = "mine"
+        return 1
+
+    async def later(briefing: Briefing, attempt: Any) -> int:
+        return changed(briefing, attempt.inputs)
+
+    def plain(briefing: Briefing, attempt: Any) -> int:
+        return changed(briefing, attempt.inputs)
+
+    def after(briefing: Briefing) -> None:
+        seen.append((briefing.inputs["plan"], briefing.input))
+
+    steps = [
+        Step("plan", lambda b: {"units": ["a"]}),
+        Step("x", later if kind == "async" else plain, needs="plan"),
+        Step("y", after, needs=["plan", "x"]),
+    ]
+
+    async def scenario() -> Report:
+        async with Engine() as engine:
+            return await (await engine.start(flow(*steps), input={"story": "s"})).result()
+
+    report = play(scenario())
+    assert seen == [({"units": ["a"]}, {"story": "s"})]
+    assert report.steps["plan"].output == {"units": ["a"]}
+
+
+def test_a_rework_that_writes_into_its_previous_output_is_seen_as_a_change() -> None:
+    def work(briefing: Briefing) -> Any:
+        out = briefing.previous or {}
+        out["g"] = briefing.attempt
+        return out
+
+    found = [failed(Finding("first", path="/a")), failed(Finding("second", severity="medium", path="/g")), passed()]
+    report, _ = play(finished(flow(Step("a", work, phase="code"), Step("r", ScriptedAgent(*found), reviews="a"))))
+    assert [(each.description, each.fix_authored) for each in report.findings] == [("first", False), ("second", True)]
+
+
 def test_what_json_can_say_in_its_own_way_is_kept_in_that_way() -> None:
     report, _ = play(
         finished(
             flow(
-                Step("nan", lambda b: [float("nan"), float("inf")]),
                 Step("bytes", lambda b: b"\x00\xff"),
                 Step("set", lambda b: {3, 1, 2}),
                 Step("when", lambda b: datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)),
@@ -433,7 +506,6 @@ def test_what_json_can_say_in_its_own_way_is_kept_in_that_way() -> None:
     )
     assert report.outcome == "done"
     assert {name: step.output for name, step in report.steps.items()} == {
-        "nan": [None, None],
         "bytes": "AP8=",
         "set": [1, 2, 3],
         "when": "2026-01-02T00:00:00Z",

@@ -19,6 +19,7 @@ from backedge.core.requirements import looked_for, loop_about
 from backedge.core.state import RunState, asked_key
 from backedge.core.value import Json
 from backedge.engine import protocol
+from backedge.engine.codec import copied
 from backedge.engine.mentions import mentions_for
 from backedge.engine.places import Place
 
@@ -38,7 +39,7 @@ class LiveAttempt:
 
     @property
     def inputs(self) -> Mapping[str, Json]:
-        return self._inputs
+        return {name: copied(each) for name, each in self._inputs.items()}
 
     def spend(self, usage: Usage) -> None:
         if not isinstance(usage, Usage):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ from backedge.ports import Record
 
 LONGEST_VALUE = 65_536
 """Bytes of a value that a condition, a check or a gate refers to: it stands in the event."""
+DEEPEST = 200
+"""Levels of lists and objects inside each other that a value may have: every reader of JSON can follow these."""
 INLINE = 4_096
 """Bytes up to which an output stands in its event; a larger one is stored once, by its digest."""
 
@@ -49,14 +52,41 @@ def decoded(records: Iterable[Record]) -> list[Event]:
 
 
 def canonical(value: Any, most: int, what: str = "the output") -> bytes:
-    """A value as JSON with sorted keys. Raises AgentError for what is not JSON or is larger than `most` bytes."""
+    """A value as JSON with sorted keys. Raises AgentError for what is not JSON, is nested too deeply, or is larger than
+    `most` bytes."""
     try:
         text = msgspec.json.encode(value, enc_hook=plain, order="sorted")
+        if len(text) <= most and (b"null" in text or text.count(b"[") + text.count(b"{") > DEEPEST):
+            _refuse_odd(msgspec.to_builtins(value, enc_hook=plain), what)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentError(f"{what} is not JSON: {error}") from error
     if len(text) > most:
         raise AgentError(f"{what} has {len(text):,} bytes: at most {most:,} are kept; write files instead")
     return text
+
+
+def _refuse_odd(value: Json, what: str) -> None:
+    """Refuse numbers that JSON does not have (they would silently become null), and what is nested too deeply."""
+    rest: list[tuple[str, int, Json]] = [("", 0, value)]
+    while rest:
+        where, depth, each = rest.pop()
+        if isinstance(each, float) and not isfinite(each):
+            raise AgentError(f"{what} has {each} at {where or 'its root'}: JSON has no such number; use null or text")
+        if depth == DEEPEST and isinstance(each, dict | list | tuple):
+            raise AgentError(f"{what} is nested more than {DEEPEST} levels deep: write a file instead")
+        if isinstance(each, dict):
+            rest += [(f"{where}/{key}", depth + 1, inner) for key, inner in each.items()]
+        elif isinstance(each, list | tuple):
+            rest += [(f"{where}/{place}", depth + 1, inner) for place, inner in enumerate(each)]
+
+
+def copied(value: Json) -> Json:
+    """A JSON value of its own: whoever gets it may change it, and nobody else sees that."""
+    if isinstance(value, dict):
+        return {key: copied(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [copied(each) for each in value]
+    return value
 
 
 def plain(value: Any) -> Json:

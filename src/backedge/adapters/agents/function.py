@@ -18,6 +18,7 @@ from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.model import ASIDE, Resolution, Usage
 from backedge.core.value import Json
+from backedge.engine.codec import copied
 from backedge.engine.protocol import Decision, Outcome, understood
 from backedge.ports import Attempt
 
@@ -46,6 +47,7 @@ class FunctionAgent:
         self._is_async = _is_async(function)
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:
+        briefing = _own(briefing)
         if self._accepts:
             # A producer that was passed over has no output: the step runs without it.
             inputs = briefing.inputs
@@ -87,6 +89,16 @@ class FunctionAgent:
                 where, problem = problems[0]
                 raise AgentError(f"the output does not fit what the step returns: {where or 'the whole'}: {problem}")
         return outcome
+
+
+def _own(briefing: Briefing) -> Briefing:
+    """A briefing whose values the function may change: what the engine knows stays as it is."""
+    return replace(
+        briefing,
+        input=copied(briefing.input),
+        inputs={name: copied(each) for name, each in briefing.inputs.items()},
+        previous=copied(briefing.previous),
+    )
 
 
 def _decision(said: Any) -> Decision | None:

@@ -39,7 +39,8 @@ class SqliteJournal:
         self._reader = self._store
         self._watch = Watch(self._reading)
         self._commits = GroupCommit(self._store.commit, self._watch.tell_own)
-        self._locks = RunLocks(self._path.with_name(self._path.name + ".lock"))
+        real = Path(os.path.realpath(path))  # whoever comes by a link meets the same lock
+        self._locks = RunLocks(real.with_name(real.name + ".lock"))
 
     async def append(self, entry: Append) -> None:
         """Store all events of the entry, or none; durable on return.
