@@ -138,7 +138,7 @@ MEANINGS: dict[str, str] = {
     "Told.by": "who ended it",
     "Report.run": "its id",
     "Report.workflow": "the name of the workflow",
-    "Report.outcome": "verified, done, accepted, failed, cancelled, waiting or running",
+    "Report.outcome": "verified, done, accepted, failed, cancelled, waiting, running, or imported for a file of another system",
     "Report.paused": "whether blocking feedback or a person holds it",
     "Report.steps": "by name",
     "Report.refused": "feedback that could not be delivered",
