@@ -78,7 +78,7 @@ def test_who_does_not_agree_is_asked_once_more_and_then_a_person_chooses(make: M
     second = project.briefings("architect")[2]["feedback"]["requests"][0]["positions"]
     assert {(each["who"], each["option"]) for each in second} == {("pm", "queue"), ("architect", "polling")}
     inbox = project.backedge("inbox").out
-    assert "polling" in inbox and "is for" in inbox
+    assert "round 1: architect is for “polling”: simple" in inbox
     assert "did you mean 'polling'" in project.refused("decide", "E-1", "resolve", "--option", "poling")
     again = project.answer("E-1", "resolve", "--option", "polling", "--by", "eva")
     assert (again.code, again.loop["choice"]["by"], again.attempts["architect"]) == (0, "eva", 4)

@@ -193,7 +193,7 @@ def test_options_of_the_feedback_are_offered_and_others_refused(make: Make) -> N
     project.run()
     (packet,) = project.backedge("inbox", "--json").json
     assert packet["options"] == ["resolve", "accept", "skip", "cancel"]
-    assert packet["offers"] == [{"rework": [], "impact": "", **each} for each in options]
+    assert packet["offers"] == [{"rework": [], "impact": "", "accept": False, **each} for each in options]
     words = project.backedge("inbox").out
     assert 'resolve --option "polling": ' in words and "effort: low; impact: slower" in words
     assert 'resolve --option "push": ' in words and "effort: high\n" in words

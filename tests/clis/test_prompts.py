@@ -20,7 +20,7 @@ from backedge.adapters.agents.clis.schemas import (
 from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES, fenced, problem_of, prompt, role_of, shipped
 from backedge.adapters.agents.schema import Schema
 from backedge.core.briefing import Briefing, Earlier, Issue, Known, Request, Share
-from backedge.core.model import Severity
+from backedge.core.model import Option, Severity
 from backedge.engine.protocol import understood
 from tests.agents.parts import told
 
@@ -235,3 +235,19 @@ def test_a_planner_is_told_the_steps_and_how_to_change_them(cli: str) -> None:
 def test_steps_that_a_strict_model_writes_as_text_are_read() -> None:
     said = {"output": "{}", "add_steps": '{"x": {"run": ["true"], "env": null}}', "remove_steps": None}
     assert without_nulls(unwrapped(said)) == {"output": {}, "add_steps": {"x": {"run": ["true"], "env": None}}}
+
+
+def test_a_workflows_own_kinds_may_be_said() -> None:
+    feedback = producer_schema(["plan"], kinds=["security_block"])["properties"]["feedback"]
+    assert "security_block" in feedback["items"]["properties"]["kind"]["enum"]
+
+
+def test_who_is_asked_to_choose_is_asked_for_a_decision() -> None:
+    request = Request("L-1", "constraint_violation", "code", "no sockets", Severity.HIGH, options=(Option("polling"),))
+    asked = Briefing("r", "plan", "planning", 2, "decide", feedback=Share(requests=(request,)))
+    asking = Asking(CLIS["claude"], False)
+    decision = asking.schema(asked)["properties"]["decision"]
+    assert decision["properties"]["option"]["enum"] == ["polling"]
+    assert "`decision`" in asking.words(asked)
+    free = Briefing("r", "plan", "planning", 2, "decide")
+    assert "enum" not in asking.schema(free)["properties"]["decision"]["properties"]["option"]

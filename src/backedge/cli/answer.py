@@ -68,7 +68,7 @@ def decide(
 ) -> None:
     """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, accept, skip or cancel.
 
-    Without a choice it asks you. The run goes on at once if a process executes it, else with the next resume.
+    An approval may also be answered with approve or reject. Without a choice it asks you. The run goes on at once if a process executes it, else with the next resume.
 
     \b
     Example:

@@ -42,6 +42,9 @@ def packet_lines(told: Packet) -> Iterator[str]:
     counted = [f"{each.limit} {each.count:g}/{each.bound:g}" for each in told.numbers if each.count]
     if counted:
         yield f"numbers: {', '.join(counted)}"
+    for said in told.positions:
+        why = f": {shown(said.reason, 100)}" if said.reason else ""
+        yield f"round {said.round}: {shown(said.who, 40)} is for “{shown(said.option, 60)}”{why}"
     for each in told.history:
         yield from _round_lines(each, told.message)
     yield "options:"

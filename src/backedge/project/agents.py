@@ -126,6 +126,7 @@ class _Staff:
             schema=extras.schema,
             phases=[phase for phase in graph.phases if phase in graph.phase_of.values()],
             steps=[*(other.name for other in definition.steps if not other.judges and other is not step), HUMAN],
+            kinds=[name for name, _ in definition.kinds],
             timeout=spec.timeout,
             views=self.views,
             secrets=self.secrets,

@@ -72,6 +72,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         schema: Json = None,
         phases: Sequence[str] = (),
         steps: Sequence[str] = (),
+        kinds: Sequence[str] = (),
         timeout: float | None = None,
         max_stdout: int = 256 * 1024 * 1024,
         grace: float = 2.0,
@@ -92,7 +93,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         self._place = Workplace(place.folder.absolute(), place.state.absolute(), place.writes)
         self._judges = judges
         self._resumes = session == "resume"
-        self._asking = Asking(self._cli, judges, phases, steps, schema)
+        self._asking = Asking(self._cli, judges, phases, steps, schema, kinds)
         self._files = ArtifactFiles(place.folder, place.state, place.writes, digests, judges)
         super().__init__(Shapes(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._views = views

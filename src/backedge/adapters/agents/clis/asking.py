@@ -56,6 +56,8 @@ class Asking:
     steps: Sequence[str] = ()
     output: Json = None
     """The step's own schema."""
+    kinds: Sequence[str] = ()
+    """The workflow's own kinds of feedback."""
 
     def schema(self, briefing: Briefing) -> Json:
         if briefing.mode == "answer":
@@ -66,7 +68,8 @@ class Asking:
         elif self.judges:
             shape = judge_schema(self.phases)
         else:
-            shape = producer_schema(self.steps, None if self.cli.strict else self.output, bool(briefing.steps))
+            output = None if self.cli.strict else self.output
+            shape = producer_schema(self.steps, output, bool(briefing.steps), self.kinds)
         return strict(shape) if self.cli.strict else shape
 
     def words(self, briefing: Briefing) -> str:

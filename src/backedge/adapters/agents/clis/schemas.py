@@ -48,7 +48,7 @@ def _resolutions(*statuses: str) -> _Shape:
     return _list(item, "One entry for each finding that the briefing names.")
 
 
-def _feedback(steps: Sequence[str]) -> _Shape:
+def _feedback(steps: Sequence[str], kinds: Sequence[str]) -> _Shape:
     option = _object(
         {
             "option": _text("What could be done."),
@@ -62,7 +62,7 @@ def _feedback(steps: Sequence[str]) -> _Shape:
     to: _Shape = {"type": "string", "enum": list(steps)} if steps else _text("A step.")
     item = _object(
         {
-            "kind": {"type": "string", "enum": [kind.value for kind in Kind]},
+            "kind": {"type": "string", "enum": [*(kind.value for kind in Kind), *kinds]},
             "to": _list(to, "The steps that can mend it; `human` asks a person."),
             "message": _text("What is wrong or missing."),
             "severity": {"type": "string", "enum": list(Severity)},
@@ -133,7 +133,9 @@ def judge_schema(phases: Sequence[str] = ()) -> _Shape:
     )
 
 
-def producer_schema(steps: Sequence[str] = (), output: Json = None, plans: bool = False) -> _Shape:
+def producer_schema(
+    steps: Sequence[str] = (), output: Json = None, plans: bool = False, kinds: Sequence[str] = ()
+) -> _Shape:
     """What a step answers that makes something; `output` is the step's own schema. One that plans may change steps."""
     free = {"description": "What the next steps work from: any JSON. Files that you changed need not be repeated."}
     planned = {
@@ -145,7 +147,7 @@ def producer_schema(steps: Sequence[str] = (), output: Json = None, plans: bool 
             "output": output if _passable(output) else free,
             "summary": _SUMMARY,
             "resolutions": _resolutions("fixed", "contested"),
-            "feedback": _feedback(steps),
+            "feedback": _feedback(steps, kinds),
             **(planned if plans else {}),
         },
         "output",
