@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import make, patience
-from tests.cli.project import Project, failed, passed, raises
+from tests.cli.project import ESCAPES, Project, failed, passed, raises
 from tests.imports.samples import DEFECTS, FEEDBACK, LOOPS, SAMPLES
 
 __all__ = ["make", "patience"]
@@ -154,6 +154,43 @@ def test_secrets_are_not_stored(project: Project) -> None:
     run = project.backedge("import", "log", "--json", env={"TOKEN": "hunter22hunter"}).json["run"]
     assert "hunter22" not in project.backedge("export", run, "--as", "loops").out
     assert b"hunter22" not in (project.folder / ".backedge" / "journal.db").read_bytes()
+
+
+def test_a_hostile_file_gives_no_orders_to_the_terminal(project: Project) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07\u202e"
+    line = {
+        "from_node": f"a{evil}",
+        "to_node": f"b{evil}",
+        "feedback_type": "FIX_REQUEST",
+        "message": f"m{evil}",
+        "priority": "high",
+    }
+    (project.folder / "log").write_text(json.dumps(line) + "\n")
+    assert project.backedge("import", "log").code == 0
+    loop = {
+        "id": f"x{evil}",
+        "source_agent": "s",
+        "target_agents": "t",
+        "issue_type": "inconsistency",
+        "description": "d",
+    }
+    (project.folder / f"loops{evil}").write_text(json.dumps([loop]))
+    assert project.backedge("import", f"loops{evil}").code == 0
+    defect = {"description": f"d{evil}", "injected_phase": f"p{evil}", "detected_phase": f"q{evil}", "attempts": 1}
+    (project.folder / "defects").write_text(json.dumps([defect]))
+    assert project.backedge("import", "defects").code == 0
+    (project.folder / "wrong").write_text(json.dumps(line | {"priority": evil}) + "\n")
+    for args in (
+        *(["show", each["run"]] for each in project.backedge("runs", "--json").json),
+        *(["feedback", "list", "--run", each["run"]] for each in project.backedge("runs", "--json").json),
+        ["runs"],
+        ["stats"],
+        ["stats", "--csv"],
+        ["import", "wrong"],
+    ):
+        said = project.backedge(*args)
+        assert not ESCAPES.search((said.out + said.err).replace("\n", "").replace("\t", "")), args
+        assert "\u202e" not in said.out, args
 
 
 def test_pruning_leaves_imported_files_alone(project: Project) -> None:

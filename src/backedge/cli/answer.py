@@ -248,7 +248,8 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
         print_json(loops)
         return
     for loop in loops:  # type: ignore[attr-defined]
-        click.echo(f"{loop.id}  {loop.state:16}  {loop.kind}: {loop.source} → {', '.join(loop.targets)}")
+        ways = f"{shown(loop.source, 40)} → {shown(', '.join(loop.targets))}"
+        click.echo(f"{shown(loop.id, 40)}  {loop.state:16}  {loop.kind}: {ways}")
 
 
 @feedback.command("reclassify")

@@ -40,7 +40,7 @@ def _loop(loop: LoopReport, findings: Iterable[FindingReport], history: Sequence
     caused = f", caused by {loop.caused_by}" if loop.caused_by else ""
     follows = f", follows {loop.follows}" if loop.follows else ""
     yield (
-        f"{loop.id} {loop.kind}: {loop.source} → {', '.join(loop.targets)}, {loop.state} after "
+        f"{shown(loop.id, 40)} {loop.kind}: {shown(loop.source, 40)} → {shown(', '.join(loop.targets))}, {loop.state} after "
         f"{counted(loop.rounds, 'round')}, routed by {loop.routed_by}{caused}{follows}"
     )
     if loop.message:
