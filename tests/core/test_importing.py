@@ -7,7 +7,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import decide, transact
-from backedge.core.errors import AlreadyClosed, NotFound
+from backedge.core.errors import AlreadyClosed, ImportRefused, NotFound
 from backedge.core.pending import outcome_of, pending
 from backedge.core.state import replay
 from tests.core.play import ask
@@ -48,3 +48,8 @@ def test_its_findings_are_not_to_be_reclassified() -> None:
     _, state = transact(None, IMPORT, 7.0)
     with pytest.raises(NotFound):
         decide(state, c.Reclassify("F-1", "code"), 8.0)
+
+
+def test_a_refusal_lists_everything_that_is_wrong() -> None:
+    assert ImportRefused("line 1: no").problems == ("line 1: no",)
+    assert str(ImportRefused(("line 1: no", "line 3: neither"))) == "line 1: no\nline 3: neither"
