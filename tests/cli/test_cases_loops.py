@@ -77,7 +77,8 @@ def test_a0_04_two_targets_get_one_notice_each_with_everything_in_it(make: Make)
     for name in ("architect", "pm"):
         (notice,) = project.briefings(name)[1]["feedback"]["requests"]
         assert (notice["severity"], notice["message"]) == ("medium", "mend it")
-        assert (notice["details"], notice["options"]) == ({"api": [1, None]}, options)
+        offered = [{**option, "accept": False} for option in options]
+        assert (notice["details"], notice["options"]) == ({"api": [1, None]}, offered)
 
 
 def test_a0_05_without_a_severity_it_is_high(make: Make) -> None:
