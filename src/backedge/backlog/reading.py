@@ -24,11 +24,15 @@ RECORDS = "stories"
 """The folder, beside the journal, with what we wrote last to each story."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Backlog:
     """The stories of a project as they are now."""
 
     entries: tuple[Entry, ...]
+
+    def __repr__(self) -> str:
+        # The result of a task is shown by its event loop: thousands of stories would take their time.
+        return f"<Backlog of {len(self.entries)}>"
 
     def actions(self) -> tuple[Action, ...]:
         """What is to be done, the most urgent first."""
@@ -99,9 +103,15 @@ async def backlog_of(source: WorkflowFile, spot: Place, engine: Engine | None) -
     above = len(os.path.join(source.folder, ""))
     below = str(folder).startswith(os.path.join(source.folder, ""))
     found: list[Entry] = []
+    writable: dict[str, bool] = {}
     for path in story_files(folder):
         name = str(path)[above:] if below else str(path)
         told, trouble = _seen(path, name)
+        parent = os.path.dirname(name)
+        if parent not in writable:
+            writable[parent] = os.access(path.parent, os.W_OK)
+        if told and not writable[parent]:
+            trouble = f"{name} cannot be written: make the folder {parent} writable"
         run = runs.get(told.id, "") if told else ""
         view = await _view(spot, engine, told.id, run, seqs[run]) if told and run and engine else None
         skipped = skips and view is not None and view.status == "blocked"

@@ -13,7 +13,6 @@ import click
 
 from backedge.adapters.stories import parsed, rewritten
 from backedge.app import Engine
-from backedge.backlog.beginning import begun
 from backedge.backlog.entry import Entry, date
 from backedge.backlog.reading import Backlog, backlog_of, view_of_events
 from backedge.backlog.updating import updated
@@ -256,6 +255,8 @@ def unblock(
     Example:
       backedge unblock first --reset --note "use the session of the other service"
     """
+    from backedge.backlog.beginning import begun
+
     source, spot = _project(journal)
     who = _me() if by is None else by
 

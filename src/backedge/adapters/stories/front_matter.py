@@ -15,6 +15,8 @@ from typing import Any
 from backedge.core.errors import WorkflowError
 
 MARK = "---"
+_FIRST_LINE = re.compile(r"\ufeff?---[ \t\r]*(?:\n|\Z)")
+_MARK_LINE = re.compile(r"^---[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 MAX_BYTES = 1024 * 1024
 _INT = re.compile(r"[-+]?[0-9]{1,18}")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -128,29 +130,14 @@ def split(data: bytes, file: str) -> tuple[str, int, int, int]:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
         raise StoryFileError(file, line, column, "is not UTF-8 text: save it as UTF-8") from None
-    first = 1 if text.startswith("\ufeff") else 0
-    start = _after_mark(text, first)
-    if start is None:
+    opens = _FIRST_LINE.match(text)
+    if opens is None:
         raise StoryFileError(file, 1, 1, f"has no front matter: begin it with {MARK}, `title: …` and {MARK}")
-    place = start
-    while place < len(text):
-        after = _after_mark(text, place)
-        if after is not None:
-            return text, start, place, after
-        place = text.find("\n", place) + 1 or len(text)
-    lines = text.count("\n") + 1
-    raise StoryFileError(file, lines, 1, f"the front matter does not end: put {MARK} on a line of its own after it")
-
-
-def _after_mark(text: str, place: int) -> int | None:
-    """The place after a line that is a mark, None if there is another line."""
-    if not text.startswith(MARK, place):
-        return None
-    end = text.find("\n", place)
-    line = text[place : end if end >= 0 else len(text)]
-    if line.rstrip(" \t\r") != MARK:
-        return None
-    return end + 1 if end >= 0 else len(text)
+    closes = _MARK_LINE.search(text, opens.end())
+    if closes is None:
+        lines = text.count("\n") + 1
+        raise StoryFileError(file, lines, 1, f"the front matter does not end: put {MARK} on a line of its own after it")
+    return text, opens.end(), closes.start(), closes.end()
 
 
 def parsed(data: bytes, file: str) -> FrontMatter:

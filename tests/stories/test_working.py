@@ -1,0 +1,300 @@
+"""Working through stories: by priority, in parallel, by several processes, and as the project says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.stories.parts import Stories, rejected
+
+ALWAYS = {"review": [rejected(f"wrong {each}") for each in "abcdefghijklmnop"]}
+SMALL = {"implement": {"phase": "code"}, "review": {"reviews": "implement"}}
+
+
+def until(holds: Callable[[], object], within: float = 60) -> None:
+    end = time.monotonic() + within
+    while not holds():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def interrupted(going: subprocess.Popen[str]) -> str:
+    going.send_signal(signal.SIGINT)
+    said = going.communicate(timeout=60)[1]
+    assert going.returncode == 130, said
+    return said
+
+
+def test_the_most_urgent_action_goes_first_whatever_its_story(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("late", priority=60)
+    project.story("early", priority=1)
+    project.story("idea", priority=0, status="backlog")
+    order = [(each["story"], each["kind"]) for each in project.json("run", "--auto")["actions"]]
+    # A story in progress beats one that is not begun, unless that one is more urgent by more than the difference.
+    assert order == [
+        ("early", "implement"),
+        ("early", "review"),
+        ("late", "implement"),
+        ("late", "review"),
+        ("idea", "refine"),
+        ("idea", "implement"),
+        ("idea", "review"),
+    ]
+
+
+def test_one_story_by_its_file_or_its_id(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    for id in ("a", "b"):
+        project.story(id)
+    project.backedge("run", "--story", "stories/b.md")
+    project.backedge("run", "--story", "b")
+    assert [each[0] for each in project.executions()] == ["b", "b"]
+    assert "there is no story 'bb': did you mean 'b'?" in project.backedge("run", "--story", "bb", expect=2)[1]
+    said = project.json("run", "--dry-run", "--story", "a")
+    assert [(each["story"], each["kind"]) for each in said] == [("a", "implement")]
+
+
+def test_a_project_without_stories_runs_as_before(tmp_path: Path) -> None:
+    project = Stories(tmp_path / "p", steps={"research": {"run": ["echo", "{}"]}})
+    workflow = json.loads((project.folder / "backedge.yaml").read_text())
+    del workflow["stories"]
+    (project.folder / "backedge.yaml").write_text(json.dumps(workflow))
+    assert project.json("run")["outcome"] == "done"
+    assert "--watch is for stories" in project.backedge("run", "--watch", expect=2)[1]
+    (project.folder / "stories").rmdir()
+    assert "backedge init --template stories" in project.backedge("board", expect=2)[1]
+    # A folder with stories is enough to have some.
+    (project.folder / "stories").mkdir()
+    project.story("a")
+    assert [each["story"] for each in project.json("next")] == ["a"]
+    assert project.json("run")["actions"][0]["story"] == "a"
+    assert project.json("run", "--input", "x=1")["outcome"] == "done"
+
+
+@pytest.mark.parametrize(("policy", "code"), [("manual", 3), ("error", 1), ("skip", 0)])
+def test_what_a_story_at_its_limit_does_to_the_others(tmp_path: Path, policy: str, code: int) -> None:
+    project = Stories(tmp_path / "p", {"on_breach": policy}, steps=SMALL, limits={"rounds_per_loop": 1})
+    project.story("bad", priority=1)
+    project.story("good", priority=900)
+    project.script(bad=ALWAYS)
+    project.auto(expect=code)
+    assert (project.says("bad")["status"], project.says("good")["status"]) == ("blocked", "done")
+    assert project.says("bad")["blocked_reason"] == "Max refinement attempts (1/1)"
+    # Whatever the policy, the story can be let go on.
+    project.backedge("unblock", "bad")
+    assert project.says("bad")["status"] == "in-progress"
+
+
+def test_limits_are_those_of_the_moment_that_a_story_is_begun(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    path = project.story("a", max_refinement_attempts=1)
+    project.script(a=ALWAYS)
+    project.backedge("run")
+    path.write_text(path.read_text().replace("max_refinement_attempts: 1", "max_refinement_attempts: 9"))
+    project.workflow(steps=SMALL, limits={"rounds_per_loop": 8})
+    project.auto(expect=3)
+    assert project.says("a")["blocked_reason"] == "Max refinement attempts (1/1)"
+    assert project.says("a")["max_refinement_attempts"] == 9
+
+
+def test_a_story_may_have_a_limit_of_its_own(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a", max_refinement_attempts=4)
+    project.script(a=ALWAYS)
+    project.auto(expect=3)
+    assert project.says("a")["blocked_reason"] == "Max refinement attempts (4/4)"
+    assert len(project.says("a")["refinement_iterations"]) == 4
+
+
+def test_agentic_sdlc_json_says_the_same_in_its_own_words(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a")
+    project.script(a=ALWAYS)
+    settings = {"maxIterations": 2, "escalateOnMaxAttempts": "error", "enableCircuitBreaker": True}
+    other = project.folder / ".agentic-sdlc.json"
+    other.write_text(json.dumps({"refinement": settings, "stageGates": {}}))
+    project.auto(expect=1)
+    assert project.says("a")["blocked_reason"] == "Max refinement attempts (2/2)"
+    for wrong, what in (
+        ('{"refinement": {"maxIterations": "3"}}', "refinement.maxIterations is '3': expected a whole number"),
+        ('{"refinement": {"escalateOnMaxAttempts": "manul"}}', "did you mean 'manual'?"),
+        ('{"refinement": {"enableCircuitBreaker": 1}}', "expected true or false"),
+        ('{"refinement": []}', 'expected {"refinement": {…}}'),
+        ('{"refinement":\n  {', ".agentic-sdlc.json:2:4: is not JSON"),
+    ):
+        other.write_text(wrong)
+        assert what in project.backedge("next", expect=2)[1]
+
+
+def test_without_the_circuit_breaker_only_the_run_as_a_whole_is_bounded(tmp_path: Path) -> None:
+    project = Stories(tmp_path / "p", {"circuit_breaker": False}, steps=SMALL, limits={"rounds_total": 6})
+    project.story("a")
+    project.script(a={"review": [rejected("always the same")]})
+    assert '⟳ Reworking "a" (iteration 6, target: implement)' in project.auto(expect=3)
+    assert project.says("a")["blocked_reason"] == "Max refinement attempts (6/6)"
+
+
+def test_recoveries_have_a_limit_of_their_own(project: Stories) -> None:
+    limits = {"recoveries_total": 2, "no_change": False, "rounds_per_loop": 9}
+    project.workflow(steps=SMALL, limits=limits)
+    project.story("a")
+    project.script(a={**ALWAYS, "implement": [{"output": "the same"}]})
+    project.auto(expect=3)
+    story = project.says("a")
+    assert story["blocked_reason"] == "Global recovery limit exceeded (2/2)"
+    assert [each["decision"] for each in story["review_history"]].count("RECOVERY") == 2
+
+
+def test_several_stories_at_once_do_not_get_in_each_others_way(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    for id in "abcd":
+        project.story(id)
+        project.script(**{id: {"review": [rejected("wrong"), {"verdict": "pass"}], "implement": [{"!sleep": 0.5}]}})
+    project.auto("--max-parallel", "4")
+    for id in "abcd":
+        story = project.says(id)
+        assert (story["status"], len(story["refinement_iterations"])) == ("done", 1)
+        assert project.text(id).count("### Refinement Iteration") == 1
+    times = [line.split() for line in (project.folder / "executions").read_text().splitlines()]
+    assert [each[0] for each in times[:4]] != ["a"] * 4
+    assert len(times) == len({tuple(each[:3]) for each in times}) == 16
+
+
+def test_two_processes_share_a_backlog(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    for id in "abcdef":
+        project.story(id)
+        project.script(**{id: {"implement": [{"!sleep": 0.2}]}})
+    both = [project.start("run", "--auto") for _ in range(2)]
+    for going in both:
+        said = going.communicate(timeout=120)[1]
+        assert (going.returncode, "Traceback" in said) == (0, False), said
+    # One may have left while the other had the last story in its hands.
+    project.auto()
+    assert all(project.says(id)["status"] == "done" for id in "abcdef")
+    done = [tuple(each[:3]) for each in project.executions()]
+    assert len(done) == len(set(done)) == 12
+
+
+def test_each_story_may_have_a_worktree_of_its_own(tmp_path: Path) -> None:
+    command = ["sh", "-c", 'echo "$BACKEDGE_RUN" > made.txt; echo {}']
+    steps = {"implement": {"phase": "code", "run": command, "writes": ["made.txt"]}, "review": {"reviews": "implement"}}
+    project = Stories(tmp_path / "p", {"worktree": True}, steps=steps)
+    project.story("a")
+    project.story("b")
+    assert "a repository with a first commit is needed" in project.auto(expect=1)
+    who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+    for words in (["init", "-q"], ["add", "backedge.yaml", "agent.py"], ["commit", "-qm", "one"]):
+        subprocess.run(["git", *who, *words], cwd=project.folder, check=True)
+    project.auto("--max-parallel", "2")
+    trees = project.folder / ".backedge" / "worktrees"
+    assert {id: (trees / id / "made.txt").read_text() for id in "ab"} == {"a": "s-a\n", "b": "s-b\n"}
+    assert not (project.folder / "made.txt").exists()
+    branches = subprocess.run(["git", "branch"], cwd=project.folder, capture_output=True, text=True, check=True).stdout
+    assert "story/a" in branches and "story/b" in branches
+    assert project.says("a")["status"] == "done"
+
+
+def test_watching_goes_on_when_a_story_is_written_or_decided_about(project: Stories) -> None:
+    project.workflow(steps=SMALL, limits={"rounds_per_loop": 1})
+    project.script(bad={"review": [rejected("a"), rejected("b"), {"verdict": "pass"}]})
+    going = project.start("run", "--watch")
+    try:
+        project.story("late")
+        until(lambda: project.says("late").get("status") == "done")
+        project.story("bad")
+        until(lambda: project.says("bad").get("status") == "blocked")
+        project.backedge("unblock", "bad")
+        until(lambda: project.says("bad").get("status") == "done")
+    finally:
+        assert "waiting for changes" in interrupted(going)
+
+
+def test_interrupted_in_the_middle_it_goes_on_where_it_was(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a")
+    project.script(a={"implement": [{"!sleep": 60}, {}]})
+    going = project.start("run", "--auto")
+    until(project.executions)
+    assert "interrupted; `backedge run` goes on" in interrupted(going)
+    project.auto()
+    assert [each[1:3] for each in project.executions()] == [["implement", "1"], ["implement", "2"], ["review", "1"]]
+    assert project.says("a")["status"] == "done"
+
+
+def test_killed_in_the_middle_nothing_is_lost_and_nothing_done_twice(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a")
+    project.script(a={"implement": [{"!sleep": 2}, {}]})
+    going = project.start("run", "--auto")
+    until(project.executions)
+    going.kill()
+    going.communicate(timeout=60)
+    project.auto()
+    assert [each[1:3] for each in project.executions()] == [["implement", "1"], ["review", "1"]]
+    assert project.says("a")["status"] == "done"
+
+
+def test_a_question_to_a_person_is_shown_and_answered(project: Stories) -> None:
+    project.workflow(steps={"ask": {"phase": "planning", "agent": "human"}, **SMALL})
+    workflow = json.loads((project.folder / "backedge.yaml").read_text())
+    del workflow["steps"]["ask"]["run"]
+    del workflow["steps"]["ask"]["writes"]
+    workflow["steps"]["implement"]["needs"] = ["ask"]
+    (project.folder / "backedge.yaml").write_text(json.dumps(workflow))
+    project.story("a")
+    project.auto(expect=3)
+    (card,) = project.json("board")["ready"]
+    assert card["waiting"].startswith("E-1 asks: ")
+    assert "? a" in project.backedge("board", "--width", "100")[0]
+    project.backedge("decide", "E-1", "resolve", "--note", "Postgres")
+    project.auto()
+    assert project.says("a")["status"] == "done"
+
+
+def test_a_decision_by_other_means_shows_in_the_story(project: Stories) -> None:
+    project.workflow(steps=SMALL, limits={"rounds_per_loop": 1})
+    project.story("a")
+    project.script(a=ALWAYS)
+    project.auto(expect=3)
+    project.backedge("decide", "E-1", "accept", "--run", "s-a")
+    assert (project.says("a")["status"], project.says("a").get("blocked_reason")) == ("done", None)
+
+
+def test_a_cancelled_story_can_begin_anew(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a")
+    project.backedge("run")
+    project.backedge("cancel", "s-a", "--reason", "not now")
+    assert (project.says("a")["status"], project.says("a")["blocked_reason"]) == ("blocked", "not now")
+    project.backedge("unblock", "a")
+    assert project.says("a")["status"] == "ready"
+    project.auto()
+    assert {head["run"]: head["outcome"] for head in project.json("runs")} == {"s-a": "cancelled", "s-a~2": "verified"}
+
+
+def test_a_story_blocked_elsewhere_and_without_a_run_is_unblocked_in_its_file(project: Stories) -> None:
+    project.story("a", status="blocked", blocked_reason="old", refinement_count=3, implementation_complete=True)
+    assert project.json("next")[0]["reason"] == "old"
+    project.backedge("unblock", "a", "--reset")
+    story = project.says("a")
+    assert (story["status"], story["refinement_count"], "blocked_reason" in story) == ("in-progress", 0, False)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_story_that_cannot_be_written_is_put_aside(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a")
+    (project.folder / "stories").chmod(0o500)
+    try:
+        assert "cannot be written" in project.auto(expect=3)
+    finally:
+        (project.folder / "stories").chmod(0o700)
