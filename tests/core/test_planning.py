@@ -270,6 +270,7 @@ class TestMissing:
         assert order(play) == ["plan", "code", "plan", "refund_model", "code", "ship"]
         assert play.briefings["code"][1].inputs == {"plan": "p", "refund_model": "refund_model"}
         assert (play.loop().targets, play.loop().state) == (("plan",), LoopState.RESOLVED)
+        assert play.loop().routed_by == "planner"
         assert play.briefings["plan"][1].feedback.requests[0].message == "there is no refund model"
 
     def test_raising_it_again_is_the_next_round(self) -> None:
@@ -279,6 +280,13 @@ class TestMissing:
     def test_without_a_planner_it_goes_to_the_root(self) -> None:
         play = Play(flow(step("a"), step("b", "a")), {"b": [out(feedback=(missing(),)), out("b")]}).run()
         assert (play.loop().targets, play.outcome) == (("a",), "done")
+
+    def test_a_design_that_is_wrong_as_a_whole_goes_to_the_planner_by_itself(self) -> None:
+        circle = ask(kind=Kind.ARCHITECTURE_ISSUE, message="a circle")
+        play = self.play(circle)
+        assert (play.loop().targets, play.loop().routed_by, play.outcome) == (("plan",), "planner", "done")
+        alone = Play(flow(step("a")), {"a": [out(feedback=(circle,))]}).run()
+        assert alone.s.refused[0].reason == "to is missing: name at least one target"
 
     def test_the_root_cannot_ask_itself(self) -> None:
         play = Play(flow(step("a")), {"a": [out(feedback=(missing(),))]}).run()

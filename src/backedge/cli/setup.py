@@ -10,7 +10,7 @@ import click
 from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
 from backedge.project import STATE
-from backedge.templates import TEMPLATES, found_in, rendered
+from backedge.templates import PATTERNS, TEMPLATES, found_in, rendered
 
 CLIS = ("claude", "codex", "gemini", "opencode")
 
@@ -64,6 +64,9 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
     if template == "stories":
         click.echo("         backedge board      shows the stories, and `backedge next` what would be done")
         click.echo("         backedge run --auto")
+        return
+    if template in PATTERNS and not cli:
+        click.echo("         backedge run")
         return
     task = "base=HEAD" if template == "review-only" else 'task="say what is to be done"'
     click.echo(f"         backedge run --input {task}")

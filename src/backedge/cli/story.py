@@ -10,6 +10,7 @@ from backedge.analytics.report import FindingReport, LoopReport, Report
 from backedge.cli.common import counted, shown
 from backedge.core import events as e
 from backedge.core.events import Event
+from backedge.core.positions import BY_OPTION
 
 
 def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
@@ -158,7 +159,9 @@ class Histories:
         for loop in event.loops:
             routed = self._routed.pop(loop, None)
             if routed is not None:
-                number = self._rounds[loop] = self._rounds.get(loop, 0) + 1
+                # What a chosen option says happens in the round of the choice.
+                turn = BY_OPTION not in routed.rules or loop not in self._rounds
+                number = self._rounds[loop] = self._rounds.get(loop, 0) + turn
                 self._under_way[loop] = Round(number, routed)
                 self._entries[loop].append(self._under_way[loop])
             if loop in self._under_way:
@@ -173,7 +176,8 @@ class Histories:
         for loops in self._judges.values():
             loops.discard(event.loop)
         resolution = event.resolution
-        words = " ".join(part for part in (resolution.option or "", resolution.text) if part)
+        option = f"“{resolution.option}”" if resolution.option else ""
+        words = ": ".join(part for part in (option, resolution.text) if part)
         by = f" by {shown(resolution.by, 40)}" if resolution.by else ""
         self._say(event.loop, f"{event.state}{by}{f': {shown(words, 80)}' if words else ''}")
 

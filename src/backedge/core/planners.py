@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backedge.core.model import Feedback, Kind
 from backedge.core.routing import legal_targets, steps_of_phase
 
 if TYPE_CHECKING:
     from backedge.core.graph import Graph
 
 PLANNING = "planning"
+BY_PLANNER = "planner"
+"""The rule that routes what only a planner can mend."""
+
+
+def finds_planner(feedback: Feedback) -> bool:
+    """Whether feedback names nobody and is for a planner: steps are missing, or the design as a whole is wrong."""
+    return not feedback.to and feedback.kind in (Kind.DEPENDENCY_MISSING, Kind.ARCHITECTURE_ISSUE)
 
 
 def planner_for(graph: Graph, source: str) -> str | None:

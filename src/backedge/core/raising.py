@@ -8,6 +8,7 @@ from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, ROOT, Feedback, Kind, Malformed
+from backedge.core.planners import BY_PLANNER, finds_planner, planner_for
 from backedge.core.plans import asks_for_steps
 from backedge.core.positions import outcome_so_far
 from backedge.core.requirements import BY_REQUIREMENT, Mentions, lacks_target, owner_of
@@ -21,7 +22,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     if isinstance(feedback, Malformed):
         draft.add(e.FeedbackRefused(draft.now, source, feedback.to, feedback.reason, feedback.message))
         return
-    rule = BY_REQUIREMENT if lacks_target(feedback) else "explicit"
+    rule = _rule(feedback)
     feedback = addressed(draft.state, feedback, source, draft.mentions)
     if running is not None and _rejoined(draft, source, feedback, running):
         return
@@ -61,14 +62,24 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     _hand_over(draft, loop)
 
 
+def _rule(feedback: Feedback) -> str:
+    """What says where raised feedback goes."""
+    if lacks_target(feedback):
+        return BY_REQUIREMENT
+    return BY_PLANNER if finds_planner(feedback) else "explicit"
+
+
 def addressed(state: RunState, feedback: Feedback, source: str, mentions: Mentions) -> Feedback:
     """The feedback with its targets by name: `root` is the workflow's first step, unless a step has that name itself.
-    What asks for steps need not say whom, a planner can add them; nor what names a requirement, it goes to its owner."""
+    What asks for steps or for another design need not say whom, that is for a planner; nor what names a requirement, it
+    goes to its owner."""
     if lacks_target(feedback) and feedback.requirement_id is not None:
         owner = owner_of(state, source, mentions.get(feedback.requirement_id, ()))
         return replace(feedback, to=(owner,)) if owner is not None else feedback
-    if not feedback.to and asks_for_steps(feedback.kind):
-        return replace(feedback, to=(who_adds_steps(state.graph, source),))
+    if finds_planner(feedback):
+        adds = asks_for_steps(feedback.kind)
+        planner = who_adds_steps(state.graph, source) if adds else planner_for(state.graph, source)
+        return replace(feedback, to=(planner,)) if planner is not None else feedback
     if ROOT not in feedback.to or ROOT in state.graph.steps:
         return feedback
     return replace(feedback, to=tuple(dict.fromkeys(state.graph.root if to == ROOT else to for to in feedback.to)))

@@ -4,11 +4,12 @@ A template is a workflow file with a few words to fill in:
 
     @name@          the name of the workflow
     @agent plan@    who does it: an agent CLI, or the script agents/plan.py
+    @hired plan@    the same for an entry of `agents`
     @test@, @lint@  the tools of the project, and how their report is read
     #? word         the line is left out unless the word holds: cli, scripts, lint, test
 """
 
 from backedge.templates.found import Found, found_in
-from backedge.templates.rendering import TEMPLATES, rendered
+from backedge.templates.rendering import PATTERNS, TEMPLATES, rendered
 
-__all__ = ["TEMPLATES", "Found", "found_in", "rendered"]
+__all__ = ["PATTERNS", "TEMPLATES", "Found", "found_in", "rendered"]

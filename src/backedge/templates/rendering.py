@@ -8,7 +8,10 @@ from importlib.resources import files
 
 from backedge.templates.found import Found
 
-TEMPLATES = ("feature", "tight-loop", "tdd", "review-only", "stories")
+PATTERNS = ("constraint", "infeasible", "conflict", "gate", "dependency", "circular")
+"""Each tells one way back, with one script that plays all of its agents."""
+
+TEMPLATES = ("feature", "tight-loop", "tdd", "review-only", "stories", *PATTERNS)
 STORIES = ("greeting", "farewell", "checkout")
 """The stories that come with the template of that name."""
 
@@ -32,6 +35,8 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
         match word, role:
             case "agent", str():
                 return [f"agent: {cli}"] if cli else script(role)
+            case "hired", str():
+                return [f"cli: {cli}"] if cli else script(role)
             case "script", str():
                 return script(role)
             case "test", _:

@@ -1,0 +1,45 @@
+"""A team whose design goes in a circle: replace it step by step by your own programs, or by `agent: claude`.
+
+An invoice has payments, and a payment has an invoice: the coder of payments finds that each needs the other. The planner
+breaks the circle by a model between them.
+"""
+
+import json
+import sys
+from typing import Any
+
+
+def plan(told: Any) -> Any:
+    needs: dict[str, list[str]] = {"customer": [], "invoice": ["payment"], "payment": ["invoice"]}
+    added = {}
+    if told["mode"] == "rework":
+        needs |= {"invoice": [], "payment": [], "invoice_payment": ["invoice", "payment"]}
+        step = {"phase": "code", "agent": "coder", "writes": []}
+        added["payment"] = {**step, "needs": ["plan"], "reads": {"plan": ["/payment"]}}
+        added["invoice_payment"] = {**step, "needs": ["plan", "invoice", "payment"]}
+    return {"output": needs, "add_steps": added, "summary": ", ".join(needs)}
+
+
+def coded(told: Any) -> Any:
+    model = told["step"]
+    needs = told["inputs"]["plan"][model]
+    circle = [each for each in needs if model in told["inputs"].get(each, {}).get("needs", [])]
+    if circle:
+        issue = {
+            "kind": "architecture_issue",
+            "severity": "critical",
+            "message": f"a circle: {model} → {circle[0]} → {model}",
+            "suggested_fix": "a model between them",
+        }
+        return {"output": None, "feedback": [issue], "summary": "found a circle"}
+    return {"output": {"model": model, "needs": needs}, "summary": f"{model}, which needs {needs or 'nothing'}"}
+
+
+def review(told: Any) -> Any:
+    needs = {name: made["needs"] for name, made in told["inputs"].items() if made}
+    circles = [f"{one} → {other} → {one}" for one in needs for other in needs[one] if one in needs.get(other, [])]
+    return {"verdict": "fail" if circles else "pass", "findings": [{"description": each} for each in circles]}
+
+
+briefing = json.load(sys.stdin)
+print(json.dumps({"plan": plan, "review": review}.get(briefing["step"], coded)(briefing)))

@@ -1,0 +1,46 @@
+"""A team whose designs contradict each other: replace it step by step by your own programs, or by `agent: claude`.
+
+The ux designs from 320 px upwards, the architect from 1024 px; and the architect takes a framework that the browser of
+the ux does not know. The checks in backedge.yaml find both.
+"""
+
+import json
+import sys
+from typing import Any
+
+
+def pm(_: Any) -> Any:
+    return {"output": {"browser": "ie11"}, "summary": "for ie11"}
+
+
+def ux(told: Any) -> Any:
+    breakpoints = agreed(told) or (told["previous"] or {"breakpoints": [320, 768]})["breakpoints"]
+    made = {"browser": told["inputs"]["pm"]["browser"], "breakpoints": breakpoints}
+    return {"output": made, "summary": f"breakpoints {breakpoints}"}
+
+
+def architect(told: Any) -> Any:
+    made = told["previous"] or {"framework": "react18", "responsive": {"breakpoints": [1024, 1280]}}
+    if "browsers" in [finding["found_by"] for finding in told["feedback"]["findings"]]:
+        made["framework"] = "preact"
+    made["responsive"]["breakpoints"] = agreed(told) or made["responsive"]["breakpoints"]
+    return {"output": made, "summary": f"{made['framework']}, breakpoints {made['responsive']['breakpoints']}"}
+
+
+def agreed(told: Any) -> list[int]:
+    """What both can live with: the evidence of a check has all positions, and both have the same."""
+    widths: set[int] = set()
+    for finding in told["feedback"]["findings"]:
+        if finding["found_by"] == "breakpoints":
+            for position in json.loads(finding["evidence"])["positions"].values():
+                widths.update(position)
+    return sorted(widths)
+
+
+def developer(told: Any) -> Any:
+    design = told["inputs"]["architect"]
+    return {"output": design, "summary": f"built with {design['framework']}"}
+
+
+briefing = json.load(sys.stdin)
+print(json.dumps(globals()[briefing["step"]](briefing)))

@@ -1,0 +1,58 @@
+"""A team that meets a constraint: replace it step by step by your own programs, or by `agent: claude` in backedge.yaml.
+
+The developer finds that the hosting has no WebSockets. The pm and the architect decide what to do, at first each for
+another way; the architect changes the design, and the developer builds what they chose.
+"""
+
+import json
+import sys
+from typing import Any
+
+OPTIONS = [
+    {"option": "polling", "effort": "low", "impact": "a delay of 2 s", "rework": ["architect"]},
+    {"option": "another hosting", "effort": "high", "impact": "a migration", "rework": ["architect"]},
+    {"option": "not live", "effort": "none", "impact": "REQ-123 is left out", "accept": True},
+]
+
+
+def pm(told: Any) -> Any:
+    if told["mode"] == "decide":
+        # The positions of the first round are there in the second: who is alone gives way.
+        others = [each for each in told["feedback"]["requests"][0]["positions"] if each["who"] != "pm"]
+        if others:
+            return {"decision": {"option": others[-1]["option"], "reason": "2 s are as good as live"}}
+        return {"decision": {"option": "another hosting", "reason": "people expect it to be live"}}
+    return {"output": {"REQ-123": "several people edit one page, live"}, "summary": "one requirement"}
+
+
+def architect(told: Any) -> Any:
+    if told["mode"] == "decide":
+        return {"decision": {"option": "polling", "reason": "no migration in this quarter"}}
+    choices = [request["choice"]["option"] for request in told["feedback"]["requests"] if request["choice"]]
+    transport = choices[-1] if choices else "websockets"
+    return {"output": {"REQ-123": transport}, "summary": f"REQ-123 by {transport}"}
+
+
+def developer(told: Any) -> Any:
+    transport = told["inputs"]["architect"]["REQ-123"]
+    if transport == "websockets" and not told["feedback"]["resolutions"]:
+        constraint = {
+            "kind": "constraint_violation",
+            "to": ["architect", "pm"],
+            "severity": "blocking",
+            "message": "the hosting does not support WebSockets",
+            "requirement_id": "REQ-123",
+            "options": OPTIONS,
+        }
+        return {"output": None, "feedback": [constraint], "summary": "stopped at a constraint"}
+    return {"output": {"live": transport}, "summary": f"built with {transport}"}
+
+
+def test(told: Any) -> Any:
+    if told["inputs"]["developer"] == {"live": "websockets"}:
+        return {"verdict": "fail", "findings": [{"description": "the connection is refused"}]}
+    return {"verdict": "pass"}
+
+
+briefing = json.load(sys.stdin)
+print(json.dumps(globals()[briefing["step"]](briefing)))

@@ -1,0 +1,50 @@
+"""A team that lacks something: replace it step by step by your own programs, or by `agent: claude` in backedge.yaml.
+
+Nobody planned a model for refunds. The service that needs it says so; the planner adds the step that makes it.
+"""
+
+import json
+import sys
+from typing import Any
+
+
+def plan(told: Any) -> Any:
+    models = {"payment": "Payment"}
+    added = {}
+    for request in told["feedback"]["requests"]:
+        if request["kind"] == "dependency_missing":
+            models["refund"] = "Refund"
+            # A step as in backedge.yaml. Who missed it will need it: nothing has to be said about that.
+            added["refund"] = {"phase": "code", "needs": ["plan"], "agent": "coder", "writes": []}
+    return {"output": models, "add_steps": added, "summary": f"models: {', '.join(models.values())}"}
+
+
+def payment(_: Any) -> Any:
+    return {"output": {"model": "Payment", "fields": ["amount"]}, "summary": "the model Payment"}
+
+
+def refund(_: Any) -> Any:
+    return {"output": {"model": "Refund", "fields": ["amount", "reason"]}, "summary": "the model Refund"}
+
+
+def refund_service(told: Any) -> Any:
+    models = [made["model"] for made in told["inputs"].values() if "model" in made]
+    if "Refund" not in models:
+        missing = {
+            "kind": "dependency_missing",
+            "message": "there is no model Refund",
+            "suggested_fix": "a model Refund with an amount and a reason",
+        }
+        return {"output": None, "feedback": [missing], "summary": "cannot begin"}
+    return {"output": {"uses": models}, "summary": f"uses {', '.join(models)}"}
+
+
+def spec(told: Any) -> Any:
+    made = told["inputs"]["refund_service"]
+    if made and "Refund" in made["uses"]:
+        return {"verdict": "pass"}
+    return {"verdict": "fail", "findings": [{"description": "nothing can be refunded"}]}
+
+
+briefing = json.load(sys.stdin)
+print(json.dumps(globals()[briefing["step"]](briefing)))

@@ -1,0 +1,56 @@
+"""A team with a requirement that cannot be met: replace it step by step by your own programs, or by `agent: claude`.
+
+The architect finds REQ-89 infeasible, and the pm weighs the alternatives. Later the developer forgets REQ-12, and the
+test has it traced to whoever dropped it.
+"""
+
+import json
+import sys
+from typing import Any
+
+
+def pm(told: Any) -> Any:
+    requirements = {"REQ-12": "export as CSV and JSON", "REQ-89": "pages load in 0.5 s"}
+    for request in told["feedback"]["requests"]:
+        # What the architect found out is there as a whole: its analysis, and the alternatives that it weighed.
+        requirements[request["requirement_id"]] = request["details"]["alternatives"][0]
+    return {"output": requirements, "summary": "; ".join(requirements.values())}
+
+
+def architect(told: Any) -> Any:
+    wanted = told["inputs"]["pm"]["REQ-89"]
+    if wanted == "pages load in 0.5 s":
+        infeasible = {
+            "kind": "technical_infeasibility",
+            "requirement_id": "REQ-89",
+            "message": f"{wanted}: not over mobile networks",
+            "details": {
+                "analysis": "1.5 MB at 6 Mbit/s take 2 s",
+                "alternatives": ["pages load in 2.5 s", "pages load in 0.5 s without pictures"],
+            },
+        }
+        return {"output": None, "feedback": [infeasible], "summary": "REQ-89 is infeasible"}
+    return {"output": {"REQ-12": "a writer per format", "REQ-89": wanted}, "summary": "a design for both"}
+
+
+def developer(told: Any) -> Any:
+    functions = {"load_page": "REQ-89", "export_json": "the JSON writer"}
+    for finding in told["feedback"]["findings"]:
+        functions["export_csv"] = finding["requirement_id"]
+    return {"output": functions, "summary": ", ".join(functions)}
+
+
+def test(told: Any) -> Any:
+    if "export_csv" in told["inputs"]["developer"]:
+        return {"verdict": "pass"}
+    missing = {
+        "description": "there is no export as CSV",
+        "category": "missing functionality",
+        "requirement_id": "REQ-12",
+        "evidence": "TC-45",
+    }
+    return {"verdict": "fail", "findings": [missing]}
+
+
+briefing = json.load(sys.stdin)
+print(json.dumps(globals()[briefing["step"]](briefing)))
