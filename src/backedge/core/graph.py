@@ -59,6 +59,10 @@ class Graph:
         self.untils: dict[str, tuple[Condition, ...]] = {
             step.name: tuple(map(condition, step.repeat.until)) for step in workflow.steps if step.repeat
         }
+        self.conditional = self._conditional()
+        self.in_turn = tuple(sorted(self.steps, key=lambda name: (self.rank(name), self.place[name])))
+        """All steps, the most urgent first where no feedback says otherwise."""
+        self.turn = {name: turn for turn, name in enumerate(self.in_turn)}
         self.pointers: dict[str, tuple[str, ...]] = self._pointers()
         self.values: dict[str, tuple[str, ...]] = self._values()
         self.reads: dict[tuple[str, str], tuple[str, ...]] = {
@@ -158,6 +162,15 @@ class Graph:
                 queue += more
             found[name] = frozenset(reached)
         return found
+
+    def _conditional(self) -> frozenset[str]:
+        """The steps whose being due is a matter of conditions: theirs, or those of all that they judge."""
+        found = {*self.conditions, *self.untils}
+        for name in self.order:
+            judged = self.steps[name].judges
+            if judged and all(subject in found for subject in judged):
+                found.add(name)
+        return frozenset(found)
 
     def _values(self) -> dict[str, tuple[str, ...]]:
         """For each producer, the places of its output whose values are recorded, since conditions refer to them; all of

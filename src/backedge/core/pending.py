@@ -5,10 +5,12 @@ After a crash, `pending(replay(events))` is the whole recovery: there are no fla
 
 from __future__ import annotations
 
+from collections.abc import KeysView
 from typing import Literal
 
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Mode
+from backedge.core.run_state import under_way
 from backedge.core.shapes import repeats, skips, undecided
 from backedge.core.staleness import fresh
 from backedge.core.state import ASKED, Escalation, RunState, StepState
@@ -57,9 +59,7 @@ def pending(state: RunState, now: float) -> tuple[Effect, ...]:
     """All that is to be done or waited for; empty only for a run that has ended."""
     if state.ended is not None:
         return ()
-    effects: list[Effect] = [
-        RunAttempt(name, step.running.attempt) for name, step in state.steps.items() if step.running is not None
-    ]
+    effects: list[Effect] = [RunAttempt(name, running.attempt) for name, running in under_way(state)]
     for start in ready(state, now):
         effects.append(CheckInputs(start.step) if checked_first(state, start) else start)
     wake = next_wake(state, now)
@@ -75,9 +75,9 @@ def checked_first(state: RunState, start: Start) -> bool:
 
 def next_wake(state: RunState, now: float) -> float | None:
     """When the next retry or timeout is due; a time that has passed already is of no use to a sleeper."""
-    times = [
-        step.retry_at for step in state.steps.values() if step.errors and step.retry_at > now and step.running is None
-    ]
+    broken = state.steps if state.frontier is None else state.frontier.erring
+    steps = (state.steps[name] for name in broken)
+    times = [step.retry_at for step in steps if step.errors and step.retry_at > now and step.running is None]
     times += [packet.opened_at + timeout for packet, timeout in _unanswered(state)]
     return min(times, default=None)
 
@@ -99,15 +99,21 @@ def _unanswered(state: RunState) -> list[tuple[Escalation, float]]:
     return found
 
 
-def ready(state: RunState, now: float) -> list[Start]:
-    """The steps that can start now, the most urgent first."""
+def ready(state: RunState, now: float, most: int | None = None) -> list[Start]:
+    """The steps that can start now, the most urgent first; at least the first `most` of them, if it is given."""
     if state.ended is not None or state.paused_by is not None:
         return []
-    return _Survey(state, now).starts()
+    return _Survey(state, now).starts(most)
+
+
+_NOTHING_KEPT: KeysView[str] = dict[str, None]().keys()
 
 
 class _Survey:
-    """One look over the whole run; what several steps ask about is worked out once."""
+    """One look over the run; what several steps ask about is worked out once.
+
+    Of a large run it looks at what an open loop touches, and at the front: a step behind the front waits for one that
+    is unsettled, unless a loop exempts it from that."""
 
     def __init__(self, state: RunState, now: float) -> None:
         self.state, self.now, self.graph = state, now, state.graph
@@ -128,24 +134,57 @@ class _Survey:
         self.fresh: dict[str, bool] = {}
         self.due: dict[str, Mode] = {}
         self.unsettled = set(self.raised)
-        for name, step in state.steps.items():
-            self.fresh[name] = fresh(state, name)
-            mode = self._due(name, step) if step.running is None else step.running.mode
-            if mode is None:
-                continue
-            if step.running is None:
-                self.due[name] = mode
-            # An answer or a choice changes nothing that others use: it keeps nobody waiting.
-            if mode not in ASIDE or not self._stands(name):
-                self.unsettled.add(name)
         self.awaited = self._awaited() if self.open else {}
+        self.kept = _NOTHING_KEPT if state.frontier is None else state.frontier.unsettled.keys()
+        for name in self.graph.steps if state.frontier is None else self._touched():
+            self._look_at(name)
+        self.waited_for: set[str] | None = None
         self.held = self._held()
 
-    def starts(self) -> list[Start]:
+    def _touched(self) -> dict[str, None]:
+        """The steps of a large run that loops or conditions have a say in."""
+        found = dict.fromkeys((*self.reworks, *self.questions, *self.verifying, *self.graph.conditional))
+        for target in self.reworks:
+            found.update(dict.fromkeys(self.graph.judges_of[target]))
+        for wanted in self.awaited.values():
+            found.update(dict.fromkeys(wanted))
+        found.pop(HUMAN, None)
+        return found
+
+    def _look_at(self, name: str) -> None:
+        step = self.state.steps[name]
+        self.fresh[name] = fresh(self.state, name)
+        mode = self._due(name, step) if step.running is None else step.running.mode
+        if mode is None:
+            return
+        if step.running is None:
+            self.due[name] = mode
+        # An answer or a choice changes nothing that others use: it keeps nobody waiting.
+        if mode not in ASIDE or not self._stands(name):
+            self.unsettled.add(name)
+
+    def starts(self, most: int | None = None) -> list[Start]:
         if self.held is None:
             return []
         found = [start for name in self.due if (start := self._start(name)) is not None]
+        if self.state.frontier is not None:
+            found += self._in_front(self.state.frontier.front, most)
         return sorted(found, key=self._urgency) if len(found) > 1 else found
+
+    def _in_front(self, front: tuple[int, ...], most: int | None) -> list[Start]:
+        """What can start of a front that no loop touches; those whose inputs are checked first do not count."""
+        found: list[Start] = []
+        for name in (self.graph.in_turn[turn] for turn in front):
+            if most is not None and most <= 0:
+                break
+            if name in self.fresh:
+                continue
+            self._look_at(name)
+            start = self._start(name)
+            if start is not None:
+                found.append(start)
+                most = most - (not self.graph.steps[name].checked) if most is not None else None
+        return found
 
     def _stands(self, name: str) -> bool:
         return self.fresh[name] or self.state.steps[name].passed_over or name in self.skipped
@@ -193,7 +232,7 @@ class _Survey:
                 held |= self._below(loop)
         paused = any(loop.pauses for loop in self.open)
         if paused:
-            held |= set(self.graph.steps) - self._waited_for()
+            self.waited_for = self._waited_for()
         return held
 
     def _below(self, loop: Loop) -> set[str]:
@@ -210,11 +249,13 @@ class _Survey:
             wanted.update(
                 judge for target in loop.involved if target != HUMAN for judge in self.graph.judges_of[target]
             )
-        wanted |= {
-            name for name, step in self.state.steps.items() if any(id in self.state.loops for id in step.added_for)
-        }
+        if self.state.plans:
+            wanted |= {name for name, step in self.state.steps.items() if self._asked_for(step)}
         wanted.discard(HUMAN)
         return wanted.union(*(self.graph.before[name] for name in wanted))
+
+    def _asked_for(self, step: StepState) -> bool:
+        return any(id in self.state.loops for id in step.added_for)
 
     def _start(self, name: str) -> Start | None:
         if not self._startable(name):
@@ -242,19 +283,22 @@ class _Survey:
         """Whether nothing but room keeps a step from starting; with `soon`, nothing but room and time."""
         assert self.held is not None
         step = self.state.steps[name]
-        if name in self.held or (step.errors and step.retry_at > self.now and not soon):
+        if name in self.held or (self.waited_for is not None and name not in self.waited_for):
+            return False
+        if step.errors and step.retry_at > self.now and not soon:
             return False
         if self.due[name] in ASIDE and not self._stands(name):
             return True
         if self._waits(name) and self.due[name] not in ASIDE and name not in self.reworks:
             return False
         upstream, gates = self.graph.upstream[name], self.graph.gates[name]
-        if upstream.isdisjoint(self.unsettled) and all(map(self._passing, gates)):
+        if self._settled(upstream) and all(map(self._passing, gates)):
             return True
         exempt = self._exempt(name)
-        return (upstream - exempt).isdisjoint(self.unsettled) and all(
-            gate in exempt or self._passing(gate) for gate in gates
-        )
+        return self._settled(upstream - exempt) and all(gate in exempt or self._passing(gate) for gate in gates)
+
+    def _settled(self, steps: frozenset[str]) -> bool:
+        return steps.isdisjoint(self.unsettled) and self.kept.isdisjoint(steps)
 
     def _exempt(self, name: str) -> set[str]:
         """The steps upstream that need not be settled before this one starts."""
@@ -299,7 +343,7 @@ class _Survey:
         step = self.state.steps[judge]
         if step.passed_over or judge in self.skipped:
             return True
-        return judge not in self.unsettled and passes(self.state, judge)
+        return judge not in self.unsettled and judge not in self.kept and passes(self.state, judge)
 
     def _urgency(self, start: Start) -> tuple[int, int, int, float, int]:
         loops = [self.state.loops[id] for id in start.loops]
@@ -325,7 +369,7 @@ def passes(state: RunState, judge: str) -> bool:
 
 def settled(state: RunState) -> bool:
     """Whether all is done: every step, on the current versions, with no loop and no question open."""
-    if state.loops or state.escalations or state.busy:
+    if state.loops or state.escalations or state.busy or (state.frontier and state.frontier.unsettled):
         return False
     for name, step in state.steps.items():
         if step.passed_over or skips(state, name):
@@ -341,15 +385,14 @@ def outcome_of(state: RunState) -> RunOutcome:
     """Where the run stands, in the words of the command line."""
     if state.ended is not None:
         return state.ended.outcome
-    return "running" if _at_work(state) or ready(state, now=float("inf")) else "waiting"
+    return "running" if _at_work(state) or ready(state, now=float("inf"), most=1) else "waiting"
 
 
 def _at_work(state: RunState) -> bool:
     """Whether an attempt does something else than wait, in mid-work, for a person's answer."""
     if not state.busy:
         return False
-    running = (step.running for step in state.steps.values() if step.running is not None)
-    return not all(any(_waits_for_a_person(state.loops[id]) for id in each.awaits) for each in running)
+    return not all(any(_waits_for_a_person(state.loops[id]) for id in each.awaits) for _, each in under_way(state))
 
 
 def _waits_for_a_person(loop: Loop) -> bool:

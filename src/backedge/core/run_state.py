@@ -6,11 +6,15 @@ have led to.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from backedge.core import events as e
+from backedge.core.frontier import Frontier
 from backedge.core.graph import Graph
 from backedge.core.ledger import Tracked
 from backedge.core.loops import Loop
 from backedge.core.model import HUMAN, Breach, Change, Mode, Usage, Word
+from backedge.core.pages import Pages
 from backedge.core.pmap import Map
 from backedge.core.value import Json, Value, replace
 from backedge.core.workflow import Workflow
@@ -160,7 +164,7 @@ class RunState(Value, frozen=True):
     seq: int = 0
     input: Json = None
     input_payload: str | None = None
-    steps: dict[str, StepState] = {}
+    steps: Mapping[str, StepState] = {}
     loops: dict[str, Loop] = {}
     """The open ones."""
     closed: Map[int, Loop] = Map()
@@ -205,6 +209,8 @@ class RunState(Value, frozen=True):
     """The loops whose feedback was read, by step."""
     imported: e.FileImported | None = None
     """The file that the run was imported from."""
+    frontier: Frontier | None = None
+    """What is kept of a large run, so that not every step has to be looked at."""
 
     @property
     def workflow(self) -> Workflow:
@@ -237,7 +243,22 @@ def number(id: str) -> int:
 
 
 def with_step(state: RunState, name: str, step: StepState) -> RunState:
-    return replace(state, steps={**state.steps, name: step})
+    return replace(state, steps=steps_with(state.steps, name, step))
+
+
+def steps_with(steps: Mapping[str, StepState], name: str, step: StepState) -> Mapping[str, StepState]:
+    if isinstance(steps, dict):
+        return {**steps, name: step}
+    assert isinstance(steps, Pages)
+    return steps.set(name, step)
+
+
+def under_way(state: RunState) -> list[tuple[str, Running]]:
+    """The attempts that run, by step, in the order of the steps."""
+    names: Iterable[str] = state.steps
+    if state.frontier is not None:
+        names = sorted(state.frontier.running, key=state.graph.place.__getitem__)
+    return [(name, running) for name in names if (running := state.steps[name].running) is not None]
 
 
 def with_loop(state: RunState, loop: Loop) -> RunState:

@@ -20,6 +20,7 @@ from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Breach, Resolution
 from backedge.core.pending import Start, checked_first, overdue, passes, ready, settled, stuck
 from backedge.core.positions import outcome_so_far
+from backedge.core.run_state import under_way
 from backedge.core.shapes import present, skips, stands, undecided, unmet
 from backedge.core.staleness import consumed_by
 from backedge.core.state import RunState
@@ -90,10 +91,10 @@ def _part_waiters(draft: Draft) -> bool:
     state = draft.state
     if not state.loops:
         return False
-    running = [step.running for step in state.steps.values() if step.running is not None]
+    running = [attempt for _, attempt in under_way(state)]
     if not all(attempt.awaits for attempt in running) or state.escalations or state.paused_by is not None:
         return False
-    if ready(state, now=float("inf")):
+    if ready(state, now=float("inf"), most=1):
         return False
     loops = [state.loops[id] for attempt in running for id in attempt.awaits]
     for loop in loops:
@@ -151,7 +152,7 @@ def _close_verified(draft: Draft) -> bool:
 
 def _start_ready(draft: Draft) -> bool:
     """Start steps while there is room; True if something else changed and the rest has to be looked at again."""
-    starts = ready(draft.state, draft.now)
+    starts = ready(draft.state, draft.now, draft.room)
     for start in starts:
         if draft.room <= 0:
             return False

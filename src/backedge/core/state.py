@@ -30,6 +30,7 @@ from backedge.core.fold.loops import (
 )
 from backedge.core.fold.steps import steps_changed
 from backedge.core.fold.waits import feedback_rejoined, wait_began, wait_ended, waiter_told
+from backedge.core.frontier import frontier_after, frontier_of, large_or_small
 from backedge.core.kept import with_value
 from backedge.core.run_state import (
     ASKED,
@@ -64,7 +65,7 @@ def evolve(state: RunState | None, event: e.Event) -> RunState:
         if not isinstance(event, e.RunStarted):
             raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
         graph = graph_of(event.workflow)
-        return RunState(
+        started = RunState(
             run=event.run,
             graph=graph,
             started_at=event.at,
@@ -72,11 +73,13 @@ def evolve(state: RunState | None, event: e.Event) -> RunState:
             seq=1,
             input=event.input,
             input_payload=event.input_payload,
-            steps=dict.fromkeys(graph.steps, StepState()),
+            steps=large_or_small(dict.fromkeys(graph.steps, StepState())),
             steps_ever=len(event.workflow.steps),
         )
+        return replace(started, frontier=frontier_of(started)) if not isinstance(started.steps, dict) else started
     after = _evolved(state, event)
-    return replace(after, seq=state.seq + 1, last_at=max(state.last_at, event.at))
+    frontier = frontier_after(state, after)
+    return replace(after, seq=state.seq + 1, last_at=max(state.last_at, event.at), frontier=frontier)
 
 
 def _evolved(state: RunState, event: e.Event) -> RunState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, Change, Claim, Status
-from backedge.core.run_state import Artifact, Running, RunState, StepState, number, with_loop
+from backedge.core.run_state import Artifact, Running, RunState, StepState, number, steps_with, with_loop
 from backedge.core.shapes import turn_after
 from backedge.core.staleness import consumed_by, judged_digest
 from backedge.core.value import replace
@@ -52,7 +52,7 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
     started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
     return replace(
         state,
-        steps={**state.steps, name: started},
+        steps=steps_with(state.steps, name, started),
         loops=loops,
         pairs=pairs,
         attempts=state.attempts + (name not in state.graph.measures),
@@ -74,7 +74,7 @@ def _attempt_over(
         worked = state.seconds_at_work(event.at)
     return replace(
         state,
-        steps={**state.steps, event.step: replace(step, running=None)},
+        steps=steps_with(state.steps, event.step, replace(step, running=None)),
         usage=state.usage + event.usage,
         busy=busy,
         busy_since=since,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.ledger import sighted, with_status
 from backedge.core.model import Status
-from backedge.core.run_state import Judgement, RunState, with_loop
+from backedge.core.run_state import Judgement, RunState, steps_with, with_loop
 from backedge.core.value import replace
 
 
@@ -33,7 +33,8 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
             verdicts=turn,
             failures=judge.failures + 1 if event.word == "fail" else 0,
         )
-    return replace(state, steps={**state.steps, event.judge: judge}, findings=findings, known=known)
+    steps = steps_with(state.steps, event.judge, judge)
+    return replace(state, steps=steps, findings=findings, known=known)
 
 
 def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
@@ -53,11 +54,11 @@ def findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
         findings = findings.set(id, tracked)
         if event.status is Status.ACCEPTED:
             accepted = accepted.set(tracked.key, id)
-    steps = {
-        name: replace(step, open_findings=tuple(id for id in step.open_findings if findings[id].needs_answer))
-        if step.open_findings
-        else step
-        for name, step in state.steps.items()
-    }
+    steps = state.steps
+    for judge in dict.fromkeys(findings[id].found_by for id in event.findings):
+        step = steps.get(judge)
+        if step is not None:
+            standing = tuple(id for id in step.open_findings if findings[id].needs_answer)
+            steps = steps_with(steps, judge, replace(step, open_findings=standing))
     compromised = state.compromised or event.status in (Status.ACCEPTED, Status.DEFERRED)
     return replace(state, steps=steps, findings=findings, accepted=accepted, compromised=compromised)

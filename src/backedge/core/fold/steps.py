@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backedge.core import events as e
+from backedge.core.frontier import large_or_small
 from backedge.core.plans import Noted, replanned
 from backedge.core.run_state import RunState, StepState
 from backedge.core.value import replace
@@ -29,7 +30,7 @@ def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
     return replace(
         state,
         graph=graph,
-        steps=steps,
+        steps=large_or_small(steps),
         steps_ever=state.steps_ever + len(added),
         retired={**state.retired, **gone},
         specs={**kept, **event.specs},

@@ -1,0 +1,189 @@
+"""A run of many steps: what is kept of it says the same as a look at every step, and costs no more when it grows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+
+from backedge.core import commands as c
+from backedge.core import events as e
+from backedge.core import frontier
+from backedge.core.decide import transact
+from backedge.core.frontier import frontier_of
+from backedge.core.model import Kind, Outcome
+from backedge.core.pages import PAGE, Pages
+from backedge.core.pending import checked_first, next_wake, outcome_of, ready
+from backedge.core.run_state import RunState, under_way
+from backedge.core.state import replay
+from backedge.core.value import replace
+from backedge.core.workflow import Step
+from tests.core.play import Play, ask, failed, flow, grows, out, passed, planned, step
+from tests.core.strategies import Pick, a_tale, effort, picks, told_to_the_end
+
+GROUP = 20
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run is treated as a large one."""
+    monkeypatch.setattr(frontier, "LARGE", 0)
+
+
+def looked_over(run: RunState) -> RunState:
+    """The same run, as one of which nothing is kept."""
+    return replace(run, steps=dict(run.steps), frontier=None)
+
+
+def holds_what_a_look_at_every_step_says(run: RunState, now: float) -> None:
+    assert run.frontier is not None
+    anew = frontier_of(run)
+    assert run.frontier.unsettled.keys() == anew.unsettled.keys()
+    assert run.frontier.front == anew.front
+    assert run.frontier.running.keys() == anew.running.keys()
+    assert run.frontier.erring.keys() == anew.erring.keys()
+    plain = looked_over(run)
+    assert under_way(run) == under_way(plain)
+    assert next_wake(run, now) == next_wake(plain, now)
+    for moment in (now, float("inf")):
+        every = ready(plain, moment)
+        assert ready(run, moment) == every
+        # What is asked for is there, and nothing that is less urgent is put before it.
+        free = [start for start in every if not checked_first(run, start)]
+        for most in (1, 2):
+            some = ready(run, moment, most)
+            assert [start for start in some if not checked_first(run, start)][:most] == free[:most]
+
+
+@pytest.mark.usefixtures("kept")
+@effort(60)
+@given(picks())
+def test_what_is_kept_of_a_run_says_the_same_as_a_look_at_every_step(pick: Pick) -> None:
+    tale = a_tale(pick)
+    told_to_the_end(tale)
+    for turn in tale.turns:
+        assert turn.after is not None
+        holds_what_a_look_at_every_step_says(turn.after, turn.now)
+    assert replay(tale.events) == tale.s
+
+
+def tree(size: int) -> list[Step]:
+    """A tree in groups of 20: in each a head, two steps under every step, and a review of every fifth."""
+    found = [step("plan", phase="planning")]
+    while len(found) < size:
+        group, place = divmod(len(found) - 1, GROUP)
+        name, above = f"g{group}-{place}", max(0, (place - 1) // 2)
+        if place % 5 == 4:
+            found.append(step(name, reviews=f"g{group}-{place - 1}"))
+        else:
+            above -= above % 5 == 4
+            found.append(step(name, f"g{group}-{above}" if place else "plan", phase="code"))
+    return found
+
+
+def report(run: RunState, name: str) -> Outcome:
+    """Every fourth review, which is one step in twenty, fails once."""
+    step = run.steps[name]
+    if not run.graph.is_judge(name):
+        return out(f"{name} {step.attempts}")
+    fails = not step.verdicts and int(name.rpartition("-")[2]) == GROUP - 1
+    return failed(f"{name} is wrong") if fails else passed()
+
+
+def grown(size: int, counted: Callable[[object, str, object], None] | None = None) -> tuple[list[e.Event], RunState]:
+    """A tree of steps from start to end, four at a time."""
+    workflow = flow(*tree(size), limits={"rounds_total": size})
+    events, run = transact(None, c.StartRun("r", workflow), 1.0, 4)
+    told = list(events)
+    while run.ended is None:
+        name, running = under_way(run)[0]
+        done = c.FinishAttempt(name, running.attempt, report(run, name))
+        sys.setprofile(counted)
+        try:
+            events, run = transact(run, done, run.last_at + 1, 1)
+        finally:
+            sys.setprofile(None)
+        told += events
+    return told, run
+
+
+def calls_per_step(size: int) -> float:
+    """How many functions are called for each attempt of a tree of steps: a cost that no busy machine changes."""
+    made = 0
+
+    def count(_frame: object, what: str, _arg: object) -> None:
+        nonlocal made
+        made += what in ("call", "c_call")
+
+    _, run = grown(size, count)
+    assert outcome_of(run) == "verified"
+    assert run.opened_loops == size // GROUP  # 5 % of the steps
+    return made / run.attempts
+
+
+def test_a_tree_of_a_thousand_steps_costs_as_much_per_step_as_a_small_one() -> None:
+    small, large = calls_per_step(101), calls_per_step(1_001)
+    assert large < 1.3 * small, (small, large)
+
+
+def test_a_large_run_replays_to_the_same_state() -> None:
+    events, run = grown(200)
+    assert isinstance(run.steps, Pages)
+    assert replay(events) == run
+
+
+def test_a_run_that_a_planner_makes_large_goes_on_as_one() -> None:
+    more = [step(f"s{place}", "plan", phase="code") for place in range(frontier.LARGE)]
+    play = Play(
+        flow(step("plan", phase="planning", plans=True), max_steps=200), {"plan": [planned("p", *more)]}, room=3
+    )
+    small, large = play.s, play.run().s
+    assert play.outcome == "done"
+    assert (small.frontier is None, large.frontier is None) == (True, False)
+    assert len(play.attempts()) == frontier.LARGE + 1
+
+
+def test_a_question_and_feedback_in_a_large_run_go_where_they_belong() -> None:
+    steps = tree(100)
+    leaf = steps[-1].name if not steps[-1].judges else steps[-2].name
+    scripts = {each.name: grows for each in steps if not each.judges}
+    play = Play(flow(*steps), scripts, room=2)
+    asked = iter([out("v", feedback=(ask("plan", kind=Kind.CONTEXT_REQUEST),)), out("v")])
+    play.scripts[leaf] = lambda _play, _name: next(asked)
+    play.scripts["plan"] = [out("p"), out("p", answer="forty-two")]
+    play.run()
+    assert play.outcome == "verified"
+    assert play.attempts()["plan"] == 2
+    assert play.attempts()[leaf] == 2
+
+
+def test_conditions_are_looked_at_in_a_large_run_too() -> None:
+    steps = [*tree(100), step("extra", "plan", when=("plan:/ui == true",)), step("last", "extra", phase="code")]
+    play = Play(flow(*steps), {"plan": [out({"ui": False})]}, room=2).run()
+    assert play.outcome == "verified"
+    assert (play.attempts()["extra"], play.attempts()["last"]) == (0, 1)
+
+
+# The mapping
+
+
+def test_pages_are_a_mapping_in_order() -> None:
+    names = {f"n{place}": place for place in range(3 * PAGE + 1)}
+    pages = Pages(names)
+    assert list(pages) == list(names) and len(pages) == len(names)
+    assert dict(pages) == names and pages == names
+    assert "n5" in pages and "other" not in pages
+    assert pages.get("other") is None
+    assert repr(Pages({"a": 1})) == "Pages({'a': 1})"
+
+
+def test_a_changed_entry_leaves_the_earlier_mapping_as_it_was() -> None:
+    before = Pages({f"n{place}": str(place) for place in range(2 * PAGE)})
+    after = before.set("n40", "other")
+    assert (before["n40"], after["n40"]) == ("40", "other")
+    assert after.changed_since(before) == ["n40"]
+    assert before.changed_since(before) == []
+    with pytest.raises(KeyError):
+        before.set("new", "x")
