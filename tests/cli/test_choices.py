@@ -124,6 +124,14 @@ def test_a_person_is_offered_the_options(make: Make) -> None:
     assert (told["option"], told["by"], told["text"]) == ("live with it", "eva", "next year")
 
 
+def test_a_person_offers_options_to_a_step(make: Make) -> None:
+    project = make({"steps": STEPS}, pm=[{"output": "plan"}, decides("b", "better")])
+    project.run()
+    words = ("--kind", "constraint_violation", "--to", "pm", "--message", "which?", "--option", "a", "--option", "b")
+    assert project.backedge("feedback", "raise", *words).out == "L-1\n"
+    assert project.resume().loop["choice"]["option"] == "b"
+
+
 def test_options_that_cannot_be_carried_out_are_refused(make: Make) -> None:
     bad = [{"option": "x", "rework": ["architct"]}]
     result = make({"steps": STEPS}, code=[constraint("pm", options=bad)]).run()

@@ -19,7 +19,7 @@ from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, RunHeld
 from backedge.core.model import HUMAN
 from backedge.core.packet import packet
-from backedge.engine.protocol import Feedback
+from backedge.engine.protocol import Feedback, Option
 from backedge.project import end_agent, secrets_in
 
 QUESTIONS = {
@@ -158,6 +158,7 @@ def feedback() -> None:
 @click.option("--suggested-fix")
 @click.option("--requested-info")
 @click.option("--requirement-id")
+@click.option("--option", "options", multiple=True, help="One way out that the targets may choose; may be repeated.")
 @click.option("--run", "run_name", metavar="RUN", help="Which run; the newest, if not given.")
 @journal_option
 def raise_(
@@ -170,6 +171,7 @@ def raise_(
     suggested_fix: str | None,
     requested_info: str | None,
     requirement_id: str | None,
+    options: tuple[str, ...],
     run_name: str | None,
     journal: Path | None,
 ) -> None:
@@ -179,7 +181,17 @@ def raise_(
     Example:
       backedge feedback raise --kind fix_request --to code --message "the login page is blank"
     """
-    item = Feedback(kind, to, message, severity, blocking, suggested_fix, requested_info, requirement_id=requirement_id)
+    item = Feedback(
+        kind,
+        to,
+        message,
+        severity,
+        blocking,
+        suggested_fix,
+        requested_info,
+        options=[Option(option) for option in options],
+        requirement_id=requirement_id,
+    )
 
     async def send(engine: Engine) -> str:
         run = await the_run(engine, run_name)
