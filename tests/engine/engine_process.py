@@ -99,7 +99,7 @@ def interrupted(journal: str) -> None:
 
     def blocks(briefing: Briefing) -> str:
         if briefing.attempt == 1:
-            time.sleep(600)
+            time.sleep(1)
         return "made"
 
     try:
@@ -107,7 +107,7 @@ def interrupted(journal: str) -> None:
         say(report.outcome)
     except KeyboardInterrupt:
         say("interrupted")
-        os._exit(130)  # without waiting for the thread that sleeps, as a shell would see it
+        sys.exit(130)
 
 
 def notebook(journal: str) -> None:

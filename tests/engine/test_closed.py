@@ -130,7 +130,7 @@ def test_a_timeout_leaves_an_agent_behind_that_does_not_stop() -> None:
 
     async def scenario() -> tuple[Report, list[e.Event], int]:
         async with Engine(grace=GRACE) as engine:
-            run = await engine.start(flow(Step("a", stubborn_once, timeout=0.02)))
+            run = await engine.start(flow(Step("a", stubborn_once, timeout=0.02, idempotent=True)))
             return await run.result(), await run.events(), engine._inner.places.taken
 
     report, events, taken = play(scenario(), patience=5)
@@ -141,7 +141,7 @@ def test_a_timeout_leaves_an_agent_behind_that_does_not_stop() -> None:
     assert taken == 0
 
 
-def test_cancelling_a_run_records_an_agent_that_does_not_stop_as_interrupted() -> None:
+def test_cancelling_a_run_records_an_agent_that_does_not_stop_as_in_doubt() -> None:
     async def scenario() -> list[e.Event]:
         async with Engine(grace=GRACE) as engine:
             run = await engine.start(flow(Step("a", never_stops)))
@@ -153,28 +153,32 @@ def test_cancelling_a_run_records_an_agent_that_does_not_stop_as_interrupted() -
             return await run.events()
 
     [dropped] = only(e.AttemptDropped, play(scenario(), patience=5))
-    assert dropped.reason == "interrupted"
+    assert dropped.reason == "in doubt"
 
 
-def test_closing_takes_no_longer_than_the_grace_and_resume_does_it_again() -> None:
+def test_closing_takes_no_longer_than_the_grace_and_resume_asks_or_does_it_again() -> None:
     journal = MemoryJournal()
 
     async def scenario() -> tuple[float, list[e.Event]]:
         engine = await Engine(journal, grace=0.2).__aenter__()
         for number in range(20):
-            await engine.start(flow(Step("a", never_stops), Step("b", never_stops)), run=f"r-{number}")
+            steps = Step("a", never_stops, idempotent=True), Step("b", never_stops)
+            await engine.start(flow(*steps), run=f"r-{number}")
         await asyncio.sleep(0.01)
         began = time.perf_counter()
         await engine.close()
         took = time.perf_counter() - began
         async with Engine(journal) as other:
             run = await other.resume("r-7", flow(Step("a", named), Step("b", named)))
+            report = await run.result()
+            assert (report.outcome, report.steps["a"].output) == ("waiting", {"made by": "a"})
+            await run.decide("E-1", "continue")
             assert (await run.result()).outcome == "done"
             return took, await run.events()
 
     took, events = play(scenario(), patience=10)
     assert 0.2 <= took < 2.0
-    assert [event.reason for event in only(e.AttemptDropped, events)] == ["interrupted", "interrupted"]
+    assert [event.reason for event in only(e.AttemptDropped, events)] == ["in doubt", "in doubt"]
 
 
 def test_releasing_a_run_does_not_wait_for_an_agent_that_does_not_stop() -> None:
@@ -186,7 +190,7 @@ def test_releasing_a_run_does_not_wait_for_an_agent_that_does_not_stop() -> None
             assert engine._inner.places.taken == 0
             return await run.events()
 
-    assert [event.reason for event in only(e.AttemptDropped, play(scenario(), patience=5))] == ["interrupted"]
+    assert [event.reason for event in only(e.AttemptDropped, play(scenario(), patience=5))] == ["in doubt"]
 
 
 def test_what_an_agent_that_was_left_behind_says_later_is_not_heard() -> None:
@@ -207,7 +211,7 @@ def test_what_an_agent_that_was_left_behind_says_later_is_not_heard() -> None:
 
     async def scenario() -> tuple[Report, list[e.Event]]:
         async with Engine(grace=GRACE) as engine:
-            run = await engine.start(flow(Step("a", slow_to_stop, timeout=0.02)))
+            run = await engine.start(flow(Step("a", slow_to_stop, timeout=0.02, idempotent=True)))
             await until(lambda: late)
             await asyncio.sleep(0.01)
             return await run.result(), await run.events()

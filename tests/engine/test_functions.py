@@ -26,6 +26,7 @@ from backedge import (
     Engine,
     Feedback,
     Finding,
+    MemoryJournal,
     Outcome,
     Report,
     Run,
@@ -36,8 +37,9 @@ from backedge import (
     passed,
 )
 from backedge.core import events as e
+from backedge.engine.codec import decoded
 from backedge.testing import FakeClock, ScriptedAgent
-from tests.engine.parts import flow, named, only, play
+from tests.engine.parts import flow, named, only, play, until
 
 
 async def finished(workflow: Workflow, input: object = None, **engine: Any) -> tuple[Report, list[e.Event]]:
@@ -111,7 +113,7 @@ def test_a_plain_function_that_goes_on_after_the_engine_closed_hurts_nobody() ->
         return "made"
 
     async def scenario() -> None:
-        async with Engine() as engine:
+        async with Engine(grace=0.02) as engine:
             await engine.start(flow(Step("a", late)))
             await asyncio.sleep(0.01)
 
@@ -124,17 +126,168 @@ def test_a_plain_function_that_goes_on_after_the_engine_closed_hurts_nobody() ->
 
 
 def test_a_plain_function_that_takes_too_long_is_timed_out() -> None:
-    go = threading.Event()
+    at_once, most = 0, 0
 
     def slow(briefing: Briefing) -> str:
-        if briefing.attempt == 1:
-            go.wait(10)
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        time.sleep(0.15 if briefing.attempt == 1 else 0)
+        at_once -= 1
         return f"attempt {briefing.attempt}"
 
     report, events = play(finished(flow(Step("a", slow, timeout=0.05))))
-    go.set()
     assert report.steps["a"].output == "attempt 2"
-    assert only(e.AttemptFailed, events)[0].error == "timeout: no outcome after 0.05 s"
+    [failure] = only(e.AttemptFailed, events)
+    assert failure.error == "timeout: no outcome after 0.05 s; the one that came later does not count"
+    assert failure.seconds >= 0.15
+    assert most == 1
+
+
+def test_a_plain_function_that_goes_on_after_its_timeout_is_asked_about_and_not_run_beside_itself() -> None:
+    go, started = threading.Event(), list[int]()
+
+    def slow(briefing: Briefing) -> None:
+        started.append(briefing.attempt)
+        go.wait(10)
+
+    async def scenario() -> tuple[Report, list[e.Event]]:
+        async with Engine(grace=0.02) as engine:
+            run = await engine.start(flow(Step("a", slow, timeout=0.03)))
+            return await run.result(), await run.events()
+
+    report, events = play(scenario())
+    go.set()
+    assert report.outcome == "waiting"
+    assert started == [1]
+    assert [event.reason for event in only(e.AttemptDropped, events)] == ["in doubt"]
+    assert only(e.EscalationOpened, events)[0].reason == (
+        "attempt 1 of 'a' is in doubt: timeout: no outcome after 0.03 s, and the agent did not stop when it was told to: "
+        "it may still be at work; continue runs it again"
+    )
+
+
+def test_an_idempotent_function_that_never_ends_is_run_again_but_not_for_ever() -> None:
+    go, started = threading.Event(), list[int]()
+
+    def slow(briefing: Briefing) -> None:
+        started.append(briefing.attempt)
+        go.wait(10)
+
+    async def scenario() -> tuple[Report, list[e.Event]]:
+        async with Engine(grace=0.02) as engine:
+            step = Step("a", slow, timeout=0.03, idempotent=True)
+            run = await engine.start(flow(step, limits={"errors_in_a_row": 2}))
+            return await run.result(), await run.events()
+
+    report, events = play(scenario())
+    go.set()
+    assert (report.outcome, started) == ("waiting", [1, 2])
+    assert only(e.AttemptFailed, events)[0].error == (
+        "timeout: no outcome after 0.03 s, and the agent did not stop when it was told to"
+    )
+
+
+def test_closing_waits_for_a_plain_function_and_keeps_what_it_made() -> None:
+    journal = MemoryJournal()
+
+    def slow(briefing: Briefing) -> str:
+        time.sleep(0.1)
+        return "made"
+
+    async def scenario() -> Report:
+        async with Engine(journal) as engine:
+            await engine.start(flow(Step("a", slow), Step("b", named, needs="a")), run="r")
+            await asyncio.sleep(0.01)
+        async with Engine(journal) as engine:
+            return await (await engine.find("r")).report()
+
+    report = play(scenario())
+    assert report.steps["a"].output == "made"
+    assert report.steps["b"].attempts == 0
+
+
+def test_closing_records_a_plain_function_that_goes_on_as_in_doubt_and_resume_asks() -> None:
+    journal, go, started = MemoryJournal(), threading.Event(), list[int]()
+
+    def slow(briefing: Briefing) -> None:
+        started.append(briefing.attempt)
+        go.wait(10)
+
+    async def scenario() -> tuple[Report, list[e.Event]]:
+        async with Engine(journal, grace=0.02) as engine:
+            await engine.start(flow(Step("a", slow)), run="r")
+            await asyncio.sleep(0.01)
+        async with Engine(journal, grace=0.02) as engine:
+            run = await engine.resume("r", flow(Step("a", slow)))
+            return await run.result(), await run.events()
+
+    report, events = play(scenario())
+    go.set()
+    assert (report.outcome, started) == ("waiting", [1])
+    assert [event.reason for event in only(e.AttemptDropped, events)] == ["in doubt"]
+    assert "its engine was closed, and the agent did not stop" in only(e.EscalationOpened, events)[0].reason
+
+
+@pytest.mark.parametrize("swallows", [True, False])
+def test_closing_does_not_wait_for_a_plain_function_that_waits_for_an_answer(swallows: bool) -> None:
+    journal = MemoryJournal()
+
+    def asks(briefing: Briefing, attempt: Any) -> str:
+        try:
+            attempt.wait_for(attempt.raise_feedback(Feedback("fix_request", "human", "?")))
+        except Exception:
+            if not swallows:
+                raise
+        return "made without an answer"
+
+    async def scenario() -> tuple[float, list[e.Event]]:
+        engine = await Engine(journal).__aenter__()
+        await engine.start(flow(Step("a", asks)), run="r")
+        await until(lambda: only(e.WaitBegan, decoded(journal._runs["r"].records)))
+        began = time.perf_counter()
+        await engine.close()
+        return time.perf_counter() - began, decoded(journal._runs["r"].records)
+
+    took, events = play(scenario())
+    assert took < 2
+    assert [event.reason for event in only(e.AttemptDropped, events)] == ["interrupted"]
+    assert not only(e.AttemptSucceeded, events)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_a_coroutine_is_no_output(kind: str) -> None:
+    async def inner() -> str:
+        return "made"
+
+    async def returns(briefing: Briefing) -> Any:
+        return inner()
+
+    assert error_of(returns if kind == "async" else lambda b: returns(b)) == (
+        "the agent returned a coroutine: expected an output; await it, and return what it gives"
+    )
+    gc.collect()
+
+
+def test_a_plain_function_that_returns_something_to_await_after_it_was_told_to_stop_is_interrupted() -> None:
+    journal, begun = MemoryJournal(), list[str]()
+
+    async def rest() -> None:
+        begun.append("rest")
+
+    def slow(briefing: Briefing) -> Any:
+        time.sleep(0.1)
+        return rest()
+
+    async def scenario() -> None:
+        async with Engine(journal) as engine:
+            await engine.start(flow(Step("a", slow)), run="r")
+            await asyncio.sleep(0.01)
+
+    play(scenario())
+    assert [event.reason for event in only(e.AttemptDropped, decoded(journal._runs["r"].records))] == ["interrupted"]
+    assert not begun
 
 
 def test_partials_methods_callables_and_lambdas_are_functions_too() -> None:

@@ -60,13 +60,15 @@ class FailAttempt(Value, frozen=True):
 
 
 class DropAttempt(Value, frozen=True):
-    """The attempt was interrupted, or was found after a crash without an outcome."""
+    """The attempt was interrupted, was found after a crash without an outcome, or goes on without anybody listening."""
 
     step: str
     attempt: int
     reason: Literal["interrupted", "in doubt"]
     usage: Usage = Usage()
     seconds: float = 0.0
+    why: str = "the process that ran it ended before its outcome was recorded"
+    """How it came to be in doubt, for whoever is asked about it."""
 
 
 class CheckedInputs(Value, frozen=True):

@@ -272,8 +272,7 @@ def _drop(draft: Draft, command: c.DropAttempt) -> None:
             draft,
             command.step,
             None,
-            f"attempt {command.attempt} of {command.step!r} is in doubt: the process that ran it ended before its "
-            "outcome was recorded; continue runs it again",
+            f"attempt {command.attempt} of {command.step!r} is in doubt: {command.why}; continue runs it again",
         )
 
 

@@ -20,7 +20,7 @@ from backedge.core.errors import (
 )
 from backedge.core.model import Usage
 from backedge.core.pending import outcome_of
-from backedge.core.state import RunState
+from backedge.core.state import Running, RunState
 from backedge.core.value import Json
 from backedge.core.workflow import Workflow
 from backedge.engine.clock import SystemClock
@@ -29,7 +29,7 @@ from backedge.engine.joining import agents_for
 from backedge.engine.listening import Subscriber, Subscribers
 from backedge.engine.live import LiveRun
 from backedge.engine.opening import new_run_id, require_agents, start_command
-from backedge.engine.perform import recover
+from backedge.engine.perform import DID_NOT_STOP, recover
 from backedge.engine.places import Places
 from backedge.engine.stored import stored_state
 from backedge.ports import Agent, Append, Claims, Clock, Hiring, Journal, RunHead
@@ -80,7 +80,8 @@ class Engine:
     async def close(self) -> None:
         """Stop what runs and record it as interrupted: a later resume does it again. Work that is recorded stays.
 
-        An agent that does not stop is left behind, so that closing takes no longer than the grace that agents have.
+        An agent that does not stop is left behind, so that closing takes no longer than the grace that agents have. Its
+        attempt is in doubt.
         """
         self.closing = True
         for follower in self._followers:
@@ -120,15 +121,21 @@ class Engine:
                 for name in live.state.steps:
                     running = live.state.steps[name].running
                     if running is not None:
-                        seconds = round(max(0.0, self.clock.now() - running.started), 6)
-                        usage = live.spent.get((name, running.attempt), Usage())
                         with suppress(IllegalCommand):  # it came to its end meanwhile
-                            await live.submit(c.DropAttempt(name, running.attempt, "interrupted", usage, seconds))
+                            await live.submit(self._dropped(live, name, running))
         finally:
             if live.broken is None:
                 live.give_up(NotExecuted(f"run {live.run!r} is no longer executed here: resume it"))
             self._live.pop(live.run, None)
             self.claims.release(live.run)
+
+    def _dropped(self, live: LiveRun, step: str, running: Running) -> c.Command:
+        attempt, seconds = running.attempt, round(max(0.0, self.clock.now() - running.started), 6)
+        usage = live.spent.get((step, attempt), Usage())
+        if (step, attempt) not in live.left_behind:
+            return c.DropAttempt(step, attempt, "interrupted", usage, seconds)
+        why = f"its engine was closed, and {DID_NOT_STOP}: it may still be at work"
+        return c.DropAttempt(step, attempt, "in doubt", usage, seconds, why)
 
     # Running
 

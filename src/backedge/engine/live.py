@@ -60,6 +60,8 @@ class LiveRun:
         self.executions: dict[str, Execution] = {}
         self.spent: dict[tuple[str, int], Usage] = {}
         """What attempts under way say they have used so far, by step and attempt."""
+        self.left_behind: set[tuple[str, int]] = set()
+        """Attempts whose agents did not stop, by step and number: they may still be at work."""
         self._outcome: tuple[RunState | None, RunOutcome] = (None, "running")
         """What the last state that was decided comes to."""
         self._watches: list[_Watch] = []

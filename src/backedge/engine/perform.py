@@ -18,6 +18,8 @@ from backedge.ports import Recovering
 if TYPE_CHECKING:
     from backedge.engine.live import LiveRun
 
+DID_NOT_STOP = "the agent did not stop when it was told to"
+
 
 def perform(live: LiveRun, events: tuple[e.Event, ...]) -> None:
     """Start the attempts that were recorded as started; stop all of them if the run has ended."""
@@ -46,7 +48,7 @@ class Execution:
     """One attempt under way here. Whatever its agent does, exactly one report follows.
 
     An agent that does not stop when it is told to is left behind after a while: the engine reports for it, gives its
-    place to others, and hears nothing of what it says later.
+    place to others, and hears nothing of what it says later. It may still be at work, so its attempt is in doubt.
     """
 
     __slots__ = ("_left_by", "_live", "_running", "_started", "_step", "_timer", "over", "place", "task")
@@ -60,38 +62,46 @@ class Execution:
         live.executions[step] = self
         limit = time_limit(live, step, running)
         if limit is not None:
-            words = f"timeout: no outcome after {limit:g} s, and the agent did not stop when it was told to"
-            self._leave_behind_after(limit + live.engine.grace, words)
+            self._leave_behind_after(limit + live.engine.grace, f"timeout: no outcome after {limit:g} s")
         self.task = asyncio.create_task(self._execute())
         # An interrupt stops the process; asyncio need not tell it once more when the task is collected.
         self.task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def stop(self) -> None:
-        """Tell the agent to stop; if it does not, the attempt is recorded as interrupted without it."""
+        """Tell the agent to stop; if it does not, the attempt is recorded as in doubt without it."""
         self.task.cancel()
-        self._leave_behind_after(self._live.engine.grace)
+        self._leave_behind_after(self._live.engine.grace, "the run ended")
 
     def leave_behind(self) -> bool:
         """Go on without an agent that does not stop; False if it has. Whoever calls this reports for it."""
         if self.over:
             return False
         self._end()
+        if not self.task.done():  # else it was stopped before it began
+            self._live.left_behind.add((self._step, self._running.attempt))
         # Not even the end of the event loop waits for it.
         asyncio._unregister_task(self.task)
         return True
 
-    def _leave_behind_after(self, seconds: float, error: str | None = None) -> None:
+    def _leave_behind_after(self, seconds: float, why: str) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._give_up_on_agent, error)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._give_up_on_agent, why)
 
-    def _give_up_on_agent(self, error: str | None) -> None:
+    def _give_up_on_agent(self, why: str) -> None:
         usage = self._usage()
         if self.leave_behind():
-            command = self._dropped(usage)
-            if error is not None:
-                command = c.FailAttempt(self._step, self._running.attempt, error, usage, self._seconds())
-            self._live.engine.spawn(self._report_late(command))
+            self._live.engine.spawn(self._report_late(self._without_agent(why, usage)))
+
+    def _without_agent(self, why: str, usage: Usage) -> c.Command:
+        step, attempt, seconds = self._step, self._running.attempt, self._seconds()
+        words = f"{why}, and {DID_NOT_STOP}"
+        if self.task.done():
+            return c.DropAttempt(step, attempt, "interrupted", usage, seconds)
+        if self._live.state.ended is None and self._live.state.graph.steps[step].on_doubt == "rerun":
+            # It may run beside itself, but not for ever: errors are counted.
+            return c.FailAttempt(step, attempt, words, usage, seconds)
+        return c.DropAttempt(step, attempt, "in doubt", usage, seconds, f"{words}: it may still be at work")
 
     async def _report_late(self, command: c.Command) -> None:
         try:
@@ -121,7 +131,9 @@ class Execution:
             except asyncio.CancelledError:
                 if live.engine.closing or live.broken is not None or live.state.ended is None:
                     raise
-                command = self._dropped(self._usage())
+                command = c.DropAttempt(
+                    self._step, self._running.attempt, "interrupted", self._usage(), self._seconds()
+                )
         finally:
             reported = self.over
             # The place is free before the report is decided, so that the report can give it to the next attempt.
@@ -149,9 +161,6 @@ class Execution:
     def _broke(self, error: Exception) -> None:
         if self._live.broken is None:
             self._live.give_up(error)
-
-    def _dropped(self, usage: Usage) -> c.Command:
-        return c.DropAttempt(self._step, self._running.attempt, "interrupted", usage, self._seconds())
 
     def _usage(self) -> Usage:
         return self._live.spent.get((self._step, self._running.attempt), Usage())

@@ -103,11 +103,14 @@ async def _in_time(work: Awaitable[object], seconds: float | None) -> object:
     deadline = asyncio.timeout(seconds)
     try:
         async with deadline:
-            return await work
+            said = await work
     except TimeoutError:
         if not deadline.expired():
             raise
         raise AgentError(f"timeout: no outcome after {seconds:g} s") from None
+    if deadline.expired():
+        raise AgentError(f"timeout: no outcome after {seconds:g} s; the one that came later does not count")
+    return said
 
 
 def _since(live: LiveRun, started: float) -> float:

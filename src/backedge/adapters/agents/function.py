@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -57,9 +58,13 @@ class FunctionAgent:
             said = await self._function(*((briefing, attempt) if self._wants_attempt else (briefing,)))
         else:
             hands = Blocking(attempt, asyncio.get_running_loop())
-            said = await _off_loop(self._function, (briefing, hands) if self._wants_attempt else (briefing,))
+            arguments = (briefing, hands) if self._wants_attempt else (briefing,)
+            said = await _off_loop(self._function, arguments, hands)
             if inspect.isawaitable(said):
                 said = await said
+        if inspect.iscoroutine(said):
+            said.close()
+            raise AgentError("the agent returned a coroutine: expected an output; await it, and return what it gives")
         return self._outcome(said, briefing.mode)
 
     def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
@@ -112,6 +117,16 @@ class Blocking:
     def __init__(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
         self._attempt, self._loop = attempt, loop
         self._thread = threading.get_ident()
+        self._asking: Future[Any] | None = None
+        self._over = False
+        self._denied = False
+        """Whether the function was told that it waits for nothing any more."""
+
+    def _let_go(self) -> None:
+        """The attempt was told to stop: what the function waits for, now or later, is not waited for."""
+        self._over = True
+        if self._asking is not None:
+            self._asking.cancel()
 
     @property
     def inputs(self) -> Mapping[str, Json]:
@@ -138,14 +153,24 @@ class Blocking:
                 "function that returns an awaitable; make it an `async def`, and await what the attempt does"
             )
         try:
-            return asyncio.run_coroutine_threadsafe(question, self._loop).result()
+            self._asking = asking = asyncio.run_coroutine_threadsafe(question, self._loop)
+            if self._over:
+                asking.cancel()
+            return asking.result()
+        except CancelledError:
+            self._denied = True
+            raise
         except RuntimeError:
             question.close()  # the event loop has ended, and the attempt with it
             raise
 
 
-async def _off_loop(function: Function, arguments: tuple[Any, ...]) -> Any:
-    """Call a plain function on a thread of its own: it cannot hold up other attempts, nor the end of the process."""
+async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Blocking) -> Any:
+    """Call a plain function on a thread of its own: it cannot hold up other attempts, nor the end of the process.
+
+    A thread cannot be stopped. Whoever cancels this is held back until the function has ended: what it returned by then
+    was made, and counts.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = copy_context()
@@ -167,7 +192,24 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...]) -> Any:
             loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=call, daemon=True, name="backedge-agent").start()
-    return await future
+    stopped: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError as error:
+            stopped = error
+            hands._let_go()
+    if stopped is None:
+        return future.result()
+    if future.exception() is not None or hands._denied:
+        raise stopped
+    said = future.result()
+    if inspect.isawaitable(said):
+        # It had only begun: the rest is not done any more.
+        if inspect.iscoroutine(said):
+            said.close()
+        raise stopped
+    return said
 
 
 def _is_async(function: Function) -> bool:

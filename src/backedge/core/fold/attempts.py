@@ -68,8 +68,10 @@ def _attempt_over(
     """What every way to end an attempt has in common: it costs, and it no longer runs."""
     busy, since, worked = state.busy - 1, state.busy_since, state.worked
     if isinstance(event, e.AttemptDropped) and event.reason == "in doubt":
-        # Its process died after the last event and before this one: the time between is nobody's work.
-        since, worked = event.at, state.seconds_at_work(state.last_at)
+        # If its process died after the last event and before this one, the time between is nobody's work, but for what
+        # somebody says was.
+        since = event.at
+        worked = state.seconds_at_work(state.last_at) + min(event.seconds, max(0.0, event.at - state.last_at))
     elif not busy:
         worked = state.seconds_at_work(event.at)
     return replace(
