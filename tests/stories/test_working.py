@@ -201,6 +201,17 @@ def test_each_story_may_have_a_worktree_of_its_own(tmp_path: Path) -> None:
     branches = subprocess.run(["git", "branch"], cwd=project.folder, capture_output=True, text=True, check=True).stdout
     assert "story/a" in branches and "story/b" in branches
     assert project.says("a")["status"] == "done"
+    # Feedback brings it back, and who resumes the run by its id works in the same place.
+    project.backedge(
+        "feedback", "raise", "--run", "s-a", "--kind", "fix_request", "--to", "implement", "--message", "more"
+    )
+    assert project.says("a")["status"] == "in-progress"
+    (trees / "a" / "made.txt").unlink()
+    project.backedge("resume", "s-a", expect=3)
+    assert (trees / "a" / "made.txt").exists() and not (project.folder / "made.txt").exists()
+    assert project.says("a")["blocked_reason"] == "the fix waits for your verification"
+    project.backedge("decide", "E-1", "resolve", "--run", "s-a")
+    assert project.says("a")["status"] == "done"
 
 
 def test_watching_goes_on_when_a_story_is_written_or_decided_about(project: Stories) -> None:

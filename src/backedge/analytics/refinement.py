@@ -5,6 +5,7 @@ The fold takes each event once; how much it keeps does not grow with the run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from backedge.core import events as e
@@ -19,8 +20,9 @@ from backedge.core.assessor import (
 )
 from backedge.core.assessor import Story as Assessed
 from backedge.core.graph import Graph
+from backedge.core.ledger import Tracked
 from backedge.core.loops import Loop
-from backedge.core.model import Severity
+from backedge.core.model import Finding, Severity
 from backedge.core.pending import outcome_of, passes, ready
 from backedge.core.staleness import fresh
 from backedge.core.state import ASKED, Escalation, RunState, evolve
@@ -158,12 +160,8 @@ def _broke(after: Refinement, event: e.AttemptFailed) -> Refinement:
 def _judged(after: Refinement, event: e.VerdictGiven) -> Refinement:
     failed = event.word == "fail"
     found = [after.state.findings[sighting.id].finding for sighting in event.findings] if failed else []
-    blockers = sum(finding.blocking for finding in found)
-    critical = sum(finding.severity is Severity.CRITICAL and not finding.blocking for finding in found)
-    major = sum(finding.severity is Severity.HIGH and not finding.blocking for finding in found)
-    minor = len(found) - blockers - critical - major
-    severity = severity_of_review(blockers, critical, major) if failed else ""
-    feedback = counts_in_words(blockers, critical, major, minor) if failed else ""
+    severity = severity_of_review(*_counts(found)[:3]) if failed else ""
+    feedback = counts_in_words(*_counts(found)) if failed else ""
     decision: Decision = "REJECTED" if failed else "APPROVED"
     after = _reviewed(after, Review(event.at, decision, event.judge, severity, feedback))
     if not after.iterations or after.iterations[-1].result == "failed":
@@ -178,6 +176,14 @@ def _reviewed(after: Refinement, review: Review) -> Refinement:
     return replace(after, reviews=(*after.reviews, review)[-KEPT_REVIEWS:])
 
 
+def _counts(found: Sequence[Finding]) -> tuple[int, int, int, int]:
+    """How many findings are blockers, critical, major and less."""
+    blockers = sum(finding.blocking for finding in found)
+    critical = sum(finding.severity is Severity.CRITICAL and not finding.blocking for finding in found)
+    major = sum(finding.severity is Severity.HIGH and not finding.blocking for finding in found)
+    return blockers, critical, major, len(found) - blockers - critical - major
+
+
 def counts_in_words(blockers: int, critical: int, major: int, minor: int) -> str:
     """The findings of a review in one line: "Review failed: 1 blocker(s), 2 critical"."""
     counts = {"blocker(s)": blockers, "critical": critical, "major": major, "minor": minor}
@@ -188,10 +194,7 @@ def summary_of(state: RunState, loops: list[Loop]) -> str:
     """What loops ask for, in one line."""
     ids = dict.fromkeys(id for loop in loops for id in loop.given)
     found = [state.findings[id].finding for id in ids]
-    blockers = sum(finding.blocking for finding in found)
-    critical = sum(finding.severity is Severity.CRITICAL and not finding.blocking for finding in found)
-    major = sum(finding.severity is Severity.HIGH and not finding.blocking for finding in found)
-    counted = [counts_in_words(blockers, critical, major, len(found) - blockers - critical - major)] if found else []
+    counted = [counts_in_words(*_counts(found))] if found else []
     return "; ".join([*counted, *(_short(loop.feedback.message) for loop in loops if loop.feedback)])
 
 
@@ -211,9 +214,8 @@ def _details(state: RunState, loops: list[Loop]) -> list[str]:
     return lines
 
 
-def _worst_first(tracked: object) -> tuple[bool, int]:
-    finding = tracked.finding  # type: ignore[attr-defined]
-    return not finding.blocking, finding.severity.rank
+def _worst_first(tracked: Tracked) -> tuple[bool, int]:
+    return not tracked.finding.blocking, tracked.finding.severity.rank
 
 
 def _short(text: str) -> str:

@@ -15,7 +15,7 @@ from backedge.config.workflow_file import workflow_file
 from backedge.core.limits import Limits
 from backedge.core.value import Json, replace
 from backedge.core.workflow import Workflow
-from backedge.project import FileWorkflow, Place, agents_of, keep_file, secrets_of
+from backedge.project import FileWorkflow, Place, agents_of, keep_file, secrets_of, stand_at
 
 Views = Callable[[str], Mapping[str, str]]
 
@@ -70,6 +70,7 @@ async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry,
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
     workflow = FileWorkflow(bounded, spot, agents_of(placed, spot, views), views)
     keep_file(spot, entry.next_run, source)
+    stand_at(spot, entry.next_run, placed.path)
     return await engine.start(workflow, input_of(source, entry), entry.next_run)
 
 

@@ -21,12 +21,12 @@ from backedge.backlog.updating import updated
 from backedge.cli.common import print_json, say, shown
 from backedge.cli.stepping import finished
 from backedge.cli.telling import Teller
-from backedge.config import WorkflowFile
+from backedge.config import WorkflowFile, find, load
 from backedge.core import events as e
 from backedge.core.assessor import PERSON, Action, reset_by
 from backedge.core.errors import AgentError, BackedgeError, RunHeld, WorkflowError
 from backedge.core.pending import CheckInputs, Start, pending
-from backedge.project import Place, file_of
+from backedge.project import Place
 
 INTERRUPTED = 130
 GLANCE = 0.5
@@ -96,7 +96,9 @@ class Work:
                 engine.subscribe(views.tell)
                 run = await self._opened(engine, entry, follow, views)
                 entry = replace(entry, run=run.id)
-                if action.kind != "refine":
+                if action.kind == "refine":
+                    self.say(f'▸ "{entry.slug}" leaves the backlog')
+                else:
                     await _step(engine, run)
                 unsubscribe()
                 views.flush()
@@ -377,7 +379,7 @@ async def refreshed(spot: Place, run: Run, remark: Callable[[str], None]) -> Non
     if not run.id.startswith(RUN):
         return
     try:
-        source = file_of(spot, run.id)
+        source = load(find(spot.folder))
         if not has_stories(source):
             return
         id = run.id.removeprefix(RUN).partition(GENERATION)[0]

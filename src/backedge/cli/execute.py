@@ -19,6 +19,7 @@ import msgspec
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
 from backedge.backlog import has_stories
+from backedge.cli.backlog import refreshed
 from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import Progress, view_on
 from backedge.cli.stepping import at_terminal, once, stepped
@@ -226,6 +227,7 @@ async def _executed(
         done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if rest in done and not rest.cancelled():
+            await refreshed(spot, going, say)
             return rest.result(), await going.report()
         rest.cancel()
         run = going.id

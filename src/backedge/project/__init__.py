@@ -3,7 +3,7 @@
 from backedge.project.agents import Views, agents_of
 from backedge.project.hiring import FileWorkflow
 from backedge.project.missing import missing_programs
-from backedge.project.place import STATE, Place, end_agent, file_of, keep_file, place, secrets_in, secrets_of
+from backedge.project.place import STATE, Place, end_agent, file_of, keep_file, place, secrets_in, secrets_of, stand_at
 
 __all__ = [
     "STATE",
@@ -18,4 +18,5 @@ __all__ = [
     "place",
     "secrets_in",
     "secrets_of",
+    "stand_at",
 ]

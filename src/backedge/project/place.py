@@ -63,9 +63,15 @@ def keep_file(place: Place, run: str, source: WorkflowFile) -> None:
     """Put the workflow file beside the journal, for the resumes of this run."""
     kept = place.kept_file(run)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    # Relative, so that a project can be moved as a whole.
-    written(kept.with_name(ORIGIN), os.fsencode(os.path.relpath(source.path.resolve(), place.state.resolve())))
+    stand_at(place, run, source.path)
     written(kept, source.path.read_bytes())
+
+
+def stand_at(place: Place, run: str, path: Path) -> None:
+    """Say where the workflow file of a run stands, for its resumes: its paths are relative to that."""
+    # Relative, so that a project can be moved as a whole.
+    origin = os.path.relpath(path.resolve(), place.state.resolve())
+    written(place.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
 
 
 def file_of(place: Place, run: str, file: Path | None = None) -> WorkflowFile:
