@@ -182,6 +182,14 @@ MEANINGS: dict[str, str] = {
 DEFAULTS = {
     "steps.agents": "",
     "steps.limits": "those of the workflow",
+    "checks.rule": "`equal`",
+    "checks.resolve": "`consensus`",
+    "checks.authority": "the order of `compare`",
+    "checks.severity": "`high`",
+    "checks.compatible": "none",
+    "gates.severity": "`high`",
+    "gates.causes": "none",
+    "gates.requests": "none",
     "stories.folder": "`stories`",
     "stories.worktree": "`false`",
     "stories.create_pr": "none: a story is done when its reviews pass",
@@ -233,6 +241,8 @@ def workflow_file() -> str:
         "Options of an agent": _keys(agent, only=options),
         "An entry of `agents`": _keys(agent, leave=options),
         "An entry of `routes`": _keys(SCHEMA["properties"]["routes"]["items"]),
+        "An entry of `checks`": _keys(_values(SCHEMA, "checks"), place="checks."),
+        "An entry of `gates`": _keys(_values(SCHEMA, "gates"), place="gates."),
         "`stories`": _keys(SCHEMA["properties"]["stories"], place="stories."),
     }
     notes = {
