@@ -95,7 +95,7 @@ def test_the_briefing_tells_the_whole_feedback_with_every_field_of_a_finding(tmp
     assert finding["fix_authored"] is False, "a default is said, not left out"
     assert finding["file"] is None
     assert said["feedback"]["requests"][0]["options"] == [
-        {"option": "polling", "effort": "", "impact": "", "rework": []}
+        {"option": "polling", "effort": "", "impact": "", "rework": [], "accept": False}
     ]
     assert said["feedback"]["resolutions"][0]["answers"] == {"plan": {"a": [1]}}
     assert said["feedback"]["advice"] == ["use a queue"]
@@ -184,7 +184,7 @@ def test_everything_an_outcome_can_say_comes_through(tmp_path: Path) -> None:
         ('echo \'{"verdict": "APPROVED"}\'', "verdict"),
         ("echo '{\"outptu\": 1}'", "unknown field `outptu`"),
         ('echo \'{"findings": [{"description": 1}]}\'', r"findings\[0\]\.description|\$\.findings"),
-        ("echo '{\"output\": NaN}'", "no outcome"),
+        ("echo '{\"output\": NaN}'", "object that begins at byte 0 is not JSON: NaN is not a number"),
         ("mkfifo $BACKEDGE_OUTCOME", "the outcome file is not a file"),
         ("mkdir $BACKEDGE_OUTCOME", "the outcome file is not a file"),
         ("head -c 5000 /dev/zero > $BACKEDGE_OUTCOME", "the outcome file has 5,000 bytes: at most 2,000 are read"),

@@ -1,21 +1,26 @@
 """The last JSON object in a text, whatever stands around it: log lines, braces, quotes, other objects.
 
-Every opening brace may begin an object. `last_object` tries them from the left, goes on behind what is complete, and
-inside what is not. The cost does not grow faster than the text: a brace that was part of the structure of an attempt
-that failed fails at the same place, so it is not tried again, and of two attempts that cover the same place one takes
-a quote there for the beginning of a string, the other for the end. No place is covered by a third.
+A brace with a key behind it begins an object. One that is not JSON is passed over as a whole, as far as brackets and
+quotes tell where it ends: nothing inside it is taken for what the program said, and if nothing follows it, it is what
+the program said last, and cannot be read. An object that begins a line where no value could stand begins anew,
+whatever was left open before: log lines are often cut off. No place is looked at twice, so the cost does not grow
+faster than the text.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import msgspec
 
 FIRST_WINDOW = 64 * 1024
 """Bytes at the end of a text that are looked at first."""
+
+SHORT_LINE = 4 * 1024
+"""Bytes of a line that may be read more than once."""
 
 DEEPEST = 1_000
 """Objects and lists within each other that are followed; nothing reads a deeper one."""
@@ -37,8 +42,15 @@ _TOKEN = re.compile(
 _FLAT_ONES = re.compile(rb"(?:(" + _FLAT + rb")[^{]*+)++")
 """Objects one after the other, and what stands between them; the group is the last."""
 
-_BRACE = re.compile(rb"\{(?=" + _SPACE + rb"(?:\}|" + _STRING + _SPACE + rb":))")
+_BEGINNING = rb"\{(?=" + _SPACE + rb"(?:\}|" + _STRING + _SPACE + rb":))"
+_BRACE = re.compile(_BEGINNING)
 """A brace that may begin an object."""
+_ANEW = re.compile(rb"(?:\A|(?<=[\n\r]))" + _BEGINNING)
+"""One that begins a line."""
+
+_LOOSE = re.compile(rb'"[^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+"|[{}\[\]]')
+"""A string, whatever it escapes, or a bracket: what tells where something ends that is not JSON."""
+_BRACKET = re.compile(rb"[{}\[\]]")
 
 _CUT = re.compile(
     rb"""[ \n\r]*+(?:"[^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+\\?|-?[0-9.eE+-]*|t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?)?\Z"""
@@ -66,61 +78,91 @@ class Unreadable(ValueError):
 
 
 def last_object(text: bytes) -> Span | None:
-    """Where the last complete object is that is not part of a larger one; None if there is none.
+    """Where the last object is that is not part of a larger one; None if there is none.
 
-    Raises Unreadable if the text ends inside an object that has begun with a key: what is complete inside that one, or
-    stands before it, is not what the program meant to say last.
+    Raises Unreadable if that one is not JSON, or the text ends inside it: what is complete inside it, or stands before
+    it, is not what the program meant to say last.
     """
     text = text.translate(_PRINTED)
     window = FIRST_WINDOW
     while window < len(text):
-        # The outcome usually stands at the end. No string goes over the end of a line, so a line is a place to begin.
-        start = text.find(b"\n", len(text) - window) + 1
+        # The outcome usually stands at the end, and a line that begins anew does so whatever stands before it.
+        start = _next_anew(text, len(text) - window)
         with suppress(Unreadable):
-            best = _last_from(text, start) if start else None
-            if best is not None and _stands_alone(text, best):
+            best = _last_from(text, start) if start is not None else None
+            if best is not None and not _has_stray_end(text, best.end):
                 return best
         window *= 8
     return _last_from(text, 0)
 
 
 def _last_from(text: bytes, start: int) -> Span | None:
-    """The last object, as far as it can be told from a place on."""
+    """The last object from a place on."""
     best: Span | None = None
-    hopeless: set[int] = set()
+    broken: int | None = None
     brace = _BRACE.search(text, start)
     while brace is not None:
-        place, end = brace.start(), None
-        if place in hopeless:
-            hopeless.discard(place)
-        elif flat := _FLAT_ONES.match(text, place):
+        place = brace.start()
+        if flat := _FLAT_ONES.match(text, place):
             best, end = Span(*flat.span(1)), flat.end()
+        elif whole := _line_end(text, place):
+            best, end = Span(place, whole), whole
         else:
-            end = _line_end(text, place) or _walked(text, place, hopeless)
-            best = best if end is None else Span(place, end)
-        brace = _BRACE.search(text, place + 1 if end is None else end)
+            complete, end = _walked(text, place)
+            best, broken = (Span(place, end), broken) if complete else (None, place)
+        brace = _BRACE.search(text, end)
+    # An end that belongs to nothing behind an object belongs to what was left open before it.
+    if broken is not None and (best is None or _has_stray_end(text, best.end)):
+        raise Unreadable(f"the object that begins at byte {broken} is not JSON: {_fault(text, broken)}")
     return best
 
 
-def _stands_alone(text: bytes, span: Span) -> bool:
-    """Whether no object that began on an earlier line can contain this one: what stands before it on its line could
-    not go on with one, or no value could follow there."""
-    place = text.rfind(b"\n", 0, span.start) + 1
-    while token := _TOKEN.match(text, place):
-        if token.start(token.lastgroup or 0) >= span.start:
-            before = text[max(0, span.start - FIRST_WINDOW) : span.start].rstrip()
-            return bool(before) and before[-1:] not in (b":", b",", b"[")
-        place = token.end()
-        if place > span.start:
-            return False  # it stands in a string
-    return not _CUT.match(text, place)
+def _next_anew(text: bytes, place: int) -> int | None:
+    """Where the next object begins on a line of its own, at a place where no value could stand in another."""
+    found = _ANEW.search(text, place)
+    while found is not None and not _is_anew(text, found.start()):
+        found = _ANEW.search(text, found.end())
+    return None if found is None else found.start()
+
+
+def _is_anew(text: bytes, place: int) -> bool:
+    before = place - 1
+    while before >= 0 and text[before] in b" \n\r":
+        before -= 1
+    return before < 0 or text[before] not in b":,["
+
+
+def _has_stray_end(text: bytes, place: int) -> bool:
+    depth = 0
+    for bracket in _BRACKET.finditer(text, place):
+        depth += 1 if bracket[0] in b"{[" else -1
+        if depth < 0:
+            return True
+    return False
+
+
+def _fault(text: bytes, start: int) -> str:
+    """What is wrong with an object, and where in it."""
+    try:
+        json.JSONDecoder(parse_constant=_refused).raw_decode(text[start:].decode("utf-8", "replace"))
+    except RecursionError:
+        return "it is nested too deeply"
+    except ValueError as error:
+        return str(error)
+    return "nobody else could read it"
+
+
+def _refused(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a number in JSON")
 
 
 def _line_end(text: bytes, start: int) -> int | None:
-    """The end of an object that has a line of its own: the usual case, read at the speed of C."""
-    if start and text[start - 1] != 0x0A:
+    """The end of an object that goes to the end of its line: the usual case, read at the speed of C."""
+    alone = not start or text[start - 1] == 0x0A
+    # On a long line that has more than one, the same text would be copied again and again.
+    end = text.find(b"\n", start, len(text) if alone else start + SHORT_LINE)
+    if end < 0 and not alone and len(text) - start > SHORT_LINE:
         return None
-    end = text.find(b"\n", start)
     line = text[start : end if end >= 0 else len(text)].rstrip()
     if not line.endswith(b"}"):
         return None
@@ -131,9 +173,9 @@ def _line_end(text: bytes, start: int) -> int | None:
     return start + len(line)
 
 
-def _walked(text: bytes, start: int, hopeless: set[int]) -> int | None:
-    """The end of the object that begins at a place. If there is none, the open braces on the way are hopeless too."""
-    stack = [(b"{", start)]
+def _walked(text: bytes, start: int) -> tuple[bool, int]:
+    """Whether the object that begins at a place is one, and where it ends."""
+    stack = [b"{"]
     expected, place, has_key = b"first key", start + 1, False
     while token := _TOKEN.match(text, place):
         kind = token.lastgroup or ""
@@ -141,24 +183,34 @@ def _walked(text: bytes, start: int, hopeless: set[int]) -> int | None:
         follows = _EXPECTED[expected].get(word if kind == "mark" else kind)
         if follows is None:
             break
-        place = token.end()
         if follows == b"close":
-            if stack[-1][0] != (b"{" if word == b"}" else b"["):
+            if stack[-1] != (b"{" if word == b"}" else b"["):
                 break
             stack.pop()
             if not stack:
-                return place
+                return True, token.end()
             follows = b"more"
         elif follows == b"next":
-            follows = b"key" if stack[-1][0] == b"{" else b"value"
+            follows = b"key" if stack[-1] == b"{" else b"value"
         elif word in (b"{", b"[") and kind == "mark":
-            stack.append((word, place - 1))
+            stack.append(word)
             if len(stack) > DEEPEST:
                 raise Unreadable(f"the object at byte {start} has more than {DEEPEST:,} levels")
+        place = token.end()
         has_key = has_key or word == b":"
         expected = follows
     else:
         if has_key and _CUT.match(text, place):
             raise Unreadable(f"the text ends inside the object that begins at byte {start}")
-    hopeless.update(begun for bracket, begun in stack[1:] if bracket == b"{")
-    return None
+    return False, _loose_end(text, place, len(stack))
+
+
+def _loose_end(text: bytes, place: int, depth: int) -> int:
+    """Where something ends that is not JSON: with its last bracket, or where an object begins anew."""
+    for part in _LOOSE.finditer(text, place):
+        if part[0] == b"{" and _ANEW.match(text, part.start()) and _is_anew(text, part.start()):
+            return part.start()
+        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(part[0], 0)
+        if depth == 0:
+            return part.end()
+    return len(text)
