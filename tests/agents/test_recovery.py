@@ -97,6 +97,44 @@ def test_a_dead_process_that_left_nothing_complete_is_in_doubt(end: str, tmp_pat
     assert recovered(tmp_path, shell("true")) is None
 
 
+@pytest.mark.parametrize("report", [None, ReportSpec("exitcode")])
+def test_an_exit_code_other_than_0_counts_also_when_nobody_of_us_lived_to_see_it(
+    report: ReportSpec | None, tmp_path: Path
+) -> None:
+    abandoned(tmp_path, shell("echo . > ready; sleep 0.2; echo '{\"output\": 1}'; echo oh >&2; exit 3"))
+    until_gone(tmp_path)
+    if report is None:
+        with pytest.raises(AgentError, match=r"the command failed \(exit code 3\): oh"):
+            recovered(tmp_path, shell("true"))
+    else:
+        result = recovered(tmp_path, shell("true"), report=report, judges=True)
+        assert result is not None
+        assert isinstance(result.outcome, Outcome) and result.outcome.verdict == "fail"
+
+
+def test_a_living_process_that_fails_is_an_error_whoever_waits_for_it(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell("echo . > ready; sleep 0.5; echo {}; exit 4"))
+    assert survivors(tmp_path)
+    with pytest.raises(AgentError, match="exit code 4"):
+        recovered(tmp_path, shell("true"))
+
+
+def test_what_was_printed_is_in_doubt_if_nobody_knows_how_it_ended_and_a_whole_outcome_file_is_not(
+    tmp_path: Path,
+) -> None:
+    abandoned(tmp_path, shell("echo . > ready; echo '{\"output\": 1}'; exec sleep 60"))
+    running = files_of(tmp_path).running
+    assert running is not None and running.keeper is not None
+    os.kill(running.keeper[0], signal.SIGKILL)
+    os.kill(running.pid, signal.SIGKILL)
+    until_gone(tmp_path)
+    assert recovered(tmp_path, shell("true")) is None
+    files_of(tmp_path).outcome.write_text('{"output": 2}')
+    result = recovered(tmp_path, shell("true"))
+    assert result is not None
+    assert result.outcome == Outcome(output=2)
+
+
 def test_a_whole_outcome_file_that_makes_no_sense_is_the_agents_error_not_a_doubt(tmp_path: Path) -> None:
     abandoned(tmp_path, shell('echo \'{"outptu": 1}\' > "$BACKEDGE_OUTCOME"; echo . > ready; sleep 0.3'))
     until_gone(tmp_path)
@@ -218,7 +256,7 @@ def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
     assert set(result.files) == {Change("kept.txt", ((2, 2),)), Change("ready")}
 
 
-def test_a_report_that_was_finished_is_adopted_and_an_exit_code_that_nobody_saw_is_not(tmp_path: Path) -> None:
+def test_a_report_that_was_finished_is_adopted_and_so_is_an_exit_code_unless_nobody_saw_it(tmp_path: Path) -> None:
     code = 'echo . > ready; sleep 0.2; echo \'[{"description": "bad"}]\' > "$BACKEDGE_REPORT"'
     abandoned_with_report(tmp_path, code)
     result = recovered(tmp_path, shell("true"), report=ReportSpec("json"), judges=True)
@@ -226,8 +264,12 @@ def test_a_report_that_was_finished_is_adopted_and_an_exit_code_that_nobody_saw_
     assert isinstance(result.outcome, Outcome)
     assert result.outcome.verdict == "fail"
     assert list(result.outcome.findings) == [Finding("bad")]
-    assert recovered(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True) is None
+    by_code = recovered(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True)
+    assert by_code is not None
+    assert isinstance(by_code.outcome, Outcome) and by_code.outcome.verdict == "pass"
     assert recovered(tmp_path, shell("true"), report=ReportSpec("junit"), judges=True) is None
+    files_of(tmp_path).exit.unlink()
+    assert recovered(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True) is None
 
 
 def abandoned_with_report(folder: Path, code: str) -> None:
@@ -268,10 +310,10 @@ def test_a_kill_at_any_moment_of_starting_never_makes_it_run_twice_nor_loses_wha
     assert (result is not None) == bool(runs), "adopted if it ran, in doubt if it did not"
 
 
-def test_an_exit_code_that_something_else_took_is_an_error_not_a_success(tmp_path: Path) -> None:
+def test_an_exit_code_is_seen_also_where_this_process_does_not_want_to_hear_of_its_children(tmp_path: Path) -> None:
     usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        with pytest.raises(AgentError, match="nobody saw how the command ended"):
+        with pytest.raises(AgentError, match="exit code 3"):
             outcome_of(tmp_path, shell("echo {}; exit 3"))
     finally:
         signal.signal(signal.SIGCHLD, usual)

@@ -9,6 +9,7 @@ reads there what became of it.
     process.json    which process it is
     stdout, log     what it said; `log` is its stderr
     outcome.json    what it reports
+    exit.json       how the process ended, by the one that started it and outlives us
     ended.json      how it ended, by whoever saw it
     files.diff      what it changed in the files of the workspace, for people
 """
@@ -49,6 +50,8 @@ class Running(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     filter: tuple[int, str] | None = None
     """The process that keeps secrets out of its stdout and log, if there is one: number and beginning."""
+    keeper: tuple[int, str] | None = None
+    """The process that started it and writes down how it ends."""
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,10 +63,18 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why backedge ended it, or why it could not be started; the error of the attempt."""
     cancelled: bool = False
     """Somebody took it back: there is no outcome to look for."""
+    unwatched: bool = False
+    """Nobody of us lived when it ended; its keeper told afterwards."""
 
     @property
     def known(self) -> bool:
         return self.code is not None or self.signal is not None or bool(self.because)
+
+    @property
+    def beyond_doubt(self) -> bool:
+        """Whether an attempt without an outcome has simply failed. One that ended well while nobody of us lived may
+        have lost its outcome with us."""
+        return self.known and not (self.unwatched and not self.code)
 
 
 class AttemptFolder:
@@ -78,6 +89,7 @@ class AttemptFolder:
         self.stdout = self.path / "stdout"
         self.log = self.path / "log"
         self.files = self.path / "files.diff"
+        self.exit = self.path / "exit.json"
 
     @property
     def mark(self) -> bytes:
@@ -128,6 +140,11 @@ class AttemptFolder:
     @ended.setter
     def ended(self, record: Ended) -> None:
         self.write(self.path / "ended.json", msgspec.json.encode(record))
+
+    @property
+    def exited(self) -> Ended | None:
+        """How the process ended, if its keeper saw it."""
+        return _read(self.exit, Ended)
 
     @property
     def started_ns(self) -> int:

@@ -156,12 +156,14 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         in_file = False
         try:
             if self._report is not None:
-                return self._by_report(self._report, folder, code)
+                found = self._by_report(self._report, folder, code)
+                # A tool that found nothing may have failed as well.
+                return found if ended.known or found.verdict == "fail" else None
             read, in_file = reported(folder.outcome, folder.stdout, self._max_output)
-            return understood(read)
+            # A whole outcome file is an end that can be judged; what was printed may have been followed by a failure.
+            return understood(read) if ended.known or in_file else None
         except AgentError:
-            # A whole outcome file is an end that can be judged; anything less may be half of one.
-            if ended.known or in_file:
+            if ended.beyond_doubt or in_file:
                 raise
             return None
 

@@ -64,15 +64,17 @@ async def recovered(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
     if ended is not None:
         return None if ended.cancelled else ended
     process = Process.found(folder)
-    while process is None and 0 <= time.time() - starting.at < UNNAMED:
+    while process is None and folder.exited is None and 0 <= time.time() - starting.at < UNNAMED:
         await asyncio.sleep(0.05)
         process = Process.found(folder)
-    if process is None:
-        return Ended()
-    if process.lives:
-        return await process.ended(bounds, spent=max(0.0, time.time() - starting.at))
-    await process.swept(bounds.grace)
-    return Ended()
+    if process is not None and process.lives:
+        ended = await process.ended(bounds, spent=max(0.0, time.time() - starting.at))
+        return Ended() if ended.signal is not None and not ended.because else ended
+    if process is not None:
+        await process.swept(bounds.grace)
+    exited = folder.exited
+    # Whatever killed us may have killed it: that tells nothing about its work.
+    return Ended() if exited is None or exited.signal is not None else Ended(exited.code, unwatched=True)
 
 
 def stamp(path: Path | None) -> tuple[int, ...] | None:

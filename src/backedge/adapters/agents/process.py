@@ -2,7 +2,7 @@
 
 Its input and output are files, not pipes: when backedge dies the process goes on undisturbed, and whoever resumes the
 run waits for the same process and reads the same files. It leads a session of its own, so that one signal reaches its
-whole group and none meant for us reaches it.
+whole group and none meant for us reaches it. Its parent is a keeper, which writes down how it ended.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import asyncio
 import errno
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +18,8 @@ from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Running
 from backedge.adapters.agents.filtering import Filter, outputs
-from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, row_of, send
+from backedge.adapters.agents.keeping import Keeper, kept
+from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, send
 from backedge.core.errors import AgentError
 
 LOOK = 0.1
@@ -49,12 +48,12 @@ class Process:
         self,
         identity: Identity,
         folder: AttemptFolder,
-        child: subprocess.Popen[bytes] | None = None,
+        keeper: Keeper | None = None,
         filter: Filter | None = None,
     ) -> None:
         self.identity = identity
         self._folder = folder
-        self._child = child
+        self._keeper = keeper
         self._filter = filter
         self._hurried = False
 
@@ -63,23 +62,19 @@ class Process:
         """Start a program, without a shell. Raises AgentError if it cannot be started."""
         with folder.briefing.open("rb") as told, outputs(folder) as (stdout, log, filter):
             try:
-                child = subprocess.Popen(
-                    argv, stdin=told, stdout=stdout, stderr=log, cwd=cwd, env=env, start_new_session=True
-                )
+                identity, keeper = kept(argv, (told.fileno(), stdout, log), cwd, env, folder.exit)
             except (OSError, ValueError) as error:
                 why = _why_not(error, argv[0], cwd)
                 folder.ended = Ended(because=why)
                 raise AgentError(why) from error
-        # A child stays in the table until it is asked how it ended, unless this process told the system not to keep it.
-        row = row_of(child.pid)
-        identity = row.identity if row is not None else Identity(child.pid, "unknown")
         try:
-            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None)
+            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None, keeper.identity)
         except OSError as error:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(identity.pid, signal.SIGKILL)
+            keeper.wait()
             raise AgentError(f"the process was ended again, since it cannot be recorded: {error}") from error
-        return cls(identity, folder, child, filter)
+        return cls(identity, folder, keeper, filter)
 
     @classmethod
     def found(cls, folder: AttemptFolder) -> Process | None:
@@ -87,7 +82,8 @@ class Process:
         running = folder.running
         if running is not None:
             filter = Filter(Identity(*running.filter)) if running.filter else None
-            return cls(Identity(running.pid, running.began), folder, filter=filter)
+            keeper = Keeper(Identity(*running.keeper)) if running.keeper else None
+            return cls(Identity(running.pid, running.began), folder, keeper, filter)
         # We died between making the process and recording it. A living one still carries the attempt's mark.
         for row in marked(folder.mark):
             if row.session == row.identity.pid:
@@ -114,6 +110,7 @@ class Process:
         if because:
             await self._stopped(self._family, bounds.grace)
             self._shorten(bounds.max_stdout)
+        await self._kept()
         ended = self._recorded(because)
         # What it left behind would go on changing files that are already an artifact.
         await self.swept(bounds.grace, just_ended=ended.known)
@@ -122,6 +119,7 @@ class Process:
     async def cancel(self, grace: float) -> None:
         """End it, with everything that it started. Returns when that is done, whoever cancels meanwhile."""
         await self._stopped(self._family, grace)
+        await self._kept()
         await self._filtered()
         self._recorded(cancelled=True)
 
@@ -151,24 +149,10 @@ class Process:
                 return f"timeout: no outcome after {bounds.timeout:g} s"
 
     async def _gone(self) -> None:
-        """Return when the process has ended, whoever's child it is."""
-        watch = _pidfd(self.identity.pid)
-        if watch is not None:
-            loop = asyncio.get_running_loop()
-            over = asyncio.Event()
-            try:
-                loop.add_reader(watch, over.set)
-                # The number may have been another process's by the time it was opened.
-                if self.lives:
-                    await over.wait()
-            except (NotImplementedError, OSError):
-                pass  # this event loop cannot watch descriptors, or not one more
-            finally:
-                with suppress(NotImplementedError):
-                    loop.remove_reader(watch)
-                os.close(watch)
-        while self.lives:  # noqa: ASYNC110 - nothing tells of the end of another's child
-            await asyncio.sleep(POLL)
+        """Return when the process has ended, and its keeper has written down how."""
+        if self._keeper is not None:
+            await _over(self._keeper.identity)
+        await _over(self.identity)
 
     async def _stopped(self, members: Callable[[], set[Identity]], grace: float) -> None:
         """Ask the members to end, and make them after the grace. Cancelling only shortens the grace: an attempt that
@@ -203,47 +187,58 @@ class Process:
             await self._passed({self._filter.identity}, LAST_WORDS, at_least=True)
             self._filter.reap()
 
+    async def _kept(self) -> None:
+        """Wait until the keeper has written down how it ended: it does so at once."""
+        if self._keeper is not None:
+            await self._passed({self._keeper.identity}, LAST_WORDS, at_least=True)
+            self._keeper.reap()
+        elif self._folder.running is None:
+            # Nobody recorded who keeps it.
+            for _ in range(int(LAST_WORDS / POLL)):
+                if self._folder.exited is not None:
+                    break
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(POLL)
+
     def _family(self) -> set[Identity]:
         return family(self.identity, self._folder.mark) | ({self.identity} if self.lives else set())
 
     def _recorded(self, because: str = "", cancelled: bool = False) -> Ended:
-        """Ask the system how it ended, so that no dead process stays in its table, and write that down."""
-        code = self._reaped()
-        seen = self._folder.ended if code is None else None
+        """Write down how it ended, and why."""
+        seen = self._folder.ended
         if seen is not None:
             return seen  # somebody else asked first, and wrote it down
-        failed = code is not None and code < 0
-        ended = Ended(
-            code=None if failed else code,
-            signal=-code if code is not None and failed else None,
-            because=because,
-            cancelled=cancelled,
-        )
+        exited = self._folder.exited or Ended()
+        ended = Ended(exited.code, exited.signal, because, cancelled)
         with suppress(OSError):  # a full disk: what is known here is returned all the same
             self._folder.ended = ended
         return ended
-
-    def _reaped(self) -> int | None:
-        try:
-            pid, status = os.waitpid(self.identity.pid, os.WNOHANG)
-            for _ in range(200):
-                if pid or self.lives:
-                    break
-                # Its first thread is gone, others are just ending: the system tells when the last one has.
-                time.sleep(0.005)
-                pid, status = os.waitpid(self.identity.pid, os.WNOHANG)
-        except ChildProcessError:
-            pid, status = 0, 0  # an earlier process of ours started it: the system has reaped it
-        code = os.waitstatus_to_exitcode(status) if pid else None
-        if self._child is not None:
-            # Popen would ask the system again, and take silence for success.
-            self._child.returncode = code if code is not None else -signal.SIGKILL
-        return code
 
     def _shorten(self, most: int) -> None:
         for file in (self._folder.stdout, self._folder.log):
             if _size(file) > most:
                 os.truncate(file, most)
+
+
+async def _over(identity: Identity) -> None:
+    """Return when a process has ended, whoever's child it is."""
+    watch = _pidfd(identity.pid)
+    if watch is not None:
+        loop = asyncio.get_running_loop()
+        over = asyncio.Event()
+        try:
+            loop.add_reader(watch, over.set)
+            # The number may have been another process's by the time it was opened.
+            if lives(identity):
+                await over.wait()
+        except (NotImplementedError, OSError):
+            pass  # this event loop cannot watch descriptors, or not one more
+        finally:
+            with suppress(NotImplementedError):
+                loop.remove_reader(watch)
+            os.close(watch)
+    while lives(identity):  # noqa: ASYNC110 - nothing tells of the end of another's child
+        await asyncio.sleep(POLL)
 
 
 def _pidfd(pid: int) -> int | None:

@@ -27,7 +27,7 @@ def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Ses
     if resumed is not None and report.unknown_session:
         raise UnknownSession(f"{cli.name} does not know the conversation {resumed.id}")
     if not report.complete:
-        if not ended.known:
+        if not ended.beyond_doubt:
             return None
         said = last_lines(stderr.encode()) or "it said nothing"
         raise AgentError(f"{cli.name} ended without a report ({_end(ended)}): {said}")
