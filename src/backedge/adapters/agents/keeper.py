@@ -5,10 +5,9 @@ told on stdin what to start, and says on stdout which process that is, or why th
 way, so it imports next to nothing.
 """
 
-from __future__ import annotations
-
-import _signal  # type: ignore[import-not-found]  # `signal` loads enums: that doubles the time to start
-import os
+# `signal` and `os` load enums and abstract classes: that doubles the time to start.
+import _signal  # type: ignore[import-not-found]
+import posix
 import sys
 
 
@@ -28,46 +27,47 @@ def main() -> None:
     count, *words = _told()
     argv = words[: int(count)]
     env = dict(word.partition(b"=")[::2] for word in words[int(count) :])
-    broken, breaking = os.pipe()  # closed by the start of the program, so that silence means success
-    child = os.fork()
+    broken, breaking = posix.pipe()  # closed by the start of the program, so that silence means success
+    child = posix.fork()
     if not child:
         _start(argv, env, (stdin, stdout, log), breaking)
     # What it writes to must end with it, not with us.
     for each in (stdin, stdout, log, breaking):
-        os.close(each)
+        posix.close(each)
     failed = _all(broken)
-    os.write(1, b"errno %s\n" % failed if failed else b"pid %d\n" % child)
+    posix.write(1, b"errno %s\n" % failed if failed else b"pid %d\n" % child)
     # Until it is reaped its number belongs to no other process: whoever started us looks at it first, or has died.
     _all(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = posix.waitstatus_to_exitcode(posix.waitpid(child, 0)[1])
     if not failed:
         _record(record, b'{"code":%d}' % code if code >= 0 else b'{"signal":%d}' % -code)
+    posix._exit(0)  # taking the interpreter down would only keep others waiting
 
 
 def _start(argv: list[bytes], env: dict[bytes, bytes], files: tuple[int, int, int], breaking: int) -> None:
     try:
-        os.setsid()
+        posix.setsid()
         for target, file in enumerate(files):
-            os.dup2(file, target)
+            posix.dup2(file, target)
         for file in files:
-            os.close(file)
+            posix.close(file)
         for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these
             _signal.signal(getattr(_signal, name), _signal.SIG_DFL)
         _become(argv, env)
     except OSError as error:
-        os.write(breaking, b"%d" % (error.errno or 0))
+        posix.write(breaking, b"%d" % (error.errno or 0))
     finally:
-        os._exit(127)
+        posix._exit(127)
 
 
 def _become(argv: list[bytes], env: dict[bytes, bytes]) -> None:
     """Raises OSError if there is no such program, or none that can be executed."""
     if b"/" in argv[0]:
-        os.execve(argv[0], argv, env)
+        posix.execve(argv[0], argv, env)
     missing = problem = None
-    for folder in env.get(b"PATH", os.defpath.encode()).split(b":"):
+    for folder in env.get(b"PATH", b"/bin:/usr/bin").split(b":"):
         try:
-            os.execve(os.path.join(folder or b".", argv[0]), argv, env)
+            posix.execve((folder or b".") + b"/" + argv[0], argv, env)
         except (FileNotFoundError, NotADirectoryError) as error:
             missing = error
         except OSError as error:
@@ -79,9 +79,9 @@ def _told() -> list[bytes]:
     """What stdin tells; whoever died before it was told all wants nothing started."""
     text, size = b"", b""
     while not size or len(text) < int(size):
-        piece = os.read(0, 65536)
+        piece = posix.read(0, 65536)
         if not piece:
-            os._exit(1)
+            posix._exit(1)
         text += piece
         if not size and b"\n" in text:
             size, _, text = text.partition(b"\n")
@@ -90,16 +90,16 @@ def _told() -> list[bytes]:
 
 def _all(file: int) -> bytes:
     found = b""
-    while piece := os.read(file, 65536):
+    while piece := posix.read(file, 65536):
         found += piece
     return found
 
 
 def _record(path: str, text: bytes) -> None:
-    draft = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.write(draft, text)
-    os.close(draft)
-    os.rename(f"{path}.new", path)
+    draft = posix.open(f"{path}.new", posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC, 0o600)
+    posix.write(draft, text)
+    posix.close(draft)
+    posix.rename(f"{path}.new", path)
 
 
 if __name__ == "__main__":

@@ -189,11 +189,13 @@ class Process:
 
     async def _kept(self) -> None:
         """Wait until the keeper has written down how it ended: it does so at once."""
+        running = self._folder.running
+        if self._keeper is None and running is not None and running.keeper is not None:
+            self._keeper = Keeper(Identity(*running.keeper))  # recorded after we found the process
         if self._keeper is not None:
             await self._passed({self._keeper.identity}, LAST_WORDS, at_least=True)
             self._keeper.reap()
-        elif self._folder.running is None:
-            # Nobody recorded who keeps it.
+        elif running is None:
             for _ in range(int(LAST_WORDS / POLL)):
                 if self._folder.exited is not None:
                     break
@@ -210,8 +212,9 @@ class Process:
             return seen  # somebody else asked first, and wrote it down
         exited = self._folder.exited or Ended()
         ended = Ended(exited.code, exited.signal, because, cancelled)
-        with suppress(OSError):  # a full disk: what is known here is returned all the same
-            self._folder.ended = ended
+        if ended.known or cancelled:
+            with suppress(OSError):  # a full disk: what is known here is returned all the same
+                self._folder.ended = ended
         return ended
 
     def _shorten(self, most: int) -> None:

@@ -52,7 +52,5 @@ class ProgramAgent(ABC, Generic[Folder]):
         known = ended.known
         result = await asyncio.to_thread(self._result, briefing, folder, ended, program.before) if known else None
         if result is None:
-            raise AgentError(
-                f"nobody saw how {self.noun} ended: something in this process takes the ends of its children"
-            )
+            raise AgentError(f"nobody knows how {self.noun} ended: the process that waited for it was killed")
         return result
