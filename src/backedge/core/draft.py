@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import assert_never
 
 from backedge.core import events as e
+from backedge.core.contest import left_over
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import HUMAN, Breach, Resolution, Status
 from backedge.core.on_breach import send_to_planner
@@ -171,6 +172,8 @@ def close(draft: Draft, loop: Loop, state: LoopState, resolution: Resolution) ->
     """Close a loop, and whatever questions about it still lie in the inbox."""
     for packet in [each.id for each in draft.state.escalations.values() if each.loop == loop.id]:
         draft.add(e.EscalationDecided(draft.now, packet, state.value, by=resolution.by or "verification"))
+    for status, ids in left_over(draft.state, loop.id).items():
+        draft.add(e.FindingsSettled(draft.now, ids, status))
     draft.add(e.LoopClosed(draft.now, loop.id, state, resolution))
 
 

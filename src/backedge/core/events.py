@@ -255,6 +255,13 @@ class FindingsSettled(Fact, frozen=True, tag="findings_settled/1"):
     status: Status
 
 
+class FindingsContested(Fact, frozen=True, tag="findings_contested/1"):
+    """Demands that cannot both be met: a person decides between them."""
+
+    loop: str
+    findings: tuple[int, ...]
+
+
 class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
     finding: int
     phase: str
@@ -353,6 +360,7 @@ Event: TypeAlias = (
     | StepPassedOver
     | ConditionSeen
     | FindingsSettled
+    | FindingsContested
     | FindingReclassified
     | StepsChanged
     | ValueSet

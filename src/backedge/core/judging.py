@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backedge.core import events as e
+from backedge.core.contest import dispute_in, disputed
 from backedge.core.draft import Draft, ask_person, close, escalate_loop
 from backedge.core.ledger import Tracked, changes_since, fingerprint, ledger_key, sits_in
 from backedge.core.limits import first_breach
@@ -40,7 +41,10 @@ def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -
     loop = verdict_loop(state, name)
     # What is measured could not have been found earlier: each value is a finding of its own.
     later = loop is not None and name not in state.graph.measures
-    reading = read(state, name, outcome.findings, outcome.claims, word, changes_since(state, name), later)
+    changed = changes_since(state, name)
+    reading = read(state, name, outcome.findings, outcome.claims, word, changed, later)
+    granted = loop is not None and loop.round < loop.diverging_from
+    dispute = None if granted else dispute_in(state, name, reading.sightings, changed)
     draft.add(e.VerdictGiven(draft.now, name, attempt, reading.word, reading.sightings, reading.settled))
     if reading.word != "fail":
         if loop is not None:
@@ -56,7 +60,9 @@ def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -
     else:
         authored = sum(sighting.fix_authored for sighting in reading.sightings if sighting.finding is not None)
         balance = (authored, sum(status in REMOVED for _, status in reading.settled))
-    send_round(draft, loop, reading.actionable, balance)
+    if dispute is not None:
+        draft.add(e.FindingsContested(draft.now, loop.id, dispute.findings))
+    send_round(draft, loop, reading.actionable, balance, dispute.reason if dispute else "")
     after = draft.state.loops.get(loop.id)
     if reading.ask and after is not None and after.state is not LoopState.ESCALATING:
         escalate_loop(draft, after, None, "new findings that could have been made earlier")
@@ -83,8 +89,10 @@ def verdict_loop(state: RunState, judge: str) -> Loop | None:
     return next((loop for loop in state.loops.values() if loop.source == judge and loop.by_verdict), None)
 
 
-def send_round(draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[int, int] | None = None) -> None:
-    """Route findings as the next round of a loop; escalate it if a limit forbids that round."""
+def send_round(
+    draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[int, int] | None = None, contested: str = ""
+) -> None:
+    """Route findings as the next round of a loop; escalate it if a limit forbids that round, or if it is contested."""
     findings = draft.state.findings
     blockers = sum(findings[id].finding.blocking for id in ids)
     shares: dict[str, list[int]] = {}
@@ -102,7 +110,7 @@ def send_round(draft: Draft, loop: Loop, ids: tuple[int, ...], balance: tuple[in
         for target in route.targets or tracked.introduced_by:
             shares.setdefault(target, []).append(id)
     routed = {target: tuple(share) for target, share in shares.items()}
-    deliver(draft, loop, routed, {r: tuple(s) for r, s in rules.items()}, balance, gaps=tuple(gaps))
+    deliver(draft, loop, routed, {r: tuple(s) for r, s in rules.items()}, balance, (), tuple(gaps), contested)
 
 
 def _gap(draft: Draft, judge: str, tracked: Tracked) -> Gap | None:
@@ -149,13 +157,14 @@ def deliver(
     balance: tuple[int, int] | None = None,
     kept: tuple[str, ...] = (),
     gaps: tuple[tuple[int, str], ...] = (),
+    contested: str = "",
 ) -> None:
-    """Record who gets what; escalate the loop if a limit forbids that, and ask the person among the targets."""
+    """Record who gets what; escalate the loop if a limit forbids that or it is contested, and ask the person among the targets."""
     draft.add(e.FeedbackRouted(draft.now, loop.id, shares, rules, balance=balance, kept=kept, gaps=gaps))
     routed = draft.state.loops[loop.id]
     breach = first_breach(draft.state, draft.now, loop=routed)
-    if breach is not None:
-        escalate_loop(draft, routed, breach)
+    if breach is not None or contested:
+        escalate_loop(draft, routed, breach, contested)
     elif HUMAN in shares:
         ask_person(draft, routed)
 
@@ -188,7 +197,7 @@ def read(
             late = later and not authored and (tracked is None or tracked.status is Status.DEFERRED)
             policy = state.workflow.policy_for(finding.severity) if late else "rework"
             ask = ask or (policy == "ask" and tracked is None)
-            status = Status.DEFERRED if policy == "defer" else _seen_again(tracked)
+            status = Status.DEFERRED if policy == "defer" else _seen_again(state, tracked)
         if id is None:
             # The same defect may stand twice in one report.
             id = new.setdefault(print_, len(state.findings) + len(new) + 1)
@@ -197,7 +206,7 @@ def read(
     said = {number(claim.finding): claim.status for claim in claims}
     for id, answer in said.items():
         if answer == "not_fixed" and id not in sightings:
-            sightings[id] = e.Sighting(id, Status.NOT_FIXED if fails else Status.DEFERRED)
+            sightings[id] = e.Sighting(id, _seen_again(state, state.findings[id]) if fails else Status.DEFERRED)
     if fails and not any(sighting.status in ACTIONABLE for sighting in sightings.values()):
         word = "needs_improvement"
     complete = state.graph.steps[judge].complete or word != "fail"
@@ -205,13 +214,17 @@ def read(
     for id in state.steps[judge].open_findings:
         if id not in sightings:
             unsaid = Status.FIXED if complete else Status.UNCONFIRMED
-            settled.append((id, Status(said[id]) if id in said else unsaid))
+            status = Status(said[id]) if id in said else unsaid
+            # The fix that its judge sees is just what another finding is against.
+            settled.append((id, Status.CONTESTED if status is Status.FIXED and disputed(state, id) else status))
     return Reading(word, tuple(sightings.values()), tuple(settled), ask and word == "fail")
 
 
-def _seen_again(tracked: Tracked | None) -> Status:
+def _seen_again(state: RunState, tracked: Tracked | None) -> Status:
     if tracked is None or tracked.status in (Status.WITHDRAWN, Status.DUPLICATE, Status.DEFERRED):
         return Status.OPEN
+    if tracked.status is Status.CONTESTED and disputed(state, tracked.id):
+        return Status.CONTESTED
     return Status.REGRESSED if tracked.status is Status.FIXED else Status.NOT_FIXED
 
 

@@ -37,6 +37,12 @@ class Tracked(Value, frozen=True):
     """The phase that a person named: the truth, whatever the judge said."""
     claim: Claim | None = None
     """What the step that reworked says of it."""
+    addressed: int = 0
+    """The attempt of the run, counted from its start, that was given it last."""
+    fixed_at: int = 0
+    """How many attempts the run had made when its judge last said that it is fixed."""
+    insisted: int = 0
+    """How often its judge saw it again although the step that reworked had contested it."""
     gap: str = ""
     """Where the requirement that it misses got lost."""
 
@@ -91,7 +97,15 @@ def sighted(before: Tracked | None, sighting: Sighting, judge: str, verdict: int
         rounds_seen=before.rounds_seen + 1,
         streak=before.streak + 1 if before.last_verdict == verdict - 1 else 1,
         last_verdict=verdict,
+        insisted=before.insisted + (before.status is Status.CONTESTED and sighting.status is Status.NOT_FIXED),
     )
+
+
+def place_of(finding: Finding) -> str:
+    """Where a finding is, as far as it says so; empty if it does not."""
+    if finding.file:
+        return f"{finding.file}:{finding.line}" if finding.line is not None else finding.file
+    return finding.path or ""
 
 
 def with_status(tracked: Tracked, status: Status) -> Tracked:

@@ -138,6 +138,8 @@ class Loop(Value, frozen=True):
     balance: tuple[tuple[int, int], ...] = ()
     """(fix-authored, removed) findings of the last two verdicts."""
     diverging_from: int = 0
+    contested: tuple[int, ...] = ()
+    """Its findings, and those of others, that stand against each other."""
     escalation: str | None = None
     breach: Breach | None = None
     answers: dict[str, Json] = {}

@@ -171,6 +171,8 @@ class RunState(Value, frozen=True):
     findings: Map[int, Tracked] = Map()
     known: Map[str, int] = Map()
     """Finding by judge and fingerprint."""
+    places: Map[str, tuple[int, ...]] = Map()
+    """The last findings at each place that findings name."""
     accepted: Map[str, int] = Map()
     """Finding by judge and fingerprint, for those that a person accepted."""
     escalations: dict[str, Escalation] = {}

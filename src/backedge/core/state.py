@@ -20,7 +20,7 @@ from backedge.core.fold.attempts import (
 )
 from backedge.core.fold.choices import choice_made, position_taken
 from backedge.core.fold.escalations import escalation_decided, escalation_opened, loop_overdue
-from backedge.core.fold.findings import finding_reclassified, findings_settled, verdict_given
+from backedge.core.fold.findings import finding_reclassified, findings_contested, findings_settled, verdict_given
 from backedge.core.fold.loops import (
     asked_key,
     feedback_acknowledged,
@@ -134,6 +134,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return with_step(state, event.step, replace(state.steps[event.step], seen=seen))
         case e.FindingsSettled():
             return findings_settled(state, event)
+        case e.FindingsContested():
+            return findings_contested(state, event)
         case e.FindingReclassified():
             return finding_reclassified(state, event)
         case e.StepsChanged():

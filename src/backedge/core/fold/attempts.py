@@ -49,10 +49,12 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         consumed=consumed_by(state, name),
         versions=event.inputs,
     )
+    given = {id: replace(state.findings[id], addressed=state.attempts + 1) for id in running.given}
     started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
     return replace(
         state,
         steps=steps_with(state.steps, name, started),
+        findings=state.findings.merged(given),
         loops=loops,
         pairs=pairs,
         attempts=state.attempts + (name not in state.graph.measures),

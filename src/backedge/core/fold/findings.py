@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from backedge.core import events as e
-from backedge.core.ledger import sighted, with_status
+from backedge.core.ledger import place_of, sighted, with_status
 from backedge.core.model import Status
+from backedge.core.pmap import Map
 from backedge.core.run_state import Judgement, RunState, steps_with, with_loop
 from backedge.core.value import replace
+
+AT_A_PLACE = 8
+"""How many findings of one place are remembered."""
 
 
 def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
@@ -19,7 +23,9 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
     }
     known = state.known.merged({tracked.key: id for id, tracked in changed.items() if id not in findings})
     for id, status in event.settled:
-        changed[id] = with_status(changed.get(id) or findings[id], status)
+        settled = with_status(changed.get(id) or findings[id], status)
+        gone = status in (Status.FIXED, Status.CONTESTED)
+        changed[id] = replace(settled, fixed_at=state.attempts) if gone else settled
     findings = findings.merged(changed)
     given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
     judge = replace(judge, open_findings=tuple(id for id in given if findings[id].needs_answer))
@@ -34,7 +40,24 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
             failures=judge.failures + 1 if event.word == "fail" else 0,
         )
     steps = steps_with(state.steps, event.judge, judge)
-    return replace(state, steps=steps, findings=findings, known=known)
+    return replace(state, steps=steps, findings=findings, known=known, places=_placed(state, event))
+
+
+def _placed(state: RunState, event: e.VerdictGiven) -> Map[str, tuple[int, ...]]:
+    """The findings by place, with those of one more verdict: only the last few at a place can stand against each other."""
+    found: dict[str, tuple[int, ...]] = {}
+    for sighting in event.findings:
+        place = place_of(sighting.finding) if sighting.finding is not None else ""
+        if place:
+            there = found.get(place, state.places.get(place, ()))
+            found[place] = (*(id for id in there if id != sighting.id), sighting.id)[-AT_A_PLACE:]
+    return state.places.merged(found)
+
+
+def findings_contested(state: RunState, event: e.FindingsContested) -> RunState:
+    contested = {id: with_status(state.findings[id], Status.CONTESTED) for id in event.findings}
+    loop = replace(state.loops[event.loop], contested=event.findings)
+    return replace(with_loop(state, loop), findings=state.findings.merged(contested))
 
 
 def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
