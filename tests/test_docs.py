@@ -39,8 +39,10 @@ from backedge.core import errors
 from backedge.core.events import Event
 from backedge.core.limits import Limits
 from backedge.core.loops import TRANSITIONS, LoopState
-from backedge.core.model import Kind, Status
+from backedge.core.model import Feedback, Kind, Status
 from backedge.core.profiles import PROFILES
+from backedge.engine.protocol import raised, understood
+from backedge.templates import PATTERNS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -256,7 +258,7 @@ def test_commands_in_sentences_exist_with_their_options(path: Path) -> None:
         words = said.split()
         name = " ".join(words[:2]) if " ".join(words[:2]) in commands_by_name() else words[0]
         assert name in commands_by_name(), f"{name_of(path)} says `backedge {said}`"
-        known = {option for each in commands_by_name()[name].params for option in each.opts}
+        known = {option for each in commands_by_name()[name].params for option in (*each.opts, *each.secondary_opts)}
         for option in re.findall(r"(?<!\S)--[a-z-]+", said):
             assert option in known, f"{name_of(path)} says `backedge {said}`"
 
@@ -278,7 +280,8 @@ def test_every_command_is_in_the_reference_with_its_options() -> None:
     for name, command in commands_by_name().items():
         part = text.split(f"## `backedge {name}`\n")[1].split("\n## ")[0].split("\n### ")[0]
         for option in (each for each in command.params if isinstance(each, click.Option)):
-            assert f"`{max(option.opts, key=len)}`" in part, f"{name} {option.opts}"
+            for word in (max(option.opts, key=len), *option.secondary_opts):
+                assert f"`{word}`" in part, f"{name} {option.opts}"
 
 
 def test_every_command_has_an_example() -> None:
@@ -444,6 +447,35 @@ def test_what_the_architecture_names_is_there() -> None:
         r"`((?:core|engine|config|cli|adapters|testing|templates|prompts|demo_files)/[\w/.]*)`", text
     ):
         assert (ROOT / "src" / "backedge" / name).exists(), name
+
+
+def test_every_feature_of_the_feature_map_is_somewhere() -> None:
+    page = DOCS / "where-each-feature-lives.md"
+    rows = re.findall(r"^\| (.+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    features = [row.split(" | ") for row in rows if not row.startswith(("feature |", "---"))]
+    assert len(features) > 100
+    for cells in features:
+        assert len(cells) == 3, cells
+        modules = re.findall(r"`([\w/]+\.py)`", cells[2])
+        assert modules or "](" in cells[2], f"{cells[0]} is nowhere"
+        for module in modules:
+            assert (ROOT / "src" / "backedge" / module).exists(), f"{cells[0]} is in {module}"
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "how-to" / "patterns").glob("*.md")), ids=name_of)
+def test_what_agents_say_in_a_pattern_is_understood(page: Path) -> None:
+    """A json block that is not what a command prints is an outcome."""
+    after = [block for block in blocks(page) if block.language == "console"]
+    printed = {block.json for block in after if block.json is not None}
+    said = [block.code for block in blocks(page) if block.language == "json" and block.code not in printed]
+    assert said
+    for text in said:
+        for item in understood(json.loads(text)).feedback:
+            assert isinstance(raised(item), Feedback), text
+
+
+def test_every_pattern_has_a_page() -> None:
+    assert {page.stem for page in (DOCS / "how-to" / "patterns").glob("*.md")} == set(PATTERNS)
 
 
 def test_the_workflow_file_of_the_readme_has_twelve_lines() -> None:

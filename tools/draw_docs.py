@@ -15,7 +15,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
@@ -27,6 +27,7 @@ from backedge.core import errors, events, model
 from backedge.core.limits import Limits
 from backedge.core.loops import FINAL, TRANSITIONS, LoopState
 from backedge.core.profiles import PROFILES, Profile
+from backedge.templates import PATTERNS, Found, rendered
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- drawn: ([\w-]+) -->\n).*?(<!-- /drawn -->)", re.DOTALL)
@@ -361,7 +362,13 @@ def import_rule() -> str:
     return f"`{' > '.join(layer.replace('backedge.', '') for layer in layers)}`"
 
 
+def template(name: str) -> str:
+    """A workflow file as `init` writes it where there are no agent CLIs."""
+    return f"```yaml\n{rendered(name, name, Found(), '')['backedge.yaml']}```"
+
+
 DRAWINGS: dict[str, Callable[[], str]] = {
+    **{f"pattern-{name}": partial(template, name) for name in PATTERNS},
     "loop-states": loop_states,
     "limits": limits,
     "profiles": profiles,

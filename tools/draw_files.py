@@ -37,14 +37,16 @@ MEANINGS: dict[str, str] = {
     "Briefing.phase": "its phase",
     "Briefing.attempt": "the number of the attempt, from 1, per step",
     "Briefing.round": "the round of the feedback that it addresses; 0 if there is none",
-    "Briefing.mode": "`work`, `rework` (feedback is to be addressed), `verify` (findings are to be judged again) or "
-    "`answer` (a question is to be answered; the work stays as it is)",
+    "Briefing.mode": "`work`, `rework` (feedback is to be addressed), `verify` (findings are to be judged again), "
+    "`answer` (a question is to be answered) or `decide` (one of the options is to be chosen); in the last two the work stays "
+    "as it is",
     "Briefing.inputs": "the outputs of the steps that it needs, by their names",
     "Briefing.feedback": "exactly this step's share: see below",
     "Briefing.verify": "for a judge: the findings to answer for, each as in `feedback.findings`",
     "Briefing.previous": "the output of its last attempt that succeeded, or null",
     "Briefing.history": "earlier rounds of the loops that it addresses",
     "Briefing.limits_left": "how much is left of each limit that is on",
+    "Briefing.steps": "for one with `plans`: all steps of the run, with phase, needs and state",
     "Briefing.last_error": "why its last attempt did not count: the agent broke, or contradicted itself; else empty",
     "Briefing.agent": "which agent of a ladder this is",
     "Briefing.session": "the conversation of the last attempt, for agents that keep one",
@@ -80,6 +82,8 @@ MEANINGS: dict[str, str] = {
     "Outcome.resolutions": "what became of findings: by a judge of those in `verify`, by a rework of those in `feedback`",
     "Outcome.feedback": "what others have to mend or answer",
     "Outcome.answer": "the answer, when `mode` is `answer`",
+    "Outcome.decision": "what a target of a choice is for, when `mode` is `decide`",
+    "Outcome.remove_steps": "names of steps, from one that plans",
     "Outcome.usage": "what the attempt cost",
     "Finding.description": "what is wrong. Two findings with other words are two findings",
     "Finding.severity": "`critical`, `high`, `medium` or `low`, or a word for one: blocker, blocking, major, error, warning, "
@@ -111,7 +115,10 @@ MEANINGS: dict[str, str] = {
     "Option.option": "its name",
     "Option.effort": "how much work it is",
     "Option.impact": "what it means",
-    "Option.rework": "the steps that would have to work again",
+    "Option.rework": "the steps that work again if it is chosen",
+    "Option.accept": "to choose it is to live with the problem: the loop is accepted, and so is the run",
+    "Decision.option": "one of those that were offered; any text if none were",
+    "Decision.reason": "why",
     "Usage.cost_usd": "US dollars",
     "Usage.tokens_in": "tokens read",
     "Usage.tokens_out": "tokens written",
@@ -141,6 +148,12 @@ MEANINGS: dict[str, str] = {
     "Report.outcome": "verified, done, accepted, failed, cancelled, waiting, running, or imported for a file of another system",
     "Report.paused": "whether blocking feedback or a person holds it",
     "Report.steps": "by name",
+    "PlanReport.by": "the step that plans",
+    "PlanReport.attempt": "which of its attempts",
+    "PlanReport.added": "steps that were added or replaced",
+    "PlanReport.removed": "steps that were removed",
+    "Report.plans": "what planners changed: who, and the steps that were added and removed",
+    "Report.gates": "the same for gates",
     "Report.refused": "feedback that could not be delivered",
     "StepReport.attempts": "how many were started",
     "StepReport.output": "the newest artifact",
@@ -180,16 +193,29 @@ MEANINGS: dict[str, str] = {
 """What fields mean, where their own source has no sentence under them."""
 
 DEFAULTS = {
+    "repeat.to": "none: a person is asked",
+    "checks.rule": "`equal`, or `compatible` if that is given",
+    "checks.compatible": "none",
+    "checks.resolve": "`consensus`",
+    "checks.authority": "none; `resolve: authority` needs it",
+    "checks.severity": "`high`",
+    **{f"gates.{bound}": "" for bound in ("at_least", "at_most", "equals", "zero")},
+    "gates.causes": "none",
+    "gates.requests": "who makes the metric is asked",
+    "gates.needs": "none but who makes the metric",
+    "gates.severity": "`high`",
+    "checks": "none",
+    "gates": "none",
+    "kinds": "none",
+    "authority": "none",
+    "max_steps": "`50`",
+    "group": "none",
+    "when": "always",
+    "repeat": "once",
+    "approval": "none",
+    "plans": "`false`",
     "steps.agents": "",
     "steps.limits": "those of the workflow",
-    "checks.rule": "`equal`",
-    "checks.resolve": "`consensus`",
-    "checks.authority": "the order of `compare`",
-    "checks.severity": "`high`",
-    "checks.compatible": "none",
-    "gates.severity": "`high`",
-    "gates.causes": "none",
-    "gates.requests": "none",
     "stories.folder": "`stories`",
     "stories.worktree": "`false`",
     "stories.create_pr": "none: a story is done when its reviews pass",
@@ -241,6 +267,7 @@ def workflow_file() -> str:
         "Options of an agent": _keys(agent, only=options),
         "An entry of `agents`": _keys(agent, leave=options),
         "An entry of `routes`": _keys(SCHEMA["properties"]["routes"]["items"]),
+        "`repeat`": _keys(step["properties"]["repeat"], place="repeat."),
         "An entry of `checks`": _keys(_values(SCHEMA, "checks"), place="checks."),
         "An entry of `gates`": _keys(_values(SCHEMA, "gates"), place="gates."),
         "`stories`": _keys(SCHEMA["properties"]["stories"], place="stories."),
@@ -253,6 +280,9 @@ def workflow_file() -> str:
         "is refused.",
         "An entry of `agents`": "Exactly one of these, and options.",
         "An entry of `routes`": "`to`, and `category` or `keywords` or both.",
+        "`repeat`": "See [conditions, repetitions and groups](../how-to/conditions-and-groups.md).",
+        "An entry of `checks`": "See [checks and gates](../how-to/checks-and-gates.md). A place is `step:/json/pointer`.",
+        "An entry of `gates`": "`metric`, and exactly one of `at_least`, `at_most`, `equals` and `zero`.",
         "`stories`": "The [tutorial](../tutorial-stories.md) shows them at work. `.agentic-sdlc.json` beside the file says "
         "the same in its own words: `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; what "
         "this file says goes first.",
@@ -368,7 +398,7 @@ def briefing_keys() -> str:
 def outcome_keys() -> str:
     text = [fields_of(protocol.Outcome)]
     names = {"findings[]": protocol.Finding, "resolutions[]": protocol.Claim, "feedback[]": protocol.Feedback,
-             "feedback[].options[]": protocol.Option, "usage": model.Usage}  # fmt: skip
+             "feedback[].options[]": protocol.Option, "decision": protocol.Decision, "usage": model.Usage}  # fmt: skip
     for place, kind in names.items():
         text += [f"### `{place}`", fields_of(kind)]
     return "\n\n".join(text)
@@ -444,7 +474,7 @@ def _command(path: str, each: click.Command, above: click.Context) -> list[str]:
 
 
 def _option(option: click.Option) -> tuple[str, str, str]:
-    names = ", ".join(f"`{name}`" for name in sorted(option.opts, key=len, reverse=True))
+    names = ", ".join(f"`{name}`" for name in (*sorted(option.opts, key=len, reverse=True), *option.secondary_opts))
     takes = ""
     if not option.is_flag:
         kind = option.type
@@ -475,9 +505,10 @@ def exit_codes() -> str:
 
 def json_report() -> str:
     kinds = (report.Report, report.StepReport, report.LoopReport, report.FindingReport, report.EscalationReport,
-             report.RefusalReport, report.UsageReport, model.Breach, model.Resolution, model.Option)  # fmt: skip
+             report.RefusalReport, report.UsageReport, model.Breach, model.Resolution, model.Option,
+             report.PlanReport)  # fmt: skip
     places = ("The whole", "`steps.NAME`", "`loops[]`", "`findings[]`", "`escalations[]`", "`refused[]`", "`usage`",
-              "`breach`", "`resolution`", "`offers[]`")  # fmt: skip
+              "`breach`", "`resolution`", "`offers[]`", "`plans[]`")  # fmt: skip
     text = []
     for place, kind in zip(places, kinds, strict=True):
         text += [f"### {place}", fields_of(kind, defaults=False)]
@@ -522,7 +553,7 @@ def words_of(kind: Any) -> str:
         return " or ".join(words_of(part) for part in parts)
     if origin is Literal:
         return ", ".join(f"`{part}`" for part in parts)
-    if origin is not None and origin is not dict:
+    if origin is not None and not issubclass(origin, Mapping):
         return f"list of {_many(words_of(parts[0]))}"
     if kind is type(None):
         return "null"
@@ -535,7 +566,7 @@ def words_of(kind: Any) -> str:
         ):
             if issubclass(kind, python):
                 return word
-    return "object" if origin is dict or kind is dict else "any JSON"
+    return "object" if origin is not None or kind is dict else "any JSON"
 
 
 def _many(word: str) -> str:

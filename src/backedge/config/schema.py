@@ -272,7 +272,7 @@ _GATE = record(
         "at_most": _threshold("The largest value that passes.", "number", "string"),
         "equals": _threshold("The only value that passes.", "number", "string", "boolean"),
         "zero": {"description": "Nothing passes but none.", "title": "true", "type": "boolean", "const": True},
-        "causes": _REFERENCE,
+        "causes": {**_REFERENCE, "description": "A place with root causes, in the artifact of a step."},
         "requests": mapped(
             "What each step is asked for, in words of its own; else who made the metric gets it.",
             text("The request."),
