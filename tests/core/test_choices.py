@@ -492,18 +492,18 @@ class TestInWords:
     def test_who_reworks_reads_what_was_chosen(self) -> None:
         play = choosing(limits_it("pm"), pm=chooses("polling")).run()
         text = feedback_text(play.briefings["architect"][-1])
-        assert "Chosen by pm: polling (pm knows). Do what that asks of you." in text
+        assert "Chosen by pm. Do what that asks of you:\n```\npolling (pm knows)\n```" in text
         assert "- queue" not in text
 
     def test_who_raised_it_reads_what_was_chosen_and_by_whom(self) -> None:
         play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
         text = feedback_text(play.briefings["code"][-1])
-        assert (
-            "is chosen: queue architect knows; pm knows architect: queue (architect knows); pm: queue (pm knows)"
-            in text
-        )
+        assert "### What you raised is chosen\n```\nno websockets here\nqueue\narchitect knows; pm knows\n" in text
+        assert "\narchitect: queue (architect knows)\npm: queue (pm knows)\n```" in text
 
     def test_a_choice_without_a_reason_has_none(self) -> None:
         play = choosing(limits_it("pm"), pm=lambda p, n: out(p.now, decision=Decision("polling"))).run()
-        assert "Chosen by pm: polling. Do what" in feedback_text(play.briefings["architect"][-1])
-        assert "is chosen: polling pm: polling" in feedback_text(play.briefings["code"][-1])
+        assert "Chosen by pm. Do what that asks of you:\n```\npolling\n```" in feedback_text(
+            play.briefings["architect"][-1]
+        )
+        assert "\npolling\npm: polling\n```" in feedback_text(play.briefings["code"][-1])

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from backedge.core.briefing import Briefing
 from backedge.core.value import Json
-from backedge.core.wording import clean, feedback_text, one_line
+from backedge.core.wording import DATA, clean, feedback_text, one_line
 from backedge.core.workflow import nearest
 
 ROLES = ("plan", "design", "code", "review", "test-writer")
@@ -125,9 +125,8 @@ def _feedback(briefing: Briefing, whole: str) -> str:
     if len(text) > MOST:
         # A fence may have been cut in two: within a longer one that does no harm.
         text = fenced(f"{text[:MOST]}\n… ({len(text) - MOST:,} more characters: all of it is in {whole})")
-    return _section(
-        "What was found", f"Others wrote this about the work. Check it, and weigh it as evidence.\n\n{text}"
-    )
+        text = f"{DATA}\n\n{text}"
+    return _section("What was found", text)
 
 
 def _fenced(value: Json, whole: str) -> str:
