@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, get_args
 
 import draw_files
+import replay_rounds
 
 import backedge
 from backedge.core import errors, events, model
@@ -391,6 +392,7 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "commands": draw_files.commands,
     "exit-codes": draw_files.exit_codes,
     "json-report": draw_files.json_report,
+    "review-rounds": replay_rounds.table,
 }
 
 

@@ -51,7 +51,15 @@ def escalate_loop(draft: Draft, loop: Loop, breach: Breach | None, reason: str =
     options: tuple[str, ...] = LOOP_OPTIONS
     if not any(share.findings for share in loop.shares.values()):
         options = tuple(option for option in options if option != "reclassify")
-    _escalate(draft, reason or f"limit {breach}", options, loop=loop.id, breach=breach)
+    _escalate(draft, reason or _hit(breach), options, loop=loop.id, breach=breach)
+
+
+def _hit(breach: Breach | None) -> str:
+    """Which limit was hit, and by what; the two numbers of this one are of two kinds."""
+    if breach is not None and breach.limit == "diverging":
+        wrote, removed = f"{breach.count:g}", f"{breach.bound:g}"
+        return f"limit {breach}: the last two fixes wrote {wrote} new findings and removed {removed}"
+    return f"limit {breach}"
 
 
 def ask_person(draft: Draft, loop: Loop) -> None:
