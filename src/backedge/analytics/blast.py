@@ -9,7 +9,7 @@ import msgspec
 from backedge.core import events as e
 from backedge.core.errors import NotFound
 from backedge.core.model import HUMAN
-from backedge.core.state import replay
+from backedge.core.state import RunState, replay
 
 
 class Blast(msgspec.Struct, frozen=True):
@@ -33,8 +33,10 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
         raise NotFound(f"loop {loop!r} is unknown: open are {known or 'none'}")
     graph = state.graph
     targets = [target for target in found.targets if target != HUMAN]
-    below = {name for target in targets for name in graph.downstream[target]}
-    ran = [name for name in graph.order if name in below and state.steps[name].attempts]
+    # An answer or a choice changes no artifact: only who asked goes on with it.
+    changes = not (found.answers_only or found.choosing)
+    below = {name for target in targets for name in graph.downstream[target]} if changes else set()
+    ran = [name for name in graph.order if name in below | {found.source} and _runs_again(state, name, targets)]
     again = (*targets, *ran)
     spent: dict[str, list[tuple[float, float]]] = {}
     for event in history:
@@ -53,3 +55,8 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
         round(sum(cost for cost, _ in means), 6),
         round(sum(seconds for _, seconds in means), 3),
     )
+
+
+def _runs_again(state: RunState, name: str, targets: list[str]) -> bool:
+    step = state.steps[name]
+    return bool(step.attempts) and name not in targets and not step.passed_over and not step.absent
