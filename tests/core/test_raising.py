@@ -12,7 +12,7 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.loops import LoopState
 from backedge.core.model import Breach, Kind, Malformed
 from backedge.core.state import asked_key
-from tests.core.play import Play, Script, ask, flow, grows, out, step
+from tests.core.play import Play, Script, Severity, ask, flow, grows, out, step
 
 PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
 
@@ -147,20 +147,21 @@ class TestRejoining:
         assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 2)]
 
     def reworded(self) -> Play:
-        """Told of a fix in mid-work, it asked again in other words, and was lost."""
+        """Told of a fix in mid-work it was lost; the next attempt asked again in other words, and was lost too."""
         play = coding().raises("code", ask("plan", message="no units"))
         play.do(c.Await("L-1", "code", 1))
         play.finish("plan")
+        play.do(c.DropAttempt("code", 1, "interrupted"))
         play.raises("code", ask("plan", message="no units of time"))
         assert (play.opened(), len(play.of(e.FeedbackRouted))) == (1, 2)
-        play.do(c.DropAttempt("code", 1, "interrupted"))
+        play.do(c.DropAttempt("code", 2, "interrupted"))
         play.finish("plan")
         return play
 
     @pytest.mark.parametrize("message", ["no units", "no units of time"])
     def test_either_wording_of_what_was_asked_is_the_same_question(self, message: str) -> None:
         play = self.reworded().raises("code", ask("plan", message=message))
-        assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 2)]
+        assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 3)]
         assert (play.opened(), play.loop().round) == (1, 2)
 
     def test_both_wordings_one_after_the_other_are_one_question_still(self) -> None:
@@ -243,3 +244,84 @@ class TestReassigned:
         play.finish("design")
         play.finish("code", out("code 2", feedback=(ask("plan", "design"),)))
         assert (play.opened(), play.loop().state) == (2, LoopState.RESOLVED)
+
+
+class TestSeveralQuestionsOfOneAttempt:
+    """Within an attempt a different question is a loop of its own; a later execution that asks again rejects the answer."""
+
+    def answered(self, play: Play, message: str, **more: Any) -> str:
+        play.raises("code", ask("plan", kind=Kind.CONTEXT_REQUEST, message=message, **more))
+        loop = f"L-{play.opened()}"
+        play.do(c.Await(loop, "code", play.s.steps["code"].attempts))
+        play.finish("plan", out(answer=message.upper()))
+        assert play.loop(loop).told
+        return loop
+
+    def test_each_is_a_loop_of_its_own_and_is_answered(self) -> None:
+        play = coding()
+        for place, question in enumerate(("port?", "host?", "user?", "password?", "region?"), 1):
+            assert self.answered(play, question) == f"L-{place}"
+            assert play.loop(f"L-{place}").answers == {"plan": question.upper()}
+        assert not play.s.escalations
+        play.finish("code")
+        assert play.outcome == "done"
+        assert [play.loop(f"L-{place}").round for place in range(1, 6)] == [1] * 5
+
+    def test_the_same_words_with_other_details_are_another_question(self) -> None:
+        play = coding()
+        play.raises("code", ask("plan", message="which one?", details={"field": "a"}))
+        play.raises("code", ask("plan", message="which one?", details={"field": "b"}))
+        play.raises("code", ask("plan", message="which one?", details={"field": "b"}, severity=Severity.CRITICAL))
+        play.raises("code", ask("plan", message="which one?", details={"field": "b"}))
+        assert play.opened() == 3
+
+    def test_the_same_question_again_is_the_next_round(self) -> None:
+        play = coding()
+        self.answered(play, "port?")
+        self.answered(play, "host?")
+        play.raises("code", ask("plan", kind=Kind.CONTEXT_REQUEST, message="host?"))
+        assert (play.opened(), play.loop("L-1").state) == (2, LoopState.VALIDATING)
+        assert play.loop("L-2").state is LoopState.RESOLVING
+
+    def test_another_one_in_the_outcome_resolves_the_first(self) -> None:
+        play = coding()
+        self.answered(play, "port?")
+        play.finish("code", out("code", feedback=(ask("plan", kind=Kind.CONTEXT_REQUEST, message="host?"),)))
+        assert (play.opened(), play.loop("L-1").state) == (2, LoopState.RESOLVED)
+
+    def test_a_later_execution_that_asks_in_other_words_rejects_the_answer(self) -> None:
+        play = coding()
+        self.answered(play, "port?")
+        play.finish("code", RuntimeError("broke"))
+        play.now += 10
+        play.do(c.Proceed())
+        play.raises("code", ask("plan", kind=Kind.CONTEXT_REQUEST, message="which port?"))
+        assert (play.opened(), play.loop().round) == (1, 2)
+
+
+class TestLostInMidWork:
+    """What was decided while an attempt was lost is told to the next one, whatever that asks."""
+
+    @pytest.mark.parametrize("choice", ["resolve", "accept"])
+    def test_of_an_attempt_whose_process_died(self, choice: str) -> None:
+        play = Play(flow(step("code", on_doubt="rerun"))).raises("code", ask("human"))
+        play.do(c.Await("L-1", "code", 1))
+        play.room = 0
+        play.decide(choice, note="use pg")
+        play.room = 9
+        play.do(c.DropAttempt("code", 1, "in doubt"))
+        (told,) = play.briefings["code"][1].feedback.resolutions
+        assert (told.loop, told.text) == ("L-1", "use pg")
+        play.finish("code")
+        assert play.s.steps["code"].told == ()
+        assert play.attempts() == {"code": 2}
+
+    def test_of_an_attempt_that_broke(self) -> None:
+        play = Play(flow(step("code"))).raises("code", ask("human"))
+        play.do(c.Await("L-1", "code", 1))
+        play.decide("resolve", note="use pg")
+        play.finish("code", RuntimeError("broke"))
+        play.now += 10
+        play.do(c.Proceed())
+        (told,) = play.briefings["code"][1].feedback.resolutions
+        assert told.text == "use pg"

@@ -260,7 +260,7 @@ class TestRoutesToAPerson:
         assert (play.asked(), play.loop().targets) == (["E-1"], (HUMAN, "code"))
         play.do(c.Reclassify("F-2", "research"))
         assert (play.asked(), play.loop().shares[HUMAN].findings) == (["E-2"], (1, 2))
-        with pytest.raises(AlreadyClosed, match="E-1 was decided before: withdrawn by a newer question"):
+        with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: a newer question took its place"):
             play.decide("resolve", "E-1", note="ours")
         play.room = 1
         assert play.decide("resolve", note="ours").run().outcome == "verified"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, assert_never, cast
 from backedge.core import events as e
 from backedge.core.choosing import choice_problem, choose, option_called
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
-from backedge.core.draft import Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
+from backedge.core.draft import WITHDRAWN, Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import reroute, send_round
 from backedge.core.limits import BUDGETS
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Decision, Made, Outcome, Resolution, Status
-from backedge.core.pending import ready
+from backedge.core.pending import wanted
 from backedge.core.positions import positions_of
 from backedge.core.settle import record_start
 from backedge.core.state import ASKED, number
@@ -100,9 +100,9 @@ def done_by_hand(draft: Draft, command: Decide) -> FinishAttempt | None:
     assert packet is not None
     if packet.step is None or packet.reason != ASKED or command.choice != "resolve":
         return None
-    start = next((each for each in ready(draft.state, float("inf")) if each.step == packet.step), None)
-    if start is None:
-        return None
+    # Nothing keeps a person's work from being used: what is no longer wanted of them is withdrawn before they answer.
+    start = wanted(draft.state, packet.step)
+    assert start is not None
     said = command.note.strip() or (command.option or "").strip()
     attempt = record_start(draft, start, HUMAN)
     digest = sha256(json.dumps(said).encode()).hexdigest()
@@ -129,6 +129,8 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
         raise NotFound(f"escalation {command.escalation!r} is unknown in run {state.run!r}: open are {opened}")
     if packet.decided is not None:
         first = packet.decided
+        if first.choice == WITHDRAWN:
+            raise AlreadyClosed(f"{packet.id} was withdrawn: {first.note}")
         who = f" by {first.by}" if first.by else ""
         raise AlreadyClosed(f"{packet.id} was decided before: {first.choice}{who}; the first decision stands")
     if _meant(packet, command.choice) not in packet.options:

@@ -8,7 +8,7 @@ from typing import assert_never
 from backedge.core import events as e
 from backedge.core.contest import left_over
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import HUMAN, Breach, Resolution, Status
+from backedge.core.model import HUMAN, Breach, Question, Resolution, Status
 from backedge.core.on_breach import send_to_planner
 from backedge.core.run_state import NO_APPROVER
 from backedge.core.state import ASKED, RunState, evolve
@@ -38,6 +38,8 @@ class Draft:
         return f"E-{self.state.opened_escalations + 1}"
 
 
+WITHDRAWN = "withdrawn"
+"""How a question ends that nobody has to answer any more; the note says why."""
 LOOP_OPTIONS = ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
 ASKED_OPTIONS = ("resolve", "accept", "skip", "cancel")
 VERIFY_OPTIONS = ("resolve", "continue", "revise", "reassign", "accept", "cancel")
@@ -66,13 +68,13 @@ def ask_person(draft: Draft, loop: Loop) -> None:
     """Put feedback to a person into the inbox: a question, not a breach. What was asked of the same loop before and
     lies there still is part of it."""
     for packet in [each for each in draft.state.escalations.values() if each.loop == loop.id and each.reason == ASKED]:
-        draft.add(e.EscalationDecided(draft.now, packet.id, "withdrawn", by="a newer question"))
+        draft.add(e.EscalationDecided(draft.now, packet.id, WITHDRAWN, note="a newer question took its place"))
     draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
 
 
-def ask_to_do(draft: Draft, step: str) -> None:
+def ask_to_do(draft: Draft, step: str, about: Question) -> None:
     """A person does this step: what they answer is its outcome."""
-    draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), ASKED, DO_OPTIONS, step=step))
+    draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), ASKED, DO_OPTIONS, step=step, about=about))
 
 
 def ask_to_verify(draft: Draft, loop: Loop) -> None:
@@ -84,10 +86,10 @@ def ask_to_verify(draft: Draft, loop: Loop) -> None:
     )
 
 
-def ask_approval(draft: Draft, step: str) -> None:
+def ask_approval(draft: Draft, step: str, about: Question) -> None:
     """A step that runs only with approval could start: a person says whether it does."""
     reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it; continue approves, cancel rejects"
-    draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), reason, STEP_OPTIONS, step=step))
+    draft.add(e.EscalationOpened(draft.now, draft.next_escalation(), reason, STEP_OPTIONS, step=step, about=about))
 
 
 def escalate_step(draft: Draft, step: str, breach: Breach | None, reason: str) -> None:

@@ -11,7 +11,20 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from backedge.core.loops import LoopState
-from backedge.core.model import Breach, Claim, Feedback, Finding, Kind, Made, Mode, Resolution, Status, Usage, Word
+from backedge.core.model import (
+    Breach,
+    Claim,
+    Feedback,
+    Finding,
+    Kind,
+    Made,
+    Mode,
+    Question,
+    Resolution,
+    Status,
+    Usage,
+    Word,
+)
 from backedge.core.plans import Noted
 from backedge.core.value import Json, Value
 from backedge.core.workflow import Step, Workflow
@@ -214,6 +227,8 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
     loop: str | None = None
     step: str | None = None
     breach: Breach | None = None
+    about: Question | None = None
+    """What a person is asked to do, or to approve."""
 
 
 class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):

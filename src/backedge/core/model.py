@@ -259,6 +259,16 @@ class Resolution(Value, frozen=True):
     """What the targets answered, by target."""
 
 
+class Question(Value, frozen=True):
+    """What a person is asked to do, or to approve: it holds for these versions of its inputs, and for no others."""
+
+    mode: Mode
+    inputs: dict[str, int] = {}
+    """The versions that it is about, by producer."""
+    loops: tuple[str, ...] = ()
+    findings: tuple[int, ...] = ()
+
+
 class Breach(Value, frozen=True):
     """Which limit was hit, by how much."""
 

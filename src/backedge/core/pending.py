@@ -109,6 +109,11 @@ def ready(state: RunState, now: float, most: int | None = None) -> list[Start]:
 _NOTHING_KEPT: KeysView[str] = dict[str, None]().keys()
 
 
+def wanted(state: RunState, name: str) -> Start | None:
+    """What a step would be executed for, whether or not something keeps it from starting; None if for nothing."""
+    return _Survey(state, float("inf")).wanted(name)
+
+
 class _Survey:
     """One look over the run; what several steps ask about is worked out once.
 
@@ -139,6 +144,10 @@ class _Survey:
         for name in self.graph.steps if state.frontier is None else self._touched():
             self._look_at(name)
         self.waited_for: set[str] | None = None
+        self.asked: set[str] = set()
+        """The steps that a person was asked to do, or to approve."""
+        self.escalated: set[str] = set()
+        """The steps that an escalated loop holds: they may answer what others ask them."""
         self.held = self._held()
 
     def _touched(self) -> dict[str, None]:
@@ -222,14 +231,15 @@ class _Survey:
         for packet in self.state.escalations.values():
             loop = self.state.loops.get(packet.loop) if packet.loop else None
             if packet.step is not None:
-                held |= {packet.step} | self.graph.downstream[packet.step]
+                held |= self.graph.downstream[packet.step]
+                (self.asked if packet.about is not None else held).add(packet.step)
             elif loop is None:
                 return None
             elif packet.reason != ASKED:
-                held |= self._below(loop)
+                self.escalated |= self._below(loop)
         for loop in self.open:
             if loop.state is LoopState.ESCALATING:
-                held |= self._below(loop)
+                self.escalated |= self._below(loop)
         paused = any(loop.pauses for loop in self.open)
         if paused:
             self.waited_for = self._waited_for()
@@ -260,30 +270,42 @@ class _Survey:
     def _start(self, name: str) -> Start | None:
         if not self._startable(name):
             return None
-        mode = self.due[name]
-        if mode == "answer":
-            return Start(name, mode, tuple(loop.id for loop in self._questions_for(name) if not loop.choosing))
-        if mode == "decide":
-            # An outcome has one decision: one choice at a time.
-            return Start(name, mode, (self._questions_for(name)[0].id,))
+        if self.due[name] in ASIDE:
+            return self.wanted(name)
         # What it made must not change under the hands of those who are using it, unless they wait for just that.
         for consumer in self.graph.consumers[name]:
             running = self.state.steps[consumer].running
             if running is not None and not running.awaits and running.mode not in ASIDE:
                 return None
-        owed = self.reworks.get(name, [])
-        if owed and self.state.steps[name].artifact is not None:
-            # All judges that can still speak about this version do so first: one rework for all they say.
+        if name in self.reworks and self.state.steps[name].artifact is not None:
+            # All judges that can still speak about this version do so first, people too: one rework for all they say.
             for judge in self.graph.judges_of[name]:
                 if judge in self.due and self._startable(judge, soon=True):
                     return None
-        return Start(name, mode, tuple(loop.id for loop in owed))
+        return self.wanted(name)
+
+    def wanted(self, name: str) -> Start | None:
+        """What a step would be executed for; None if for nothing."""
+        if name not in self.fresh:
+            self._look_at(name)
+        mode = self.due.get(name)
+        if mode is None:
+            return None
+        if mode == "answer":
+            return Start(name, mode, tuple(loop.id for loop in self._questions_for(name) if not loop.choosing))
+        if mode == "decide":
+            # An outcome has one decision: one choice at a time.
+            return Start(name, mode, (self._questions_for(name)[0].id,))
+        return Start(name, mode, tuple(loop.id for loop in self.reworks.get(name, ())))
 
     def _startable(self, name: str, soon: bool = False) -> bool:
-        """Whether nothing but room keeps a step from starting; with `soon`, nothing but room and time."""
+        """Whether nothing but room keeps a step from starting; with `soon`, nothing but room, time and a person who
+        was asked to do it."""
         assert self.held is not None
         step = self.state.steps[name]
         if name in self.held or (self.waited_for is not None and name not in self.waited_for):
+            return False
+        if (name in self.asked and not soon) or (name in self.escalated and self.due[name] not in ASIDE):
             return False
         if step.errors and step.retry_at > self.now and not soon:
             return False
@@ -389,14 +411,10 @@ def outcome_of(state: RunState) -> RunOutcome:
 
 
 def _at_work(state: RunState) -> bool:
-    """Whether an attempt does something else than wait, in mid-work, for a person's answer."""
+    """Whether an attempt does something else than wait in mid-work: one that waits goes on when something else does."""
     if not state.busy:
         return False
-    return not all(any(_waits_for_a_person(state.loops[id]) for id in each.awaits) for _, each in under_way(state))
-
-
-def _waits_for_a_person(loop: Loop) -> bool:
-    return loop.state in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING) and HUMAN in loop.targets
+    return any(not attempt.awaits for _, attempt in under_way(state))
 
 
 def stuck(state: RunState) -> bool:

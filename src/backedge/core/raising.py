@@ -30,7 +30,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
     if unusable is not None:
         draft.add(e.FeedbackRefused(draft.now, source, feedback.to, unusable, feedback.message))
         return
-    again = _verified_by(draft.state, source, feedback)
+    again = _verified_by(draft.state, source, feedback, running)
     if again is not None:
         draft.add(
             e.FeedbackRouted(draft.now, again.id, dict.fromkeys(again.targets, ()), {rule: ()}, feedback=feedback)
@@ -106,17 +106,31 @@ def _rejoined(draft: Draft, source: str, feedback: Feedback, running: Running) -
     return loop is not None and not loop.told
 
 
-def _verified_by(state: RunState, source: str, feedback: Feedback) -> Loop | None:
+def _verified_by(state: RunState, source: str, feedback: Feedback, running: Running | None) -> Loop | None:
     """The open loop that raising this again rejects: same source, kind and targets, its fix waiting for the verdict.
 
     Not for people: `human` may be several, and what each of them says is a loop of its own.
     """
     if source == HUMAN:
         return None
-    for loop in state.loops.values():
-        if loop.source == source and loop.state is LoopState.VALIDATING and _is_about(loop, feedback):
-            return loop
-    return None
+    found = [
+        loop
+        for loop in state.loops.values()
+        if loop.source == source and loop.state is LoopState.VALIDATING and _rejects(loop, feedback, running)
+    ]
+    return next((loop for loop in found if _same_words(loop, feedback)), found[0] if found else None)
+
+
+def _rejects(loop: Loop, feedback: Feedback, running: Running | None) -> bool:
+    """Whether raising feedback says that what came of a loop will not do. An attempt that was told what came of it and
+    asks for something else, if only in other words, asks for that: whoever is executed again raises the old one."""
+    told_it = running is not None and loop.id in running.joined
+    return _is_about(loop, feedback) and (not told_it or _same_words(loop, feedback))
+
+
+def _same_words(loop: Loop, feedback: Feedback) -> bool:
+    assert loop.feedback is not None
+    return asked_key(loop.feedback) == asked_key(replace(feedback, to=loop.feedback.to))
 
 
 def _is_about(loop: Loop, feedback: Feedback) -> bool:
@@ -139,7 +153,7 @@ def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple
             continue
         raised_again = any(
             isinstance(item, Feedback)
-            and _is_about(loop, addressed(draft.state, item, source, draft.mentions))
+            and _rejects(loop, addressed(draft.state, item, source, draft.mentions), running)
             and option_refusal(draft.state, source, item) is None
             for item in feedback
         )

@@ -13,7 +13,7 @@ from backedge.core.frontier import Frontier
 from backedge.core.graph import Graph
 from backedge.core.ledger import Tracked
 from backedge.core.loops import Loop
-from backedge.core.model import HUMAN, Breach, Change, Mode, Usage, Word
+from backedge.core.model import HUMAN, Breach, Change, Mode, Question, Usage, Word
 from backedge.core.pages import Pages
 from backedge.core.pmap import Map
 from backedge.core.value import Json, Value, replace
@@ -148,6 +148,8 @@ class Escalation(Value, frozen=True):
     loop: str | None = None
     step: str | None = None
     breach: Breach | None = None
+    about: Question | None = None
+    """What a person is asked to do, or to approve: withdrawn as soon as it is no longer what the step would do."""
     decided: e.EscalationDecided | None = None
 
     @property

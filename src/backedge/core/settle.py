@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.draft import (
+    WITHDRAWN,
     Draft,
     apply_policy,
     ask_approval,
@@ -20,8 +21,9 @@ from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Breach, Resolution
 from backedge.core.pending import Start, checked_first, overdue, passes, ready, settled, stuck
 from backedge.core.positions import outcome_so_far
+from backedge.core.questions import outdated, question_of
 from backedge.core.run_state import under_way
-from backedge.core.shapes import present, skips, stands, undecided, unmet
+from backedge.core.shapes import input_versions, skips, stands, undecided, unmet
 from backedge.core.staleness import consumed_by
 from backedge.core.state import RunState
 
@@ -29,6 +31,8 @@ from backedge.core.state import RunState
 def settle(draft: Draft) -> None:
     """Tell waiters, close what is verified, escalate what is late, start what there is room for, end what is done."""
     while draft.state.ended is None:
+        if draft.state.escalations and _withdraw_questions(draft):
+            continue
         if draft.state.loops and (_escalate_overdue(draft) or _tell_waiters(draft) or _close_verified(draft)):
             continue
         if draft.room > 0 and _start_ready(draft):
@@ -52,6 +56,16 @@ def _finish(draft: Draft) -> None:
         draft.add(e.RunEnded(draft.now, "accepted"))
     else:
         draft.add(e.RunEnded(draft.now, "verified" if draft.state.graph.has_judges else "done"))
+
+
+def _withdraw_questions(draft: Draft) -> bool:
+    """Take back what a person was asked to do, or to approve, when that is no longer what the step would do."""
+    for packet in draft.state.escalations.values():
+        reason = outdated(draft.state, packet)
+        if reason is not None:
+            draft.add(e.EscalationDecided(draft.now, packet.id, WITHDRAWN, note=reason))
+            return True
+    return False
 
 
 def _escalate_overdue(draft: Draft) -> bool:
@@ -106,6 +120,11 @@ def _part_waiters(draft: Draft) -> bool:
     return True
 
 
+def _changes_soon(loop: Loop, name: str) -> bool:
+    """Whether a step is to be reworked for a loop. What is escalated may wait for long, and for nothing in the end."""
+    return name in loop.shares and not loop.shares[name].done and loop.state is not LoopState.ESCALATING
+
+
 def _upstream_settled(state: RunState, name: str) -> bool:
     for other in state.graph.upstream[name]:
         step = state.steps[other]
@@ -113,14 +132,9 @@ def _upstream_settled(state: RunState, name: str) -> bool:
             return False
         if not stands(state, other):
             return False
-        if any(other in loop.shares and not loop.shares[other].done for loop in state.loops.values()):
+        if any(_changes_soon(loop, other) for loop in state.loops.values()):
             return False
     return True
-
-
-def input_versions(state: RunState, name: str) -> dict[str, int]:
-    artifacts = ((need, state.steps[need].artifact) for need in present(state, name))
-    return {need: artifact.version for need, artifact in artifacts if artifact is not None}
 
 
 def _close_verified(draft: Draft) -> bool:
@@ -187,11 +201,11 @@ def start_attempt(draft: Draft, start: Start) -> bool:
                 escalate_loop(draft, loop, breach)
                 return False
     if _lacks_approval(draft.state, start):
-        ask_approval(draft, start.step)
+        ask_approval(draft, start.step, question_of(draft.state, start))
         return False
     agent = _agent(draft.state, start.step, [draft.state.loops[id] for id in start.loops])
     if agent == HUMAN:
-        ask_to_do(draft, start.step)
+        ask_to_do(draft, start.step, question_of(draft.state, start))
         return False
     record_start(draft, start, agent)
     draft.room -= 1

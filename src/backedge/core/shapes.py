@@ -66,6 +66,12 @@ def present(state: RunState, name: str) -> tuple[str, ...]:
     return tuple(need for need in state.graph.needs[name] if not state.steps[need].absent)
 
 
+def input_versions(state: RunState, name: str) -> dict[str, int]:
+    """The versions of what a step would be given now, by producer."""
+    artifacts = ((need, state.steps[need].artifact) for need in present(state, name))
+    return {need: artifact.version for need, artifact in artifacts if artifact is not None}
+
+
 def stands(state: RunState, name: str) -> bool:
     """Whether a step need not be executed for what there is now."""
     if undecided(state, name) or repeats(state, name):

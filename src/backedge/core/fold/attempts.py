@@ -152,6 +152,7 @@ def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
     step = state.steps[event.step]
     failed = replace(
         step,
+        told=_to_tell_again(state, step),
         errors=step.errors + 1,
         retry_at=event.retry_at,
         last_error=event.error,
@@ -161,7 +162,15 @@ def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
 
 
 def attempt_dropped(state: RunState, event: e.AttemptDropped) -> RunState:
-    return _attempt_over(state, event, state.steps[event.step])
+    step = state.steps[event.step]
+    return _attempt_over(state, event, replace(step, told=_to_tell_again(state, step)))
+
+
+def _to_tell_again(state: RunState, step: StepState) -> tuple[str, ...]:
+    """What the next attempt has to be told: what ended while one that waited for it was lost, too."""
+    assert step.running is not None
+    ended = (id for id in step.running.joined if id not in state.loops)
+    return tuple(dict.fromkeys((*step.told, *ended)))
 
 
 def answer_given(state: RunState, event: e.AnswerGiven) -> RunState:

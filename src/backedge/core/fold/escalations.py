@@ -13,7 +13,9 @@ from backedge.core.value import replace
 
 
 def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
-    packet = Escalation(event.escalation, event.reason, event.options, event.at, event.loop, event.step, event.breach)
+    packet = Escalation(
+        event.escalation, event.reason, event.options, event.at, event.loop, event.step, event.breach, event.about
+    )
     state = replace(
         state,
         escalations={**state.escalations, packet.id: packet},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from backedge.core import events as e
 from backedge.core.fold.choices import rerouted
 from backedge.core.fold.waits import no_longer_awaited, waits_for
@@ -40,7 +42,9 @@ def loop_opened(state: RunState, event: e.LoopOpened) -> RunState:
 
 def asked_key(feedback: Feedback) -> str:
     """What makes two pieces of feedback, raised in mid-work, the same question."""
-    return "\n".join((feedback.word, ",".join(sorted(feedback.to)), feedback.message))
+    more = (feedback.severity, feedback.requested_info, feedback.requirement_id, feedback.details)
+    told = json.dumps(more, sort_keys=True, default=str)
+    return "\n".join((feedback.word, ",".join(sorted(feedback.to)), feedback.message, told))
 
 
 def feedback_acknowledged(state: RunState, event: e.FeedbackAcknowledged) -> RunState:
