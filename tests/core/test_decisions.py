@@ -136,6 +136,14 @@ def test_reclassify_says_which_phase_injected_it_and_sends_it_there() -> None:
     assert (play.loop().granted, play.outcome) == (3, "verified")
 
 
+def test_who_introduced_a_finding_follows_what_a_person_says_at_any_time() -> None:
+    work = flow(step("plan", phase="planning"), step("code", "plan", phase="code"), step("r", reviews="code"))
+    play = Play(work, {"code": grows, "r": [failed("x"), passed()]}).run()
+    assert (play.outcome, play.finding().introduced_by) == ("verified", ("code",))
+    play.do(c.Reclassify("F-1", "planning", by="ann"))
+    assert play.finding().introduced_by == ("plan",)
+
+
 @pytest.mark.parametrize("phase", [None, "plan"])
 def test_reclassify_needs_a_phase(phase: str | None) -> None:
     with pytest.raises(IllegalCommand, match=f"phase {phase!r} is unknown"):

@@ -97,12 +97,14 @@ def at(**place: Any) -> Finding:
         (at(path="/api/users/"), Change("/api/users"), True),
         (at(path="/api"), Change("/apix"), False),
         (at(path="/api"), Change("/db"), False),
-        (at(path="/api"), Change(""), False),
+        (at(path="/api"), Change(""), True),
         (at(file="a.py"), Change("a.py"), True),
         (at(file="a.py"), Change("b.py"), False),
         (at(file="a.py"), Change("/files/a.py"), True),
         (at(file="src/a.py"), Change("/files/src~1a.py"), True),
-        (at(file="a.py"), Change(""), False),
+        (at(file="a.py"), Change(""), True),
+        (at(file="./a.py"), Change("a.py"), True),
+        (at(file="a.py"), Change("././a.py"), True),
         (at(file="a.py"), Change("", ((1, 3),)), True),
         (at(file="a.py", line=3), Change("a.py", ((1, 3),)), True),
         (at(file="a.py", line=4), Change("a.py", ((1, 3),)), False),
@@ -112,13 +114,28 @@ def at(**place: Any) -> Finding:
         (at(line=2), Change("", ((2, 2),)), True),
         (at(line=2), Change("", ((3, 3),)), False),
         (at(line=2), Change("/t", ((2, 2),)), False),
-        (at(line=2, path="/t"), Change("/t", ((9, 9),)), True),
+        (at(line=2, path="/t"), Change("/t", ((9, 9),)), False),
+        (at(line=9, path="/t"), Change("/t", ((9, 9),)), True),
+        (at(line=2, path="/t"), Change("/t/0", ((9, 9),)), True),
         (at(), Change(""), False),
         (at(), Change("", ((1, 9),)), False),
     ],
 )
 def test_a_finding_sits_in_what_changed_only_if_its_place_does(finding: Finding, change: Change, inside: bool) -> None:
     assert sits_in(finding, [change]) is inside
+
+
+def test_where_files_are_named_the_output_says_nothing_of_the_others() -> None:
+    changed = [Change(""), Change("a.py")]
+    assert sits_in(at(file="a.py"), changed)
+    assert not sits_in(at(file="b.py"), changed)
+    assert sits_in(at(path="/api"), changed)
+
+
+def test_a_finding_sits_in_a_fix_that_rewrote_much() -> None:
+    before, after = ({f"k{key}": value for key in range(250)} for value in (1, 2))
+    assert sits_in(at(path="/k1"), changes(before, after))
+    assert sits_in(at(path="/0/k"), changes({"k": 1}, [{"k": 2}]))
 
 
 def test_a_finding_sits_in_nothing_if_nothing_changed() -> None:

@@ -7,7 +7,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core.errors import AlreadyClosed, IllegalCommand
 from backedge.core.model import Question
-from tests.core.play import Play, Severity, ask, failed, flow, out, passed, step, texts
+from tests.core.play import Kind, Play, Severity, ask, failed, flow, out, passed, planned, step, texts
 
 
 def test_a_step_of_a_person_waits_in_the_inbox_and_its_answer_is_the_output() -> None:
@@ -174,3 +174,20 @@ def test_an_approval_holds_for_the_versions_that_it_was_asked_about() -> None:
         play.decide("approve", "E-1")
     play.decide("resolve").run().decide("approve").run()
     assert play.outcome == "done"
+
+
+def test_of_several_inputs_the_one_that_changed_is_named() -> None:
+    work = flow(step("plan"), step("design"), step("sign", "plan", "design", agents=("human",)))
+    play = Play(work, {"design": [out(1), out(2)]}).run()
+    play.person_raises("design").run()
+    with pytest.raises(AlreadyClosed, match="an older version of 'design'"):
+        play.decide("resolve", "E-1", note="signed")
+
+
+def test_a_rework_that_nobody_asks_for_any_more_is_not_asked_of_a_person() -> None:
+    work = flow(step("plan", plans=True), step("text", "plan", agents=("human",)), step("review", reviews="text"))
+    play = Play(work, {"plan": [out("p"), planned("p", remove=["review"])], "review": [failed("too long")]}).run()
+    play.decide("resolve", note="a long text").run()
+    play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()
+    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: 'text' has nothing to do any more"):
+        play.decide("resolve", "E-2", note="short")

@@ -29,11 +29,15 @@ def same(one: str, two: str) -> bool:
         pytest.param("pid 1712345678901", "pid 1799999999999", id="long numbers"),
         pytest.param("refused by 127.0.0.1:54321", "refused by 10.0.0.7:80", id="addresses"),
         pytest.param("refused by localhost:54321", "refused by localhost:1", id="ports"),
-        pytest.param("/tmp/pytest-1/a.py is empty", "/tmp/pytest-2/x/a.py is empty", id="temporary paths"),
+        pytest.param("/tmp/pytest-1/a.py is empty", "/var/tmp/pytest-2/a.py is empty", id="temporary paths"),
+        pytest.param("/tmp/pytest-of-ann/pytest-1/a.py", "/tmp/x/a.py", id="temporary paths of pytest"),
+        pytest.param("/var/folders/zz/q1/T/tmp1/src/a.py", "/tmp/2/src/a.py", id="folders below temporary ones"),
         pytest.param("/private/var/folders/zz/1/a.py", "/tmp/2/a.py", id="temporary paths of a Mac"),
-        pytest.param("/home/ann/app/src/a.py fails", "/Users/bob/src/a.py fails", id="absolute paths"),
+        pytest.param("/home/ann/src/a.py fails", "/Users/bob/src/a.py fails", id="absolute paths"),
         pytest.param("file:///home/ann/src/a.py", "/work/src/a.py", id="file addresses"),
         pytest.param(r"C:\Users\ann\src\a.py fails", r"D:\ci\src\a.py fails", id="paths of Windows"),
+        pytest.param(r"C:\Users\ann\AppData\Local\Temp\x1\a.py", "/tmp/2/a.py", id="temporary paths of Windows"),
+        pytest.param("see /home/ann/src/a.py.", "see /Users/bob/src/a.py.", id="paths at the end of a sentence"),
         pytest.param("/srv/src/a.py fails", r"C:\ci\src\a.py fails", id="two systems"),
         pytest.param("a.py:12: bad name", "a.py:13:4: bad name", id="lines after a file"),
         pytest.param("a.ts(12,3): bad name", "a.ts(99): bad name", id="lines in brackets"),
@@ -62,6 +66,16 @@ def test_accidents_do_not_make_another_finding(one: str, two: str) -> None:
         pytest.param("/home/ann/src/a.py", "/home/ann/lib/a.py", id="folders"),
         pytest.param("Python 3.11 fails", "Python 3.12 fails", id="versions"),
         pytest.param("deadline is missed", "decade is missed", id="words of hex letters"),
+        pytest.param("/home/u/mono/users/src/a.ts", "/home/u/mono/orders/src/a.ts", id="folders far above the file"),
+        pytest.param("/tmp/1/users/a.py is empty", "/tmp/1/orders/a.py is empty", id="folders below temporary ones"),
+        pytest.param("/etc/a/x.conf is open", "/etc/b/x.conf is open", id="files of the system"),
+        pytest.param("/usr/lib/a.so is old", "/opt/lib/a.so is old", id="places of the system"),
+        pytest.param("GET /app/v1/users/me answers 500", "GET /app/v2/users/me answers 500", id="versions of a route"),
+        pytest.param("/work/v1/items is slow", "/build/v1/items is slow", id="routes that begin like a checkout"),
+        pytest.param("/home/v1/users is slow", "/home/v2/users is slow", id="routes that begin like a home"),
+        pytest.param("/users/ann/orders leaks", "/users/bob/orders leaks", id="routes of users"),
+        pytest.param("register 0x10 is set", "register 0x20 is set", id="short hexadecimal numbers"),
+        pytest.param("jumps at 0x10", "jumps at 0x20", id="short addresses"),
         pytest.param("uses md5", "uses sha1", id="short words with digits"),
     ],
 )
@@ -103,3 +117,7 @@ def test_text_does_not_move_from_one_field_into_the_next() -> None:
 
 def test_a_text_without_accidents_is_left_as_it_is() -> None:
     assert normalised("no login at all") == "no login at all"
+
+
+def test_a_file_is_the_same_from_the_folder_that_it_is_in() -> None:
+    assert fingerprint(Finding("no login", file="./api.md")) == fingerprint(Finding("no login", file="api.md"))

@@ -47,10 +47,39 @@ def test_a_finding_that_a_failing_judge_does_not_mention_is_unconfirmed_and_not_
     assert "no login" in play.briefings["design"][2].history[0].findings[0]
 
 
-def test_an_unconfirmed_finding_still_has_to_be_answered_for() -> None:
+def test_an_unconfirmed_finding_is_not_asked_about_again_and_fixed_by_a_pass() -> None:
     play = judged(failed("no login"), failed("no audit"), passed())
-    assert texts(play.briefings["review"][2].verify) == ["no login", "no audit"]
+    assert texts(play.briefings["review"][2].verify) == ["no audit"]
     assert status(play, 1) is Status.FIXED
+    assert play.s.steps["review"].unmentioned == ()
+
+
+def test_what_a_judge_is_asked_about_does_not_grow_with_the_rounds() -> None:
+    play = judged(*(failed(f"no {round}") for round in range(8)), passed())
+    assert [len(each.verify) for each in play.briefings["review"]] == [0] + [1] * 8
+    assert {status(play, id) for id in range(1, 9)} == {Status.FIXED}
+
+
+def test_an_unconfirmed_finding_is_known_again() -> None:
+    play = judged(failed("no login"), failed("no audit"), failed("no login"), passed())
+    assert [each.name for each in play.s.findings.values()] == ["F-1", "F-2"]
+    assert texts(play.briefings["review"][3].verify) == ["no login"]
+
+
+def test_a_judge_may_answer_for_an_unconfirmed_finding_all_the_same() -> None:
+    withdrawn = (Claim("F-1", "withdrawn"),)
+    play = judged(failed("no login"), failed("no audit"), failed("no tests", claims=withdrawn), passed())
+    assert status(play, 1) is Status.WITHDRAWN
+    assert play.s.steps["review"].errors == 0
+
+
+@pytest.mark.parametrize(("choice", "end"), [("accept", Status.ACCEPTED), ("skip", Status.DEFERRED)])
+def test_a_decision_settles_unconfirmed_findings_too(choice: str, end: Status) -> None:
+    play = judged(failed("no login"), failed("no audit"), limits=Limits(rounds_per_loop=1))
+    assert status(play, 1) is Status.UNCONFIRMED
+    play.decide(choice).run()
+    assert (status(play, 1), status(play, 2)) == (end, end)
+    assert play.s.steps["review"].unmentioned == ()
 
 
 def test_absence_from_a_complete_report_means_fixed() -> None:
@@ -104,6 +133,24 @@ def test_words_that_did_not_change_are_not_recorded_twice() -> None:
 def test_one_defect_twice_in_a_report_is_one_finding() -> None:
     play = judged(failed("a.py:1: bad", "a.py:2: bad", "other"), passed())
     assert [each.name for each in play.s.findings.values()] == ["F-1", "F-2"]
+
+
+def test_one_defect_at_two_places_in_a_report_is_two_findings_known_again_by_their_order() -> None:
+    one, two = Finding("unused name", file="a.py", line=3), Finding("unused name", file="a.py", line=9)
+    play = judged(failed(one, two, one), failed(Finding("unused name", file="a.py", line=4)), passed(), complete=True)
+    assert [each.finding.line for each in play.s.findings.values()] == [4, 9]
+    assert [issue.line for issue in play.briefings["design"][1].feedback.findings] == [3, 9]
+    assert play.of(e.VerdictGiven)[1].settled == ((2, Status.FIXED),)
+
+
+def test_of_one_defect_at_two_places_one_may_be_accepted() -> None:
+    one, two = Finding("unused name", file="a.py", line=3), Finding("unused name", file="a.py", line=9)
+    play = judged(failed(one), limits=Limits(rounds_per_loop=0))
+    play.decide("accept").run()
+    play.person_raises("design")
+    play.scripts["review"] = [failed(one, two)]
+    play.run()
+    assert [each.status for each in play.s.findings.values()] == [Status.ACCEPTED, Status.OPEN]
 
 
 def test_two_judges_have_findings_of_their_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from backedge.core import commands as c
@@ -269,3 +270,9 @@ class TestReset:
 def test_a_breach_says_limit_count_and_bound() -> None:
     assert str(Breach("rounds_per_loop", 3, 3)) == "rounds_per_loop (3/3)"
     assert str(Breach("cost_usd", 1.5, 1.25)) == "cost_usd (1.5/1.25)"
+
+
+def test_whole_numbers_of_a_breach_are_written_as_such() -> None:
+    written = msgspec.json.encode(Breach("tokens", 3.0, 2.5))
+    assert written == b'{"limit":"tokens","count":3,"bound":2.5}'
+    assert msgspec.json.encode(msgspec.json.decode(written, type=Breach)) == written

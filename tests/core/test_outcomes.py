@@ -57,6 +57,17 @@ def test_cancelled_by_hand_closes_all_that_is_open() -> None:
     assert pending(play.s, play.now) == ()
 
 
+def test_who_cancelled_is_not_why() -> None:
+    play = Play(flow(step("a"), step("h", agents=(HUMAN,))))
+    play.raises("a", ask(HUMAN))
+    play.do(c.Cancel(by="ann\x1b[31m", reason="no\x1b[31m\nmore"))
+    assert {(each.by, each.note) for each in play.of(e.EscalationDecided)} == {("ann", "no more")}
+    resolution = play.loop().resolution
+    assert resolution is not None
+    assert (resolution.by, resolution.text) == ("ann", "no more")
+    assert play.of(e.RunEnded)[0].reason == "no more"
+
+
 def test_cancelled_for_a_reason_or_for_none() -> None:
     play = Play(flow(step("a")))
     play.do(c.Cancel(reason="too late"))

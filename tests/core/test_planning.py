@@ -130,7 +130,11 @@ class TestReplacing:
         play.decide("resolve", note="that is it").run()
         packet = play.s.escalation("E-1")
         assert packet is not None and packet.decided is not None
-        assert (packet.decided.choice, packet.decided.by) == ("continue", "plan replaced it")
+        assert (packet.decided.choice, packet.decided.by, packet.decided.note) == (
+            "continue",
+            "plan",
+            "plan replaced it",
+        )
         assert play.s.steps["code"].attempts == 4 and play.s.steps["code"].artifact is not None
 
     def test_a_question_about_a_removed_step_is_settled(self) -> None:
@@ -172,9 +176,11 @@ class TestLoops:
 
     def test_the_loop_of_a_removed_judge_is_cancelled_and_its_findings_are_a_debt(self) -> None:
         play = self.play(planned("p", remove=["review"]))
-        assert (play.loop().state, play.loop().resolution.by) == (LoopState.CANCELLED, "plan removed review")  # type: ignore[union-attr]
+        assert (play.loop().state, play.loop().resolution.text) == (LoopState.CANCELLED, "plan removed review")  # type: ignore[union-attr]
         assert play.finding().status is Status.DEFERRED
         assert play.outcome == "accepted"
+        play.do(c.Reclassify("F-1", "planning"))
+        assert play.finding().reclassified == ("planning",)
 
     def test_they_are_nobodys_debt_if_what_was_judged_is_gone_as_well(self) -> None:
         play = self.play(planned("p", remove=["review", "code"]))

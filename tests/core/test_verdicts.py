@@ -250,12 +250,25 @@ def test_without_a_word_a_finding_is_high() -> None:
 
 
 @pytest.mark.parametrize(
-    "usage", [{"cost_usd": -1.0}, {"tokens_in": -1}, {"cost_usd": float("nan")}, {"cost_usd": float("inf")}]
+    "usage",
+    [
+        {"cost_usd": -1.0},
+        {"tokens_in": -1},
+        {"cost_usd": float("nan")},
+        {"cost_usd": float("inf")},
+        {"cost_usd": 1e308},
+        {"tokens_out": 10**5000},
+    ],
 )
 def test_usage_is_finite_and_not_negative(usage: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="expected a finite number, 0 or more"):
+    with pytest.raises(ValueError, match="expected a number from 0 to 1000000000000"):
         Usage(**usage)
 
 
 def test_usage_adds_up() -> None:
     assert Usage(0.5, 1, 2) + Usage(0.25, 3, 4) == Usage(0.75, 4, 6)
+
+
+def test_usage_never_adds_up_to_more_than_can_be_written() -> None:
+    most = Usage(1e12, 10**12, 10**12)
+    assert most + most == most

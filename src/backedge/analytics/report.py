@@ -86,6 +86,8 @@ class EscalationReport(Shape, frozen=True):
     """The options that the feedback brings."""
     positions: tuple[Position, ...] = ()
     """What the targets of a choice have said so far."""
+    note: str = ""
+    """What was said with the decision, or why the question was withdrawn."""
 
 
 class RefusalReport(Shape, frozen=True):
@@ -269,6 +271,7 @@ def _escalation(state: RunState, packet: Escalation) -> EscalationReport:
         raised.message if raised else findings,
         raised.options if raised else (),
         loop.positions if loop else (),
+        decided.note if decided else "",
     )
 
 

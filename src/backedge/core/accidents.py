@@ -1,7 +1,7 @@
 """What varies by accident between two reports of the same defect, taken out of their text.
 
-Only accidents: two findings that differ in words stay two findings. A route such as /users/me is words; an absolute
-path of a file is an accident up to its last two components, a temporary one up to its last.
+Only accidents: two findings that differ in words stay two findings. Where a checkout, a home or a temporary folder lies
+is an accident, and all below it is words; so are other absolute paths, routes such as /app/users, and short numbers.
 """
 
 from __future__ import annotations
@@ -11,18 +11,26 @@ from collections.abc import Callable
 from functools import lru_cache
 
 _ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
-_ROOTS = r"(?:home|root|Users|private|usr|opt|mnt|srv|build|builds|workspace|workspaces|work|app|tmp|temp|var)"
 _NAME = r"[\w.@+-]+"
-_ABSOLUTE = (
-    rf"(?<![\w.:/\\])(?:(?:file://)?/{_ROOTS}(?:/{_NAME})+|(?:file://)?(?:/{_NAME})+/{_NAME}\.\w{{1,6}}"
-    rf"|[A-Za-z]:(?:[\\/]{_NAME})+)"
+_SLASH = r"[\\/]"
+_TEMPORARY = (
+    rf"(?:private{_SLASH})?var{_SLASH}folders{_SLASH}{_NAME}{_SLASH}{_NAME}(?:{_SLASH}T{_SLASH}{_NAME}(?={_SLASH}))?",
+    rf"(?:(?:private|var){_SLASH})?tmp{_SLASH}(?:pytest-of-{_NAME}{_SLASH})?{_NAME}",
+    rf"Users{_SLASH}{_NAME}{_SLASH}AppData{_SLASH}Local{_SLASH}Temp{_SLASH}{_NAME}",
 )
-_TEMPORARY = re.compile(r"(?:^|[\\/])(?:tmp|temp|folders)[\\/]", re.IGNORECASE)
+_HOMES = rf"(?:home{_SLASH}{_NAME}|Users{_SLASH}{_NAME}|root|srv|work|workspace|workspaces|app|build|builds|ci)"
+"""Where people and machines keep their checkouts. Routes begin with such words too: only a file tells."""
+_BELOW = rf"(?:{_SLASH}{_NAME})"
+_START = rf"(?<![\w.:/\\])(?:file://)?(?:[A-Za-z]:)?{_SLASH}"
+_LOCAL = re.compile(
+    rf"{_START}(?:{'|'.join(_TEMPORARY)})(?P<below>{_BELOW}+)"
+    rf"|{_START}{_HOMES}(?P<file>{_BELOW}*{_SLASH}{_NAME}\.\w{{1,6}}(?![\w\\/]))"
+)
+"""A path that begins with a place of one machine, and what lies below that place."""
 
 
-def _shortened(path: re.Match[str]) -> str:
-    names = re.split(r"[\\/]", path.group())
-    return names[-1] if _TEMPORARY.search(path.group()) else "/".join(names[-2:])
+def _below(path: re.Match[str]) -> str:
+    return (path["below"] or path["file"])[1:].replace("\\", "/")
 
 
 # Each accident with what a text must contain to have it: looking for that first is what makes this cheap.
@@ -32,12 +40,12 @@ _ACCIDENTS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], st
     (":", re.compile(r"\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"), "<time>"),
     (":", re.compile(r"\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b"), "<time>"),
     ("-", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    ("x", re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<address>"),
+    ("x", re.compile(r"\b0x[0-9a-f]{5,}\b|(?<=\bat )0x[0-9a-f]+(?=>)", re.IGNORECASE), "<address>"),
     ("", re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.IGNORECASE), "<id>"),
     ("", re.compile(r"\b\d{10,}\b"), "<id>"),
     (":", re.compile(r"\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d+\b"), "<address>"),
-    ("/", re.compile(_ABSOLUTE), _shortened),
-    ("\\", re.compile(_ABSOLUTE), _shortened),
+    ("/", _LOCAL, _below),
+    ("\\", _LOCAL, _below),
     (".", re.compile(r"(?<=\.)(\w{1,6})(?::\d+(?::\d+)?\b|\(\d+(?:,\s*\d+)?\))"), r"\1:<n>"),
     ("", re.compile(r"\b(lines?|ln|col|columns?)[ :=]+\d+(?:\s*-\s*\d+)?\b", re.IGNORECASE), r"\1 <n>"),
 )
@@ -54,3 +62,9 @@ def normalised(text: str) -> str:
             if sign in text:
                 text = pattern.sub(substitute, text)
     return " ".join(text.split())
+
+
+def one_line(text: str) -> str:
+    """A name or a reason as one line, without orders to a terminal."""
+    plain = re.sub(_ANSI, "", text)
+    return " ".join("".join(each if each.isprintable() else " " for each in plain).split())

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from backedge.core import commands as c
 from backedge.core import events as e
+from backedge.core.accidents import one_line
 from backedge.core.choosing import choice_problem, take_position
 from backedge.core.context import keep_values, read_feedback, restore_values, set_value
 from backedge.core.decisions import decide_escalation, done_by_hand, reclassify
@@ -125,8 +126,9 @@ def _apply(draft: Draft, command: c.Command) -> None:
                 draft.add(e.RunResumed(draft.now, command.by))
         case c.Cancel():
             _refuse_ended(state)
-            who = f" by {command.by}" if command.by else ""
-            end_run(draft, "cancelled", command.reason or f"cancelled{who}")
+            by = one_line(command.by)
+            reason = one_line(command.reason) or (f"cancelled by {by}" if by else "cancelled")
+            end_run(draft, "cancelled", reason, by or "a person")
         case _:
             assert_never(command)
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, assert_never, cast
 
 from backedge.core import events as e
+from backedge.core.accidents import one_line
 from backedge.core.choosing import choice_problem, choose, option_called
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.draft import WITHDRAWN, Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
@@ -17,6 +18,7 @@ from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Decision, Made, Outcome, Resolution, Status
 from backedge.core.pending import wanted
 from backedge.core.positions import positions_of
+from backedge.core.routing import steps_of_phase
 from backedge.core.settle import record_start
 from backedge.core.state import ASKED, number
 from backedge.core.value import replace
@@ -32,7 +34,7 @@ VERDICTS = ("pass", "fail", "needs_improvement")
 def decide_escalation(draft: Draft, command: Decide) -> None:
     """Record a decision and do what it says."""
     packet = _open_packet(draft.state, command)
-    command = replace(command, choice=_meant(packet, command.choice))
+    command = replace(command, choice=_meant(packet, command.choice), by=one_line(command.by))
     choice = cast("Choice", command.choice)
     loop = draft.state.loops[packet.loop] if packet.loop else None
     _require_arguments(draft.state, packet, loop, command)
@@ -56,9 +58,9 @@ def decide_escalation(draft: Draft, command: Decide) -> None:
     who = command.by or "a person"
     match choice:
         case "cancel":
-            end_run(draft, "cancelled", command.note or f"cancelled by {who}")
+            end_run(draft, "cancelled", command.note or f"cancelled by {who}", by=who)
         case "skip":
-            skip(draft, packet.loop, packet.step, f"skipped by {who}")
+            skip(draft, packet.loop, packet.step, who)
         case "continue" | "revise":
             if loop is not None:
                 _repeat_round(draft, loop)
@@ -204,8 +206,15 @@ def _reassign(draft: Draft, loop: Loop, target: str) -> None:
 def _reclassify_all(draft: Draft, loop: Loop, phase: str, by: str) -> None:
     ids = loop.given
     for id in ids:
-        draft.add(e.FindingReclassified(draft.now, id, phase, by))
+        _record_phase(draft, id, phase, by)
     send_round(draft, draft.state.loops[loop.id], ids)
+
+
+def _record_phase(draft: Draft, finding: int, phase: str, by: str) -> None:
+    """Record the phase that injected a finding, and its steps: what a person says is the truth."""
+    graph, judge = draft.state.graph, draft.state.findings[finding].found_by
+    steps = steps_of_phase(graph, judge, phase) if judge in graph.steps else ()
+    draft.add(e.FindingReclassified(draft.now, finding, phase, by, steps))
 
 
 def reclassify(draft: Draft, command: Reclassify) -> None:
@@ -215,7 +224,7 @@ def reclassify(draft: Draft, command: Reclassify) -> None:
         raise NotFound(f"finding {command.finding!r} is unknown in run {draft.state.run!r}")
     if command.phase not in draft.state.graph.phases:
         raise IllegalCommand(f"phase {command.phase!r} is unknown: {nearest(command.phase, draft.state.graph.phases)}")
-    draft.add(e.FindingReclassified(draft.now, tracked.id, command.phase, command.by))
+    _record_phase(draft, tracked.id, command.phase, one_line(command.by))
     loop = draft.state.loops.get(tracked.loop or "")
     # What is escalated stays as it is until the decision.
     if loop is not None and loop.state is not LoopState.ESCALATING:

@@ -122,57 +122,58 @@ def apply_policy(draft: Draft, escalation: str, reason: str) -> None:
             return
         case "error":
             draft.add(e.EscalationDecided(draft.now, escalation, "error", by="on_breach"))
-            end_run(draft, "failed", reason)
+            end_run(draft, "failed", reason, by="on_breach")
         case "skip":
             # A budget has no source that could be passed over: a person decides.
             if packet.loop or packet.step:
                 draft.add(e.EscalationDecided(draft.now, escalation, "skip", by="on_breach"))
-                skip(draft, packet.loop, packet.step, "on_breach: skip")
+                skip(draft, packet.loop, packet.step, "on_breach")
         case "replan":
             send_to_planner(draft, packet)
         case _:
             assert_never(draft.state.workflow.on_breach)
 
 
-def skip(draft: Draft, loop: str | None, step: str | None, reason: str) -> None:
+def skip(draft: Draft, loop: str | None, step: str | None, by: str) -> None:
     """Defer the findings and pass over the source, or the step that cannot be done."""
     if loop is not None:
-        give_up(draft, draft.state.loops[loop], reason)
+        give_up(draft, draft.state.loops[loop], by)
         return
     assert step is not None
     for waiting in list(draft.state.loops):
         other = draft.state.loops.get(waiting)
         if other is not None and step in other.shares and not other.shares[step].done:
-            give_up(draft, other, reason)
-    pass_over(draft, step, reason)
+            give_up(draft, other, by)
+    pass_over(draft, step, by)
 
 
-def give_up(draft: Draft, loop: Loop, reason: str) -> None:
-    _defer(draft, loop, reason)
+def give_up(draft: Draft, loop: Loop, by: str) -> None:
+    _defer(draft, loop, by)
     if loop.source != HUMAN:
-        pass_over(draft, loop.source, reason)
+        pass_over(draft, loop.source, by)
 
 
-def pass_over(draft: Draft, step: str, reason: str) -> None:
+def pass_over(draft: Draft, step: str, by: str) -> None:
     """Go on without a step; nobody is left to verify what it asked for."""
-    draft.add(e.StepPassedOver(draft.now, step, reason))
+    draft.add(e.StepPassedOver(draft.now, step, f"skipped by {by}"))
     for loop in [each for each in draft.state.loops.values() if each.source == step]:
-        _defer(draft, loop, reason)
-    standing = draft.state.steps[step].open_findings
+        _defer(draft, loop, by)
+    standing = (*draft.state.steps[step].open_findings, *draft.state.steps[step].unmentioned)
     if standing:
         draft.add(e.FindingsSettled(draft.now, standing, Status.DEFERRED))
 
 
-def _defer(draft: Draft, loop: Loop, reason: str) -> None:
+def _defer(draft: Draft, loop: Loop, by: str) -> None:
     settle_findings(draft, loop, Status.DEFERRED)
-    close(draft, loop, LoopState.ACCEPTED, Resolution("accepted", by=reason, text="skipped"))
+    close(draft, loop, LoopState.ACCEPTED, Resolution("accepted", by=by, text="skipped"))
 
 
 def settle_findings(draft: Draft, loop: Loop, status: Status) -> None:
     """Say by decision what becomes of all findings of a loop that still stand."""
     shared = {id for share in loop.shares.values() for id in share.findings}
     source = draft.state.steps.get(loop.source)
-    standing = sorted(shared.union(source.open_findings if source and loop.by_verdict else ()))
+    own = (*source.open_findings, *source.unmentioned) if source and loop.by_verdict else ()
+    standing = sorted(shared.union(own))
     ids = tuple(id for id in standing if draft.state.findings[id].needs_answer)
     if ids:
         draft.add(e.FindingsSettled(draft.now, ids, status))
@@ -181,18 +182,19 @@ def settle_findings(draft: Draft, loop: Loop, status: Status) -> None:
 def close(draft: Draft, loop: Loop, state: LoopState, resolution: Resolution) -> None:
     """Close a loop, and whatever questions about it still lie in the inbox."""
     for packet in [each.id for each in draft.state.escalations.values() if each.loop == loop.id]:
-        draft.add(e.EscalationDecided(draft.now, packet, state.value, by=resolution.by or "verification"))
+        by, note = resolution.by or "verification", resolution.text
+        draft.add(e.EscalationDecided(draft.now, packet, state.value, by=by, note=note))
     for status, ids in left_over(draft.state, loop.id).items():
         draft.add(e.FindingsSettled(draft.now, ids, status))
     draft.add(e.LoopClosed(draft.now, loop.id, state, resolution))
 
 
-def end_run(draft: Draft, outcome: str, reason: str) -> None:
+def end_run(draft: Draft, outcome: str, reason: str, by: str) -> None:
     """End the run by decision or policy: what is open is closed with it, and the work stays."""
     assert outcome in ("failed", "cancelled")
     state = LoopState.FAILED if outcome == "failed" else LoopState.CANCELLED
     for loop in list(draft.state.loops.values()):
-        close(draft, loop, state, Resolution(state.value, by=reason))
+        close(draft, loop, state, Resolution(state.value, by=by, text=reason))
     for escalation in list(draft.state.escalations):
-        draft.add(e.EscalationDecided(draft.now, escalation, state.value, by=reason))
+        draft.add(e.EscalationDecided(draft.now, escalation, state.value, by=by, note=reason))
     draft.add(e.RunEnded(draft.now, "failed" if outcome == "failed" else "cancelled", reason))

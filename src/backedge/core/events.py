@@ -281,6 +281,8 @@ class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
     finding: int
     phase: str
     by: str = ""
+    introduced_by: tuple[str, ...] = ()
+    """The steps of that phase that its judge may send it to; nobody new, if there is none."""
 
 
 class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):

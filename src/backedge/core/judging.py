@@ -5,7 +5,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.contest import dispute_in, disputed
 from backedge.core.draft import Draft, ask_person, close, escalate_loop
-from backedge.core.ledger import Tracked, changes_since, fingerprint, ledger_key, sits_in
+from backedge.core.ledger import Tracked, changes_since, fingerprints, ledger_key, sits_in
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.measures import Check
@@ -183,8 +183,7 @@ def read(
     ask = False
     new: dict[str, int] = {}
     fails = word == "fail"
-    for finding in findings:
-        print_ = fingerprint(finding)
+    for finding, print_ in zip(findings, fingerprints(findings), strict=True):
         key = ledger_key(judge, print_)
         id = state.known.get(key)
         tracked = state.findings[id] if id is not None else None
@@ -211,7 +210,9 @@ def read(
         word = "needs_improvement"
     complete = state.graph.steps[judge].complete or word != "fail"
     settled = []
-    for id in state.steps[judge].open_findings:
+    of_judge = state.steps[judge]
+    unmentioned = of_judge.unmentioned if word != "fail" else tuple(id for id in said if of_judge.unconfirmed.get(id))
+    for id in (*of_judge.open_findings, *unmentioned):
         if id not in sightings:
             unsaid = Status.FIXED if complete else Status.UNCONFIRMED
             status = Status(said[id]) if id in said else unsaid
@@ -244,8 +245,9 @@ def check_inputs(draft: Draft, step: str, problems: tuple[tuple[str, Finding], .
         draft.add(e.LoopOpened(draft.now, draft.next_loop(), Kind.VALIDATION_FAILURE, step))
         loop = list(draft.state.loops.values())[-1]
     shares: dict[str, list[int]] = {}
-    for producer, finding in problems:
-        id = draft.state.known[ledger_key(step, fingerprint(finding))]
+    prints = fingerprints(finding for _, finding in problems)
+    for (producer, _), print_ in zip(problems, prints, strict=True):
+        id = draft.state.known[ledger_key(step, print_)]
         if id in reading.actionable and id not in shares.setdefault(producer, []):
             shares[producer].append(id)
     every = tuple(dict.fromkeys(id for ids in shares.values() for id in ids))

@@ -66,6 +66,11 @@ class Tracked(Value, frozen=True):
     def needs_answer(self) -> bool:
         return self.status in UNSETTLED
 
+    @property
+    def asked_about(self) -> bool:
+        """Whether its judge is asked about it when it judges again. It left the others open without a word before."""
+        return self.needs_answer and self.status is not Status.UNCONFIRMED
+
 
 def ledger_key(judge: str, fingerprint: str) -> str:
     return f"{judge}\n{fingerprint}"
@@ -73,8 +78,31 @@ def ledger_key(judge: str, fingerprint: str) -> str:
 
 def fingerprint(finding: Finding) -> str:
     """The identity of a finding: equality of category, file, requirement and description, less what is accidental."""
-    parts = (finding.category, finding.file or "", finding.requirement_id or "", finding.description)
+    parts = (finding.category, plain(finding.file or ""), finding.requirement_id or "", finding.description)
     return sha256("\n".join(map(normalised, parts)).encode()).hexdigest()[:16]
+
+
+def fingerprints(findings: Iterable[Finding]) -> list[str]:
+    """The identities of the findings of one report. What it says in the same words of several places are several
+    findings, known again by their order; what it says twice of one place is one."""
+    found: list[str] = []
+    places: dict[str, list[tuple[str | None, int | None, str | None]]] = {}
+    for finding in findings:
+        print_ = fingerprint(finding)
+        known = places.setdefault(print_, [])
+        place = (finding.file, finding.line, finding.path)
+        if place not in known:
+            known.append(place)
+        turn = known.index(place) + 1
+        found.append(print_ if turn == 1 else f"{print_}#{turn}")
+    return found
+
+
+def plain(file: str) -> str:
+    """A file name as seen from the folder that it is in."""
+    while file.startswith("./"):
+        file = file[2:]
+    return file
 
 
 def sighted(before: Tracked | None, sighting: Sighting, judge: str, verdict: int) -> Tracked:
@@ -114,22 +142,31 @@ def with_status(tracked: Tracked, status: Status) -> Tracked:
 
 def sits_in(finding: Finding, changes: Iterable[Change]) -> bool:
     """Whether a finding lies in what changed. A finding that names no place does not."""
+    changes = list(changes)
+    if finding.file is not None and any(change.where and not change.where.startswith("/") for change in changes):
+        # The files that changed are named: whatever became of the output says nothing of the others.
+        changes = [change for change in changes if change.where]
     return any(_touches(finding, change) for change in changes)
 
 
 def _touches(finding: Finding, change: Change) -> bool:
+    if change.where == "":
+        # So much changed that no places were noted, or the whole is a text.
+        placed = bool(finding.path) or finding.file is not None or finding.line is not None
+        return placed and _in_lines(finding, change)
     if finding.path and change.where.startswith("/"):
         inner, outer = finding.path.rstrip("/") + "/", change.where + "/"
+        if inner == outer:
+            return _in_lines(finding, change)
         if inner.startswith(outer) or outer.startswith(inner):
             return True
-    if finding.file is not None:
-        last = change.where.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
-        if change.where not in ("", finding.file) and last != finding.file:
-            return False
-        if change.where == "" and not change.lines:
-            return False
-    elif finding.line is None or change.where not in ("", finding.path):
+    if finding.file is None:
         return False
+    last = change.where.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+    return plain(finding.file) in (plain(change.where), plain(last)) and _in_lines(finding, change)
+
+
+def _in_lines(finding: Finding, change: Change) -> bool:
     if finding.line is None or not change.lines:
         return True
     return any(first <= finding.line <= last for first, last in change.lines)

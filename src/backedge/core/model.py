@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
+from msgspec.structs import force_setattr
+
 from backedge.core.value import Json, Value
 
 HUMAN = "human"
@@ -91,6 +93,10 @@ class Kind(StrEnum):
     QUALITY_GATE_FAILURE = "quality_gate_failure"
 
 
+MOST_USED = 1_000_000_000_000
+"""Nobody spends more, in dollars or tokens: a larger amount is a mistake, and sums stay numbers that can be written."""
+
+
 class Usage(Value, frozen=True):
     """What an attempt cost, as its agent reported it."""
 
@@ -101,12 +107,16 @@ class Usage(Value, frozen=True):
     def __post_init__(self) -> None:
         for name in ("cost_usd", "tokens_in", "tokens_out"):
             amount = getattr(self, name)
-            if not amount >= 0 or amount == float("inf"):
-                raise ValueError(f"usage {name} is {amount}: expected a finite number, 0 or more")
+            if not 0 <= amount <= MOST_USED:
+                got = "too large" if amount > MOST_USED else amount
+                raise ValueError(f"usage {name} is {got}: expected a number from 0 to {MOST_USED}")
 
     def __add__(self, other: Usage) -> Usage:
+        """Both together; what is more than can be told is told as the most that can."""
         return Usage(
-            self.cost_usd + other.cost_usd, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
+            min(self.cost_usd + other.cost_usd, MOST_USED),
+            min(self.tokens_in + other.tokens_in, MOST_USED),
+            min(self.tokens_out + other.tokens_out, MOST_USED),
         )
 
 
@@ -275,6 +285,13 @@ class Breach(Value, frozen=True):
     limit: str
     count: float
     bound: float
+
+    def __post_init__(self) -> None:
+        # Whole numbers are written as such, whether they were counted, granted or read back.
+        for name in ("count", "bound"):
+            amount = getattr(self, name)
+            if isinstance(amount, float) and amount.is_integer():
+                force_setattr(self, name, int(amount))
 
     def __str__(self) -> str:
         return f"{self.limit} ({self.count:g}/{self.bound:g})"

@@ -152,7 +152,7 @@ class _Survey:
 
     def _touched(self) -> dict[str, None]:
         """The steps of a large run that loops or conditions have a say in."""
-        found = dict.fromkeys((*self.reworks, *self.questions, *self.verifying, *self.graph.conditional))
+        found = dict.fromkeys((*self.reworks, *self.questions, *self.verifying, *self.awaited, *self.graph.conditional))
         for target in self.reworks:
             found.update(dict.fromkeys(self.graph.judges_of[target]))
         for wanted in self.awaited.values():

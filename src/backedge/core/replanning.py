@@ -105,10 +105,10 @@ def replan(draft: Draft, name: str, running: Running, plan: Plan) -> None:
     ended = [*plan.remove, *(each for each in changed if _other_kind(draft.state.graph.steps[each], changed[each]))]
     for each in ended:
         for loop in [loop for loop in draft.state.loops.values() if _names(loop, each)]:
-            _cancel(draft, loop, f"{name} {'removed' if each in plan.remove else 'replaced'} {each}")
+            _cancel(draft, loop, name, f"{name} {'removed' if each in plan.remove else 'replaced'} {each}")
         _settle_findings(draft, each, plan.remove)
     for each in (*plan.remove, *changed):
-        _settle_questions(draft, each, f"{name} {'removed' if each in plan.remove else 'replaced'} it")
+        _settle_questions(draft, each, name, f"{name} {'removed' if each in plan.remove else 'replaced'} it")
     loops = tuple(id for id in running.loops if id in draft.state.loops)
     noted = {each: found for each, found in plan.noted.items() if each in draft.state.steps and each not in plan.remove}
     draft.add(e.StepsChanged(draft.now, name, running.attempt, plan.add, plan.remove, gained, loops, plan.specs, noted))
@@ -125,24 +125,24 @@ def _other_kind(before: Step, after: Step) -> bool:
     return bool(before.judges) != bool(after.judges) or (before.checked and not after.checked)
 
 
-def _cancel(draft: Draft, loop: Loop, reason: str) -> None:
-    close(draft, loop, LoopState.CANCELLED, Resolution("cancelled", by=reason))
+def _cancel(draft: Draft, loop: Loop, planner: str, reason: str) -> None:
+    close(draft, loop, LoopState.CANCELLED, Resolution("cancelled", by=planner, text=reason))
 
 
 def _settle_findings(draft: Draft, name: str, removed: tuple[str, ...]) -> None:
     """Nobody is left to answer for what a removed judge found. It is a debt, unless what it judged is gone as well."""
-    standing = draft.state.steps[name].open_findings
+    standing = (*draft.state.steps[name].open_findings, *draft.state.steps[name].unmentioned)
     judged = draft.state.graph.steps[name].judges
     owed = name in removed and any(subject not in removed for subject in judged)
     if standing:
         draft.add(e.FindingsSettled(draft.now, standing, Status.DEFERRED if owed else Status.WITHDRAWN))
 
 
-def _settle_questions(draft: Draft, step: str, reason: str) -> None:
+def _settle_questions(draft: Draft, step: str, planner: str, reason: str) -> None:
     """A person need not decide any more about a step that is no longer what it was."""
     for packet in [each for each in draft.state.escalations.values() if each.step == step]:
         choice = "continue" if packet.breach else "cancelled"
-        draft.add(e.EscalationDecided(draft.now, packet.id, choice, by=reason))
+        draft.add(e.EscalationDecided(draft.now, packet.id, choice, by=planner, note=reason))
 
 
 def _gained(state: RunState, name: str, running: Running, plan: Plan) -> dict[str, tuple[str, ...]]:

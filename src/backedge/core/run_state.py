@@ -131,6 +131,13 @@ class StepState(Value, frozen=True):
     """The last loop that its verdicts started."""
     open_findings: tuple[int, ...] = ()
     """The findings that it has to answer for when it judges again."""
+    unconfirmed: Map[int, bool] = Map()
+    """The findings since its last pass that a later verdict did not mention, and whether that is so still."""
+
+    @property
+    def unmentioned(self) -> tuple[int, ...]:
+        """The findings that it left open without a word: not asked about again, known if seen, and fixed by a pass."""
+        return tuple(sorted(id for id, still in self.unconfirmed.items() if still))
 
     @property
     def absent(self) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from backedge.core.ledger import fingerprint, ledger_key
+from backedge.core.ledger import fingerprints, ledger_key
 from backedge.core.model import Finding, Outcome, Severity, Word
 from backedge.core.state import number
 from backedge.core.value import replace
@@ -30,9 +30,10 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
     step = state.graph.steps[judge]
     findings = stated_findings(outcome)
     again = [claim.finding for claim in outcome.claims if claim.status == "not_fixed"]
-    known = {f"F-{id}" for id in state.steps[judge].open_findings}
+    of_judge = state.steps[judge]
+    known = {f"F-{id}" for id in of_judge.open_findings}
     for claim in outcome.claims:
-        if claim.finding not in known:
+        if claim.finding not in known and not of_judge.unconfirmed.get(number(claim.finding)):
             given = ", ".join(sorted(known)) or "none"
             return f"resolutions name {claim.finding!r}, which is not among the findings to verify ({given})"
         if claim.status == "contested":
@@ -71,11 +72,13 @@ def verdict_of(state: RunState, judge: str, outcome: Outcome) -> Word:
     return computed(rule, _standing(state, judge, findings))
 
 
-def _standing(state: RunState, judge: str, findings: Iterable[Finding]) -> list[Finding]:
+def _standing(state: RunState, judge: str, findings: Sequence[Finding]) -> list[Finding]:
     """The findings that nobody has accepted: what was accepted of a judge does not make its verdict fail again."""
     if not state.accepted:
         return list(findings)
-    return [each for each in findings if ledger_key(judge, fingerprint(each)) not in state.accepted]
+    prints = fingerprints(findings)
+    pairs = zip(findings, prints, strict=True)
+    return [each for each, print_ in pairs if ledger_key(judge, print_) not in state.accepted]
 
 
 def computed(rule: PassRule, findings: list[Finding]) -> Word:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from backedge.core import events as e
-from backedge.core.ledger import place_of, sighted, with_status
+from backedge.core.ledger import Tracked, place_of, sighted, with_status
 from backedge.core.model import Status
 from backedge.core.pmap import Map
-from backedge.core.run_state import Judgement, RunState, steps_with, with_loop
+from backedge.core.run_state import Judgement, RunState, StepState, steps_with, with_loop
 from backedge.core.value import replace
 
 AT_A_PLACE = 8
@@ -28,7 +28,12 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
         changed[id] = replace(settled, fixed_at=state.attempts) if gone else settled
     findings = findings.merged(changed)
     given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
-    judge = replace(judge, open_findings=tuple(id for id in given if findings[id].needs_answer))
+    judge = replace(
+        judge,
+        open_findings=tuple(id for id in given if findings[id].asked_about),
+        # A pass settles all of them.
+        unconfirmed=_unconfirmed(judge.unconfirmed, changed) if by_check or event.word == "fail" else Map(),
+    )
     if by_check:
         judge = replace(judge, checks=turn)
     else:
@@ -60,9 +65,15 @@ def findings_contested(state: RunState, event: e.FindingsContested) -> RunState:
     return replace(with_loop(state, loop), findings=state.findings.merged(contested))
 
 
+def _unconfirmed(before: Map[int, bool], changed: dict[int, Tracked]) -> Map[int, bool]:
+    still = {id: tracked.status is Status.UNCONFIRMED for id, tracked in changed.items()}
+    return before.merged({id: each for id, each in still.items() if each or id in before})
+
+
 def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
     id = event.finding
-    tracked = replace(state.findings[id], reclassified=(event.phase,))
+    before = state.findings[id]
+    tracked = replace(before, reclassified=(event.phase,), introduced_by=event.introduced_by or before.introduced_by)
     state = replace(state, findings=state.findings.set(id, tracked))
     loop = state.loops.get(tracked.loop or "")
     if loop is None or not any(id in share.findings for share in loop.shares.values() if not share.charged):
@@ -81,7 +92,14 @@ def findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
     for judge in dict.fromkeys(findings[id].found_by for id in event.findings):
         step = steps.get(judge)
         if step is not None:
-            standing = tuple(id for id in step.open_findings if findings[id].needs_answer)
-            steps = steps_with(steps, judge, replace(step, open_findings=standing))
+            steps = steps_with(steps, judge, _without_settled(step, findings))
     compromised = state.compromised or event.status in (Status.ACCEPTED, Status.DEFERRED)
     return replace(state, steps=steps, findings=findings, accepted=accepted, compromised=compromised)
+
+
+def _without_settled(step: StepState, findings: Map[int, Tracked]) -> StepState:
+    return replace(
+        step,
+        open_findings=tuple(id for id in step.open_findings if findings[id].asked_about),
+        unconfirmed=_unconfirmed(step.unconfirmed, {id: findings[id] for id in step.unmentioned}),
+    )

@@ -61,4 +61,5 @@ def _replaced(step: StepState, judges: bool) -> StepState:
         checks=step.checks,
         last_loop=step.last_loop,
         open_findings=step.open_findings,
+        unconfirmed=step.unconfirmed,
     )
