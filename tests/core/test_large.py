@@ -13,7 +13,7 @@ from backedge.core import events as e
 from backedge.core import frontier
 from backedge.core.decide import transact
 from backedge.core.frontier import frontier_of
-from backedge.core.model import Kind, Outcome
+from backedge.core.model import Kind, Outcome, Question
 from backedge.core.pages import PAGE, Pages
 from backedge.core.pending import checked_first, next_wake, outcome_of, ready
 from backedge.core.run_state import RunState, under_way
@@ -187,3 +187,14 @@ def test_a_changed_entry_leaves_the_earlier_mapping_as_it_was() -> None:
     assert before.changed_since(before) == []
     with pytest.raises(KeyError):
         before.set("new", "x")
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_a_person_is_asked_in_a_large_run_is_withdrawn_when_it_changes() -> None:
+    work = flow(step("plan"), step("other"), step("sign", "plan", agents=("human",)))
+    play = Play(work, {"plan": [out(1), out(2)]}).run()
+    assert play.s.frontier is not None
+    play.person_raises("plan").run().decide("resolve").run()
+    assert [play.s.escalations[id].about for id in play.asked()] == [Question("work", {"plan": 2})]
+    play.decide("resolve", note="signed").run()
+    assert (play.outcome, play.attempts()["sign"]) == ("done", 1)

@@ -147,9 +147,8 @@ def test_of_one_defect_at_two_places_one_may_be_accepted() -> None:
     one, two = Finding("unused name", file="a.py", line=3), Finding("unused name", file="a.py", line=9)
     play = judged(failed(one), limits=Limits(rounds_per_loop=0))
     play.decide("accept").run()
-    play.person_raises("design")
     play.scripts["review"] = [failed(one, two)]
-    play.run()
+    play.person_raises("design").decide("continue").run()
     assert [each.status for each in play.s.findings.values()] == [Status.ACCEPTED, Status.OPEN]
 
 
