@@ -41,15 +41,13 @@ def large_or_small(steps: dict[str, StepState]) -> Mapping[str, StepState]:
     return Pages(steps) if len(steps) >= LARGE else steps
 
 
-def frontier_after(before: RunState, after: RunState) -> Frontier | None:
-    """What is kept of a run after an event; nothing for a small one."""
+def frontier_after(before: RunState, after: RunState) -> Frontier:
+    """What is kept of a large run after an event."""
     old, was, now = before.frontier, before.steps, after.steps
-    if now is was:
-        return old
-    if isinstance(now, dict):
-        return None
     if old is None or before.graph is not after.graph:
         return frontier_of(after)
+    if now is was:
+        return old
     assert isinstance(now, Pages) and isinstance(was, Pages)
     return _followed(old, before, after, now.changed_since(was))
 

@@ -78,8 +78,10 @@ def evolve(state: RunState | None, event: e.Event) -> RunState:
         )
         return replace(started, frontier=frontier_of(started)) if not isinstance(started.steps, dict) else started
     after = _evolved(state, event)
-    frontier = frontier_after(state, after)
-    return replace(after, seq=state.seq + 1, last_at=max(state.last_at, event.at), frontier=frontier)
+    seq, last_at = state.seq + 1, event.at if event.at > state.last_at else state.last_at
+    if isinstance(after.steps, dict):
+        return replace(after, seq=seq, last_at=last_at)
+    return replace(after, seq=seq, last_at=last_at, frontier=frontier_after(state, after))
 
 
 def _evolved(state: RunState, event: e.Event) -> RunState:

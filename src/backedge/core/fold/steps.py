@@ -31,6 +31,7 @@ def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
         state,
         graph=graph,
         steps=large_or_small(steps),
+        frontier=None,
         steps_ever=state.steps_ever + len(added),
         retired={**state.retired, **gone},
         specs={**kept, **event.specs},
