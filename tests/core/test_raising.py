@@ -316,6 +316,17 @@ class TestLostInMidWork:
         assert play.s.steps["code"].told == ()
         assert play.attempts() == {"code": 2}
 
+    def test_of_one_that_was_lost_before(self) -> None:
+        play = Play(flow(step("code"))).raises("code", ask("human"))
+        play.do(c.Await("L-1", "code", 1))
+        play.room = 0
+        play.do(c.DropAttempt("code", 1, "interrupted"))
+        play.decide("accept", note="use pg")
+        play.room = 9
+        play.do(c.Proceed())
+        (told,) = play.briefings["code"][1].feedback.resolutions
+        assert (told.state, told.text) == ("accepted", "use pg")
+
     def test_of_an_attempt_that_broke(self) -> None:
         play = Play(flow(step("code"))).raises("code", ask("human"))
         play.do(c.Await("L-1", "code", 1))

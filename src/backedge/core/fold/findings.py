@@ -13,6 +13,10 @@ AT_A_PLACE = 8
 """How many findings of one place are remembered."""
 
 
+_ALL_SETTLED: Map[int, bool] = Map()
+"""What is unconfirmed after a pass."""
+
+
 def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
     judge = state.steps[event.judge]
     by_check = not event.attempt
@@ -31,8 +35,7 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
     judge = replace(
         judge,
         open_findings=tuple(id for id in given if findings[id].asked_about),
-        # A pass settles all of them.
-        unconfirmed=_unconfirmed(judge.unconfirmed, changed) if by_check or event.word == "fail" else Map(),
+        unconfirmed=_unconfirmed(judge.unconfirmed, changed) if by_check or event.word == "fail" else _ALL_SETTLED,
     )
     if by_check:
         judge = replace(judge, checks=turn)
@@ -67,7 +70,8 @@ def findings_contested(state: RunState, event: e.FindingsContested) -> RunState:
 
 def _unconfirmed(before: Map[int, bool], changed: dict[int, Tracked]) -> Map[int, bool]:
     still = {id: tracked.status is Status.UNCONFIRMED for id, tracked in changed.items()}
-    return before.merged({id: each for id, each in still.items() if each or id in before})
+    noted = {id: each for id, each in still.items() if each or id in before}
+    return before.merged(noted)
 
 
 def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:

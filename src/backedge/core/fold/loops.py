@@ -158,7 +158,8 @@ def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     source = state.steps[loop.source]
     if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
         source = replace(source, verdict=replace(source.verdict, accepted=True))
-    if _told_later(event) and not waits_for(state, loop):
+    lost = source.running is None and loop.id in source.asked.values()
+    if (lost or _told_later(event)) and not waits_for(state, loop):
         source = replace(source, told=(*source.told, loop.id))
     return no_longer_awaited(with_step(state, loop.source, source), loop)
 
