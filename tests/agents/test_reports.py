@@ -74,6 +74,12 @@ def test_no_tests_at_all_are_an_error(tmp_path: Path) -> None:
         judged(tmp_path, PYTEST, "junit")
 
 
+def test_tests_that_were_all_skipped_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "test_later.py").write_text("import pytest\n\n@pytest.mark.skip\ndef test_later(): ...\n")
+    with pytest.raises(AgentError, match="1 tests, all skipped: nothing was tested"):
+        judged(tmp_path, PYTEST, "junit")
+
+
 def test_a_module_that_cannot_be_imported_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "test_broken.py").write_text("import no_such_module_at_all\n")
     outcome = judged(tmp_path, PYTEST, "junit")

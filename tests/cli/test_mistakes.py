@@ -113,7 +113,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(make: Make) -> None:
 
 # Each row: the program, and what has to be said about it.
 PROGRAMS: dict[str, tuple[list[str], str]] = {
-    "not installed": (["no-such-program-here"], "there is no such program; install it, or correct `run`"),
+    "not there": (["./no-such-program-here"], "there is no such program; install it, or correct `run`"),
     "not executable": (["./plain.txt"], "it is not executable; run chmod +x on it"),
     "without its interpreter": (["./odd"], "the interpreter in its #! line does not exist"),
     "no program": (["./noise"], "cannot start './noise'"),
@@ -392,3 +392,24 @@ def test_a_workflow_file_by_another_name(make: Make) -> None:
     (project.folder / "sub" / "other.yaml").write_text(GOOD)
     assert project.run("sub/other.yaml").outcome == "done"
     assert json.loads(project.backedge("runs", "--json", cwd=project.folder / "sub").out)[0]["workflow"] == "w"
+
+
+def test_what_functions_print_does_not_mix_with_the_result(make: Make) -> None:
+    project = make("name: w\nsteps: {a: {phase: code, agent: 'python:loud:work'}}\n")
+    code = "import os\nprint('at import')\n\ndef work(brief):\n    print('at work')\n    os.system('echo from a program')\n    return 1\n"
+    (project.folder / "loud.py").write_text(code)
+    said = project.backedge("run", "--json", "--quiet")
+    assert json.loads(said.out)["outcome"] == "done"
+    for words in ("at import", "at work", "from a program"):
+        assert words in said.err
+
+
+def test_a_program_that_is_not_there_is_told_before_anything_starts(make: Make) -> None:
+    project = make("name: w\nsteps: {a: {phase: code, run: [no-such-program-at-all]}}\n")
+    for words in (("run",), ("run", "--dry-run")):
+        assert "no such program" in project.refused(*words)
+
+
+def test_an_input_that_is_said_twice_is_refused(make: Make) -> None:
+    project = make("name: w\nsteps: {a: {phase: code, run: ['true']}}\n")
+    assert "'k' twice" in project.refused("run", "--input", "k=1", "--input", "k=2")

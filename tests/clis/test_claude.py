@@ -126,9 +126,9 @@ def test_a_hang_ends_at_the_timeout_with_everything_that_was_started(claude: Ben
     assert error.usage.tokens_in == IN
 
 
-def test_a_tool_that_was_denied_is_named(claude: Bench) -> None:
+def test_an_answer_counts_though_a_tool_was_denied(claude: Bench) -> None:
     claude.model.says(Call("Bash", {"command": "curl http://127.0.0.1:9/"}), answer(output=1, summary="done"))
-    assert "claude was denied Bash (curl http://127.0.0.1:9/)" in str(claude.error())
+    assert claude.outcome().output == 1, "a whole answer counts"
 
 
 def test_a_tool_that_is_allowed_is_used(claude: Bench) -> None:

@@ -246,3 +246,10 @@ def test_what_is_no_event_is_passed_over(tmp_path: Path) -> None:
     ]
     folder.stdout.write_bytes(b"\n".join(lines))
     assert [json.loads(json.dumps(event)) for event in folder.events()] == [{"type": "a"}, {"type": "b"}]
+
+
+def test_an_answer_of_claude_counts_though_a_tool_was_denied_and_the_log_says_so() -> None:
+    report = read("claude", result(structured_output={"output": 1}, permission_denials=[{"tool_name": "Bash"}]))
+    assert report.problem == ""
+    assert "warning: claude was denied Bash" in report.said[-1]
+    assert "max_turns: raise it" in read("claude", result(subtype="error_max_turns", errors=[], result="")).problem

@@ -9,7 +9,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core.briefing import Briefing, notices
 from backedge.core.model import HUMAN, Finding, Kind, Option, Severity
-from backedge.core.wording import clean, feedback_text, one_line, summary_of
+from backedge.core.wording import clean, escaped, feedback_text, one_line, summary_of
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
 CHAIN = (
@@ -268,6 +268,10 @@ class TestWords:
 
     def test_control_characters_do_not_get_through(self) -> None:
         assert clean("\x1b[31mred\x1b[0m\x00 \x1b]0;t\x07a\r\nb\rc\td\x9b") == "red a\nb\nc\td"
+
+    def test_what_turns_lines_is_stripped_from_text_and_escaped_in_json(self) -> None:
+        assert clean("a\u202eb\u2028c\u2066d") == "abcd"
+        assert escaped('{"a":"é\u202e\x9b\u2029"}'.encode()) == '{"a":"é\\u202e\\u009b\\u2029"}'.encode()
 
     def test_one_line_keeps_the_words(self) -> None:
         assert one_line(" \x1b[1ma\x1b[0m\n`b`\r\n\tc ") == "a b c"

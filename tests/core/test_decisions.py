@@ -144,10 +144,22 @@ def test_who_introduced_a_finding_follows_what_a_person_says_at_any_time() -> No
     assert play.finding().introduced_by == ("plan",)
 
 
-@pytest.mark.parametrize("phase", [None, "plan"])
-def test_reclassify_needs_a_phase(phase: str | None) -> None:
-    with pytest.raises(IllegalCommand, match=f"phase {phase!r} is unknown"):
+@pytest.mark.parametrize(
+    ("phase", "problem"), [(None, "needs a phase: say which with --phase"), ("plan", "phase 'plan' is unknown")]
+)
+def test_reclassify_needs_a_phase(phase: str | None, problem: str) -> None:
+    with pytest.raises(IllegalCommand, match=problem):
         stuck().decide("reclassify", phase=phase)
+
+
+def test_reassign_says_what_to_add() -> None:
+    with pytest.raises(IllegalCommand, match="needs a target, say which with --target STEP"):
+        stuck().decide("reassign")
+
+
+def test_resolve_needs_an_answer_for_a_loop_too() -> None:
+    with pytest.raises(IllegalCommand, match="resolve needs an answer"):
+        stuck().decide("resolve")
 
 
 def test_accept_lets_the_judge_count_as_passed_and_keeps_the_debt() -> None:

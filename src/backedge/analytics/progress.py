@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from backedge.analytics.tight_loop import KEPT_ITERATIONS, VERIFIED, Cycle, Judged, LoopStatus, TightLoop
+from backedge.core.wording import escaped
 
 Result = Literal["PASS", "FAIL"]
 
@@ -65,7 +66,7 @@ def progress(loop: TightLoop) -> Progress:
 
 
 def progress_json(loop: TightLoop) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(progress(loop)), indent=2) + b"\n"
+    return escaped(msgspec.json.format(msgspec.json.encode(progress(loop)), indent=2)) + b"\n"
 
 
 def read_progress(text: bytes) -> Progress:

@@ -120,7 +120,11 @@ async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
 
 async def _asked(run: Run, escalation: str) -> tuple[str, dict[str, str]]:
     """The choice of whoever sits at the terminal, and what it needs besides."""
-    told = packet(await run.state(), escalation)
+    state = await run.state()
+    known = state.escalation(escalation)
+    if known is not None and known.decided is not None:
+        raise AlreadyClosed(f"{escalation} was decided before: {known.decided.choice}; the first decision stands")
+    told = packet(state, escalation)
     words = list(dict.fromkeys(each.choice for each in told.options))
     if sys.stdin is None or not sys.stdin.isatty():
         raise IllegalCommand(f"no choice for {escalation}: say one of {', '.join(words)}")

@@ -12,7 +12,7 @@ import msgspec
 
 from backedge.app import Engine, Run
 from backedge.core.errors import NotFound
-from backedge.core.wording import one_line
+from backedge.core.wording import escaped, one_line
 from backedge.ports import Record
 from backedge.project import Place, place
 
@@ -29,7 +29,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def print_json(value: Any) -> None:
     """One JSON value, in UTF-8 whatever the terminal speaks: it is read by programs."""
-    click.echo(msgspec.json.format(msgspec.json.encode(_whole(value)), indent=1))
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(_whole(value)), indent=1)))
 
 
 def _whole(value: Any) -> Any:
@@ -75,7 +75,7 @@ def event_line(run: str, record: Record) -> bytes:
     body = record.body
     if record.seq == 1:  # the first event names the run itself
         body = body.replace(b'"run":' + msgspec.json.encode(run) + b",", b"", 1)
-    return head[:-1] + b"," + body[1:]
+    return escaped(head[:-1] + b"," + body[1:])
 
 
 async def the_run(engine: Engine, name: str | None) -> Run:

@@ -31,6 +31,7 @@ from backedge.core.pending import RunOutcome
 from backedge.engine.live import resting
 from backedge.engine.opening import new_run_id
 from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file, secrets_of
+from backedge.project.results import stdout_for_results
 
 INTERRUPTED = 130
 MAX_PARALLEL = 256
@@ -184,7 +185,8 @@ def resume(run_name: str | None, **how: Any) -> None:
 
 
 def _execute(spot: Place, begin: Begin, progress: Progress, execution: Execution) -> None:
-    outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
+    with stdout_for_results():
+        outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
     if not execution.quiet:
         for line in closing_words(report, interrupted=outcome is None):
             say(line)
@@ -287,10 +289,14 @@ def _input(pairs: tuple[str, ...], input_file: Path | None, story: Path | None) 
             raise WorkflowError("--input-file is no JSON object: --input and --story cannot be added to it")
     if story is not None:
         given = {**given, "story": {"path": str(story), "text": _text(story)}}
+    seen = set[str]()
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not sign or not key:
             raise WorkflowError(f"--input {pair!r}: expected KEY=VALUE")
+        if key in seen:
+            raise WorkflowError(f"--input has {key!r} twice: say it once")
+        seen.add(key)
         given = {**given, key: _value(value)}
     return given
 

@@ -24,6 +24,7 @@ from backedge.config import WorkflowFileError, find, load
 from backedge.core.errors import ImportRefused, NotFound
 from backedge.core.loops import LoopState
 from backedge.core.state import RunState
+from backedge.core.wording import escaped
 from backedge.project import Place, secrets_of
 
 LARGEST = 16 * 1024 * 1024
@@ -95,7 +96,7 @@ def _print_loops(told: Report, contents: Contents) -> None:
 
 
 def _print_lines(told: Report, contents: Contents) -> None:  # noqa: ARG001
-    click.echo(written_lines(contents.loops).encode(), nl=False)
+    click.echo(escaped(written_lines(contents.loops).encode()), nl=False)
 
 
 def _print_defects(told: Report, contents: Contents) -> None:  # noqa: ARG001
@@ -105,7 +106,7 @@ def _print_defects(told: Report, contents: Contents) -> None:  # noqa: ARG001
 def _print_progress(told: Report, contents: Contents) -> None:
     if contents.progress is None:
         raise _not_iterations(told)
-    click.echo(msgspec.json.format(msgspec.json.encode(contents.progress), indent=2))
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(contents.progress), indent=2)))
 
 
 def _print_scratchpad(told: Report, contents: Contents) -> None:

@@ -10,7 +10,17 @@ from backedge.core import events as e
 from backedge.core.accidents import one_line
 from backedge.core.choosing import choice_problem, choose, option_called
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
-from backedge.core.draft import WITHDRAWN, Draft, ask_person, close, end_run, escalate_loop, settle_findings, skip
+from backedge.core.draft import (
+    VERIFY_OPTIONS,
+    WITHDRAWN,
+    Draft,
+    ask_person,
+    close,
+    end_run,
+    escalate_loop,
+    settle_findings,
+    skip,
+)
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import reroute, send_round
 from backedge.core.limits import BUDGETS
@@ -155,7 +165,9 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
     match command.choice:
         case "revise" if not command.note.strip():
             raise IllegalCommand("revise needs a note: say the new approach in words")
-        case "resolve" if not (command.note.strip() or (command.option or "").strip()) and packet.reason == ASKED:
+        case "resolve" if not _says_something(command) and (packet.reason == ASKED or loop is not None):
+            if packet.options == VERIFY_OPTIONS:
+                return  # whoever raised it says that it is fixed
             raise IllegalCommand("resolve needs an answer: give an option or a note")
         case "resolve" if command.option and loop and loop.feedback and loop.feedback.options:
             offered = [option.option for option in loop.feedback.options]
@@ -172,14 +184,21 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
             _require_target(state, loop, command.target)
         case "reclassify" if command.phase not in state.graph.phases:
             raise IllegalCommand(
-                f"phase {command.phase!r} is unknown: {nearest(command.phase or '', state.graph.phases)}"
+                f"phase {command.phase!r} is unknown: {nearest(command.phase, state.graph.phases)}"
+                if command.phase
+                else f"reclassify needs a phase: say which with --phase ({', '.join(state.graph.phases)})"
             )
+
+
+def _says_something(command: Decide) -> bool:
+    return bool(command.note.strip() or (command.option or "").strip())
 
 
 def _require_target(state: RunState, loop: Loop | None, target: str | None) -> None:
     legal = [name for name in state.steps if not state.graph.is_judge(name) and not (loop and loop.source == name)]
     if target not in (*legal, HUMAN):
-        raise IllegalCommand(f"reassign needs a target, got {target!r}: {nearest(target or '', [*legal, HUMAN])}")
+        known = f"got {target!r}: {nearest(target, [*legal, HUMAN])}" if target else "say which with --target STEP"
+        raise IllegalCommand(f"reassign needs a target, {known}")
 
 
 def _repeat_round(draft: Draft, loop: Loop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from backedge.core.model import HUMAN
 from backedge.core.workflow import Step, graph_of
 from backedge.ports import Agent
 from backedge.project.place import Place, secrets_of
+from backedge.project.results import stdout_for_results
 
 Views = Callable[[str], Mapping[str, str]]
 """The files that show a run to its agents, by their names in the briefing."""
@@ -95,6 +97,7 @@ class _Staff:
 
     def _command(self, spec: AgentSpec, step: Step) -> Agent:
         extras = self.source.steps[step.name]
+        _require_program(spec)
         return CommandAgent(
             spec.run,
             folder=extras.workspace,
@@ -133,6 +136,15 @@ class _Staff:
         )
 
 
+def _require_program(spec: AgentSpec) -> None:
+    """Raises NotInstalled if the PATH has no such program. One that is named by a path may still be made by a step."""
+    program = spec.run[0] if spec.run else ""
+    if not program or "/" in program or "{" in program:
+        return
+    if shutil.which(program, path=spec.env.get("PATH")) is None:
+        raise NotInstalled(f"cannot start {program!r}: there is no such program; install it, or correct `run`")
+
+
 def _imported(name: str, folder: Path) -> Callable[..., object]:
     import sys
     from importlib import import_module
@@ -141,7 +153,8 @@ def _imported(name: str, folder: Path) -> Callable[..., object]:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
-        imported = import_module(module)
+        with stdout_for_results():
+            imported = import_module(module)
     except (Exception, SystemExit) as error:
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         raise WorkflowError(f"agent python:{name} cannot be imported: {kind}{error}") from error

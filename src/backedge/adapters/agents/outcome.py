@@ -25,6 +25,8 @@ class NoOutcome(AgentError):
 
 def reported(file: Path, stdout: Path, most: int) -> tuple[Json, bool]:
     """The JSON that a command reported, and whether it stood in the file. Raises AgentError if there is none."""
+    if file.is_symlink() and not file.resolve().is_relative_to(file.parent.resolve()):
+        raise AgentError("the outcome file is a link that leads out of its folder: write a regular file there")
     text = content(file, most, "the outcome file")
     if text is not None and text.strip():
         return parsed(text, "the outcome file"), True

@@ -61,7 +61,7 @@ class Secrets:
             return
         draft = path.with_name(f".{path.name}.new")
         try:
-            with opened(path) as file, draft.open("wb") as shown:
+            with opened(path, follow=False) as file, draft.open("wb") as shown:
                 if os.fstat(file.fileno()).st_size <= LARGEST:
                     shown.write(self.content(file.read()))
                 else:

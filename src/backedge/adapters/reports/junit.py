@@ -30,7 +30,9 @@ def read_junit(text: bytes, folder: Path, allow_empty: bool = False) -> tuple[in
             f"the JUnit report declares {reader.declared} failures, but lists {len(reader.findings)}: it is not complete"
         )
     if not reader.tests and not allow_empty:
-        raise AgentError("the JUnit report has no tests: nothing was tested; correct the command, or allow it")
+        raise AgentError("the JUnit report has no tests: nothing was tested; correct the command")
+    if reader.tests and reader.skipped == reader.tests:
+        raise AgentError(f"the JUnit report has {reader.tests} tests, all skipped: nothing was tested")
     return reader.tests, reader.findings
 
 
@@ -38,7 +40,7 @@ class _Reader:
     """Reads a report as it comes: however large, only findings are kept."""
 
     def __init__(self, folder: Path) -> None:
-        self.tests = 0
+        self.tests = self.skipped = 0
         self.findings: list[Finding] = []
         self.declared = 0
         self._folder = folder
@@ -65,6 +67,8 @@ class _Reader:
         elif tag == "testcase":
             self.tests += 1
             self._case = attributes
+        elif tag == "skipped" and self._path[-1] == "testcase":
+            self.skipped += 1
         elif tag in ("failure", "error") and self._path[-1] == "testcase":
             self._message, self._text, self._room = attributes.get("message", ""), [], MOST_TEXT
         self._path.append(tag)

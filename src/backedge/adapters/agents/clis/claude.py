@@ -68,21 +68,33 @@ class Claude(Cli):
             usage=_usage(result),
             session=None if lost else session,
             unknown_session=lost,
-            said=tuple(said),
+            said=(*said, *_warning(result)),
         )
 
 
+def _warning(result: Event) -> tuple[str, ...]:
+    """What a person should know of an attempt that brought an answer all the same."""
+    denied = _denied(result)
+    return (f"warning: claude was denied {denied}, and answered without it",) if denied else ()
+
+
+def _denied(result: Event) -> str:
+    return ", ".join(dict.fromkeys(_denial(mapping(each)) for each in items(result.get("permission_denials"))))
+
+
 def _problem(result: Event) -> str:
-    denied = ", ".join(dict.fromkeys(_denial(mapping(each)) for each in items(result.get("permission_denials"))))
+    denied = _denied(result)
     told = one_line("; ".join(map(words, items(result.get("errors")))) or words(result.get("result")))
     subtype, status = words(result.get("subtype")), result.get("api_error_status")
     if subtype == "error_max_turns":
-        problem = f"claude stopped at max_turns ({told}): raise it, or give the step less to do"
+        problem = f"claude stopped at max_turns{f' ({told})' if told else ''}: raise it, or give the step less to do"
     elif subtype == "error_max_budget_usd":
-        problem = f"claude stopped at max_budget_usd ({told}): raise it, or give the step less to do"
+        problem = (
+            f"claude stopped at max_budget_usd{f' ({told})' if told else ''}: raise it, or give the step less to do"
+        )
     elif result.get("is_error") or subtype != "success":
         problem = f"claude failed ({f'API error {status}' if status else subtype or 'no subtype'}): {told or 'it said nothing'}"
-    elif denied:
+    elif denied and result.get("structured_output") is None:
         return f"claude was denied {denied}: name it in `allowed_tools`, or choose another `permission_mode`"
     else:
         return ""

@@ -1,0 +1,28 @@
+"""stdout is for results: what the functions of a project print goes to stderr meanwhile."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+STDOUT, STDERR = 1, 2
+
+
+@contextmanager
+def stdout_for_results() -> Iterator[None]:
+    """Lead everything that is printed to stderr, also by programs that functions start."""
+    try:
+        sys.stdout.flush()
+        kept = os.dup(STDOUT)
+    except (OSError, AttributeError):
+        yield  # there is no stdout that could be mixed up
+        return
+    try:
+        os.dup2(STDERR, STDOUT)
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, STDOUT)
+        os.close(kept)
