@@ -112,7 +112,7 @@ def test_a_limit_leads_from_validating_to_escalating() -> None:
 def test_a_decision_ends_an_escalated_loop(choice: str, end: LoopState) -> None:
     work = flow(*REVIEWED, limits={"rounds_per_loop": 0})
     play = Play(work, {"design": grows, "review": [failed("x"), passed()]}).run()
-    play.decide(choice)
+    play.decide(choice, note="so be it")
     assert play.loop().state is end
     assert play.loop().resolution is not None
 
