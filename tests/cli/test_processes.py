@@ -124,7 +124,8 @@ def test_four_runs_together_in_one_folder_do_not_disturb_each_other(make: Make) 
         assert {told["input"]["n"] for told in project.briefings("code", result.run)} == {number}
     starts = [(run, step, attempt) for run, step, attempt, _ in project.executions()]
     assert len(starts) == len(set(starts)) == 20
-    assert project.backedge("audit", "verify", "--json").json == {"runs": 4, "valid": True}
+    told = project.backedge("audit", "verify", "--json").json
+    assert (told["runs"], told["valid"]) == (4, True)
 
 
 def test_two_decisions_at_once_have_one_winner(make: Make) -> None:

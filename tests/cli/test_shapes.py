@@ -178,7 +178,12 @@ def test_audit_export_is_json_lines_that_verify(make: Make) -> None:
     assert {each["run"] for each in events} == {run}
     assert all({"type", "at", "link"} <= set(each) for each in events)
     assert project.backedge("audit", "verify").out == "1 run(s): the chain is valid\n"
-    assert project.backedge("audit", "verify", "--json").json == {"runs": 1, "valid": True}
+    told = project.backedge("audit", "verify", "--json").json
+    assert (told["runs"], told["valid"]) == (1, True)
+    assert project.backedge("audit", "verify", "--head", told["head"]).code == 0
+    assert "the first 4 events of the journal" in project.refused("audit", "verify", "--head", "4:" + "0" * 64)
+    told = project.backedge("audit", "verify", run, "--json").json
+    assert (told["runs"], told["valid"], told["head"]) == (1, True, events[-1]["link"])
     assert project.backedge("audit", "verify", run, "--head", events[3]["link"]).code == 0
     assert "no event of run" in project.refused("audit", "verify", run, "--head", "0" * 64)
 

@@ -182,3 +182,72 @@ def test_the_fields_of_events_that_name_a_large_value_are_known() -> None:
     }
     assert fields == {"input_payload", "log"}
     assert {field for field in Made.__struct_fields__ if field.endswith("payload")} == {"payload"}
+
+
+# What stands beside the events
+
+
+def worked(path: Path) -> SqliteJournal:
+    """Two runs that have ended, and one that waits for a person."""
+
+    def breaks(briefing: object) -> None:
+        raise OSError("no")
+
+    async def scenario() -> None:
+        async with Engine(path) as engine:
+            for run, agent in (("first", lambda b: "x" * 10_000), ("second", lambda b: 1), ("waits", breaks)):
+                work = Workflow("flow", [Step("a", agent)], limits={"errors_in_a_row": 1})
+                await (await engine.start(work, "y" * 9_000 + run, run=run)).result()
+
+    asyncio.run(scenario())
+    return SqliteJournal(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            "UPDATE runs SET outcome = 'verified' WHERE run = 'waits'",
+            "run 'waits' is listed as verified in workflow 'flow', but its events say waiting",
+        ),
+        ("UPDATE runs SET workflow = 'other' WHERE run = 'first'", "run 'first' is listed as done in workflow 'other'"),
+        (
+            "CREATE TABLE pruned (digest TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;"
+            "INSERT INTO pruned SELECT digest FROM payloads; DELETE FROM payloads",
+            "event 1 of run 'waits' names the large value .*, which is listed as pruned, but only runs that have ended are",
+        ),
+        (
+            "DELETE FROM events WHERE run = (SELECT id FROM runs WHERE run = 'second');"
+            "DELETE FROM runs WHERE run = 'second'",
+            "of .* events are missing: somebody deleted a run",
+        ),
+        ("DELETE FROM runs WHERE run = 'first'", "1 of 3 runs are missing"),
+        ("DELETE FROM runs WHERE run = 'waits'", "events belong to no run"),
+    ],
+    ids=["outcome", "workflow", "pruned", "deleted", "hidden", "the last hidden"],
+)
+def test_what_is_changed_beside_the_events_is_found(tmp_path: Path, change: str, problem: str) -> None:
+    journal = worked(tmp_path / "journal.db")
+    assert asyncio.run(verify_all(journal)) == 3
+    apsw.Connection(str(tmp_path / "journal.db")).execute(change)
+    with pytest.raises(JournalDamaged, match=problem):
+        asyncio.run(verify_all(journal))
+    journal.close()
+
+
+def test_the_head_of_a_journal_that_was_kept_elsewhere_finds_what_was_deleted(tmp_path: Path) -> None:
+    journal = worked(tmp_path / "journal.db")
+    head = journal.head()
+    asyncio.run(fill(journal))
+    assert asyncio.run(verify_all(journal, head)) == 4
+    assert asyncio.run(verify_all(journal, head.upper())) == 4
+    for wrong in ("", "x", "12", "x:y", ":y", "3:"):
+        with pytest.raises(JournalDamaged, match="is not the head of a journal"):
+            asyncio.run(verify_all(journal, wrong))
+    apsw.Connection(str(tmp_path / "journal.db")).execute(
+        "DELETE FROM events WHERE run >= 3; DELETE FROM runs WHERE id >= 3"
+    )
+    assert asyncio.run(verify_all(journal)) == 2, "a journal without its end looks like one that is shorter"
+    with pytest.raises(JournalDamaged, match=f"the first .* events of the journal give the head .*, not {head}"):
+        asyncio.run(verify_all(journal, head))
+    journal.close()

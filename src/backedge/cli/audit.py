@@ -42,25 +42,32 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
 
 @audit.command("verify")
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--head", help="A link that was kept elsewhere: it must be in the chain.")
+@click.option(
+    "--head", help="A link, or the head of the whole journal, that was kept elsewhere: it must be in the chain."
+)
 @journal_option
 @json_option
 def verify_events(run_name: str | None, head: str | None, journal: Path | None, as_json: bool) -> None:
-    """Check the hash chain of RUN, or of every run. Exit code 2 and the first event that does not fit, if one does not.
+    """Check the hash chain of RUN, or of every run, and whether a run is missing. Exit code 2 and the first event that does
+    not fit, if one does not.
+
+    Only a head that was kept elsewhere proves that the newest events were not deleted: the "head" of `--json` for the whole
+    journal, or any link of RUN.
 
     \b
     Example:
       backedge audit verify --head 3f5a…
     """
 
-    async def ask(engine: Engine) -> int:
-        if not run_name and not head:
-            return await verify_all(engine.journal)
-        await verify(engine.journal, (await the_run(engine, run_name)).id, head)
-        return 1
+    async def ask(engine: Engine) -> tuple[int, str]:
+        if not run_name and (not head or ":" in head):
+            return await verify_all(engine.journal, head), engine.journal.head()
+        run = (await the_run(engine, run_name)).id
+        await verify(engine.journal, run, head)
+        return 1, (await engine.journal.read(run))[-1].link
 
-    count = asking(journal, ask)
+    count, end = asking(journal, ask)
     if as_json:
-        print_json({"runs": count, "valid": True})
+        print_json({"runs": count, "valid": True, "head": end})
     else:
         click.echo(f"{count} run(s): the chain is valid")

@@ -1,53 +1,116 @@
-"""Does the history add up? Recomputes the hash chain of a run over any journal, and the digests of its large values."""
+"""Does the history add up? Recomputes the hash chain of a run over any journal, the digests of its large values, and what
+listings say of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from backedge.adapters.journals.payloads import payloads_of
 from backedge.core.chain import genesis, link
-from backedge.core.errors import JournalDamaged, PayloadPruned
+from backedge.core.errors import JournalDamaged, JournalTooNew, PayloadPruned
+from backedge.core.events import Event, RunEnded
+from backedge.core.pending import outcome_of
+from backedge.core.state import replay
+from backedge.engine.codec import decoded
 from backedge.ports import Journal, Record, RunHead
 
 
+@runtime_checkable
+class Anchored(Protocol):
+    """A journal that knows the order of the events of all runs."""
+
+    def gap(self) -> str | None:
+        """What is missing between the events of all runs, in words; None if nothing is."""
+        ...
+
+    def head(self, events: int | None = None) -> str:
+        """What proves the first so many events of all runs, or all: their number and the hash of their links."""
+        ...
+
+
 async def verify(journal: Journal, run: str, head: str | None = None) -> None:
-    """Return if every event of the run fits the chain, and every large value its digest; raise JournalDamaged naming the
-    first one that does not. What was pruned is not missed.
+    """Return if every event of the run fits the chain, every large value its digest, and the listing what the events say;
+    raise JournalDamaged naming the first one that does not. What was pruned after the run had ended is not missed.
 
     A `head` kept elsewhere may be the link of any event, so that it stays useful while the run goes on: it proves
     everything up to that event, also against somebody who recomputed the whole chain.
     """
     # The listing comes first: a run that grows meanwhile then has more events than listed, never fewer.
     listed = next((known for known in await journal.runs() if known.run == run), None)
-    await _check(journal, run, listed, head, set())
+    await _check(journal, run, listed, head, {})
 
 
-async def verify_all(journal: Journal) -> int:
-    """Verify every run, listing them once; returns how many there are."""
+async def verify_all(journal: Journal, head: str | None = None) -> int:
+    """Verify every run, listing them once, and that no run is missing; returns how many there are.
+
+    A run that was deleted leaves a gap, unless it was the last that was written. A `head` of the whole journal that was
+    kept elsewhere proves all that had happened by then.
+    """
     heads = await journal.runs()
-    looked_at: set[str] = set()
+    pruned: dict[str, bool] = {}
     for known in heads:
-        await _check(journal, known.run, known, None, looked_at)
+        await _check(journal, known.run, known, None, pruned)
+    if isinstance(journal, Anchored) and (gap := journal.gap()) is not None:
+        raise JournalDamaged(f"{gap}: somebody deleted a run, or a part of one; restore a backup")
+    if head is not None:
+        _check_head(journal, head)
     return len(heads)
 
 
-async def _check(journal: Journal, run: str, listed: RunHead | None, head: str | None, looked_at: set[str]) -> None:
+def _check_head(journal: Journal, head: str) -> None:
+    count, _, rest = head.partition(":")
+    if not isinstance(journal, Anchored) or not count.isascii() or not count.isdigit() or not rest:
+        raise JournalDamaged(f"{head!r} is not the head of a journal: expected one that `audit verify --json` told")
+    now = journal.head(int(count))
+    if now != head.lower():
+        raise JournalDamaged(
+            f"the first {count} events of the journal give the head {now}, not {head}: some were changed or deleted since "
+            "the head was taken; restore a backup"
+        )
+
+
+async def _check(journal: Journal, run: str, listed: RunHead | None, head: str | None, pruned: dict[str, bool]) -> None:
+    """`pruned` says of every large value that was looked at whether it was pruned."""
     records = await journal.read(run)
     _check_chain(run, records, listed, head)
+    try:
+        events = decoded(records)
+    except (JournalTooNew, JournalDamaged):
+        events = []  # the chain is whole, but only a newer version can say what it means
+    if listed is not None and events:
+        _check_listing(run, listed, events[: listed.seq])
     for record in records:
         for digest in payloads_of(record.body):
-            if digest not in looked_at:
-                looked_at.add(digest)
-                await _check_payload(journal, run, record.seq, digest)
+            if digest not in pruned:
+                pruned[digest] = await _was_pruned(journal, run, record.seq, digest)
+            if pruned[digest] and events and not any(isinstance(event, RunEnded) for event in events):
+                raise JournalDamaged(
+                    f"event {record.seq} of run {run!r} names the large value {digest}, which is listed as pruned, but only "
+                    "runs that have ended are pruned: restore a backup"
+                )
 
 
-async def _check_payload(journal: Journal, run: str, seq: int, digest: str) -> None:
+def _check_listing(run: str, listed: RunHead, events: Sequence[Event]) -> None:
+    state = replay(events)
+    assert state is not None
+    told = (listed.workflow, listed.outcome)
+    right = (state.workflow.name, outcome_of(state))
+    if told != right:
+        raise JournalDamaged(
+            f"run {run!r} is listed as {told[1]} in workflow {told[0]!r}, but its events say {right[1]} in workflow "
+            f"{right[0]!r}: somebody changed the listing; restore a backup"
+        )
+
+
+async def _was_pruned(journal: Journal, run: str, seq: int, digest: str) -> bool:
     try:
         await journal.payload(digest)
     except PayloadPruned:
-        return  # somebody wanted the space back, and said so
+        return True  # somebody wanted the space back, and said so
     except JournalDamaged as error:
         raise JournalDamaged(f"event {seq} of run {run!r} names a large value that does not add up: {error}") from error
+    return False
 
 
 def _check_chain(run: str, records: Sequence[Record], listed: RunHead | None, head: str | None) -> None:

@@ -63,6 +63,14 @@ class SqliteJournal:
     async def payload(self, digest: str) -> bytes:
         return self._reading().payload(digest)
 
+    def gap(self) -> str | None:
+        """What is missing between the events of all runs, in words; None if nothing is."""
+        return self._reading().gap()
+
+    def head(self, events: int | None = None) -> str:
+        """What proves the first so many events of all runs, or all: keep it elsewhere, for `verify_all`."""
+        return self._reading().head(events)
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell the listener of every commit: own ones before their appenders go on. It must not raise."""
         return self._watch.subscribe(listener)

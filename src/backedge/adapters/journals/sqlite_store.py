@@ -28,6 +28,8 @@ _PAYLOAD = "INSERT OR IGNORE INTO payloads (digest, body) VALUES (?, ?)"
 _READ = """SELECT seq, CAST(body AS BLOB), lower(hex(link)) FROM events
            WHERE run = (SELECT id FROM runs WHERE run = ?) AND seq > ? ORDER BY seq"""
 _RUNS = "SELECT run, workflow, outcome, seq, lower(hex(link)) FROM runs ORDER BY id DESC"
+_STRAY = "SELECT count(*) FROM events WHERE run NOT IN (SELECT id FROM runs)"
+_LINKS = "SELECT link FROM events ORDER BY id LIMIT ?"
 # The plus keeps SQLite from grouping by the index, which would walk through the whole history.
 _CHANGED = """SELECT runs.run, max(events.seq), max(events.id) FROM events JOIN runs ON runs.id = events.run
               WHERE events.id > ? GROUP BY +events.run"""
@@ -138,6 +140,26 @@ class SqliteStore:
                 f"payload {digest} in {self._path} has other contents than its digest says: restore a backup"
             )
         return bytes(body)
+
+    def gap(self) -> str | None:
+        """Where numbers are missing that this journal gave, in words: it never takes one back."""
+        try:
+            for table in ("events", "runs"):
+                count, newest = self._connection.execute(f"SELECT count(*), coalesce(max(id), 0) FROM {table}").get
+                if count != newest:
+                    return f"{newest - count} of {newest} {table} are missing"
+            stray = self._connection.execute(_STRAY).get
+        except StorageError as error:
+            raise translated(error, self._path) from error
+        return f"{stray} events belong to no run" if stray else None
+
+    def head(self, events: int | None = None) -> str:
+        """The number of the events of all runs and the hash of their links, in the order in which they were written."""
+        try:
+            rows: list[Any] = self._connection.execute(_LINKS, (-1 if events is None else events,)).fetchall()
+        except StorageError as error:
+            raise translated(error, self._path) from error
+        return f"{len(rows)}:{sha256(b''.join(link for (link,) in rows)).hexdigest()}"
 
     def version(self) -> int:
         """A number that changes when, and only when, another connection commits."""
