@@ -161,6 +161,10 @@ class Engine:
         return self._inner.subscribe(subscriber)
 
 
+LARGEST_COMMAND = 65_536
+"""Bytes of what a person says at once: it stands in events."""
+
+
 class Run:
     """One run: ask it, answer it, wait for it."""
 
@@ -315,10 +319,15 @@ class Run:
     async def _submit(self, command: c.Command) -> tuple[Event, ...]:
         """Record a command as it will be read back: a word of the wrong type is refused, not written."""
         try:
-            msgspec.json.encode(command)
+            size = len(msgspec.json.encode(command))
             checked = msgspec.convert(msgspec.to_builtins(command), type(command))
         except (msgspec.ValidationError, TypeError, ValueError) as error:
             raise IllegalCommand(f"{type(command).__name__} is not understood: {error}") from error
+        if size > LARGEST_COMMAND:
+            raise IllegalCommand(
+                f"{type(command).__name__} has {size:,} bytes: at most {LARGEST_COMMAND:,} are kept; write a file, and say "
+                "where it is"
+            )
         return await self._engine.submit(self.id, checked)
 
 

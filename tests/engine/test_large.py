@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
-from backedge import Briefing, Engine, Report, Step, failed, passed
+import pytest
+
+from backedge import (
+    Attempt,
+    Briefing,
+    Engine,
+    Feedback,
+    FeedbackRefused,
+    IllegalCommand,
+    Option,
+    Report,
+    Step,
+    failed,
+    passed,
+)
 from backedge.core import events as e
 from backedge.testing import ScriptedAgent
 from tests.engine.parts import flow, only, play
@@ -93,3 +108,68 @@ def test_what_a_step_reads_of_a_large_input_decides_whether_it_runs_again(tmp_pa
     assert report.outcome == "verified"
     assert report.steps["plan"].version == 2
     assert len(code.briefings) == 1, "what it reads did not change"
+
+
+HUGE = "x" * 1_000_000
+
+
+def largest(path: Path) -> int:
+    database = sqlite3.connect(path)
+    try:
+        return int(database.execute("SELECT max(length(body)) FROM events").fetchone()[0])
+    finally:
+        database.close()
+
+
+def test_an_answer_that_is_too_large_for_events_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    async def asks(briefing: Briefing, attempt: Attempt) -> object:
+        return (await attempt.wait_for(await attempt.raise_feedback(Feedback("context_request", "plan", "?")))).answers
+
+    def plan(briefing: Briefing) -> object:
+        return (HUGE if briefing.attempt == 2 else "x" * 16_000) if briefing.mode == "answer" else "plan"
+
+    async def scenario() -> tuple[Report, list[e.Event]]:
+        async with Engine(tmp_path / "j.db") as engine:
+            run = await engine.start(flow(Step("plan", plan), Step("code", asks, needs="plan")))
+            return await run.result(), await run.events()
+
+    report, events = play(scenario())
+    assert report.outcome == "done"
+    assert only(e.AttemptFailed, events)[0].error == (
+        "the answer has 1,000,002 bytes: at most 16,384 are kept; write a file, or put it into the output, and say where "
+        "it is"
+    )
+    assert largest(tmp_path / "j.db") < 40_000
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"details": {"text": HUGE}},
+        {"artifacts": [HUGE]},
+        {"options": [Option(HUGE), Option("b")]},
+    ],
+    ids=["details", "artifacts", "options"],
+)
+def test_feedback_whose_details_are_too_large_for_events_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+    refused: list[str] = []
+
+    async def asks(briefing: Briefing, attempt: Attempt) -> None:
+        try:
+            await attempt.raise_feedback(Feedback("fix_request", "human", "see details", **more))
+        except FeedbackRefused as error:
+            refused.append(str(error))
+
+    async def scenario() -> None:
+        async with Engine(tmp_path / "j.db") as engine:
+            run = await engine.start(flow(Step("a", asks)))
+            await run.result()
+            with pytest.raises(FeedbackRefused, match="at most 16,384 are kept"):
+                await run.raise_feedback(Feedback("fix_request", "a", "see details", **more))
+            with pytest.raises(IllegalCommand, match=r"Cancel has 1,000,\d+ bytes: at most 65,536 are kept"):
+                await run.cancel(reason=HUGE)
+
+    play(scenario())
+    assert len(refused) == 1
+    assert "the details of the feedback have 1,000," in refused[0]
+    assert largest(tmp_path / "j.db") < 10_000

@@ -21,6 +21,8 @@ from backedge.engine.codec import canonical, plain
 
 LONGEST_TEXT = 16_000
 """Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
+LARGEST_ASIDE = 16_384
+"""Bytes of an answer, and of what comes with feedback besides its texts: they stand in events, more than once."""
 
 
 Kinds = Sequence[tuple[str, Kind]]
@@ -149,12 +151,16 @@ def checked(said: Outcome, most: int) -> Outcome:
         raise AgentError(f"the outcome is not understood: {error}") from error
 
 
+_INSTEAD = "write a file, or put it into the output, and say where it is"
 _outcomes = msgspec.json.Decoder(Outcome)
 _NOTHING_MORE = Outcome()
 
 
 def translated(said: Outcome, made: Made, kinds: Kinds = ()) -> model.Outcome:
     """The outcome in the engine's own words; `kinds` are the workflow's own. Raises AgentError for what means nothing."""
+    size = len(msgspec.json.encode(said.answer)) if said.answer is not None else 0
+    if size > LARGEST_ASIDE:
+        raise AgentError(f"the answer has {size:,} bytes: at most {LARGEST_ASIDE:,} are kept; {_INSTEAD}")
     try:
         return model.Outcome(
             made=made,
@@ -202,6 +208,10 @@ def raised(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.Malforme
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         return model.Malformed((), f"the feedback is not understood: {error}")
     to = tuple(dict.fromkeys(_listed(said.to)))
+    size = len(msgspec.json.encode((said.details, said.artifacts, said.options)))
+    if size > LARGEST_ASIDE:
+        wrong = f"the details of the feedback have {size:,} bytes: at most {LARGEST_ASIDE:,} are kept; {_INSTEAD}"
+        return model.Malformed(to, wrong, _text(said.message))
     try:
         severity, blocking = severity_of(said.severity)
         kind, called = _kind(said.kind, dict(kinds))
