@@ -100,7 +100,7 @@ class Engine:
     async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
         """Start a run of a workflow; it works on while you do other things."""
         live = await self._inner.start(workflow.definition, workflow.agents, input, run, _hiring(workflow))
-        return Run(self._inner, live.run, live)
+        return Run(self._inner, live.run)
 
     async def import_file(self, name: str, text: str, form: str | None = None) -> Run:
         """Bring a file of another system along, as a run of its own: its loops and defects are in reports and
@@ -112,7 +112,7 @@ class Engine:
         read(kind, text)
         run = f"i-{sha256(f'{kind}/{text}'.encode()).hexdigest()[:12]}"
         await self._inner.import_file(c.ImportFile(run, kind, name, text))
-        return Run(self._inner, run, None)
+        return Run(self._inner, run)
 
     async def resume(self, run: str, workflow: Runnable) -> Run:
         """Go on with a run where its journal ends; a pause by hand is lifted. The run keeps the definition it started
@@ -122,19 +122,18 @@ class Engine:
         paused raises RunHeld.
         """
         try:
-            live = await self._inner.resume(run, workflow.agents, _hiring(workflow))
+            await self._inner.resume(run, workflow.agents, _hiring(workflow))
         except RunHeld:
             if (await self._inner.state_of(run)).paused_by is None:
                 raise
             # It waits there for somebody to say this, and cannot be stopped for it.
             await self._inner.submit(run, c.Resume())
-            return Run(self._inner, run, None)
-        return Run(self._inner, run, live)
+        return Run(self._inner, run)
 
     async def find(self, run: str) -> Run:
         """A run to look at and to answer, whoever executes it. Raises NotFound."""
         await self._inner.state_of(run)
-        return Run(self._inner, run, self._inner.live(run))
+        return Run(self._inner, run)
 
     async def runs(self) -> Sequence[RunHead]:
         """Every run of the journal, newest first."""
@@ -168,13 +167,17 @@ LARGEST_COMMAND = 65_536
 class Run:
     """One run: ask it, answer it, wait for it."""
 
-    def __init__(self, engine: inner.Engine, id: str, live: LiveRun | None) -> None:
-        self._engine, self.id, self._live = engine, id, live
+    def __init__(self, engine: inner.Engine, id: str) -> None:
+        self._engine, self.id = engine, id
+
+    @property
+    def _live(self) -> LiveRun | None:
+        return self._engine.live(self.id)
 
     @property
     def executed_here(self) -> bool:
-        """Whether it is this engine that executes the run."""
-        return self._engine.live(self.id) is not None
+        """Whether it is this engine that executes the run; a run that has ended is executed by nobody."""
+        return self._live is not None
 
     async def result(self) -> Report:
         """Wait until the run has ended or only a person can help, then say where it stands.
@@ -188,25 +191,23 @@ class Run:
 
         Raises NotExecuted if nobody executes a run that could go on: resume it."""
         self._engine.require_open()
-        if self._live is not None:
-            return await self._live.at_rest()
+        if (live := self._live) is not None:
+            return await live.at_rest()
         return await self._engine.follow(self.id, resting, executed=True)
 
     async def changed(self, since: int | None = None) -> None:
         """Wait until anything happens in the run, or has happened after event number `since`."""
         self._engine.require_open()
         seq = (await self.state()).seq if since is None else since
-        if self._live is not None:
-            await self._live.watch(lambda state: True if state.seq > seq else None)
+        if (live := self._live) is not None:
+            await live.watch(lambda state: True if state.seq > seq else None)
         else:
             await self._engine.follow(self.id, lambda state: True if state.seq > seq else None)
 
     async def release(self) -> None:
         """Stop executing the run here, so that its memory is free and another process can go on with it."""
         self._engine.require_open()
-        if self._live is not None:
-            await self._engine.release(self._live)
-            self._live = None
+        await self._engine.release(self.id)
 
     async def report(self) -> Report:
         """Where the run stands now."""
@@ -237,8 +238,8 @@ class Run:
         self._engine.require_open()
         about = loop_about(await self.state(), loop)
         loop = about.id if about is not None else loop
-        if self._live is not None:
-            return await self._live.wait_for(loop, timeout)
+        if (live := self._live) is not None:
+            return await live.wait_for(loop, timeout)
         if (await self.state()).loop(loop) is None:
             raise NotFound(f"loop {loop!r} is unknown in run {self.id!r}")
         try:

@@ -63,6 +63,8 @@ class Engine:
         self.max_output, self.grace = max_output, grace
         self.closing = False
         self._live: dict[str, LiveRun] = {}
+        self._ended: dict[str, tuple[Mapping[str, Agent], Hiring | None]] = {}
+        """Who did the runs that have ended here: late feedback sends them back to work."""
         self._followers: set[asyncio.Event] = set()
         self._subscribers = Subscribers()
         self._notices: set[asyncio.Task[None]] = set()
@@ -189,6 +191,7 @@ class Engine:
                 return known
             await self._let_go(known)
         self.claims.claim(run)
+        self._ended.pop(run, None)
         try:
             state = await self.state_of(run)
             agents = {**agents, **agents_for(hiring, state.specs, state)}
@@ -219,12 +222,29 @@ class Engine:
             self._live.pop(live.run, None)
             self.claims.release(live.run)
 
-    async def release(self, live: LiveRun) -> None:
+    async def release(self, run: str) -> None:
         """Stop executing a run that is at rest, so that others can."""
         self.require_open()
-        live.leaving = True
-        await self._stopped(live)
-        await self._let_go(live)
+        self._ended.pop(run, None)
+        live = self._live.get(run)
+        if live is not None:
+            live.leaving = True
+            await self._stopped(live)
+            await self._let_go(live)
+
+    def retire(self, live: LiveRun) -> None:
+        """Keep no more of a run that has ended than it takes to go on with it: the journal has the rest."""
+        if self._live.get(live.run) is live and live.finished and not self.closing:
+            del self._live[live.run]
+            self._ended[live.run] = live.agents, live.hiring
+            self.claims.release(live.run)
+
+    async def _taken_up(self, run: str) -> LiveRun | None:
+        """A run that had ended here, to go on with; None if somebody else has it now."""
+        agents, hiring = self._ended[run]
+        with suppress(BackedgeError):
+            return await self.resume(run, agents, hiring)
+        return None
 
     # Asking and answering
 
@@ -278,6 +298,8 @@ class Engine:
         """
         self.require_open()
         live = self._live.get(run)
+        if live is None and run in self._ended:
+            live = await self._taken_up(run)
         if live is not None:
             return await live.submit(command)
         while True:
@@ -336,6 +358,12 @@ class Engine:
         live = self._live.get(run)
         if live is not None and live.written_elsewhere(seq):
             self.spawn(self._notice(live))
+        elif live is None and run in self._ended:
+            self.spawn(self._look_again(run))
+
+    async def _look_again(self, run: str) -> None:
+        if run in self._ended:
+            await self._taken_up(run)
 
     async def _notice(self, live: LiveRun) -> None:
         with suppress(BackedgeError):

@@ -88,6 +88,12 @@ class LiveRun:
 
     async def submit(self, command: c.Command, payloads: Mapping[str, bytes] | None = None) -> tuple[e.Event, ...]:
         """Decide a command, append what follows from it and perform that. Raises IllegalCommand."""
+        try:
+            return await self._submit(command, payloads or {})
+        finally:
+            self._retire_soon()
+
+    async def _submit(self, command: c.Command, payloads: Mapping[str, bytes]) -> tuple[e.Event, ...]:
         async with self._turn:
             if self._unsure and self.broken is None:
                 await self._catch_up()
@@ -110,7 +116,7 @@ class LiveRun:
                     encoded(events),
                     state.workflow.name,
                     self._outcome[1],
-                    payloads or {},
+                    payloads,
                 )
                 self._appended = state.seq
                 starting = state.attempts - (self._state.attempts if self._state else 0)
@@ -118,6 +124,8 @@ class LiveRun:
                 try:
                     await self.engine.journal.append(entry)
                 except JournalConflict:
+                    if self._state is None:
+                        raise  # a run of this name is there already, and not ours
                     await self._catch_up()
                     # What the quicker one wrote may have made something ready that this command will not start.
                     self.engine.proceed_soon(self)
@@ -137,6 +145,25 @@ class LiveRun:
                     self.engine.places.reserved -= starting
                 self._happened(events, state)
                 return events
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has ended, nothing of it is under way here, and nobody waits for anything in it."""
+        return (
+            self._state is not None
+            and self._state.ended is not None
+            and not self._state.busy
+            and not self.executions
+            and not self._turn.locked()
+            and not self._unsure
+            and self.broken is None
+            and all(future.done() for _, future in self._watches)
+        )
+
+    def _retire_soon(self) -> None:
+        if self._state is not None and self._state.ended is not None:
+            # After those who wait for the end have seen it.
+            asyncio.get_running_loop().call_soon(self.engine.retire, self)
 
     async def notice(self) -> None:
         """Somebody else wrote to this run: learn what, and do what follows."""
@@ -238,7 +265,10 @@ class LiveRun:
             raise self.broken
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._watches.append((predicate, future))
-        return await future
+        try:
+            return await future
+        finally:
+            self._retire_soon()
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
         """How a loop came out, the moment it does."""
