@@ -153,6 +153,18 @@ class TestErrors:
         assert (play.attempts()["a"], play.s.steps["a"].errors) == (2, 0)
         assert play.s.usage == Usage(0.1)
 
+    @pytest.mark.parametrize(
+        ("said", "counted"), [(0.0, 0.0), (2.0, 2.0), (30.0, 10.0)], ids=["after a crash", "waited for", "left behind"]
+    )
+    def test_an_attempt_in_doubt_counts_as_work_what_somebody_saw_of_it(self, said: float, counted: float) -> None:
+        play = Play(flow(step("a")))
+        before = play.s.seconds_at_work(play.s.last_at)
+        play.now = play.s.last_at + 10.0
+        play.do(c.DropAttempt("a", 1, "in doubt", seconds=said, why="it goes on"))
+        assert play.s.worked - before == pytest.approx(counted)
+        (packet,) = play.s.escalations.values()
+        assert packet.reason == "attempt 1 of 'a' is in doubt: it goes on; continue runs it again"
+
     def test_an_attempt_in_doubt_is_never_silently_run_twice(self) -> None:
         play = Play(flow(step("a")))
         play.do(c.DropAttempt("a", 1, "in doubt"))

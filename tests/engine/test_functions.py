@@ -207,7 +207,9 @@ def test_closing_waits_for_a_plain_function_and_keeps_what_it_made() -> None:
     assert report.steps["b"].attempts == 0
 
 
-def test_closing_records_a_plain_function_that_goes_on_as_in_doubt_and_resume_asks() -> None:
+def test_closing_records_a_plain_function_that_goes_on_as_in_doubt_and_resume_asks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     journal, go, started = MemoryJournal(), threading.Event(), list[int]()
 
     def slow(briefing: Briefing) -> None:
@@ -227,6 +229,8 @@ def test_closing_records_a_plain_function_that_goes_on_as_in_doubt_and_resume_as
     assert (report.outcome, started) == ("waiting", [1])
     assert [event.reason for event in only(e.AttemptDropped, events)] == ["in doubt"]
     assert "its engine was closed, and the agent did not stop" in only(e.EscalationOpened, events)[0].reason
+    gc.collect()
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("swallows", [True, False])

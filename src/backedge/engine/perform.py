@@ -79,8 +79,9 @@ class Execution:
         self._end()
         if not self.task.done():  # else it was stopped before it began
             self._live.left_behind.add((self._step, self._running.attempt))
-        # Not even the end of the event loop waits for it.
+        # Not even the end of the event loop waits for it, or complains about it.
         asyncio._unregister_task(self.task)
+        setattr(self.task, "_log_destroy_pending", False)  # noqa: B010 - asyncio's own way, unknown to its types
         return True
 
     def _leave_behind_after(self, seconds: float, why: str) -> None:
