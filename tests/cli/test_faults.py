@@ -44,7 +44,7 @@ def test_fault_0_details_and_options_are_not_lost(make: Make) -> None:
     project.run()
     (request,) = project.briefings("a")[1]["feedback"]["requests"]
     assert request["details"] == {"deep": [1, {"k": None}]}
-    assert request["options"] == [{"option": "polling", "effort": "", "impact": "", "rework": []}]
+    assert request["options"] == [{"option": "polling", "effort": "", "impact": "", "rework": [], "accept": False}]
 
 
 def test_fault_0_resolving_one_of_two_blockers_does_not_go_on(make: Make) -> None:
