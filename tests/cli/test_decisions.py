@@ -290,3 +290,13 @@ def test_pausing_starts_nothing_until_it_is_resumed(make: Make) -> None:
     paused = project.show()
     assert (paused.outcome, paused.paused, paused.attempts["design"]) == ("waiting", True, 2)
     assert project.resume().outcome == "verified"
+
+
+def test_a_closed_loop_keeps_its_findings_when_they_are_found_again(make: Make) -> None:
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
+    project = make(
+        {"steps": steps, "limits": {"rounds_per_loop": 1}}, review=[failed("x"), failed("x"), failed("x"), passed()]
+    )
+    project.run()
+    result = project.answer("E-1", "resolve", "--note", "look again")
+    assert [(loop["id"], loop["findings"]) for loop in result.loops] == [("L-1", ["F-1"]), ("L-2", ["F-1"])]

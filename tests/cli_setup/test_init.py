@@ -192,7 +192,7 @@ def test_what_a_folder_has_is_found(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert found_in(folder).scripts == ()
 
 
-@pytest.mark.parametrize("template", FLOWS)
+@pytest.mark.parametrize("template", [name for name in FLOWS if name != "stories"])
 def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
     template: str, folder: Path, bare: dict[str, str]
 ) -> None:

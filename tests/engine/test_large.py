@@ -136,7 +136,7 @@ def test_an_answer_that_is_too_large_for_events_is_an_error_that_says_what_to_do
     report, events = play(scenario())
     assert report.outcome == "done"
     assert only(e.AttemptFailed, events)[0].error == (
-        "the answer has 1,000,002 bytes: at most 16,384 are kept; write a file, or put it into the output, and say where "
+        "the answer has 1,000,002 bytes: at most 262,144 are kept; write a file, or put it into the output, and say where "
         "it is"
     )
     assert largest(tmp_path / "j.db") < 40_000
@@ -164,7 +164,7 @@ def test_feedback_whose_details_are_too_large_for_events_is_refused(tmp_path: Pa
         async with Engine(tmp_path / "j.db") as engine:
             run = await engine.start(flow(Step("a", asks)))
             await run.result()
-            with pytest.raises(FeedbackRefused, match="at most 16,384 are kept"):
+            with pytest.raises(FeedbackRefused, match="at most 262,144 are kept"):
                 await run.raise_feedback(Feedback("fix_request", "a", "see details", **more))
             with pytest.raises(IllegalCommand, match=r"Cancel has 1,000,\d+ bytes: at most 65,536 are kept"):
                 await run.cancel(reason=HUGE)

@@ -208,6 +208,12 @@ def _state_of(state: RunState, name: str) -> str:
     return "failing" if state.graph.is_judge(name) and not passes(state, name) else "done"
 
 
+def _given(loop: Loop) -> list[str]:
+    """The findings of a loop's rounds, as far as it remembers them: one that another loop has by now was here too."""
+    rounds = (*(turn.findings for turn in loop.recent), *(share.findings for share in loop.shares.values()))
+    return [f"F-{id}" for findings in rounds for id in findings]
+
+
 def _loop(loop: Loop, findings: list[str]) -> LoopReport:
     return LoopReport(
         loop.id,
@@ -219,7 +225,7 @@ def _loop(loop: Loop, findings: list[str]) -> LoopReport:
         loop.routed_by,
         loop.caused_by,
         loop.follows,
-        tuple(findings),
+        tuple(sorted({*findings, *_given(loop)}, key=lambda name: int(name[2:]))),
         loop.breach,
         loop.resolution,
         loop.feedback.message if loop.feedback else "",

@@ -40,7 +40,7 @@ _ACCIDENTS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], st
     (":", re.compile(r"\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"), "<time>"),
     (":", re.compile(r"\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b"), "<time>"),
     ("-", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    ("x", re.compile(r"\b0x[0-9a-f]{5,}\b|(?<=\bat )0x[0-9a-f]+(?=>)", re.IGNORECASE), "<address>"),
+    ("x", re.compile(r"\b0x[0-9a-f]{4,}\b|(?<=\bat )0x[0-9a-f]+(?=>)", re.IGNORECASE), "<address>"),
     ("", re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.IGNORECASE), "<id>"),
     ("", re.compile(r"\b\d{10,}\b"), "<id>"),
     (":", re.compile(r"\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d+\b"), "<address>"),

@@ -21,7 +21,7 @@ from backedge.engine.codec import canonical, plain
 
 LONGEST_TEXT = 16_000
 """Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
-LARGEST_ASIDE = 16_384
+LARGEST_ASIDE = 262_144
 """Bytes of an answer, and of what comes with feedback besides its texts: they stand in events, more than once."""
 
 
