@@ -256,3 +256,16 @@ def test_a_terminal_that_cannot_show_every_character_breaks_nothing(make: Make) 
     assert said.code == 0 and "done" in said.err
     assert project.backedge("show", env=env).code == 0
     assert project.backedge("show", "--json", env=env).json["steps"]["a"]["output"] == "é漢"
+
+
+@pytest.mark.parametrize("command", ["show", "runs", "audit export"])
+def test_a_reader_that_has_enough_is_no_failure(make: Make, command: str) -> None:
+    project = make({"steps": {"a": {"phase": "code"}}})
+    project.run()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [COMMAND, *command.split()], cwd=project.folder, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -38,8 +38,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class EnoughRead(Exception):
+    """Whoever read our output has enough of it, which is no failure; click would leave with 1, the code of a failed run."""
+
+
 class Lazy(click.Group):
     """A group whose commands are imported when they are called."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise EnoughRead from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from backedge.cli.commands import main
+from backedge.cli.commands import EnoughRead, main
 from backedge.core.errors import BackedgeError
 
 INTERRUPTED = 130
@@ -34,8 +34,7 @@ def code_of() -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("backedge: interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has enough of it.
+    except (EnoughRead, BrokenPipeError):
         _drop_output()
         return 0
     except OSError as error:
