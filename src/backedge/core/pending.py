@@ -419,4 +419,4 @@ def _at_work(state: RunState) -> bool:
 
 def stuck(state: RunState) -> bool:
     """Whether nothing is pending, running, escalated or finished: the state that the rules must never lead to."""
-    return outcome_of(state) == "waiting" and not state.escalations and state.paused_by is None
+    return not state.escalations and state.paused_by is None and outcome_of(state) == "waiting"

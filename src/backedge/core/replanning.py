@@ -97,8 +97,7 @@ def _untouchable(state: RunState, planner: str, running: Running, name: str) -> 
 
 def replan(draft: Draft, name: str, running: Running, plan: Plan) -> None:
     """Change the run as `plan_problem` allowed it. What the removed steps asked for, or were asked for, ends."""
-    plan = news_of(draft.state, plan)
-    if not plan:
+    if not plan or not (plan := news_of(draft.state, plan)):
         return
     gained = _gained(draft.state, name, running, plan)
     changed = {step.name: step for step in plan.add if step.name in draft.state.steps}
