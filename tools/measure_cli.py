@@ -35,7 +35,7 @@ async def fill(journal_file: Path, count: int) -> None:
     journal = SqliteJournal(journal_file, durability="normal")
     workflow = defined("w", [(Step("a", phase="code", agents=("a",)), {})])
     entries = [
-        Append(name, 0, encoded([RunStarted(float(n), name, workflow)]), "w", "done" if n % 2 else "waiting")
+        Append(name, 0, encoded([RunStarted(float(n), name, workflow)])[0], "w", "done" if n % 2 else "waiting")
         for n, name in enumerate(f"r-{n:05}" for n in range(count))
     ]
     for place in range(0, count, 500):

@@ -12,9 +12,9 @@ from backedge.core.context import unread
 from backedge.core.errors import AgentError, IllegalCommand, JournalError
 from backedge.core.state import RunState, evolve
 from backedge.core.value import Json
-from backedge.engine.codec import canonical, decoded
+from backedge.engine.codec import canonical
 from backedge.engine.engine import Engine
-from backedge.engine.stored import outputs
+from backedge.engine.stored import events_of, outputs
 
 LARGEST = 64 * 1024
 """Bytes of one value: larger things are outputs of steps, or files."""
@@ -106,7 +106,7 @@ class _Follower:
 
     async def _follow(self) -> None:
         async with self._turn:
-            for event in decoded(await self._engine.journal.read(self._run, self._state.seq)):
+            for event in await events_of(self._engine.journal, self._run, self._state.seq):
                 self._state = evolve(self._state, event)
                 before, self._tree = self._tree, await self._bus._tree(self._state)
                 for path, new, old in changes(before, self._tree, self._pattern):

@@ -217,6 +217,18 @@ def worked(path: Path) -> SqliteJournal:
             "event 1 of run 'waits' names the large value .*, which is listed as pruned, but only runs that have ended are",
         ),
         (
+            "CREATE TABLE pruned (digest TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;"
+            "INSERT INTO pruned VALUES ('" + "0" * 64 + "')",
+            "the large value 0{64} is listed as pruned, but no run that has ended names it",
+        ),
+        (
+            # Its large value is still there: nothing is missing yet, but it could be taken away unnoticed.
+            "CREATE TABLE pruned (digest TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;"
+            "INSERT INTO pruned SELECT json_extract(body, '$.input_payload') FROM events JOIN runs ON runs.id = events.run "
+            "WHERE runs.run = 'waits' AND events.seq = 1",
+            "is listed as pruned, but no run that has ended names it",
+        ),
+        (
             "DELETE FROM events WHERE run = (SELECT id FROM runs WHERE run = 'second');"
             "DELETE FROM runs WHERE run = 'second'",
             "of .* events are missing: somebody deleted a run",
@@ -224,7 +236,16 @@ def worked(path: Path) -> SqliteJournal:
         ("DELETE FROM runs WHERE run = 'first'", "1 of 3 runs are missing"),
         ("DELETE FROM runs WHERE run = 'waits'", "events belong to no run"),
     ],
-    ids=["outcome", "workflow", "pruned", "deleted", "hidden", "the last hidden"],
+    ids=[
+        "outcome",
+        "workflow",
+        "pruned",
+        "pruned that never was",
+        "pruned that is needed",
+        "deleted",
+        "hidden",
+        "the last hidden",
+    ],
 )
 def test_what_is_changed_beside_the_events_is_found(tmp_path: Path, change: str, problem: str) -> None:
     journal = worked(tmp_path / "journal.db")

@@ -13,10 +13,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from backedge import Engine, Step, Workflow
 from backedge.adapters.journals import sqlite_format
-from backedge.adapters.journals.audit import verify
+from backedge.adapters.journals.audit import verify, verify_all
 from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.core.errors import JournalUnavailable
+from backedge.core.errors import JournalDamaged, JournalUnavailable
 from backedge.ports import Append
 
 
@@ -163,3 +164,39 @@ def test_closing_while_slow_commits_wait_fails_them_and_nothing_hangs(path: Path
 
     fates = asyncio.run(scenario())
     assert [type(fate) for fate in fates] == [type(None), JournalUnavailable, JournalUnavailable]
+
+
+@pytest.mark.parametrize("write", ["INSERT ON events", "UPDATE ON runs", "INSERT ON payloads"])
+def test_events_their_listing_and_their_large_values_are_stored_together_or_not_at_all(path: Path, write: str) -> None:
+    """The inbox looks where the listing says that somebody waits: the listing is never behind or ahead of the events."""
+
+    def breaks(briefing: object) -> None:
+        raise OSError("no")
+
+    def asked() -> list[str]:
+        async def look() -> list[str]:
+            async with Engine(path) as engine:
+                assert await verify_all(engine.journal) == 1
+                return [packet.escalation for packet in await engine.inbox()]
+
+        return asyncio.run(look())
+
+    async def begin() -> None:
+        async with Engine(path) as engine:
+            work = Workflow("w", [Step("a", breaks)], limits={"errors_in_a_row": 1})
+            await (await engine.start(work, run="r")).result()
+
+    async def decide() -> None:
+        async with Engine(path) as engine:
+            await (await engine.find("r")).decide("E-1", "cancel", note="n" * 9_000)
+
+    asyncio.run(begin())
+    assert asked() == ["E-1"]
+    other = apsw.Connection(str(path))
+    other.execute(f"CREATE TRIGGER broken BEFORE {write} BEGIN SELECT RAISE(ABORT, 'the process dies here'); END")
+    with pytest.raises(JournalDamaged, match="the process dies here"):
+        asyncio.run(decide())
+    other.execute("DROP TRIGGER broken")
+    assert asked() == ["E-1"]
+    asyncio.run(decide())
+    assert asked() == []

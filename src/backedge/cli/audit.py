@@ -34,7 +34,7 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
 
     async def ask(engine: Engine) -> list[bytes]:
         run = await the_run(engine, run_name)
-        return [event_line(run.id, record) for record in await engine.journal.read(run.id)]
+        return [await event_line(engine, run.id, record) for record in await engine.journal.read(run.id)]
 
     for line in asking(journal, ask):
         click.echo(line)

@@ -13,6 +13,8 @@ import msgspec
 from backedge.app import Engine, Run
 from backedge.core.errors import NotFound
 from backedge.core.wording import escaped, one_line
+from backedge.engine.large import set_aside_in
+from backedge.engine.stored import whole
 from backedge.ports import Record
 from backedge.project import Place, place
 
@@ -69,10 +71,13 @@ def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
     return asyncio.run(go())
 
 
-def event_line(run: str, record: Record) -> bytes:
-    """A stored event as a line of JSON, with its number and its link."""
-    head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link})
-    body = record.body
+async def event_line(engine: Engine, run: str, record: Record) -> bytes:
+    """A stored event as a line of JSON, with its number and its link, its large values, and their digests: the link is
+    over these."""
+    names = set_aside_in(record.body)
+    more = {"large": names} if names else {}
+    head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link, **more})
+    body = (await whole(engine.journal, record)).body
     if record.seq == 1:  # the first event names the run itself
         body = body.replace(b'"run":' + msgspec.json.encode(run) + b",", b"", 1)
     return escaped(head[:-1] + b"," + body[1:])

@@ -21,6 +21,7 @@ from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
 from backedge.core.packet import Packet
 from backedge.engine.codec import decoded
+from backedge.engine.stored import records_of
 
 GLANCE = 0.5
 """Seconds between two looks at who executes a run."""
@@ -114,7 +115,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
         found, seen = await the_run(engine, run_name), 0
         while True:
             for record in await engine.journal.read(found.id, seen):
-                click.echo(event_line(found.id, record))
+                click.echo(await event_line(engine, found.id, record))
                 seen = record.seq
             state = await found.state()
             if state.ended is not None and state.seq <= seen:
@@ -126,7 +127,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
         async with shown_by(view_on(sys.stdout, click.echo, where(journal).state, plain, log)) as view:
             somebody = Somebody(engine, found, view)
             while True:
-                records = await engine.journal.read(found.id, seen)
+                records = await records_of(engine.journal, found.id, seen)
                 for event in decoded(records):
                     view.tell(found.id, event)
                 seen = records[-1].seq if records else seen

@@ -21,6 +21,7 @@ from backedge.cli.common import existing, journal_option, json_option, print_jso
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged, RunHeld
 from backedge.engine.codec import decoded
+from backedge.engine.stored import events_of
 from backedge.ports import Record, RunHead
 from backedge.project import Place
 
@@ -102,7 +103,7 @@ async def _pruned(spot: Place, age: float | None, count: int, dry_run: bool) -> 
 async def _older(engine: Engine, head: RunHead, age: float | None) -> bool:
     if age is None:
         return True
-    last = decoded(await engine.journal.read(head.run, head.seq - 1))
+    last = await events_of(engine.journal, head.run, head.seq - 1)
     return bool(last) and last[-1].at < time.time() - age
 
 

@@ -17,7 +17,7 @@ from backedge.app import Engine
 from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run
 from backedge.core.errors import NotFound
 from backedge.core.workflow import nearest
-from backedge.engine.codec import decoded
+from backedge.engine.stored import events_of
 from backedge.ports import RunHead
 
 _AGO = re.compile(r"(\d+)([hdw])")
@@ -103,10 +103,10 @@ async def _heads(engine: Engine, run: str | None, workflow: str | None) -> list[
 async def _facts(engine: Engine, heads: list[RunHead], since: float | None) -> AsyncIterator[RunFacts]:
     """The facts of each run, one after the other: no more than one run is in memory."""
     for head in heads:
-        records = await engine.journal.read(head.run)
-        if since is not None and decoded(records[:1])[0].at < since:
+        events = await events_of(engine.journal, head.run)
+        if since is not None and events[0].at < since:
             continue
-        facts = run_facts(decoded(records))
+        facts = run_facts(events)
         if facts is not None:
             yield facts
 

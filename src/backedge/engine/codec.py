@@ -16,25 +16,33 @@ from backedge.core.model import Made
 from backedge.core.references import values_at
 from backedge.core.staleness import part
 from backedge.core.value import Json
+from backedge.engine.large import INLINE, set_aside
 from backedge.ports import Record
 
 LONGEST_VALUE = 65_536
 """Bytes of a value that a condition, a check or a gate refers to: it stands in the event."""
 DEEPEST = 200
 """Levels of lists and objects inside each other that a value may have: every reader of JSON can follow these."""
-INLINE = 4_096
-"""Bytes up to which an output stands in its event; a larger one is stored once, by its digest."""
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def encoded(events: Iterable[Event]) -> tuple[bytes, ...]:
-    return tuple(_encoder.encode(event) for event in events)
+def encoded(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
+    """Events as JSON, and the large values in them by their digests, to be stored beside."""
+    bodies: list[bytes] = []
+    payloads: dict[str, bytes] = {}
+    for event in events:
+        body = _encoder.encode(event)
+        if len(body) > INLINE:
+            body, large = set_aside(event, body)
+            payloads |= large
+        bodies.append(body)
+    return tuple(bodies), payloads
 
 
 def decoded(records: Iterable[Record]) -> list[Event]:
-    """The events of stored records. Raises JournalTooNew or JournalDamaged, naming the event, for what is no event."""
+    """The events of records that are whole, as `stored.records` gives them. Raises JournalTooNew or JournalDamaged, naming the event, for what is no event."""
     events = []
     for record in records:
         try:

@@ -24,14 +24,14 @@ from backedge.core.state import Running, RunState
 from backedge.core.value import Json
 from backedge.core.workflow import Workflow
 from backedge.engine.clock import SystemClock
-from backedge.engine.codec import decoded, encoded
+from backedge.engine.codec import encoded
 from backedge.engine.joining import agents_for
 from backedge.engine.listening import Subscriber, Subscribers
 from backedge.engine.live import LiveRun
 from backedge.engine.opening import new_run_id, require_agents, start_command
 from backedge.engine.perform import DID_NOT_STOP, recover
 from backedge.engine.places import Places
-from backedge.engine.stored import stored_state
+from backedge.engine.stored import events_of, stored_state
 from backedge.ports import Agent, Append, Claims, Clock, Hiring, Journal, RunHead
 
 MAX_OUTPUT = 16 * 1024 * 1024
@@ -170,7 +170,8 @@ class Engine:
         """Record a file of another system as a run of its own. Raises AlreadyClosed if it was imported before."""
         self.require_open()
         events, after = transact(None, command, self.clock.now())
-        entry = Append(command.run, 0, encoded(events), after.workflow.name, outcome_of(after))
+        bodies, large = encoded(events)
+        entry = Append(command.run, 0, bodies, after.workflow.name, outcome_of(after), large)
         try:
             await self.journal.append(entry)
         except JournalConflict:
@@ -264,7 +265,7 @@ class Engine:
 
     async def events_of(self, run: str) -> list[e.Event]:
         self.require_open()
-        return decoded(await self.journal.read(run))
+        return await events_of(self.journal, run)
 
     async def follow(self, run: str, look: Callable[[RunState], T | None], executed: bool = False) -> T:
         """Wait until `look` says something of a run that somebody else executes; it is asked after every change.
@@ -307,7 +308,8 @@ class Engine:
             events, after = transact(state, command, self.clock.now())
             if not events:
                 return ()
-            entry = Append(run, state.seq, encoded(events), after.workflow.name, outcome_of(after))
+            bodies, large = encoded(events)
+            entry = Append(run, state.seq, bodies, after.workflow.name, outcome_of(after), large)
             try:
                 await self.journal.append(entry)
             except JournalConflict:

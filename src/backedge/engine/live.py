@@ -17,10 +17,10 @@ from backedge.core.shapes import present
 from backedge.core.state import RunState, evolve
 from backedge.core.value import Json
 from backedge.engine.attempt import resolution_of
-from backedge.engine.codec import decoded, encoded
+from backedge.engine.codec import encoded
 from backedge.engine.joining import join, with_notes
 from backedge.engine.perform import Execution, perform
-from backedge.engine.stored import outputs
+from backedge.engine.stored import events_of, outputs
 from backedge.ports import Agent, Append, Hiring
 
 if TYPE_CHECKING:
@@ -110,13 +110,14 @@ class LiveRun:
                 if not events:
                     return ()
                 self._outcome = state, outcome_of(state)
+                bodies, large = encoded(events)
                 entry = Append(
                     self.run,
                     self._state.seq if self._state else 0,
-                    encoded(events),
+                    bodies,
                     state.workflow.name,
                     self._outcome[1],
-                    payloads,
+                    {**payloads, **large} if large else payloads,
                 )
                 self._appended = state.seq
                 starting = state.attempts - (self._state.attempts if self._state else 0)
@@ -220,7 +221,7 @@ class LiveRun:
     async def _catch_up(self) -> None:
         state = self._state
         try:
-            events = decoded(await self.engine.journal.read(self.run, state.seq if state else 0))
+            events = await events_of(self.engine.journal, self.run, state.seq if state else 0)
             for event in events:
                 state = evolve(state, event)
         except Exception as error:

@@ -13,7 +13,8 @@ from backedge.core.measures import is_outside
 from backedge.core.model import HUMAN
 from backedge.core.value import Json
 from backedge.core.workflow import Workflow
-from backedge.engine.codec import INLINE, canonical, digest_of
+from backedge.engine.codec import canonical, digest_of
+from backedge.engine.large import INLINE
 from backedge.ports import Agent
 
 

@@ -22,7 +22,7 @@ from backedge.engine.codec import canonical, plain
 LONGEST_TEXT = 16_000
 """Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
 LARGEST_ASIDE = 262_144
-"""Bytes of an answer, and of what comes with feedback besides its texts: they stand in events, more than once."""
+"""Bytes of an answer, and of what comes with feedback besides its texts: whoever looks at the run reads them all."""
 
 
 Kinds = Sequence[tuple[str, Kind]]

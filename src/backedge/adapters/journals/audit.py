@@ -4,6 +4,7 @@ listings say of it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from backedge.adapters.journals.payloads import payloads_of
@@ -13,6 +14,8 @@ from backedge.core.events import Event, RunEnded
 from backedge.core.pending import outcome_of
 from backedge.core.state import replay
 from backedge.engine.codec import decoded
+from backedge.engine.large import set_aside_in
+from backedge.engine.stored import whole
 from backedge.ports import Journal, Record, RunHead
 
 
@@ -22,6 +25,10 @@ class Anchored(Protocol):
 
     def gap(self) -> str | None:
         """What is missing between the events of all runs, in words; None if nothing is."""
+        ...
+
+    def pruned(self) -> Sequence[str]:
+        """The digests of the large values that were removed to give their space back."""
         ...
 
     def head(self, events: int | None = None) -> str:
@@ -38,21 +45,29 @@ async def verify(journal: Journal, run: str, head: str | None = None) -> None:
     """
     # The listing comes first: a run that grows meanwhile then has more events than listed, never fewer.
     listed = next((known for known in await journal.runs() if known.run == run), None)
-    await _check(journal, run, listed, head, {})
+    await _check(journal, run, listed, head, _Seen())
 
 
 async def verify_all(journal: Journal, head: str | None = None) -> int:
-    """Verify every run, listing them once, and that no run is missing; returns how many there are.
+    """Verify every run, listing them once, that no run is missing and that what was pruned belonged to runs that had ended;
+    returns how many there are.
 
     A run that was deleted leaves a gap, unless it was the last that was written. A `head` of the whole journal that was
     kept elsewhere proves all that had happened by then.
     """
     heads = await journal.runs()
-    pruned: dict[str, bool] = {}
+    seen = _Seen()
     for known in heads:
-        await _check(journal, known.run, known, None, pruned)
-    if isinstance(journal, Anchored) and (gap := journal.gap()) is not None:
-        raise JournalDamaged(f"{gap}: somebody deleted a run, or a part of one; restore a backup")
+        await _check(journal, known.run, known, None, seen)
+    if isinstance(journal, Anchored):
+        if (gap := journal.gap()) is not None:
+            raise JournalDamaged(f"{gap}: somebody deleted a run, or a part of one; restore a backup")
+        for digest in journal.pruned():
+            if digest not in seen.prunable:
+                raise JournalDamaged(
+                    f"the large value {digest} is listed as pruned, but no run that has ended names it: somebody changed "
+                    "the list of what was pruned; restore a backup"
+                )
     if head is not None:
         _check_head(journal, head)
     return len(heads)
@@ -70,25 +85,37 @@ def _check_head(journal: Journal, head: str) -> None:
         )
 
 
-async def _check(journal: Journal, run: str, listed: RunHead | None, head: str | None, pruned: dict[str, bool]) -> None:
-    """`pruned` says of every large value that was looked at whether it was pruned."""
+@dataclass(slots=True)
+class _Seen:
+    """What is known of large values."""
+
+    pruned: dict[str, bool] = field(default_factory=dict)
+    """Of each that was looked at, whether it was pruned."""
+    prunable: set[str] = field(default_factory=set)
+    """Those that a run that has ended names as its input, its outputs or its logs."""
+
+
+async def _check(journal: Journal, run: str, listed: RunHead | None, head: str | None, seen: _Seen) -> None:
     records = await journal.read(run)
     _check_chain(run, records, listed, head)
+    for record in records:
+        for digest in set_aside_in(record.body).values():
+            if await _was_pruned(journal, run, record.seq, digest, seen):
+                raise _wrongly_pruned(run, record.seq, digest, "no part of an event ever is")
+    all_whole = [await whole(journal, record) for record in records]
     try:
-        events = decoded(records)
+        events = decoded(all_whole)
     except (JournalTooNew, JournalDamaged):
         events = []  # the chain is whole, but only a newer version can say what it means
     if listed is not None and events:
         _check_listing(run, listed, events[: listed.seq])
+    unfinished = events and not any(isinstance(event, RunEnded) for event in events)
     for record in records:
         for digest in payloads_of(record.body):
-            if digest not in pruned:
-                pruned[digest] = await _was_pruned(journal, run, record.seq, digest)
-            if pruned[digest] and events and not any(isinstance(event, RunEnded) for event in events):
-                raise JournalDamaged(
-                    f"event {record.seq} of run {run!r} names the large value {digest}, which is listed as pruned, but only "
-                    "runs that have ended are pruned: restore a backup"
-                )
+            if await _was_pruned(journal, run, record.seq, digest, seen) and unfinished:
+                raise _wrongly_pruned(run, record.seq, digest, "only runs that have ended are pruned")
+            if not unfinished:
+                seen.prunable.add(digest)
 
 
 def _check_listing(run: str, listed: RunHead, events: Sequence[Event]) -> None:
@@ -103,14 +130,24 @@ def _check_listing(run: str, listed: RunHead, events: Sequence[Event]) -> None:
         )
 
 
-async def _was_pruned(journal: Journal, run: str, seq: int, digest: str) -> bool:
-    try:
-        await journal.payload(digest)
-    except PayloadPruned:
-        return True  # somebody wanted the space back, and said so
-    except JournalDamaged as error:
-        raise JournalDamaged(f"event {seq} of run {run!r} names a large value that does not add up: {error}") from error
-    return False
+def _wrongly_pruned(run: str, seq: int, digest: str, rule: str) -> JournalDamaged:
+    return JournalDamaged(
+        f"event {seq} of run {run!r} names the large value {digest}, which is listed as pruned, but {rule}: restore a backup"
+    )
+
+
+async def _was_pruned(journal: Journal, run: str, seq: int, digest: str, seen: _Seen) -> bool:
+    if digest not in seen.pruned:
+        try:
+            await journal.payload(digest)
+            seen.pruned[digest] = False
+        except PayloadPruned:
+            seen.pruned[digest] = True  # somebody wanted the space back, and said so
+        except JournalDamaged as error:
+            raise JournalDamaged(
+                f"event {seq} of run {run!r} names a large value that does not add up: {error}"
+            ) from error
+    return seen.pruned[digest]
 
 
 def _check_chain(run: str, records: Sequence[Record], listed: RunHead | None, head: str | None) -> None:

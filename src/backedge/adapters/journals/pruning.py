@@ -9,7 +9,8 @@ from pathlib import Path
 import apsw
 
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
-from backedge.adapters.journals.sqlite_format import PRUNED, open_journal
+from backedge.adapters.journals.sqlite_format import PRUNED, open_journal, stored_payload
+from backedge.engine.large import put_back, set_aside_in
 
 Named = Callable[[Iterable[bytes]], Iterable[str]]
 """The digests of the large values that some events, as their JSON text, name."""
@@ -19,7 +20,8 @@ _EVENTS = """SELECT events.id, CAST(body AS BLOB), runs.run FROM events JOIN run
 
 
 def prune_payloads(path: Path, runs: Collection[str], named: Named, dry_run: bool = False) -> tuple[int, int]:
-    """Remove the large values that only these runs name; returns how many, and how many bytes.
+    """Remove the large values that only these runs name; returns how many, and how many bytes. What was taken out of
+    events themselves stays: without it they could not be read.
 
     Raises a JournalError if the journal cannot be used.
     """
@@ -32,6 +34,12 @@ def prune_payloads(path: Path, runs: Collection[str], named: Named, dry_run: boo
         def look() -> None:
             nonlocal newest
             for id, body, run in connection.execute(_EVENTS, (newest,)):
+                told = set_aside_in(body)
+                if told:
+                    needed.update(told.values())
+                    body = put_back(
+                        body, {digest: stored_payload(connection, path, digest) for digest in told.values()}
+                    )
                 (gone if run in runs else needed).update(named([body]))
                 newest = id
 

@@ -67,6 +67,10 @@ class SqliteJournal:
         """What is missing between the events of all runs, in words; None if nothing is."""
         return self._reading().gap()
 
+    def pruned(self) -> list[str]:
+        """The digests of the large values that were removed to give their space back."""
+        return self._reading().pruned()
+
     def head(self, events: int | None = None) -> str:
         """What proves the first so many events of all runs, or all: keep it elsewhere, for `verify_all`."""
         return self._reading().head(events)

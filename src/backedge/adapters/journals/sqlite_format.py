@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal, get_args
 
 import apsw
 
 from backedge.adapters.journals.sqlite_errors import BUSY_TIMEOUT, StorageError, translated
-from backedge.core.errors import JournalDamaged, JournalTooNew, JournalUnavailable
+from backedge.core.errors import JournalDamaged, JournalTooNew, JournalUnavailable, PayloadPruned
 
 Durability = Literal["full", "normal"]
 
@@ -86,11 +88,23 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
     return connection
 
 
-def was_pruned(connection: apsw.Connection, digest: str) -> bool:
-    """Whether a large value is missing because somebody wanted its space back."""
+def stored_payload(connection: apsw.Connection, path: Path | str, digest: str) -> bytes:
+    """A large value by its digest. Raises PayloadPruned, or JournalDamaged if it is missing or does not match."""
+    body = connection.execute("SELECT body FROM payloads WHERE digest = ?", (digest,)).get
+    if body is None and digest in pruned(connection, "WHERE digest = ?", (digest,)):
+        raise PayloadPruned(f"payload {digest} is no longer in {path}: it was pruned; a backup has it")
+    if body is None:
+        raise JournalDamaged(f"payload {digest} is not in {path}: it was never stored; restore a backup")
+    if sha256(body).hexdigest() != digest:
+        raise JournalDamaged(f"payload {digest} in {path} has other contents than its digest says: restore a backup")
+    return bytes(body)
+
+
+def pruned(connection: apsw.Connection, which: str = "", values: Sequence[str] = ()) -> list[str]:
+    """The digests of the large values that were removed because somebody wanted their space back."""
     if connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'pruned'").get is None:
-        return False
-    return connection.execute("SELECT 1 FROM pruned WHERE digest = ?", (digest,)).get is not None
+        return []
+    return [digest for (digest,) in connection.execute(f"SELECT digest FROM pruned {which}", values)]
 
 
 def _is_journal(connection: apsw.Connection, path: Path) -> bool:

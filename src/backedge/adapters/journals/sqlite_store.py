@@ -14,9 +14,9 @@ import apsw
 
 from backedge.adapters.journals.group_commit import Outcome
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
-from backedge.adapters.journals.sqlite_format import Durability, open_journal, was_pruned
+from backedge.adapters.journals.sqlite_format import Durability, open_journal, pruned, stored_payload
 from backedge.core.chain import genesis, links
-from backedge.core.errors import JournalConflict, JournalDamaged, JournalError, JournalUnavailable, PayloadPruned
+from backedge.core.errors import JournalConflict, JournalError, JournalUnavailable
 from backedge.ports import Append, Record, RunHead
 
 _HEAD = "SELECT id, seq, link FROM runs WHERE run = ?"
@@ -127,19 +127,16 @@ class SqliteStore:
 
     def payload(self, digest: str) -> bytes:
         try:
-            body = self._connection.execute("SELECT body FROM payloads WHERE digest = ?", (digest,)).get
-            pruned = body is None and was_pruned(self._connection, digest)
+            return stored_payload(self._connection, self._path, digest)
         except StorageError as error:
             raise translated(error, self._path) from error
-        if pruned:
-            raise PayloadPruned(f"payload {digest} is no longer in {self._path}: it was pruned; a backup has it")
-        if body is None:
-            raise JournalDamaged(f"payload {digest} is not in {self._path}: it was never stored; restore a backup")
-        if sha256(body).hexdigest() != digest:
-            raise JournalDamaged(
-                f"payload {digest} in {self._path} has other contents than its digest says: restore a backup"
-            )
-        return bytes(body)
+
+    def pruned(self) -> list[str]:
+        """The digests of the large values that were removed to give their space back."""
+        try:
+            return pruned(self._connection)
+        except StorageError as error:
+            raise translated(error, self._path) from error
 
     def gap(self) -> str | None:
         """Where numbers are missing that this journal gave, in words: it never takes one back."""
