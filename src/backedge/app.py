@@ -144,12 +144,12 @@ class Engine:
 
         `(await engine.find(packet.run)).decide(packet.escalation, choice)` answers one.
         """
-        found: list[Packet] = []
-        for head in reversed(await self._inner.runs()):
-            if head.outcome in ("running", "waiting"):
-                state = await self._inner.state_of(head.run)
-                found += [packet(state, id) for id in state.escalations]
-        return found
+        return [packet(state, id) for state in await self.under_way() for id in state.escalations]
+
+    async def under_way(self) -> list[RunState]:
+        """Where every run stands that has not ended, whoever executes it, oldest first."""
+        open_runs = [head.run for head in reversed(await self._inner.runs()) if head.outcome in ("running", "waiting")]
+        return [await self._inner.state_of(run) for run in open_runs]
 
     def allow(self, attempts: int | None) -> None:
         """Let so many more attempts start, and then none, to go step by step; None lets all start that can."""

@@ -117,5 +117,27 @@ def test_one_question_takes_an_option_or_an_answer_in_words(make: Make, answer: 
 def test_a_person_who_judges_is_asked_for_the_verdict(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}, "look": {"reviews": "a", "agent": "human"}}})
     project.run()
-    at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", "pass"))
+    shown = at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", "pass"))
+    assert "a, version 1" in shown
     assert project.resume().outcome == "verified"
+
+
+def test_a_person_who_judges_sees_what_there_is_to_judge(make: Make) -> None:
+    work: dict[str, Any] = {"steps": {"a": {"phase": "code"}, "look": {"reviews": "a", "agent": "human"}}}
+    long = {"lines": [f"line {n} \x1b[31m" for n in range(900)]}
+    project = make(work, a=[{"output": {"page": "login"}, "summary": "a first page"}, {"output": long}])
+    run = project.run().run
+    lines = [line.strip() for line in project.backedge("inbox").out.splitlines()]
+    assert "a, version 1: a first page" in lines and '|  "page": "login"' in lines
+    assert any(line.startswith("resolve --option pass|fail|needs_improvement: ") for line in lines)
+    project.answer("E-1", "resolve", "--option", "fail", "--note", "no tests")
+    said = project.backedge("inbox").out
+    whole = f"backedge context get agent_contexts.a.output --run {run}"
+    assert "F-1 [high] open: no tests" in said and "line 3" in said and "line 50" not in said and "\x1b" not in said
+    assert f"all of it: {whole}" in said
+    (told,) = project.backedge("inbox", "--json").json
+    (made,) = told["inputs"]
+    assert (made["step"], made["version"], made["whole"]) == ("a", 2, whole)
+    assert "line 3" in made["output"] and len(made["output"]) < 3000
+    assert [each["description"] for each in told["findings"]] == ["no tests"]
+    assert project.backedge(*whole.split()[1:]).json == long

@@ -124,3 +124,12 @@ def test_the_shape_of_a_workflow_is_drawn() -> None:
         "  end",
         "  s0 --> s1",
     ]
+
+
+def test_of_very_many_back_edges_the_nearest_are_drawn() -> None:
+    chain = [Step(f"s{n}", needs=(f"s{n - 1}",) if n else ()) for n in range(30)]
+    work = flow(*chain, Step("review", judges=("s29",)))
+    assert len(back_edges(work)["review"]) == 30
+    said = picture(work, 1000).splitlines()[-1]
+    assert said.endswith("s11, s10 and 10 more") and "s9" not in said
+    assert mermaid(work).count("-.->") == 20

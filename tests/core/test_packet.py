@@ -210,3 +210,27 @@ def test_every_escalation_of_any_run_has_a_packet_that_tells_each_of_its_options
 def test_a_person_who_does_a_step_is_told_its_question() -> None:
     play = Play(flow(step("spec", agents=("human",), question="Which page first?"))).run()
     assert packet(play.s, "E-1").message == "Which page first?"
+
+
+def test_a_person_who_judges_is_shown_what_there_is_to_judge_and_what_was_found_before() -> None:
+    work = flow(step("code"), step("look", reviews="code", agents=("human",)))
+    play = Play(work, {"code": [out({"files": 1}), out({"files": 2})]}).run()
+    (made,) = newest(play).inputs
+    assert (made.step, made.version, made.output) == ("code", 1, {"files": 1})
+    assert newest(play).findings == ()
+    play.decide("resolve", option="fail", note="no tests").run()
+    told = newest(play)
+    assert [(made.version, made.output) for made in told.inputs] == [(2, {"files": 2})]
+    assert texts(told.findings) == ["no tests"]
+    assert packet(play.s, "E-1").inputs == (), "a question that was answered is about what was there then"
+
+
+def test_a_person_who_reworks_is_shown_what_was_asked_for() -> None:
+    work = flow(step("text", agents=("human",)), step("code", "text"), step("review", reviews="text"))
+    asks = out(0, feedback=(ask("text", message="which one?"),))
+    play = Play(work, {"review": [failed("too long"), passed()], "code": [asks, out(1)]})
+    play.run().decide("resolve", note="a long text").run()
+    assert texts(newest(play).findings) == ["too long"]
+    play.decide("resolve", note="short").run()
+    (request,) = newest(play).requests
+    assert (request.source, request.message) == ("code", "which one?")

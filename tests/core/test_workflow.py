@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from backedge.core.errors import WorkflowError
+from backedge.core.graph import Reach
 from backedge.core.model import HUMAN
 from backedge.core.profiles import RouteRule
 from backedge.core.workflow import PassRule, Step, Workflow, graph_of, nearest, phase_order, problems_of
@@ -181,3 +182,18 @@ def test_the_nearest_word_or_all_of_them() -> None:
     words: Any = ("pass", "fail")
     assert nearest("pas", words) == "did you mean 'pass'?"
     assert nearest("zzz", words) == "use one of: pass, fail"
+
+
+def test_a_long_chain_is_not_worked_out_step_by_step_before_anybody_asks() -> None:
+    chain = flow(*(step(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(2000)))
+    graph = graph_of(chain)
+    assert (len(graph.upstream), len(graph.downstream), len(graph.before)) == (0, 0, 0)
+    assert len(graph.upstream["s1999"]) == 1999 and len(graph.downstream["s0"]) == 1999
+    assert graph.before["s3"] == {"s0", "s1", "s2"}
+
+
+def test_what_is_known_already_is_not_walked_again() -> None:
+    reach = Reach({"a": (), "b": ("a",), "c": ("b", "a"), "round": ("and", "c"), "and": ("round",)})
+    assert reach["b"] == {"a"}
+    assert reach["c"] == {"a", "b"}
+    assert reach["round"] == reach["and"] == {"a", "b", "c", "round", "and"}

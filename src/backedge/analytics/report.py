@@ -163,7 +163,7 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
         gates={gate.name: told[gate.name] for gate in state.workflow.gates},
         loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in loops),
         findings=tuple(_finding(each) for each in tracked),
-        escalations=tuple(_escalation(state, packet) for packet in packets),
+        escalations=tuple(escalation_report(state, packet) for packet in packets),
         refused=tuple(RefusalReport(each.source, each.targets, each.reason) for each in state.refused.values()),
         usage=UsageReport(
             round(state.usage.cost_usd, 6),
@@ -259,7 +259,8 @@ def _finding(tracked: Tracked) -> FindingReport:
     )
 
 
-def _escalation(state: RunState, packet: Escalation) -> EscalationReport:
+def escalation_report(state: RunState, packet: Escalation) -> EscalationReport:
+    """One escalation as reports have it."""
     decided = packet.decided
     loop = state.loop(packet.loop) if packet.loop else _asked_to_choose(state, packet.step)
     raised = loop.feedback if loop else None

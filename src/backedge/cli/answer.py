@@ -14,11 +14,10 @@ import click
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import refresh_views
-from backedge.cli.packets import open_packets, packet_lines
+from backedge.cli.packets import open_packets, packet_lines, told_packet
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, RunHeld
 from backedge.core.model import HUMAN
-from backedge.core.packet import packet
 from backedge.engine.protocol import Feedback, Option
 from backedge.project import end_agent, secrets_in
 
@@ -77,7 +76,7 @@ def decide(
 
     async def answer(engine: Engine) -> tuple[str, str]:
         run = await _run_of(engine, escalation, run_name)
-        chosen, more = (choice, {}) if choice else await _asked(run, escalation)
+        chosen, more = (choice, {}) if choice else await _asked(engine, run, escalation)
         who = _me() if by is None else by
         given = {"note": note, "option": option, "target": target, "phase": phase}
         said: dict[str, Any] = {**more, **{key: each for key, each in given.items() if each}}
@@ -100,7 +99,7 @@ async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
     if run_name is not None:
         return await the_run(engine, run_name)
     packets = await open_packets(engine)
-    runs = [report.run for report, each, _ in packets if each.id == escalation]
+    runs = [each.run for each in packets if each.known.id == escalation]
     if len(runs) == 1:
         return await engine.find(runs[0])
     if runs:
@@ -114,17 +113,17 @@ async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
         return await engine.find(decided[0].rpartition(" ")[2])
     if decided:
         raise AlreadyClosed(f"{escalation} was decided before in {len(decided)} runs: {', '.join(decided[:5])}")
-    opened = ", ".join(sorted({each.id for _, each, _ in packets})) or "none"
+    opened = ", ".join(sorted({each.known.id for each in packets})) or "none"
     raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
 
 
-async def _asked(run: Run, escalation: str) -> tuple[str, dict[str, str]]:
+async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[str, str]]:
     """The choice of whoever sits at the terminal, and what it needs besides."""
     state = await run.state()
     known = state.escalation(escalation)
     if known is not None and known.decided is not None:
         raise AlreadyClosed(f"{escalation} was decided before: {known.decided.choice}; the first decision stands")
-    told = packet(state, escalation)
+    told = await told_packet(engine, state, escalation)
     words = list(dict.fromkeys(each.choice for each in told.options))
     if sys.stdin is None or not sys.stdin.isatty():
         raise IllegalCommand(f"no choice for {escalation}: say one of {', '.join(words)}")

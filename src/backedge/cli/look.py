@@ -9,17 +9,16 @@ from typing import Any
 
 import click
 
-from backedge.analytics.report import EscalationReport, Report
+from backedge.analytics.report import Report
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, shown, the_run, where
 from backedge.cli.difference import Rework, print_reworks, reworks
 from backedge.cli.live import View, shown_by, view_on
-from backedge.cli.packets import INDENT, open_packets, packet_lines
+from backedge.cli.packets import INDENT, Open, open_packets, packet_lines, whole_of
 from backedge.cli.prune import report_of
 from backedge.cli.story import story
 from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
-from backedge.core.packet import Packet
 from backedge.engine.codec import decoded
 from backedge.engine.stored import records_of
 
@@ -179,20 +178,27 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     """
     packets = asking(journal, open_packets)
     if as_json:
-        print_json([_as_json(run, known, told) for run, known, told in packets])
+        print_json([_as_json(each) for each in packets])
         return
     if not packets:
         click.echo("the inbox is empty")
-    for run, known, told in packets:
+    for each in packets:
+        known = each.known
         about = known.loop or known.step or "the run"
-        click.echo(f"{known.id}  {run.run}  {shown(run.workflow, 30)}  about {about}: {shown(known.reason)}")
-        for line in packet_lines(told):
+        click.echo(f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}")
+        for line in packet_lines(each.told):
             click.echo(f"{INDENT}{line}")
-        click.echo(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {run.run}")
+        click.echo(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
 
 
-def _as_json(run: Report, known: EscalationReport, told: Packet) -> dict[str, Any]:
-    """The escalation as reports have it, and what else its packet says; `choices` explains the words of `options`."""
+def _as_json(each: Open) -> dict[str, Any]:
+    """The escalation as reports have it, and what else its packet says; `choices` explains the words of `options`, and
+    `whole` of an input is the command that prints all of it."""
+    told, known = each.told, each.known
     more = {name: getattr(told, name) for name in told.__struct_fields__ if name not in ("escalation", "options", "by")}
+    more["inputs"] = [
+        {**{name: getattr(made, name) for name in made.__struct_fields__}, "whole": whole_of(told, made)}
+        for made in told.inputs
+    ]
     plain = {name: getattr(known, name) for name in known.__struct_fields__}
-    return {**more, "run": run.run, "workflow": run.workflow, "choices": told.options, **plain}
+    return {**more, "run": each.run, "workflow": each.workflow, "choices": told.options, **plain}

@@ -2,29 +2,69 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from backedge.analytics.report import EscalationReport, Report
+from backedge.analytics.report import EscalationReport, escalation_report
 from backedge.app import Engine
 from backedge.cli.common import shown
+from backedge.core.briefing import Issue, Request
 from backedge.core.choices import Choice
-from backedge.core.packet import Packet, Round, packet
+from backedge.core.decisions import VERDICTS
+from backedge.core.errors import JournalError
+from backedge.core.packet import Material, Packet, Round, packet
+from backedge.core.state import RunState
+from backedge.core.value import Json, replace
+from backedge.core.wording import clean
 
-OPEN = ("running", "waiting")
 MOST_FINDINGS = 5
 """Findings of one round that are listed."""
+MOST_LINES = 12
+"""Lines of one artifact that are shown."""
+BEGINNING = 2000
+"""Characters of an artifact that is too large to stand in the journal's events."""
 INDENT = "      "
 
 
-async def open_packets(engine: Engine) -> list[tuple[Report, EscalationReport, Packet]]:
-    """Every open escalation with its run, oldest run first: as reports have it, and all that is known of it."""
-    found: list[tuple[Report, EscalationReport, Packet]] = []
-    for head in reversed(await engine.runs()):
-        if head.outcome in OPEN:
-            run = await engine.find(head.run)
-            state, report = await run.state(), await run.report()
-            found += [(report, each, packet(state, each.id)) for each in report.escalations if each.decided is None]
-    return found
+@dataclass(frozen=True)
+class Open:
+    """One open escalation: as reports have it, and all that is known of it."""
+
+    run: str
+    workflow: str
+    known: EscalationReport
+    told: Packet
+
+
+async def open_packets(engine: Engine) -> list[Open]:
+    """Every open escalation of all runs, oldest run first."""
+    return [
+        Open(state.run, state.workflow.name, escalation_report(state, each), await told_packet(engine, state, each.id))
+        for state in await engine.under_way()
+        for each in state.escalations.values()
+    ]
+
+
+async def told_packet(engine: Engine, state: RunState, escalation: str) -> Packet:
+    """A packet with the beginnings of the artifacts that are too large to stand in it."""
+    told = packet(state, escalation)
+    return replace(told, inputs=tuple([await _begun(engine, each) for each in told.inputs]))
+
+
+async def _begun(engine: Engine, material: Material) -> Material:
+    if material.payload is None:
+        return material
+    try:
+        text = (await engine.journal.payload(material.payload)).decode()
+    except JournalError as error:
+        return replace(material, output=f"({error})")
+    return replace(material, output=f"{_text(json.loads(text))[:BEGINNING]}…")
+
+
+def whole_of(told: Packet, material: Material) -> str:
+    """The command that prints all of an artifact."""
+    return f"backedge context get agent_contexts.{material.step}.output --run {told.run}"
 
 
 def packet_lines(told: Packet) -> Iterator[str]:
@@ -39,6 +79,11 @@ def packet_lines(told: Packet) -> Iterator[str]:
         yield f"  it broke with: {shown(told.last_error, 200)}"
     if told.advice:
         yield f"  told before: {shown(told.advice, 200)}"
+    for request in told.requests:
+        yield from _request_lines(request)
+    yield from _issue_lines(told.findings)
+    for material in told.inputs:
+        yield from _material_lines(told, material)
     counted = [f"{each.limit} {each.count:g}/{each.bound:g}" for each in told.numbers if each.count]
     if counted:
         yield f"numbers: {', '.join(counted)}"
@@ -56,11 +101,42 @@ def _round_lines(turn: Round, known: str) -> Iterator[str]:
     state = "" if turn.state == "done" else f" ({turn.state})"
     said = f": {shown(turn.message, 100)}" if turn.message not in ("", known) and not turn.findings else ""
     yield f"round {turn.number}{state} → {shown(', '.join(turn.targets), 60)}{said}"
-    for finding in turn.findings[:MOST_FINDINGS]:
+    yield from _issue_lines(turn.findings)
+
+
+def _issue_lines(findings: Sequence[Issue]) -> Iterator[str]:
+    for finding in findings[:MOST_FINDINGS]:
         place = f" {shown(finding.place, 60)}" if finding.place else ""
         yield f"  {finding.id} [{finding.severity}] {finding.status}{place}: {shown(finding.description, 100)}"
-    if len(turn.findings) > MOST_FINDINGS:
-        yield f"  … and {len(turn.findings) - MOST_FINDINGS} more"
+        if finding.claim:
+            yield f"    its author says: {shown(finding.claim, 100)}"
+    if len(findings) > MOST_FINDINGS:
+        yield f"  … and {len(findings) - MOST_FINDINGS} more"
+
+
+def _request_lines(request: Request) -> Iterator[str]:
+    yield f"  {request.loop} {request.kind} from {shown(request.source, 40)}: {shown(request.message, 200)}"
+    for label, text in (("suggested fix", request.suggested_fix), ("requested", request.requested_info)):
+        if text:
+            yield f"    {label}: {shown(text, 200)}"
+
+
+def _material_lines(told: Packet, material: Material) -> Iterator[str]:
+    """What an earlier step made, as far as it fits, and where all of it is."""
+    summary = f": {shown(material.summary, 100)}" if material.summary else ""
+    yield f"{shown(material.step, 40)}, version {material.version}{summary}"
+    if material.output is None:
+        return
+    lines = clean(_text(material.output)).expandtabs().splitlines()
+    cut = material.payload is not None or len(lines) > MOST_LINES or any(len(line) > 200 for line in lines)
+    for line in lines[:MOST_LINES]:
+        yield f"  | {line if len(line) <= 200 else line[:199] + '…'}"
+    if cut:
+        yield f"  all of it: {whole_of(told, material)}"
+
+
+def _text(output: Json) -> str:
+    return output if isinstance(output, str) else json.dumps(output, indent=1, ensure_ascii=False)
 
 
 def _choice_lines(choice: Choice) -> Iterator[str]:
@@ -73,5 +149,7 @@ def _choice_lines(choice: Choice) -> Iterator[str]:
 
 
 def _needed(needs: Sequence[str]) -> str:
+    if needs == ("option",):
+        return f" --option {'|'.join(VERDICTS)}"
     # Where words will do, the options are listed on lines of their own.
     return f" --{needs[-1]} …" if needs else ""

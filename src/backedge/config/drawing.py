@@ -11,6 +11,8 @@ from backedge.core.workflow import Workflow, graph_of
 
 _LEAST = 20
 """No text is drawn narrower than this."""
+_MOST = 20
+"""Back edges of one judge that are drawn: the nearest."""
 
 
 def back_edges(definition: Workflow) -> dict[str, tuple[str, ...]]:
@@ -21,7 +23,7 @@ def back_edges(definition: Workflow) -> dict[str, tuple[str, ...]]:
     found = {}
     for name in _in_order(graph):
         if graph.is_judge(name):
-            likely, legal = _likely(graph, name, routed), graph.legal_targets(name)
+            likely, legal = _likely(graph, name, routed), frozenset(graph.legal_targets(name))
             found[name] = tuple(dict.fromkeys(each for each in likely if each in legal))
     return found
 
@@ -48,7 +50,7 @@ def mermaid(definition: Workflow) -> str:
     for name in _in_order(graph):
         lines += [f"  {ids[need]} --> {ids[name]}" for need in graph.needs[name]]
     for judge, targets in back_edges(definition).items():
-        lines += [f"  {ids[judge]} -.-> {ids[target]}" for target in targets]
+        lines += [f"  {ids[judge]} -.-> {ids[target]}" for target in targets[:_MOST]]
     return "\n".join(lines) + "\n"
 
 
@@ -77,10 +79,11 @@ def picture(definition: Workflow, width: int = 80) -> str:
 def _relations(graph: Graph, name: str, targets: tuple[str, ...]) -> str:
     step = graph.steps[name]
     needs = [need for need in graph.needs[name] if need not in step.judges and name not in graph.measures]
+    more = f" and {len(targets) - _MOST} more" if len(targets) > _MOST else ""
     parts = (
         _judges(graph, name),
         f"← {', '.join(needs)}" if needs else "",
-        f"↩ {', '.join(targets)}" if targets else "",
+        f"↩ {', '.join(targets[:_MOST])}{more}" if targets else "",
         f"in {step.group}" if step.group else "",
         "may add steps" if step.plans else "",
         "asks a person first" if step.approval else "",

@@ -166,7 +166,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         session=state.steps[step].session,
         input=input,
         inputs={need: outputs[need] for need in present(state, step) if need in outputs},
-        verify=_issues(state, state.steps[step].open_findings) if judge else (),
+        verify=issues_of(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
         last_error=state.steps[step].last_error,
         steps=_known(state) if graph.steps[step].plans else (),
@@ -194,8 +194,8 @@ def _feedback(state: RunState, step: str, now: float, running: Running) -> dict[
     return {
         "round": max((loop.round for loop in (*given, *judged)), default=0),
         "feedback": Share(
-            findings=_issues(state, running.given),
-            requests=tuple(request for loop in given if (request := _request(loop)) is not None),
+            findings=issues_of(state, running.given),
+            requests=tuple(request for loop in given if (request := request_of(loop)) is not None),
             resolutions=tuple(told(loop) for loop in (*closed, *raised)),
             advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *judged) if loop.advice)),
         ),
@@ -230,7 +230,7 @@ def issue(tracked: Tracked) -> Issue:
     )
 
 
-def _issues(state: RunState, ids: Iterable[int]) -> tuple[Issue, ...]:
+def issues_of(state: RunState, ids: Iterable[int]) -> tuple[Issue, ...]:
     """The worst first, blocking before the rest; one finding once, whichever loops bring it and whoever found it."""
     same: dict[str, list[Issue]] = {}
     for id in dict.fromkeys(ids):
@@ -255,7 +255,8 @@ def _merged(found: list[Issue]) -> Issue:
     )
 
 
-def _request(loop: Loop) -> Request | None:
+def request_of(loop: Loop) -> Request | None:
+    """What somebody raised; None for a loop that a verdict started."""
     raised = loop.feedback
     if raised is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,28 @@ from backedge.core.measures import Measure, as_step
 if TYPE_CHECKING:
     from backedge.core.limits import Limits
     from backedge.core.workflow import Step, Workflow
+
+
+class Reach(dict[str, frozenset[str]]):
+    """All that can be reached from each name over the direct ways from it, also where these go in a circle.
+
+    Worked out when it is first asked for: all of it would grow with the square of a long chain of steps."""
+
+    def __init__(self, direct: Mapping[str, Iterable[str]]) -> None:
+        self._direct = direct
+
+    def __missing__(self, name: str) -> frozenset[str]:
+        reached, queue = set[str](), list(self._direct[name])
+        while queue:
+            each = queue.pop()
+            if each not in reached:
+                reached.add(each)
+                if each in self:
+                    reached |= self[each]
+                else:
+                    queue += self._direct[each]
+        found = self[name] = frozenset(reached)
+        return found
 
 
 class Graph:
@@ -33,16 +56,11 @@ class Graph:
         self.needs: dict[str, tuple[str, ...]] = {
             name: tuple(dict.fromkeys((*step.judges, *step.needs))) for name, step in self.steps.items()
         }
+        self._makers = tuple(name for name, step in self.steps.items() if not step.judges)
         self.order = tuple(TopologicalSorter(self.needs).static_order())
         self.consumers, self.judges_of = self._inverted()
-        self.upstream: dict[str, frozenset[str]] = {}
-        for name in self.order:
-            direct = self.needs[name]
-            self.upstream[name] = frozenset(direct).union(*(self.upstream[need] for need in direct))
-        self.downstream: dict[str, frozenset[str]] = {}
-        for name in reversed(self.order):
-            after = self.consumers[name]
-            self.downstream[name] = frozenset(after).union(*(self.downstream[each] for each in after))
+        self.upstream = Reach(self.needs)
+        self.downstream = Reach(self.consumers)
         self.phases = phase_order(workflow)
         self._ranks = {label: rank for rank, label in enumerate(self.phases)}
         self.phase_of = self._phases()
@@ -81,11 +99,11 @@ class Graph:
 
     def legal_targets(self, source: str) -> tuple[str, ...]:
         """The steps that feedback of this source may go to, in file order."""
-        everyone = [name for name in self.steps if name != source and not self.is_judge(name)]
+        others = (name for name in self._makers if name != source)
         if self.workflow.scope == "any":
-            return tuple(everyone)
+            return tuple(others)
         rank, upstream = self.rank(source), self.upstream[source]
-        return tuple(name for name in everyone if name in upstream or self.rank(name) < rank or name == self.root)
+        return tuple(name for name in others if name in upstream or self.rank(name) < rank or name == self.root)
 
     def legal_pairs(self) -> int:
         """How many pairs of a source and a target there can be among the steps. A check of inputs may find fault with
@@ -139,29 +157,18 @@ class Graph:
             gates += [judge for judge in earlier if self.place[judge] < self.place[name]]
         return tuple(dict.fromkeys(judge for judge in gates if name not in self.upstream[judge]))
 
-    def _waiting(self) -> tuple[dict[str, tuple[str, ...]], dict[str, frozenset[str]]]:
+    def _waiting(self) -> tuple[dict[str, tuple[str, ...]], Reach]:
         """The gates of each step, and all that has to be done and passed before it starts.
 
         A judge that in its turn waits for the step is no gate of it: judges that need each other's readers would
         otherwise wait in a circle.
         """
         gates = {name: self._gates(name) for name in self.steps}
-        before = self._closure({name: (*self.needs[name], *gates[name]) for name in self.steps})
+        before = Reach({name: (*self.needs[name], *gates[name]) for name in self.steps})
         open_gates = {name: tuple(gate for gate in gates[name] if name not in before[gate]) for name in self.steps}
         if open_gates != gates:
-            before = self._closure({name: (*self.needs[name], *open_gates[name]) for name in self.steps})
+            before = Reach({name: (*self.needs[name], *open_gates[name]) for name in self.steps})
         return open_gates, before
-
-    def _closure(self, direct: dict[str, tuple[str, ...]]) -> dict[str, frozenset[str]]:
-        found = {}
-        for name in self.steps:
-            reached, queue = set(direct[name]), list(direct[name])
-            while queue:
-                more = [each for each in direct[queue.pop()] if each not in reached]
-                reached.update(more)
-                queue += more
-            found[name] = frozenset(reached)
-        return found
 
     def _conditional(self) -> frozenset[str]:
         """The steps whose being due is a matter of conditions: theirs, or those of all that they judge."""

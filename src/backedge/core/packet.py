@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from backedge.core.briefing import Issue, issue
+from backedge.core.briefing import Issue, Request, issue, issues_of, request_of
 from backedge.core.choices import Choice, choices
 from backedge.core.errors import NotFound
 from backedge.core.limits import numbers
-from backedge.core.model import Breach, Position, Severity
+from backedge.core.model import Breach, Position, Question, Severity
 from backedge.core.run_state import ASKED
-from backedge.core.value import Value, replace
+from backedge.core.value import Json, Value, replace
 
 if TYPE_CHECKING:
     from backedge.core.loops import Loop
@@ -29,6 +29,18 @@ class Round(Value, frozen=True):
     """What was raised, in the words of that round."""
     state: str = "done"
     """done, under way, or next: routed, and delivered only if the decision lets it."""
+
+
+class Material(Value, frozen=True):
+    """An artifact that a question is about."""
+
+    step: str
+    """Who made it."""
+    version: int
+    summary: str = ""
+    output: Json = None
+    payload: str | None = None
+    """The digest of the output, where that is too large to stand here."""
 
 
 class Packet(Value, frozen=True):
@@ -54,6 +66,12 @@ class Packet(Value, frozen=True):
     """What the feedback says, or what a person who does a step is asked; empty where findings say it."""
     rounds: int = 0
     """Rounds delivered so far."""
+    inputs: tuple[Material, ...] = ()
+    """What a person who does, judges or approves a step has to look at."""
+    findings: tuple[Issue, ...] = ()
+    """What is open for that step: what a judge has to answer for, or what a rework has to address."""
+    requests: tuple[Request, ...] = ()
+    """Feedback that a rework has to address."""
     history: tuple[Round, ...] = ()
     """The last rounds, oldest first, with the one that is under way or next."""
     positions: tuple[Position, ...] = ()
@@ -75,6 +93,8 @@ def packet(state: RunState, escalation: str) -> Packet:
         raise NotFound(f"escalation {escalation!r} is unknown in run {state.run!r}: open are {opened}")
     loop = state.loop(found.loop) if found.loop else None
     told = _plain(state, found, loop)
+    if found.about is not None and found.step is not None and found.decided is None:
+        told = _with_material(state, told, found.step, found.about)
     return told if loop is None else _with_loop(state, told, loop)
 
 
@@ -93,6 +113,21 @@ def _plain(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
         last_error=state.steps[found.step].last_error if found.step else "",
         decided=found.decided.choice if found.decided else "",
         by=found.decided.by if found.decided else "",
+    )
+
+
+def _with_material(state: RunState, told: Packet, step: str, about: Question) -> Packet:
+    """What a person needs to know to do the step, to judge or to approve."""
+    raised = (loop for id in about.loops if (loop := state.loop(id)) is not None)
+    return replace(
+        told,
+        inputs=tuple(
+            Material(name, made.version, made.summary, made.output, made.payload)
+            for name in about.inputs
+            if (made := state.steps[name].artifact) is not None
+        ),
+        findings=issues_of(state, (*about.findings, *state.steps[step].open_findings)),
+        requests=tuple(request for loop in raised if (request := request_of(loop)) is not None),
     )
 
 
@@ -131,4 +166,4 @@ def _issues(state: RunState, ids: Iterable[int]) -> tuple[Issue, ...]:
     return tuple(issue(state.findings[id]) for id in ids)
 
 
-__all__ = ["Packet", "Round", "packet"]
+__all__ = ["Material", "Packet", "Round", "packet"]

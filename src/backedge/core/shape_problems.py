@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from backedge.core.conditions import Condition, condition
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def naming_problems(workflow: Workflow) -> Iterable[str]:
     """What is wrong with names and words, before there is a graph."""
     yield from measure_problems(workflow)
-    names = [step.name for step in workflow.steps]
+    names = dict.fromkeys(step.name for step in workflow.steps)
     for step in workflow.steps:
         if step.group in names:
             yield f"step {step.name!r} has group {step.group!r}, which is the name of a step: rename one of them"
@@ -86,7 +86,7 @@ def _gate_problems(gate: Gate, steps: Mapping[str, Step]) -> Iterable[str]:
             yield f"{where} requests something of {target!r}, which is a judge: name the step that should mend it"
 
 
-def _condition_problems(where: str, text: str, names: list[str]) -> Iterable[str]:
+def _condition_problems(where: str, text: str, names: Collection[str]) -> Iterable[str]:
     try:
         each = condition(text)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
@@ -130,25 +131,39 @@ class Workflow(Value, frozen=True):
 
 def problems_of(workflow: Workflow) -> tuple[str, ...]:
     """Everything that is wrong with a definition; nothing for one that can run."""
-    from backedge.core.shape_problems import naming_problems, upstream_problems
-
-    found = [*_naming_problems(workflow), *naming_problems(workflow)]
-    if not found:
-        found += _graph_problems(workflow)
-    if not found:
-        found += upstream_problems(Graph(workflow))
-    if not found:
-        found += _bound_problems(workflow)
-    return tuple(found)
+    try:
+        _compiled(workflow)
+    except WorkflowError as error:
+        return error.problems
+    return ()
 
 
 @lru_cache(maxsize=256)
 def graph_of(workflow: Workflow) -> Graph:
     """The compiled graph of a valid workflow: one for all runs of the same definition. Raises WorkflowError."""
-    problems = problems_of(workflow)
-    if problems:
-        raise WorkflowError(problems)
-    return Graph(workflow)
+    return _compiled(workflow)
+
+
+def _compiled(workflow: Workflow) -> Graph:
+    """The graph of a definition. Raises WorkflowError with everything that is wrong; what only a graph can show is
+    looked for once the names are right."""
+    from backedge.core.shape_problems import naming_problems, upstream_problems
+
+    _refuse([*_naming_problems(workflow), *naming_problems(workflow)])
+    try:
+        graph = Graph(workflow)
+    except CycleError as circle:
+        way = " → ".join(circle.args[1])
+        raise WorkflowError(f"steps need each other in a circle: {way}; remove one of these needs") from None
+    _refuse(_graph_problems(graph))
+    _refuse(upstream_problems(graph))
+    _refuse(_bound_problems(workflow))
+    return graph
+
+
+def _refuse(problems: Iterable[str]) -> None:
+    if found := tuple(problems):
+        raise WorkflowError(found)
 
 
 def phase_order(workflow: Workflow) -> tuple[str, ...]:
@@ -168,7 +183,8 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
 
 def _naming_problems(workflow: Workflow) -> Iterable[str]:
-    names = [step.name for step in workflow.steps]
+    names = Counter(step.name for step in workflow.steps)
+    judges = {step.name for step in workflow.steps if step.judges}
     if not workflow.name.strip():
         yield "the workflow has no name: give it one"
     if not names:
@@ -185,9 +201,9 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
             yield f"kind {kind!r} in kinds has the name of a kind that exists: choose another name"
     for phase in {p for p in workflow.phases if workflow.phases.count(p) > 1}:
         yield f"phase {phase!r} is listed twice in phases: list it once"
-    if workflow.plans and len(names) > workflow.max_steps:
-        yield f"the workflow has {len(names)} steps, and max_steps is {workflow.max_steps}: raise max_steps"
-    for name in {n for n in names if names.count(n) > 1}:
+    if workflow.plans and len(workflow.steps) > workflow.max_steps:
+        yield f"the workflow has {len(workflow.steps)} steps, and max_steps is {workflow.max_steps}: raise max_steps"
+    for name in [name for name, count in names.items() if count > 1]:
         yield f"step {name!r} is defined twice: names are unique"
     for step in workflow.steps:
         if not step.name.strip():
@@ -217,18 +233,13 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
         if step.plans and step.judges:
             yield f"step {step.name!r} both judges and plans: make it two steps"
         for subject in step.judges:
-            if any(other.name == subject and other.judges for other in workflow.steps):
+            if subject in judges:
                 yield f"step {step.name!r} judges {subject!r}, which is a judge itself: judge what it judges instead"
 
 
-def _graph_problems(workflow: Workflow) -> Iterable[str]:
-    try:
-        graph = Graph(workflow)
-    except CycleError as circle:
-        yield f"steps need each other in a circle: {' → '.join(circle.args[1])}; remove one of these needs"
-        return
-    order = phase_order(workflow)
-    known = [*graph.steps, *order, *(DEFAULT_PHASES if workflow.nearest_phase else ())]
+def _graph_problems(graph: Graph) -> Iterable[str]:
+    workflow = graph.workflow
+    known = [*graph.steps, *graph.phases, *(DEFAULT_PHASES if workflow.nearest_phase else ())]
     targets = {*known, HUMAN}
     for rule in workflow.routes:
         if rule.to not in targets:
