@@ -86,6 +86,7 @@ def test_what_is_left_of_each_limit_is_told() -> None:
     left = play.briefings["design"][1].left
     # The attempt itself and its round are counted already.
     assert (left["attempts"], left["rounds_total"], left["errors_in_a_row"]) == (46, 9, 3)
+    assert (left["rounds_per_loop"], left["same_finding"], left["no_change"]) == (2, 2, 2)
     assert played().briefings["design"][0].left == {"errors_in_a_row": 3}
 
 

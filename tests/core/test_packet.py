@@ -54,6 +54,13 @@ def test_it_says_why_about_what_and_with_which_numbers() -> None:
     )
 
 
+def test_a_round_that_stopped_after_its_first_target_has_all_numbers_of_its_loop() -> None:
+    for_both = failed(Finding("p", affected_phase=("planning",)), "d")
+    told = newest(stuck(failed("x"), for_both, limits={"rounds_total": 2}))
+    assert told.breach == Breach("rounds_total", 2, 2)
+    assert Breach("rounds_per_loop", 2, 3) in told.numbers
+
+
 def test_it_tells_the_rounds_with_their_findings_and_where_these_stand_now() -> None:
     first, now = newest(stuck()).history
     assert (first.number, first.targets, first.state) == (1, ("design",), "done")
