@@ -149,11 +149,12 @@ GROUPS = {
     "Running": ("Engine", "Run", "run"),
     "What an agent is told": ("Briefing", "feedback_text"),
     "What an agent does and says": (
-        "Attempt", "Outcome", "passed", "failed", "Finding", "Claim", "Feedback", "Option", "Usage", "Resolution",
+        "Attempt", "Outcome", "passed", "failed", "Finding", "Claim", "Feedback", "Option", "Decision", "Usage",
+        "Resolution",
     ),
     "What a run says": ("Report",),
     "Journals": ("SqliteJournal", "MemoryJournal"),
-    "Errors": ("BackedgeError", "WorkflowError", "IllegalCommand", "FeedbackRefused", "JournalError", "RunHeld"),
+    "Errors": ("BackedgeError",),
 }  # fmt: skip
 
 PARTS = {
@@ -168,6 +169,7 @@ PARTS = {
 """What the fields of public values hold: not imported by users, but read by them."""
 
 FURTHER = {
+    "backedge.errors": ("WorkflowError", "IllegalCommand", "FeedbackRefused", "JournalError", "RunHeld"),
     "backedge.testing": ("ScriptedAgent", "FakeClock", "CrashingJournal", "Crashed", "JournalContract"),
     "backedge.analytics.defects": ("defects", "Defect"),
     "backedge.analytics.statistics": ("statistics", "Statistics"),

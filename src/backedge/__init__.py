@@ -13,14 +13,7 @@ if _typing.TYPE_CHECKING:
     from backedge.analytics.report import Report
     from backedge.app import Engine, Run, run
     from backedge.core.briefing import Briefing
-    from backedge.core.errors import (
-        BackedgeError,
-        FeedbackRefused,
-        IllegalCommand,
-        JournalError,
-        RunHeld,
-        WorkflowError,
-    )
+    from backedge.core.errors import BackedgeError
     from backedge.core.model import Resolution, Usage
     from backedge.core.wording import feedback_text
     from backedge.definition import Step, Workflow
@@ -36,22 +29,17 @@ _HOMES = {
     "Decision": "backedge.engine.protocol",
     "Engine": "backedge.app",
     "Feedback": "backedge.engine.protocol",
-    "FeedbackRefused": "backedge.core.errors",
     "Finding": "backedge.engine.protocol",
-    "IllegalCommand": "backedge.core.errors",
-    "JournalError": "backedge.core.errors",
     "MemoryJournal": "backedge.adapters.journals.memory",
     "Option": "backedge.engine.protocol",
     "Outcome": "backedge.engine.protocol",
     "Report": "backedge.analytics.report",
     "Resolution": "backedge.core.model",
     "Run": "backedge.app",
-    "RunHeld": "backedge.core.errors",
     "SqliteJournal": "backedge.adapters.journals.sqlite",
     "Step": "backedge.definition",
     "Usage": "backedge.core.model",
     "Workflow": "backedge.definition",
-    "WorkflowError": "backedge.core.errors",
     "failed": "backedge.engine.protocol",
     "feedback_text": "backedge.core.wording",
     "passed": "backedge.engine.protocol",
@@ -66,22 +54,17 @@ __all__ = [
     "Decision",
     "Engine",
     "Feedback",
-    "FeedbackRefused",
     "Finding",
-    "IllegalCommand",
-    "JournalError",
     "MemoryJournal",
     "Option",
     "Outcome",
     "Report",
     "Resolution",
     "Run",
-    "RunHeld",
     "SqliteJournal",
     "Step",
     "Usage",
     "Workflow",
-    "WorkflowError",
     "failed",
     "feedback_text",
     "passed",

@@ -263,13 +263,14 @@ def _measuring(definition: core.Workflow, checks: Mapping[str, Mapping[str, Any]
 def _repeat(given: Mapping[str, Any] | None) -> core.Repeat | None:
     if given is None:
         return None
-    repeat, known = mapping("repeat", given), ("until", "max", "to")
+    repeat: dict[str, Any] = mapping("repeat", given)
+    known = ("until", "max", "to")
     for key in repeat:
         if key not in known:
             raise WorkflowError(f"repeat has the key {key!r}: {core.nearest(key, known)}")
     if "until" not in repeat or "max" not in repeat:
         raise WorkflowError(f"repeat is {repeat!r}: expected `until`, a condition, and `max`, how often at most")
-    return core.Repeat(words("until", repeat["until"]), repeat["max"], repeat.get("to", ""))  # type: ignore[arg-type]
+    return core.Repeat(words("until", repeat["until"]), repeat["max"], repeat.get("to", ""))
 
 
 def _agent(given: Executor, judges: bool, accepts: Mapping[str, Model], returns: Model | None) -> Agent:

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 import backedge
-from backedge import Briefing, Engine, JournalError, Report, SqliteJournal, Step, Workflow
+from backedge import Briefing, Engine, Report, SqliteJournal, Step, Workflow
 from backedge.adapters.journals.audit import verify
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged, JournalTooNew, JournalUnavailable
+from backedge.errors import JournalError
 from backedge.ports import Append
 from tests.engine.parts import flow, named, only, play
 

@@ -42,6 +42,7 @@ ENGINE: dict[str, Callable[[Engine, Run], Awaitable[object]]] = {
     "import_file": lambda engine, run: engine.import_file("notes.md", "# Notes\n", "scratchpad"),
     "runs": lambda engine, run: engine.runs(),
     "inbox": lambda engine, run: engine.inbox(),
+    "under_way": lambda engine, run: engine.under_way(),
     "Run.result": lambda engine, run: run.result(),
     "Run.at_rest": lambda engine, run: run.at_rest(),
     "Run.changed": lambda engine, run: run.changed(),
@@ -364,3 +365,27 @@ def test_who_follows_a_run_is_told_when_its_executor_lets_it_go(monkeypatch: pyt
                 await follower
 
     play(scenario(), patience=5)
+
+
+def test_a_python_that_cannot_forget_a_task_waits_for_it_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(asyncio, "_unregister_task")
+    ended: list[str] = []
+
+    async def slow_to_stop(briefing: Briefing) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(4 * GRACE)
+            await asyncio.sleep(0)
+            ended.append(briefing.step)
+
+    async def scenario() -> list[e.Event]:
+        async with Engine(grace=GRACE) as engine:
+            run = await engine.start(flow(Step("a", slow_to_stop)))
+            await asyncio.sleep(0.01)
+            await run.release()
+            return await run.events()
+
+    assert [event.reason for event in only(e.AttemptDropped, play(scenario(), patience=5))] == ["in doubt"]
+    assert ended == ["a"], "the end of the event loop waited for it"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from backedge import Briefing, Engine, Feedback, IllegalCommand, Option, Outcome, Run, Step, Workflow
-from backedge.errors import NotFound
+from backedge import Briefing, Engine, Feedback, Option, Outcome, Run, Step, Workflow
+from backedge.errors import IllegalCommand, NotFound
 from tests.engine.parts import named, play
 
 CONSTRAINT = Feedback(

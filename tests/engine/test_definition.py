@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from backedge import Engine, IllegalCommand, Step, Workflow, WorkflowError
+from backedge import Engine, Step, Workflow
+from backedge.errors import IllegalCommand, WorkflowError
 from backedge.testing import ScriptedAgent
 from tests.engine.parts import flow, named, play
 

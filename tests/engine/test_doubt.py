@@ -12,18 +12,17 @@ from backedge import (
     Briefing,
     Engine,
     Feedback,
-    IllegalCommand,
     MemoryJournal,
     Report,
     Step,
     Usage,
     Workflow,
-    WorkflowError,
     failed,
     passed,
 )
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, EngineClosed, JournalUnavailable, NotFound
+from backedge.errors import IllegalCommand, WorkflowError
 from backedge.testing import Crashed, CrashingJournal, FakeClock, ScriptedAgent
 from tests.engine.parts import SlowJournal, flow, named, only, play, until
 

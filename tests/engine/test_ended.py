@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from backedge import Briefing, Engine, Feedback, IllegalCommand, MemoryJournal, Report, Run, Step
+from backedge import Briefing, Engine, Feedback, MemoryJournal, Report, Run, Step
 from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.core import events as e
+from backedge.errors import IllegalCommand
 from backedge.testing import ScriptedAgent
 from tests.engine.parts import flow, named, only, play, until
 

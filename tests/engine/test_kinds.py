@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backedge import Briefing, Engine, Feedback, FeedbackRefused, Outcome, Step
+from backedge import Briefing, Engine, Feedback, Outcome, Step
+from backedge.errors import FeedbackRefused
 from tests.engine.parts import flow, named, play
 
 

@@ -8,20 +8,9 @@ from typing import Any
 
 import pytest
 
-from backedge import (
-    Attempt,
-    Briefing,
-    Engine,
-    Feedback,
-    FeedbackRefused,
-    IllegalCommand,
-    Option,
-    Report,
-    Step,
-    failed,
-    passed,
-)
+from backedge import Attempt, Briefing, Engine, Feedback, Option, Report, Step, failed, passed
 from backedge.core import events as e
+from backedge.errors import FeedbackRefused, IllegalCommand
 from backedge.testing import ScriptedAgent
 from tests.engine.parts import flow, only, play
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backedge import Engine, MemoryJournal, Report, Step, WorkflowError
+from backedge import Engine, MemoryJournal, Report, Step
 from backedge.adapters.agents.report_value import ReportValue
 from backedge.core import events as e
 from backedge.core.errors import AgentError
@@ -19,6 +19,7 @@ from backedge.core.state import replay
 from backedge.core.workflow import Step as Bare
 from backedge.core.workflow import Workflow
 from backedge.engine.engine import Engine as Inner
+from backedge.errors import WorkflowError
 from tests.engine.parts import flow, named, only, play
 
 

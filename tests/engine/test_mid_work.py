@@ -14,7 +14,6 @@ from backedge import (
     Briefing,
     Engine,
     Feedback,
-    FeedbackRefused,
     MemoryJournal,
     Option,
     Outcome,
@@ -26,6 +25,7 @@ from backedge import (
     passed,
 )
 from backedge.core import events as e
+from backedge.errors import FeedbackRefused
 from backedge.testing import Crashed, CrashingJournal, FakeClock, ScriptedAgent
 from tests.engine.parts import flow, named, only, play, turns_until, until
 

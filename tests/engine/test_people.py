@@ -6,21 +6,10 @@ import asyncio
 
 import pytest
 
-from backedge import (
-    Briefing,
-    Engine,
-    Feedback,
-    FeedbackRefused,
-    Finding,
-    MemoryJournal,
-    Report,
-    Step,
-    WorkflowError,
-    failed,
-    passed,
-)
+from backedge import Briefing, Engine, Feedback, Finding, MemoryJournal, Report, Step, failed, passed
 from backedge.core import events as e
 from backedge.core.errors import IllegalCommand, NotFound
+from backedge.errors import FeedbackRefused, WorkflowError
 from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.parts import flow, named, only, play
 

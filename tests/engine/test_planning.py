@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from backedge import Briefing, Engine, Feedback, Outcome, Report, Step, Workflow, WorkflowError, passed
+from backedge import Briefing, Engine, Feedback, Outcome, Report, Step, Workflow, passed
 from backedge.core import events as e
+from backedge.errors import WorkflowError
 from tests.engine.parts import named, only, play
 
 

@@ -15,7 +15,6 @@ from backedge import (
     Briefing,
     Engine,
     Feedback,
-    IllegalCommand,
     MemoryJournal,
     Outcome,
     Report,
@@ -29,6 +28,7 @@ from backedge import (
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, JournalUnavailable
 from backedge.core.state import replay
+from backedge.errors import IllegalCommand
 from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.parts import SlowJournal, flow, named, only, play, turns_until, until
 

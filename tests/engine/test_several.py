@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from backedge import Briefing, Engine, MemoryJournal, Report, RunHeld, SqliteJournal, Step, failed, passed
+from backedge import Briefing, Engine, MemoryJournal, Report, SqliteJournal, Step, failed, passed
 from backedge.adapters.journals.audit import verify
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, NotFound
 from backedge.core.state import replay
+from backedge.errors import RunHeld
 from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.conftest import Process, Start
 from tests.engine.engine_process import ASKING, FAILS_FIRST

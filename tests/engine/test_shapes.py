@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from backedge import Engine, Report, Step, WorkflowError
+from backedge import Engine, Report, Step
 from backedge.core import events as e
 from backedge.core.state import replay
 from backedge.engine.codec import LONGEST_VALUE
+from backedge.errors import WorkflowError
 from tests.engine.parts import flow, named, only, play
 
 

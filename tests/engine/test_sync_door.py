@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import backedge
-from backedge import Briefing, RunHeld, Step, failed, passed
+from backedge import Briefing, Step, failed, passed
 from backedge.core import events as e
+from backedge.errors import RunHeld
 from backedge.testing import ScriptedAgent
 from tests.engine.conftest import Process, Start
 from tests.engine.parts import flow, named, only, play
@@ -79,7 +80,7 @@ def test_its_errors_come_out_of_a_running_event_loop_too(tmp_path: Path) -> None
     async def cell() -> None:
         backedge.run(flow(Step("a", named)), journal=tmp_path / "not a journal")
 
-    with pytest.raises(backedge.JournalError, match="is not a sound journal"):
+    with pytest.raises(backedge.errors.JournalError, match="is not a sound journal"):
         asyncio.run(cell())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+from backedge.analytics.report import LoopReport
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import refresh_views
@@ -255,14 +257,14 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
       backedge feedback list --json
     """
 
-    async def ask(engine: Engine) -> object:
+    async def ask(engine: Engine) -> Sequence[LoopReport]:
         return (await (await the_run(engine, run_name)).report()).loops
 
     loops = asking(journal, ask)
     if as_json:
         print_json(loops)
         return
-    for loop in loops:  # type: ignore[attr-defined]
+    for loop in loops:
         ways = f"{shown(loop.source, 40)} → {shown(', '.join(loop.targets))}"
         click.echo(f"{shown(loop.id, 40)}  {loop.state:16}  {loop.kind}: {ways}")
 

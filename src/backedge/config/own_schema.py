@@ -14,8 +14,8 @@ LONGEST = 200
 
 def schema_problems(schema: Json) -> Iterator[tuple[Trail, str]]:
     """What is wrong with a JSON Schema, with the way to it. The validator is imported only where there is one."""
-    from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped,unused-ignore]
-    from jsonschema.validators import validator_for  # type: ignore[import-untyped,unused-ignore]
+    from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped,unused-ignore]  # its types are a package of their own
+    from jsonschema.validators import validator_for  # type: ignore[import-untyped,unused-ignore]  # its types are a package of their own
 
     named = schema.get("$schema")
     kind = validator_for(schema, default=None if named is not None else Draft202012Validator)

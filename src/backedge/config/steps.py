@@ -155,8 +155,8 @@ def _naming(given: Mapping[str, Json]) -> str:
 
 
 def _report(source: Source, trail: Trail, given: Json) -> Report | None:
-    if given is None or isinstance(given, str):
-        return Report(given) if given else None  # type: ignore[arg-type]
+    if not isinstance(given, Mapping):
+        return Report(given) if given else None
     path = given.get("path", "")
     if path and given["kind"] == "exitcode":
         source.refuse((*trail, "path"), "an exit code has no file: remove the path", at_key=True)

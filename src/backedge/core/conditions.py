@@ -19,7 +19,7 @@ OPEN_LOOPS = "open_loops"
 """A value besides those of artifacts: how many loops of the run are open."""
 
 Operator = Literal["", "not", "==", "!=", "<", "<=", ">", ">=", "in", "contains"]
-OPERATORS = ("==", "!=", "<", "<=", ">", ">=", "in", "contains")
+OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "contains")
 _SHAPE = "write `step:/pointer == value`, `step:/pointer` or `not step:/pointer`"
 _OTHER_WORDS = {"=": "==", "is": "==", "eq": "==", "ne": "!=", "<>": "!=", "=>": ">=", "=<": "<=", "has": "contains"}
 
@@ -112,7 +112,7 @@ def _value(text: str, word: str) -> Reference | None:
 
 def _operator(text: str, word: str) -> Operator:
     if word in OPERATORS:
-        return word  # type: ignore[return-value]
+        return OPERATORS[OPERATORS.index(word)]
     near = _OTHER_WORDS.get(word.lower()) or next(iter(get_close_matches(word.lower(), OPERATORS, 1)), "")
     hint = f"did you mean {near!r}?" if near else f"use one of {' '.join(OPERATORS)}"
     raise ValueError(f"condition {text!r} has the operator {word!r}: {hint}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from backedge.core.errors import WorkflowError
 from backedge.core.model import Severity, severity_of
@@ -13,11 +13,13 @@ from backedge.core.value import Json, Value
 if TYPE_CHECKING:
     from backedge.core.workflow import Step
 
-RULES = ("equal", "subset", "superset", "compatible")
-RESOLUTIONS = ("consensus", "authority")
-BOUNDS = ("at_least", "at_most", "equals", "zero")
 Rule = Literal["equal", "subset", "superset", "compatible"]
+Agreed = Literal["consensus", "authority"]
 Bound = Literal["at_least", "at_most", "equals", "zero"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+RESOLUTIONS: tuple[Agreed, ...] = get_args(Agreed)
+BOUNDS: tuple[Bound, ...] = get_args(Bound)
+W = TypeVar("W", bound=str)
 
 
 class Check(Value, frozen=True):
@@ -31,7 +33,7 @@ class Check(Value, frozen=True):
     """For `compatible`: what goes with each value of the first place; a value that is not listed goes with all."""
     command: bool = False
     """For `compatible`: somebody outside compares the values."""
-    resolve: Literal["consensus", "authority"] = "consensus"
+    resolve: Agreed = "consensus"
     authority: tuple[str, ...] = ()
     """Whose position stands: the first of these that has one."""
     severity: Severity = Severity.HIGH
@@ -136,10 +138,10 @@ def check_from(name: str, given: object) -> Check:
     return Check(
         name,
         words(f"check {name!r}: compare", said.get("compare", ())),
-        rule,  # type: ignore[arg-type]
+        rule,
         tuple((value, words(f"check {name!r}: table", others)) for value, others in table.items()),
         how is not None and given_table is None,
-        resolve,  # type: ignore[arg-type]
+        resolve,
         words(f"check {name!r}: authority", said.get("authority", ())),
         severity,
         blocking,
@@ -167,7 +169,7 @@ def gate_from(name: str, given: object) -> Gate:
         metric if isinstance(metric, str) else "",
         str(report.get("report", "")),
         str(report.get("path", "")),
-        bounds[0],  # type: ignore[arg-type]
+        bounds[0],
         threshold if bounds[0] != "zero" else None,
         str(said.get("causes", "")),
         tuple(
@@ -189,12 +191,12 @@ def _known(said: dict[str, Json], where: str, keys: tuple[str, ...]) -> dict[str
     return said
 
 
-def _one_of(where: str, word: Json, known: tuple[str, ...]) -> str:
+def _one_of(where: str, word: Json, known: tuple[W, ...]) -> W:
     from backedge.core.workflow import nearest
 
     if word not in known:
         raise WorkflowError(f"{where} {word!r}: {nearest(str(word), known)}")
-    return str(word)
+    return known[known.index(word)]
 
 
 def _severity(where: str, word: object) -> tuple[Severity, bool]:

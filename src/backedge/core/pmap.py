@@ -70,8 +70,6 @@ class Map(Generic[K, V]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Map) and self._size == other._size and dict(self.items()) == dict(other.items())
 
-    __hash__ = None  # type: ignore[assignment]
-
     def set(self, key: K, value: V) -> Map[K, V]:
         """The map with one entry more, or another value for one."""
         return self.merged({key: value})

@@ -6,7 +6,7 @@ way, so it imports next to nothing.
 """
 
 # `signal` and `os` load enums and abstract classes: that doubles the time to start.
-import _signal  # type: ignore[import-not-found]
+import _signal  # type: ignore[import-not-found]  # a module of CPython that typeshed does not describe
 import posix
 import sys
 

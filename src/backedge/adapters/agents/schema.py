@@ -32,8 +32,8 @@ class Schema:
 
     @cached_property
     def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped,unused-ignore]
-        from jsonschema.validators import validator_for  # type: ignore[import-untyped,unused-ignore]
+        from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped,unused-ignore]  # its types are a package of their own
+        from jsonschema.validators import validator_for  # type: ignore[import-untyped,unused-ignore]  # its types are a package of their own
         from referencing import Registry
 
         kind = validator_for(self._schema, default=Draft202012Validator)
