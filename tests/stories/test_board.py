@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,7 +20,7 @@ from tests.stories.parts import Stories
 
 entries = st.builds(
     lambda slug, title, status, priority: Entry(
-        Path(f"{slug}.md"),
+        f"{slug}.md",
         f"{slug}.md",
         Glance(slug, title, priority, status, None, "why" if status == "blocked" else ""),
     ),
@@ -40,8 +39,7 @@ def test_no_line_is_wider_than_the_terminal(stories: list[Entry], width: int) ->
 
 def test_columns_stand_side_by_side_or_below_each_other() -> None:
     stories = [
-        Entry(Path(f"{status}.md"), f"{status}.md", Glance(status, f"A {status} story", 0, status))
-        for status in STATUSES
+        Entry(f"{status}.md", f"{status}.md", Glance(status, f"A {status} story", 0, status)) for status in STATUSES
     ]
     wide = list(board_lines(stories, 120))
     assert wide[0].split(")")[0] == "backlog (1" and "blocked (1)" in wide[0]
@@ -53,7 +51,7 @@ def test_columns_stand_side_by_side_or_below_each_other() -> None:
 
 
 def test_a_long_column_says_how_much_is_left_out() -> None:
-    stories = [Entry(Path(f"s{n}.md"), f"s{n}.md", Glance(f"s{n}", f"s{n}")) for n in range(40)]
+    stories = [Entry(f"s{n}.md", f"s{n}.md", Glance(f"s{n}", f"s{n}")) for n in range(40)]
     assert "… 28 more: --all" in "\n".join(board_lines(stories, 120))
     assert "more" not in "\n".join(board_lines(stories, 120, everything=True))
 
@@ -87,6 +85,6 @@ def test_what_is_looked_at_grows_with_the_stories_and_no_faster(count: int) -> N
     def counted() -> object:
         for number in range(count):
             looked.append(number)
-            yield Entry(Path("a.md"), "a.md", Glance(f"s{number}", "t", number % 7, "ready")).story
+            yield Entry("a.md", "a.md", Glance(f"s{number}", "t", number % 7, "ready")).story
 
     assert len(assess(counted())) == len(looked) == count  # type: ignore[arg-type]

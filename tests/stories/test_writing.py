@@ -148,7 +148,7 @@ def test_a_story_that_cannot_be_read_or_written_is_a_persons_and_the_others_go_o
     said = project.auto(expect=3)
     assert project.says("good")["status"] == "done"
     assert "for you: stories/broken.md:2:8: not valid YAML" in said
-    assert "put aside: below: stories/bad-below.md:" in said
+    assert "for you: stories/bad-below.md:" in said
     actions = {action["file"]: action for action in project.json("next")}
     assert actions["stories/broken.md"]["priority"] == 10_001
     assert "is also that of stories/twin.md" in actions["stories/other.md"]["reason"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,9 +34,9 @@ class Written(msgspec.Struct, omit_defaults=True):
 class Entry:
     """A story of the backlog."""
 
-    path: Path
+    file: str
     name: str
-    """The file as people are told of it."""
+    """The file, as people are told of it."""
     glance: Glance | None = None
     trouble: str = ""
     run: str = ""
@@ -47,8 +48,12 @@ class Entry:
     """The phases that the workflow has no steps for."""
 
     @property
+    def path(self) -> Path:
+        return Path(self.file)
+
+    @property
     def slug(self) -> str:
-        return self.path.stem
+        return os.path.basename(self.file).removesuffix(".md")
 
     @property
     def id(self) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from backedge.adapters.stories import Glance, StoryFileError, glance
+from backedge.adapters.stories.front_matter import MAX_BYTES
 from backedge.analytics.refinement import Refinement, StoryView, refinement, view_of
 from backedge.app import Engine
 from backedge.backlog.entry import GENERATION, RUN, Entry, Written, phases_without_steps
@@ -70,26 +74,38 @@ def story_folder(source: WorkflowFile) -> Path:
 def has_stories(source: WorkflowFile) -> bool:
     """Whether a project works through stories: it says so, or its folder shows it."""
     spec = source.stories
-    if spec is None or not spec.folder.is_dir():
-        return False
-    return spec.declared or any(_begins_as_story(path) for path in story_files(spec.folder))
+    return spec is not None and (spec.declared or any(map(_begins_as_story, story_files(spec.folder))))
 
 
-def _begins_as_story(path: Path) -> bool:
+def _begins_as_story(path: str) -> bool:
     try:
-        with path.open("rb") as file:
-            return file.read(8).lstrip(b"\xef\xbb\xbf").startswith(b"---")
+        return _read(path, 8).lstrip(b"\xef\xbb\xbf").startswith(b"---")
     except OSError:
         return False
 
 
-def story_files(folder: Path) -> Iterator[Path]:
+def story_files(folder: Path) -> Iterator[str]:
     """The Markdown files of a folder and those below it, in order. A README is none, nor is what is hidden."""
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if name.endswith(".md") and not name.startswith(".") and name.lower() != "readme.md":
-                yield Path(parent, name)
+                yield f"{parent}/{name}"
+
+
+def _read(path: str, most: int = sys.maxsize) -> bytes:
+    """A file, at most so many bytes of it. Raises OSError, also if it is something else: a pipe would not end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        data = os.read(handle, min(most, status.st_size + 1))
+        while len(data) < most and (more := os.read(handle, min(most - len(data), 65536))):
+            data += more
+        return data
+    finally:
+        os.close(handle)
 
 
 async def backlog_of(source: WorkflowFile, spot: Place, engine: Engine | None) -> Backlog:
@@ -105,11 +121,11 @@ async def backlog_of(source: WorkflowFile, spot: Place, engine: Engine | None) -
     found: list[Entry] = []
     writable: dict[str, bool] = {}
     for path in story_files(folder):
-        name = str(path)[above:] if below else str(path)
+        name = path[above:] if below else path
         told, trouble = _seen(path, name)
         parent = os.path.dirname(name)
         if parent not in writable:
-            writable[parent] = os.access(path.parent, os.W_OK)
+            writable[parent] = os.access(os.path.dirname(path), os.W_OK)
         if told and not writable[parent]:
             trouble = f"{name} cannot be written: make the folder {parent} writable"
         run = runs.get(told.id, "") if told else ""
@@ -119,11 +135,10 @@ async def backlog_of(source: WorkflowFile, spot: Place, engine: Engine | None) -
     return Backlog(tuple(_unambiguous(found)))
 
 
-def _seen(path: Path, name: str) -> tuple[Glance | None, str]:
+def _seen(path: str, name: str) -> tuple[Glance | None, str]:
     """What a story says of itself, or why that cannot be known."""
     try:
-        with open(path, "rb") as file:
-            return glance(file.read(), name, path.stem), ""
+        return glance(_read(path, MAX_BYTES + 1), name, os.path.basename(path).removesuffix(".md")), ""
     except StoryFileError as error:
         return None, str(error)
     except OSError as error:
@@ -181,7 +196,6 @@ _decoder = msgspec.json.Decoder(Written)
 def record_of(spot: Place, id: str) -> Written | None:
     """What we wrote last to a story; None if there is nothing, or nothing that this version understands."""
     try:
-        with open(record_path(spot, id), "rb") as file:
-            return _decoder.decode(file.read())
+        return _decoder.decode(_read(f"{spot.state}/{RECORDS}/{id}.json"))
     except (OSError, msgspec.DecodeError):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -199,12 +200,12 @@ class Work:
     async def _signature(self) -> tuple[Any, ...]:
         """What a change of the backlog shows in."""
         files = []
-        for path in (*story_files(story_folder(self.source)), self.source.path):
+        for path in (*story_files(story_folder(self.source)), str(self.source.path)):
             try:
-                stat = path.stat()
+                stat = os.stat(path)
             except OSError:
                 continue
-            files.append((str(path), stat.st_mtime_ns, stat.st_size, stat.st_ino))
+            files.append((path, stat.st_mtime_ns, stat.st_size, stat.st_ino))
         if not self.spot.journal.exists():
             return (*files,)
         async with Engine(self.spot.journal) as engine:

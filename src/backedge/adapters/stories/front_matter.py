@@ -26,6 +26,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./(-][A-Za-z0-9_./
 _HIDDEN = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What YAML does not allow, or takes for the end of a line."""
 
+TEXTS = ("id", "title", "blocked_reason")
+"""Keys whose values are text: `id: 0042` is not 42."""
+
 Value = Any
 """A plain value: text, number, true or false, nothing, a list or a mapping of these."""
 
@@ -183,9 +186,14 @@ class _Reader:
                     self._refuse(key.start_mark, f"{name!r} is here twice: keep one")
                 first = next(events)
                 self._last = first.end_mark.index
-                values[name] = self._value(first, events)
+                values[name] = self._named(name, first, events)
                 spans[name] = self._span(key, first)
         return values, spans, indent
+
+    def _named(self, name: str, event: Any, events: Any) -> Value:
+        value = self._value(event, events)
+        bare = type(event).__name__ == "ScalarEvent" and event.style is None and event.tag is None
+        return meant(name, event.value) if bare else value
 
     def _key(self, event: Any) -> str:
         if type(event).__name__ != "ScalarEvent" or not event.value:
@@ -266,6 +274,12 @@ class _Reader:
     def _refuse(self, mark: Any, text: str) -> None:
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
         raise StoryFileError(self._file, line + 1 + self._above, column + 1, text)
+
+
+def meant(name: str, text: str) -> Value:
+    """What a scalar without quotes at the top stands for: names are text, whatever they look like."""
+    value = plain(text)
+    return text if name in TEXTS and value is not None else value
 
 
 def plain(text: str) -> Value:

@@ -5,10 +5,12 @@ Front matter of plain lines is read here; whatever is more than that is left to 
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cache
 from typing import Any
 
-from backedge.adapters.stories.front_matter import StoryFileError, parsed, plain, split
+from backedge.adapters.stories.front_matter import StoryFileError, meant, parsed, split
 from backedge.core.assessor import STATUSES, StoryStatus
 from backedge.core.value import Value
 from backedge.core.wording import one_line
@@ -16,14 +18,40 @@ from backedge.core.wording import one_line
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOST_REFINEMENTS = 10
 _READ = ("id", "title", "status", "priority", "max_refinement_attempts", "blocked_reason")
+_ODD = re.compile(r"[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)")
+"""What YAML does not allow, or takes for the end of a line, and tabs."""
+_KEY = r"[A-Za-z_][A-Za-z0-9_-]{0,99}:"
+_BARE = r"""[^\s"'&*!|>%@`\[\]{}#,?:-](?:[^\s:#]|[ ](?=[^\s#])|:(?=\S))*|-[0-9][0-9.]*"""
+_WORDS = r"\[(?:[A-Za-z0-9_./-]+(?:,[ ]*[A-Za-z0-9_./-]+)*)?\]"
+"""A list of plain words on one line."""
+_ESCAPED = r"""(?:[^"\\\r\n]|\\["\\/bfnrt]|\\u(?!d[89a-f])[0-9a-f]{4})*"""
+"""Text in double quotes that is the same in YAML and JSON."""
+_QUOTED = rf"""\"{_ESCAPED}\"|'[^'\r\n]*'"""
+_END = r"[ ]*(?:[ ]\#.*)?\r?\n"
+_BLANK = r"[ ]*(?:\#.*)?\r?\n"
+_VALUE = rf"(?:[ ]+(?:{_QUOTED}|{_BARE}|{_WORDS}))?{_END}"
+_PAIR = rf"{_KEY}{_VALUE}"
+
+
+def _below(one: str) -> str:
+    return rf"(?:{_BLANK})*{one}(?:{one}|{_BLANK})*"
+
+
+def _item(indent: str) -> str:
+    """An item of a list: a scalar, or a mapping with a pair to a line."""
+    return rf"{indent}-[ ](?:{_PAIR}(?:{indent}[ ]{{2}}{_PAIR})*|(?:{_QUOTED}|{_BARE}){_END})"
+
+
 _LINE = re.compile(
-    r"""([A-Za-z_][A-Za-z0-9_-]*):(?:[ ]+(?:"([^"\\\t]*)"|'([^'\t]*)'|([^\s"'&*!|>%@`\[\]{}#,?:-](?:[^\s:#]|[ ](?=[^\s#])|:(?=\S)|-(?=\S))*|-[0-9][0-9.]*)))?[ ]*(?:[ ]\#.*)?\r?"""
+    rf"""(?P<key>{_KEY})(?:[ ]+(?:"(?P<double>{_ESCAPED})"|'(?P<single>[^'\r\n]*)'|(?P<bare>{_BARE})|(?P<words>{_WORDS})))?{_END}"""
+    rf"|{_BLANK}"
 )
-_FLOW = re.compile(
-    r"([A-Za-z_][A-Za-z0-9_-]*):[ ]+\[(?:[A-Za-z0-9_./-]+(?:,[ ]*[A-Za-z0-9_./-]+)*)?\][ ]*(?:[ ]\#.*)?\r?"
-)
-"""A list of plain words: nothing that is read here, and nothing that can be wrong."""
-_BELOW = re.compile(r"[ ]+\S.*|-[ ].*|[ ]*(?:\#.*)?\r?")
+
+
+@cache
+def _block() -> re.Pattern[str]:
+    """What stands below a key: a list, or a mapping with a pair to a line."""
+    return re.compile("|".join(_below(one) for one in (_item(""), _item("[ ]{2}"), rf"[ ]{{2}}{_PAIR}")))
 
 
 class Glance(Value, frozen=True):
@@ -48,27 +76,32 @@ def glance(data: bytes, file: str, stem: str) -> Glance:
 
 
 def _quick(text: str) -> dict[str, Any] | None:
-    """The values of plain lines; None if there is anything that takes a parser."""
+    """The values of plain lines, as the parser has them; None if there is anything that takes the parser.
+
+    What stands below a key is only looked at for its form: nothing that is read here is written so."""
+    if _ODD.search(text):
+        return None
     values: dict[str, Any] = {}
-    nested = False
-    for line in text.split("\n"):
-        if not line or line[0] in " -#\r":
-            # What stands below a key is read only if it is one of ours, and those are on one line.
-            if not _BELOW.fullmatch(line) or (line[0:1] in ("-", " ") and line.strip() and not nested):
-                return None
-            continue
-        match = _LINE.fullmatch(line)
+    place, last = 0, len(text)
+    while place < last:
+        match = _LINE.match(text, place)
         if match is None:
-            words = _FLOW.fullmatch(line)
-            if words is None or words[1] in values or words[1] in _READ:
-                return None
-            values[words[1]], nested = [], False
-            continue
-        name, double, single, bare = match.groups()
-        if name in values:
             return None
-        values[name] = double if double is not None else single if single is not None else plain(bare or "")
-        nested = values[name] is None and name not in _READ
+        place = match.end()
+        key, double, single, bare, words = match.groups()
+        if key is None:
+            continue
+        name = key[:-1]
+        if name in values or (words is not None and name in _READ):
+            return None
+        if bare is not None:
+            values[name] = meant(name, bare)
+        elif words is not None:
+            values[name] = []
+        else:
+            values[name] = json.loads(f'"{double}"') if double is not None else single
+            if values[name] is None and name not in _READ and (below := _block().match(text, place)):
+                place = below.end()
     return values
 
 
@@ -89,9 +122,12 @@ def _checked(values: dict[str, Any], data: bytes, file: str, stem: str) -> Glanc
     if most is not None and not (_whole(most) and 0 <= most <= MOST_REFINEMENTS):
         where = "max_refinement_attempts"
         problem = f"{where} is {most!r}: expected a whole number from 0 to {MOST_REFINEMENTS}"
+    title = values.get("title")
+    if isinstance(title, list | dict):
+        shape = "list" if isinstance(title, list) else "mapping"
+        problem, where = f"title is a {shape}: write it as text, in quotes if need be", "title"
     if problem:
         raise _misplaced(data, file, where, problem)
-    title = values.get("title")
     reason = values.get("blocked_reason")
     return Glance(
         id,

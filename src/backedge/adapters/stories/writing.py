@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import time
@@ -101,6 +100,8 @@ def _renameat2() -> Any:
     """The call that exchanges two files; None where there is none."""
     if not sys.platform.startswith("linux"):
         return None
+    import ctypes  # it takes its time, and only those need it who write
+
     with suppress(OSError, AttributeError):
         return ctypes.CDLL(None, use_errno=True).renameat2
     return None

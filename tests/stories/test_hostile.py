@@ -1,0 +1,35 @@
+"""What stands in the folder of the stories and is none, or not as it seems."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from tests.stories.parts import Stories
+
+
+def test_a_pipe_in_the_folder_is_named_and_keeps_nobody_waiting(project: Stories) -> None:
+    project.story("a")
+    os.mkfifo(project.folder / "stories" / "pipe.md")
+    said = {each["file"]: each["reason"] for each in project.json("next")}
+    assert said["stories/pipe.md"] == "stories/pipe.md cannot be read: it is not a file: make it readable"
+    assert next(iter(said)) == "stories/a.md"
+
+
+@pytest.mark.parametrize("line", ["title: a\x00b", "x:\n  - a: [1", "title: [a, b]", "title: {a: b}"])
+def test_next_and_run_say_the_same_of_a_story_that_cannot_be_understood(project: Stories, line: str) -> None:
+    path = project.story("a")
+    path.write_text(f"---\nid: a\nstatus: ready\n{line}\n---\nMake it.\n")
+    (said,) = project.json("next")
+    assert said["kind"] == "person" and said["reason"].startswith("stories/a.md:")
+    assert said["reason"] in project.auto(expect=3)
+    assert not project.executions()
+
+
+def test_without_its_folder_a_project_with_stories_starts_nothing(project: Stories) -> None:
+    shutil.rmtree(project.folder / "stories")
+    for words in (["run"], ["run", "--auto"], ["next"]):
+        assert "there is no folder stories/" in project.backedge(*words, expect=2)[1]
+    assert not project.executions() and not (project.folder / ".backedge").exists()
