@@ -179,6 +179,26 @@ def test_without_a_choice_it_asks(make: Make) -> None:
     assert all(choice in complaint for choice in CHOICES)
 
 
+def test_without_an_id_the_only_open_question_is_meant(make: Make) -> None:
+    project, first = stopped(make)
+    assert "no choice for E-1" in project.refused("decide")
+    second = project.run()
+    complaint = project.refused("decide")
+    assert "2 questions are open" in complaint and f"E-1 of {second.run}" in complaint
+    assert "no choice for E-1" in project.refused("decide", "--run", first.run)
+    for each in (first, second):
+        project.decide("E-1", "cancel", "--run", each.run)
+    assert "no question is open" in project.refused("decide")
+
+
+def test_who_decides_is_told_how_the_run_goes_on_if_nobody_executes_it(make: Make) -> None:
+    project, result = stopped(make)
+    assert f"backedge resume {result.run}" in project.backedge("decide", "E-1", "continue").err
+    assert f"nobody executes it now: backedge resume {result.run}" in project.backedge("show").out
+    project.resume()
+    assert "resume" not in project.backedge("decide", "E-2", "cancel").err
+
+
 def test_who_decided_is_recorded_and_is_oneself_by_default(make: Make) -> None:
     project, _ = stopped(make)
     project.decide("E-1", "accept")

@@ -210,7 +210,13 @@ def test_two_runs_of_the_same_id_have_one_winner(make: Make) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "loop"),
-    [("accept\n", "accepted"), ("revise\nanother way\n", "resolved"), ("nonsense\nreassign\ncode\n", "resolved")],
+    [
+        ("accept\n", "accepted"),
+        ("revise\nanother way\n", "resolved"),
+        ("nonsense\nreassign\ncode\n", "resolved"),
+        ("6\n", "accepted"),
+        ("re\n99\nrev\nanother way\n", "resolved"),
+    ],
 )
 def test_without_a_choice_a_person_at_a_terminal_is_asked(make: Make, typed: str, loop: str) -> None:
     project = make(REVIEWED, review=[failed("one"), failed("two"), passed()])
@@ -218,7 +224,7 @@ def test_without_a_choice_a_person_at_a_terminal_is_asked(make: Make, typed: str
     ours, theirs = pty.openpty()
     os.write(ours, typed.encode())
     process = subprocess.Popen(
-        [COMMAND, "decide", "E-1"],
+        [COMMAND, "decide"],
         cwd=project.folder,
         env=environment(None),
         stdin=theirs,

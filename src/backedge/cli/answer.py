@@ -43,7 +43,7 @@ def _me() -> str:
 
 
 @click.command()
-@click.argument("escalation")
+@click.argument("escalation", required=False)
 @click.argument("choice", required=False)
 @click.option("--run", "run_name", metavar="RUN", help="Which run, if the id alone does not say.")
 @click.option("--rounds", type=int, default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds or tries.")
@@ -55,7 +55,7 @@ def _me() -> str:
 @click.option("--by", default=None, metavar="WHO", help="Who decides; you, if not given.")
 @journal_option
 def decide(
-    escalation: str,
+    escalation: str | None,
     choice: str | None,
     run_name: str | None,
     rounds: int,
@@ -69,27 +69,45 @@ def decide(
 ) -> None:
     """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, accept, skip or cancel.
 
-    An approval may also be answered with approve or reject. Without a choice it asks you. The run goes on at once if a process executes it, else with the next resume.
+    An approval may also be answered with approve or reject. Without a choice it asks you, about the only open question if no id is given. The run goes on at once if a process executes it, else with the next resume.
 
     \b
     Example:
       backedge decide E-1 continue --rounds 2 --note "use the session of the other service"
     """
 
-    async def answer(engine: Engine) -> tuple[str, str]:
-        run = await _run_of(engine, escalation, run_name)
-        chosen, more = (choice, {}) if choice else await _asked(engine, run, escalation)
+    async def answer(engine: Engine) -> tuple[str, str, str, bool]:
+        run, packet = await _question(engine, escalation, run_name)
+        chosen, more = (choice, {}) if choice else await _asked(engine, run, packet)
         who = _me() if by is None else by
         given = {"note": note, "option": option, "target": target, "phase": phase}
         said: dict[str, Any] = {**more, **{key: each for key, each in given.items() if each}}
         said = secrets_in(where(journal), run.id).value(said)
-        await run.decide(escalation, chosen, by=who, rounds=rounds, amount=amount, **said)
+        await run.decide(packet, chosen, by=who, rounds=rounds, amount=amount, **said)
         await _end_agents(run, journal)
         await refresh_views(where(journal), run, say)
-        return run.id, chosen
+        state = await run.state()
+        idle = state.ended is None and not state.escalations and engine.journal.holder(run.id) is None
+        return packet, run.id, chosen, idle
 
-    run, chosen = asking(journal, answer)
-    click.echo(f"{escalation} of {run}: {chosen}")
+    packet, run, chosen, idle = asking(journal, answer)
+    click.echo(f"{packet} of {run}: {chosen}")
+    if idle:
+        say(f"  nobody executes it now: backedge resume {run}")
+
+
+async def _question(engine: Engine, escalation: str | None, run_name: str | None) -> tuple[Run, str]:
+    """The run and the escalation that are meant; without an id, the only one that is open."""
+    if escalation is not None:
+        return await _run_of(engine, escalation, run_name), escalation
+    only = (await the_run(engine, run_name)).id if run_name is not None else None
+    packets = [each for each in await open_packets(engine) if only in (None, each.run)]
+    if len(packets) == 1:
+        return await engine.find(packets[0].run), packets[0].known.id
+    if not packets:
+        raise NotFound("no question is open: there is nothing to decide")
+    listed = ", ".join(f"{each.known.id} of {each.run}" for each in packets[:5])
+    raise IllegalCommand(f"{len(packets)} questions are open: say which, for example {listed}")
 
 
 async def _end_agents(run: Run, journal: Path | None) -> None:
@@ -132,7 +150,8 @@ async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[s
     click.echo(f"{escalation}: {shown(told.reason)}", err=True)
     for line in packet_lines(told):
         click.echo(f"  {line}", err=True)
-    chosen: str = click.prompt("What is your choice", type=click.Choice(words), err=True)
+    numbered = ", ".join(f"{number} {word}" for number, word in enumerate(words, 1))
+    chosen: str = click.prompt(f"What is your choice ({numbered})", value_proc=partial(_choice, words), err=True)
     needs = next((each.needs for each in told.options if each.choice == chosen and not each.option), ())
     if not needs:
         return chosen, {}
@@ -141,6 +160,17 @@ async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[s
     answer: str = click.prompt(question, err=True)
     # The same question takes one of the options or an answer in words.
     return chosen, {"option" if answer in offered or needs == ("option",) else needs[-1]: answer}
+
+
+def _choice(words: Sequence[str], typed: str) -> str:
+    """A choice by its number, its word, or as much of the word as says which."""
+    typed = typed.strip()
+    if typed.isdecimal() and 0 < int(typed) <= len(words):
+        return words[int(typed) - 1]
+    meant = [word for word in words if word == typed] or [word for word in words if word.startswith(typed)]
+    if len(meant) != 1:
+        raise click.UsageError(f"{shown(typed, 40)!r} is none of them: type a number or a word")
+    return meant[0]
 
 
 @click.group()

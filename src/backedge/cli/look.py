@@ -72,6 +72,8 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
         found = await the_run(engine, run_name)
         events = await found.events()
         told, remark = await report_of(found, where(journal))
+        if told.outcome == "running" and engine.journal.holder(found.id) is None:
+            remark = remark or f"  nobody executes it now: backedge resume {found.id}"
         return told, remark, events, await reworks(engine, where(journal).state, found.id, events) if diff else []
 
     report, remark, events, changed = asking(journal, ask)
