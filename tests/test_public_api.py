@@ -146,3 +146,9 @@ def test_the_tools_for_tests_need_no_pytest() -> None:
 
 def test_the_package_says_that_it_is_typed() -> None:
     assert (Path(backedge.__file__).parent / "py.typed").exists()
+
+
+def test_the_command_runs_as_a_module_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "backedge", "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: backedge ")

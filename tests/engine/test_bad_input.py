@@ -64,6 +64,9 @@ def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
         Engine(tmp_path / "file" / "j.db")
     with pytest.raises(JournalUnavailable):
         Engine(tmp_path)
+    for name in ("j\0.db", "folder\0/j.db"):
+        with pytest.raises(JournalUnavailable, match="is not a path: it has a NUL character in it"):
+            Engine(tmp_path / name)
 
 
 # A full disk
@@ -177,6 +180,15 @@ def test_a_disk_that_is_full_from_the_start_starts_nothing(tmp_path: Path) -> No
     play(scenario())
 
 
+def test_a_disk_without_space_for_a_journal_is_named(tmp_path: Path) -> None:
+    with small_disk(tmp_path):
+        (tmp_path / "rest").write_bytes(b"x" * 1_040_000)
+        with pytest.raises(JournalUnavailable, match="the disk is full: nothing of this was stored; free some space"):
+            Engine(tmp_path / "j.db")
+        (tmp_path / "rest").unlink()
+        assert backedge.run(flow(Step("a", named)), journal=tmp_path / "j.db").outcome == "done"
+
+
 # A journal of a newer version
 
 
@@ -248,12 +260,16 @@ def test_a_newer_process_that_writes_to_a_run_executed_here_is_noticed_and_said(
 # A damaged file
 
 
-def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("notes", ["my notes\n" * 1000, "my notes", "x"], ids=["long", "short", "one character"])
+def test_a_file_of_text_is_refused_and_left_as_it_is(tmp_path: Path, notes: str) -> None:
     text = tmp_path / "notes.txt"
-    text.write_text("my notes\n" * 1000)
+    text.write_text(notes)
     with pytest.raises(JournalDamaged, match="is not a sound journal"):
         backedge.run(flow(Step("a", named)), journal=text)
-    assert text.read_text() == "my notes\n" * 1000
+    assert text.read_text() == notes
+
+
+def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     database = sqlite3.connect(other)
     database.execute("CREATE TABLE mine (x)")

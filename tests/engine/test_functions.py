@@ -506,13 +506,14 @@ def looped() -> list[Any]:
     ("returned", "error"),
     [
         (object, "the output is not JSON: object is not JSON"),
+        (lambda: {"a": {1: 2}}, "the output is not JSON: a key of an object is not text: use text"),
         (lambda: (n for n in range(3)), "the output is not JSON: generator is not JSON"),
         (lambda: "\ud800", "the output is not JSON: .*surrogates not allowed"),
         (lambda: {"\udfff": 1}, "the output is not JSON: .*surrogates not allowed"),
         (lambda: deep(100_000), "the output is not JSON: maximum recursion depth"),
         (looped, "the output is not JSON: maximum recursion depth"),
         (lambda: {(1, 2): 3}, "the output is not JSON"),
-        (lambda: {1: "a"}, "the output is not JSON: Only dicts with str keys"),
+        (lambda: {1: "a"}, "the output is not JSON: a key of an object is not text"),
         (lambda: threading.Lock(), "the output is not JSON: lock is not JSON"),
         (lambda: Outcome(summary=5), "the outcome is not understood: Expected `str`, got `int` - at `\\$.summary`"),  # type: ignore[arg-type]
         (lambda: Outcome(summary="\ud800"), "the outcome is not JSON: .*surrogates"),

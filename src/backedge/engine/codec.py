@@ -67,7 +67,9 @@ def canonical(value: Any, most: int, what: str = "the output") -> bytes:
         if len(text) <= most and (b"null" in text or text.count(b"[") + text.count(b"{") > DEEPEST):
             _refuse_odd(msgspec.to_builtins(value, enc_hook=plain), what)
     except (TypeError, ValueError, RecursionError) as error:
-        raise AgentError(f"{what} is not JSON: {error}") from error
+        # The encoder says it in terms of its own options.
+        why = "a key of an object is not text: use text" if "str keys" in str(error) else error
+        raise AgentError(f"{what} is not JSON: {why}") from error
     if len(text) > most:
         raise AgentError(f"{what} has {len(text):,} bytes: at most {most:,} are kept; write files instead")
     return text

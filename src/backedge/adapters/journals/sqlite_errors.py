@@ -33,7 +33,7 @@ def translated(error: apsw.Error | UnicodeDecodeError, path: str) -> JournalErro
             "restore a backup, or choose another file"
         )
     match error:
-        case apsw.FullError():
+        case apsw.FullError() | apsw.IOError(extendedresult=apsw.SQLITE_IOERR_SHMSIZE):
             reason = "the disk is full: nothing of this was stored; free some space and try again"
         case apsw.BusyError() | apsw.LockedError():
             reason = (

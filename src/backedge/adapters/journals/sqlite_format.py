@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, get_args
@@ -60,6 +61,8 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
     """
     if durability not in get_args(Durability):
         raise ValueError(f"durability is {durability!r}: expected {' or '.join(map(repr, get_args(Durability)))}")
+    if "\0" in str(path):
+        raise JournalUnavailable(f"{str(path)!r} is not a path: it has a NUL character in it; choose another one")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -69,6 +72,7 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
         ) from error
     connection: apsw.Connection | None = None
     try:
+        _refuse_one_byte(path)
         # An absolute path is never taken for one of SQLite's special names, such as ":memory:".
         connection = apsw.Connection(os.path.abspath(path))
         connection.set_busy_timeout(int(BUSY_TIMEOUT * 1000))
@@ -105,6 +109,16 @@ def pruned(connection: apsw.Connection, which: str = "", values: Sequence[str] =
     if connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'pruned'").get is None:
         return []
     return [digest for (digest,) in connection.execute(f"SELECT digest FROM pruned {which}", values)]
+
+
+def _refuse_one_byte(path: Path) -> None:
+    """SQLite finds by itself that a file is something else, but takes one of a single byte for a new database."""
+    with suppress(OSError):
+        if path.stat().st_size == 1:
+            raise JournalDamaged(
+                f"{path} is not a sound journal: got a file of one byte; expected a database that backedge wrote: choose "
+                "another file"
+            )
 
 
 def _is_journal(connection: apsw.Connection, path: Path) -> bool:
