@@ -556,7 +556,7 @@ def a_tale(pick: Pick, *, people: bool = True, moves: int = 50, most: int = 8, s
 GENTLE = ("resolve", "accept", "skip", "continue", "cancel")
 
 
-def told_to_the_end(tale: Tale, most: int = 60) -> bool:
+def told_to_the_end(tale: Tale, most: int = 60, wanted: Sequence[str] = GENTLE) -> bool:
     """Drive to rest, and answer everything in the inbox so that the work can go on, until the run ends."""
     for _ in range(most):
         if not tale.rest(temper="steady"):
@@ -566,7 +566,7 @@ def told_to_the_end(tale: Tale, most: int = 60) -> bool:
         for id in list(tale.s.escalations):
             packet = tale.s.escalations.get(id)
             if packet is not None:
-                tale.decide(id, next(choice for choice in GENTLE if choice in packet.options))
+                tale.decide(id, next(choice for choice in wanted if choice in packet.options))
         if not tale.s.escalations and tale.s.ended is None:
             tale.do(c.Proceed(), 3)
     return tale.s.ended is not None

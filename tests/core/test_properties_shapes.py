@@ -19,7 +19,7 @@ from backedge.core.shapes import present
 from backedge.core.state import replay
 from backedge.core.workflow import Repeat, Step, Workflow, problems_of
 from tests.core.play import made
-from tests.core.strategies import Pick, Tale, a_workflow, an_outcome, effort, one_of, picks, rarely
+from tests.core.strategies import Pick, Tale, a_workflow, an_outcome, effort, one_of, picks, rarely, told_to_the_end
 from tests.core.test_properties import open_loops_wait_for_a_person, something_is_always_pending
 
 
@@ -110,22 +110,8 @@ def a_shaped_tale(pick: Pick, people: bool, stubborn: bool = False) -> ShapedTal
     return tale
 
 
-def answered_to_the_end(tale: ShapedTale, most: int = 60) -> bool:
-    """Drive to rest, and let everything pass that a person is asked about, until the run ends. What is measured stays
-    as it is: said to be resolved, it would be found again."""
-    for _ in range(most):
-        if not tale.rest(temper="steady"):
-            return False
-        if tale.s.ended is not None:
-            return True
-        for id in list(tale.s.escalations):
-            packet = tale.s.escalations.get(id)
-            if packet is not None:
-                wanted = ("accept", "resolve", "skip", "cancel")
-                tale.decide(id, next(choice for choice in wanted if choice in packet.options))
-        if not tale.s.escalations and tale.s.ended is None:
-            tale.do(c.Proceed(), 3)
-    return tale.s.ended is not None
+PASSING = ("accept", "resolve", "skip", "cancel")
+"""Lets everything pass. What is measured stays as it is: said to be resolved, it would be found again."""
 
 
 @effort(120)
@@ -134,7 +120,7 @@ def test_something_is_always_pending_and_the_end_comes(pick: Pick) -> None:
     tale = a_shaped_tale(pick, people=True)
     assert tale.rest()
     open_loops_wait_for_a_person(tale)
-    assert answered_to_the_end(tale)
+    assert told_to_the_end(tale, wanted=PASSING)
     something_is_always_pending(tale)
 
 

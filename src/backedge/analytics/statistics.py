@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from backedge.core.loops import FINAL, Loop, LoopState
+from backedge.core.loops import FINAL, LoopState
 from backedge.core.state import RunState
 
 
@@ -25,31 +25,54 @@ class Statistics(msgspec.Struct, frozen=True):
     """Rounds of resolved loops, on average."""
 
 
+class LoopTally:
+    """Counts loops as they are given to it."""
+
+    def __init__(self) -> None:
+        self._kinds: Counter[str] = Counter()
+        self._severities: Counter[str] = Counter()
+        self._states: Counter[str] = Counter()
+        self.rounds: Counter[int] = Counter()
+        """How many loops were resolved after so many rounds."""
+        self.escalations = 0
+
+    def add(self, kind: str, severity: str, state: str, rounds: int) -> None:
+        self._kinds[kind] += 1
+        self._severities[severity] += 1
+        self._states[state] += 1
+        if state == LoopState.RESOLVED:
+            self.rounds[rounds] += 1
+
+    def statistics(self) -> Statistics:
+        total, resolved = self._states.total(), self.rounds.total()
+        rounds = sum(number * count for number, count in self.rounds.items())
+        return Statistics(
+            total=total,
+            active=sum(count for state, count in self._states.items() if state not in FINAL),
+            resolved=resolved,
+            escalations=self.escalations,
+            by_kind=in_order(self._kinds),
+            by_severity=in_order(self._severities),
+            by_state=in_order(self._states),
+            success_rate=per_cent(resolved, total),
+            average_rounds=round(rounds / resolved, 2) if resolved else 0.0,
+        )
+
+
 def statistics(states: Iterable[RunState]) -> Statistics:
     """The statistics of some runs together."""
-    loops: list[Loop] = []
-    escalations = 0
+    tally = LoopTally()
     for state in states:
-        loops += [*state.closed.values(), *state.loops.values()]
-        escalations += state.opened_escalations
-    return counted([(loop.word, loop.severity, loop.state, loop.round) for loop in loops], escalations)
+        for loop in (*state.closed.values(), *state.loops.values()):
+            tally.add(loop.word, loop.severity, loop.state, loop.round)
+        tally.escalations += state.opened_escalations
+    return tally.statistics()
 
 
-def counted(loops: Sequence[tuple[str, str, LoopState, int]], escalations: int) -> Statistics:
-    """The statistics of loops, each given by kind, severity, state and rounds."""
-    resolved = [rounds for _, _, state, rounds in loops if state is LoopState.RESOLVED]
-    return Statistics(
-        total=len(loops),
-        active=sum(state not in FINAL for _, _, state, _ in loops),
-        resolved=len(resolved),
-        escalations=escalations,
-        by_kind=_counted(kind for kind, _, _, _ in loops),
-        by_severity=_counted(severity for _, severity, _, _ in loops),
-        by_state=_counted(state for _, _, state, _ in loops),
-        success_rate=round(100 * len(resolved) / len(loops), 1) if loops else 0.0,
-        average_rounds=round(sum(resolved) / len(resolved), 2) if resolved else 0.0,
-    )
+def per_cent(part: int, whole: int) -> float:
+    return round(100 * part / whole, 1) if whole else 0.0
 
 
-def _counted(words: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(str(word) for word in words).items()))
+def in_order(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by word, in the order of the words, without those that are zero."""
+    return {str(word): count for word, count in sorted(counts.items()) if count}

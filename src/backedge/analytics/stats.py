@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest
 
 import msgspec
+from msgspec.structs import asdict
 
-from backedge.analytics.run_facts import OPEN, FindingFacts, RunFacts, Spent
-from backedge.core.loops import LoopState
+from backedge.analytics.run_facts import FindingFacts, RunFacts, Spent
+from backedge.analytics.statistics import LoopTally, Statistics, in_order, per_cent
 
 LISTED = 10
 """How many of the runs and findings that took most are named."""
@@ -22,18 +23,7 @@ class Stat(msgspec.Struct, frozen=True):
     """Part of the statistics: every key is always there."""
 
 
-class LoopStats(Stat, frozen=True):
-    total: int
-    active: int
-    resolved: int
-    escalations: int
-    by_kind: dict[str, int]
-    by_severity: dict[str, int]
-    by_state: dict[str, int]
-    success_rate: float
-    """Resolved loops in per cent of all."""
-    average_rounds: float
-    """Rounds of resolved loops, on average."""
+class LoopStats(Statistics, frozen=True):
     rounds_to_resolution: dict[str, int]
     """How many loops were resolved after so many rounds."""
 
@@ -128,7 +118,7 @@ class Tally:
     def __init__(self) -> None:
         self._runs = 0
         self._spent = Spent()
-        self._loops = _Loops()
+        self._loops = LoopTally()
         self._findings = _Findings()
         self._rework: dict[tuple[str, str], Spent] = {}
         self._most: list[Reworked] = []
@@ -136,7 +126,9 @@ class Tally:
     def add(self, run: RunFacts) -> None:
         self._runs += 1
         self._spent.add(run.all)
-        self._loops.add(run)
+        self._loops.escalations += run.escalations
+        for loop in run.loops.values():
+            self._loops.add(loop.kind, loop.severity, loop.state, loop.rounds)
         self._findings.add(run)
         for place, spent in run.rework.items():
             self._rework.setdefault(place, Spent()).add(spent)
@@ -151,10 +143,14 @@ class Tally:
             self._runs,
             self._spent.attempts,
             *_money_and_time(self._spent),
-            self._loops.stats(),
+            self._loop_stats(),
             self._findings.stats(),
             self._rework_stats(),
         )
+
+    def _loop_stats(self) -> LoopStats:
+        after = {str(number): count for number, count in sorted(self._loops.rounds.items())}
+        return LoopStats(**asdict(self._loops.statistics()), rounds_to_resolution=after)
 
     def _rework_stats(self) -> ReworkStats:
         total = Spent()
@@ -163,46 +159,12 @@ class Tally:
         return ReworkStats(
             total.attempts,
             *_money_and_time(total),
-            _per_cent(total.attempts, self._spent.attempts),
+            per_cent(total.attempts, self._spent.attempts),
             tuple(
                 Rework(phase, agent, spent.attempts, *_money_and_time(spent))
                 for (phase, agent), spent in sorted(self._rework.items())
             ),
             tuple(nlargest(LISTED, self._most, key=_effort)),
-        )
-
-
-class _Loops:
-    def __init__(self) -> None:
-        self._kinds: Counter[str] = Counter()
-        self._severities: Counter[str] = Counter()
-        self._states: Counter[str] = Counter()
-        self._rounds: Counter[int] = Counter()
-        self._escalations = 0
-
-    def add(self, run: RunFacts) -> None:
-        self._escalations += run.escalations
-        for loop in run.loops.values():
-            self._kinds[loop.kind] += 1
-            self._severities[loop.severity] += 1
-            self._states[loop.state] += 1
-            if loop.state == LoopState.RESOLVED:
-                self._rounds[loop.rounds] += 1
-
-    def stats(self) -> LoopStats:
-        total, resolved = self._states.total(), self._rounds.total()
-        rounds = sum(number * count for number, count in self._rounds.items())
-        return LoopStats(
-            total=total,
-            active=self._states[OPEN] + self._states[LoopState.ESCALATING],
-            resolved=resolved,
-            escalations=self._escalations,
-            by_kind=_sorted(self._kinds),
-            by_severity=_sorted(self._severities),
-            by_state=_sorted(self._states),
-            success_rate=_per_cent(resolved, total),
-            average_rounds=round(rounds / resolved, 2) if resolved else 0.0,
-            rounds_to_resolution={str(number): count for number, count in sorted(self._rounds.items())},
         )
 
 
@@ -249,12 +211,12 @@ class _Findings:
         origins = sorted(self._origins.items())
         return FindingStats(
             total=self._origins.total(),
-            by_severity=_sorted(self._severities),
-            by_status=_sorted(self._statuses),
-            by_means=_sorted(self._means),
+            by_severity=in_order(self._severities),
+            by_status=in_order(self._statuses),
+            by_means=in_order(self._means),
             by_phase=tuple(Origin(injected, detected, count) for (injected, detected), count in origins),
             yields=tuple(
-                Yield(phase, present, self._caught[phase], _per_cent(self._caught[phase], present))
+                Yield(phase, present, self._caught[phase], per_cent(self._caught[phase], present))
                 for phase in self._phases
                 if (present := self._present[phase])
             ),
@@ -315,11 +277,3 @@ def _effort(run: Reworked) -> tuple[int, int, float]:
 
 def _rounds_seen(finding: Persistent) -> int:
     return finding.rounds_seen
-
-
-def _per_cent(part: int, whole: int) -> float:
-    return round(100 * part / whole, 1) if whole else 0.0
-
-
-def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
-    return {str(word): count for word, count in sorted(counts.items()) if count}

@@ -110,17 +110,7 @@ def fields_of(view: StoryView) -> dict[str, Any]:
         "implementation_complete": view.implementation_complete,
         "reviews_complete": view.reviews_complete,
         "refinement_count": view.refinement_count,
-        "refinement_iterations": [
-            {
-                "iteration": each.iteration,
-                "agentType": each.phase,
-                "startedAt": date(each.at),
-                "reviewFeedback": each.feedback,
-                "result": each.result,
-            }
-            for each in view.iterations
-        ]
-        or None,
+        "refinement_iterations": [iteration_record(each) for each in view.iterations] or None,
         "review_history": [
             {
                 "timestamp": date(review.at),
@@ -136,6 +126,17 @@ def fields_of(view: StoryView) -> dict[str, Any]:
         "blocked_reason": view.blocked_reason or None,
         "blocked_at": date(view.blocked_at) if view.blocked_at is not None else None,
         "diagnostic": view.diagnostic or None,
+    }
+
+
+def iteration_record(iteration: Iteration) -> dict[str, Any]:
+    """A rework as front matter tells it."""
+    return {
+        "iteration": iteration.iteration,
+        "agentType": iteration.phase,
+        "startedAt": date(iteration.at),
+        "reviewFeedback": iteration.feedback,
+        "result": iteration.result,
     }
 
 

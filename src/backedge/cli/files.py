@@ -17,7 +17,7 @@ from backedge.analytics.files.loop_report import report_records
 from backedge.analytics.files.of_runs import contents_of
 from backedge.analytics.progress import scratchpad_of
 from backedge.analytics.report import Report
-from backedge.analytics.statistics import counted as statistics
+from backedge.analytics.statistics import LoopTally
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run, where
 from backedge.config import WorkflowFileError, find, load
@@ -77,11 +77,13 @@ def _iso(seconds: float) -> str:
 
 
 def _print_loops(told: Report, contents: Contents) -> None:
-    escalations = len(told.escalations) or sum(
+    tally = LoopTally()
+    for loop in contents.loops:
+        tally.add(loop.kind, loop.severity, loop.state, loop.rounds)
+    tally.escalations = len(told.escalations) or sum(
         bool(loop.reason) or loop.state is LoopState.ESCALATING for loop in contents.loops
     )
-    loops = [(loop.kind, loop.severity, loop.state, loop.rounds) for loop in contents.loops]
-    found = msgspec.to_builtins(statistics(loops, escalations))
+    found = msgspec.to_builtins(tally.statistics())
     print_json(
         {
             "run": told.run,

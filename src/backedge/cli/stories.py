@@ -13,7 +13,7 @@ import click
 
 from backedge.adapters.stories import parsed, rewritten
 from backedge.app import Engine
-from backedge.backlog.entry import Entry, date
+from backedge.backlog.entry import Entry, date, iteration_record
 from backedge.backlog.reading import Backlog, backlog_of, view_of_events
 from backedge.backlog.updating import updated
 from backedge.cli.board import board_lines
@@ -173,15 +173,7 @@ def _details(entry: Entry) -> dict[str, Any]:
         "reviews_complete": told.reviews_complete,
         "recoveries": told.recoveries,
         "refinement_iterations": [
-            {
-                "iteration": each.iteration,
-                "agentType": each.phase,
-                "startedAt": date(each.at),
-                "reviewFeedback": each.feedback,
-                "result": each.result,
-                "findings": list(each.details),
-            }
-            for each in (view.iterations if view else ())
+            {**iteration_record(each), "findings": list(each.details)} for each in (view.iterations if view else ())
         ],
         "review_history": [
             {

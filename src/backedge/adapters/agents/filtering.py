@@ -11,21 +11,13 @@ from contextlib import contextmanager, suppress
 
 from backedge.adapters.agents import stream_filter
 from backedge.adapters.agents.attempt_folder import AttemptFolder
+from backedge.adapters.agents.companion import Companion
 from backedge.adapters.agents.process_tree import Identity, row_of
 from backedge.core.errors import AgentError
 
 
-class Filter:
-    """The process that keeps secrets out of what a program says. It ends by itself, after the program's last word."""
-
-    def __init__(self, identity: Identity, child: subprocess.Popen[bytes] | None = None) -> None:
-        self.identity = identity
-        self._child = child
-
-    def reap(self) -> None:
-        """Take note of its end, so that it does not stay in the table of the system."""
-        if self._child is not None:
-            self._child.poll()
+class Filter(Companion):
+    """The process that keeps secrets out of what a program says: it ends after the program's last word."""
 
 
 @contextmanager

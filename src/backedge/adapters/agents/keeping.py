@@ -10,24 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from backedge.adapters.agents import keeper
+from backedge.adapters.agents.companion import Companion
 from backedge.adapters.agents.process_tree import Identity, row_of
 
 
-class Keeper:
-    """Ends by itself, right after the program that it started."""
-
-    def __init__(self, identity: Identity, child: subprocess.Popen[bytes] | None = None) -> None:
-        self.identity = identity
-        self._child = child
-
-    def reap(self) -> None:
-        """Take note of its end, so that it does not stay in the table of the system."""
-        if self._child is not None:
-            self._child.poll()
-
-    def wait(self) -> None:
-        if self._child is not None:
-            self._child.wait()
+class Keeper(Companion):
+    """The process that started a program: it ends right after it."""
 
 
 def kept(

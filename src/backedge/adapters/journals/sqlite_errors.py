@@ -33,7 +33,7 @@ def translated(error: apsw.Error | UnicodeDecodeError, path: str) -> JournalErro
             "restore a backup, or choose another file"
         )
     match error:
-        case apsw.FullError() | apsw.IOError(extendedresult=apsw.SQLITE_IOERR_SHMSIZE):
+        case _ if isinstance(error, apsw.FullError) or _finds_no_room(error):
             reason = "the disk is full: nothing of this was stored; free some space and try again"
         case apsw.BusyError() | apsw.LockedError():
             reason = (
@@ -51,3 +51,8 @@ def translated(error: apsw.Error | UnicodeDecodeError, path: str) -> JournalErro
         case _:
             reason = "expected a local disk that works: nothing of this was stored; check the disk and try again"
     return JournalUnavailable(f"{path}: {reason} (got: {error or type(error).__name__})")
+
+
+def _finds_no_room(error: Exception) -> bool:
+    """Whether there was not even space for the memory that processes share."""
+    return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
