@@ -28,6 +28,7 @@ from backedge.core import briefing, model
 from backedge.core.limits import Limits
 from backedge.core.workflow import DEFAULT_PHASES, Workflow
 from backedge.engine import protocol
+from backedge.ports import PLACEHOLDERS
 
 MEANINGS: dict[str, str] = {
     # What an agent is told
@@ -429,7 +430,7 @@ def sizes() -> str:
 
 
 def placeholders() -> str:
-    return ", ".join(f"`{{{word}}}`" for word in re.findall(r"[a-z]+", command._WORD.pattern))
+    return ", ".join(f"`{{{word}}}`" for word in PLACEHOLDERS)
 
 
 def _bytes(count: int) -> str:

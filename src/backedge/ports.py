@@ -12,6 +12,9 @@ from backedge.core.model import Change, Resolution, Usage
 from backedge.core.value import Json
 from backedge.core.workflow import Step, Workflow
 
+PLACEHOLDERS = ("attempt", "briefing", "outcome", "report", "run", "step")
+"""The words in braces that are filled in where they stand in a command."""
+
 
 class Append(msgspec.Struct, frozen=True, gc=False):
     """The events of one decision, to be stored after event number `after` of the run, all or none."""

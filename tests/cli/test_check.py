@@ -262,3 +262,50 @@ def test_a_function_of_the_file_is_held_to_schema_and_accepts(make: Make) -> Non
     assert result.loop["kind"] == "validation_failure"
     (error,) = [event["error"] for event in project.events() if event["type"].startswith("attempt_failed")]
     assert "the output does not fit the step's schema: the whole: 'n' is a required property" in error
+
+
+ALL_WRONG = """\
+name: w
+agents:
+  strong: {cli: codex, max_turns: 5}
+steps:
+  plan: {phase: planing, run: [echo, "{reprot}", "${HOME}", "{{x}}"]}
+  code: {nedds: [plan], phase: code, agent: claude, permission_mode: acceptEdit, prompt: code.md}
+  test: {tests: code, agent: python:nomod:f}
+  look: {reviews: code, agent: python:helpers:lok}
+  last: {needs: [code], agents: [claude, strong], prompt: none.md}
+"""
+
+
+def test_all_problems_are_told_at_once_also_those_of_the_agents(make: Make) -> None:
+    project = make(ALL_WRONG)
+    (project.folder / "code.md").write_text("Hello\n{{tsak}}\n")
+    (project.folder / "helpers.py").write_text("def look(briefing): ...\n")
+    said = project.backedge("check")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.removeprefix("backedge: ").splitlines() == [
+        "backedge.yaml:3:35: agents.strong.max_turns: codex has no flag for max_turns: remove it, or use another agent",
+        "backedge.yaml:5:38: steps.plan.run[1]: unknown placeholder {reprot}: did you mean '{report}'?; "
+        "for the program itself write { reprot }",
+        "backedge.yaml:6:10: steps.code.nedds: unknown key: did you mean 'needs'?",
+        "backedge.yaml:6:70: steps.code.permission_mode: claude has no permission_mode 'acceptEdit': "
+        "did you mean 'acceptEdits'?",
+        "backedge.yaml:6:90: steps.code.prompt: cannot be used: {{tsak}} in line 2 means nothing in a prompt: "
+        "did you mean 'task'?",
+        "backedge.yaml:7:30: steps.test.agent: agent python:nomod:f cannot be imported: No module named 'nomod': "
+        "write nomod.py, or install it",
+        "backedge.yaml:8:32: steps.look.agent: module 'helpers' has no function 'lok': did you mean 'look'?",
+        "backedge.yaml:9:59: steps.last.prompt: got 'none.md', which is not a file here: create it, or correct the path",
+    ]
+
+
+def test_a_phase_that_is_not_declared_is_refused_and_one_that_looks_misspelt_is_warned_of(make: Make) -> None:
+    steps = "{a: {phase: planing, run: [echo]}, b: {phase: rollout-1, run: [echo]}, c: {phase: rollout-2, run: [echo]}}"
+    project = make(f"name: w\nphases: [planning, rollout-1, rollout-2]\nsteps: {steps}\n")
+    complaint = project.refused("check")
+    assert complaint.endswith("3:20: steps.a.phase: got 'planing', which is not in `phases`: did you mean 'planning'?")
+    project.write(f"name: w\nsteps: {steps}\n")
+    said = project.backedge("check")
+    warning = "backedge.yaml:2:20: steps.a.phase: got 'planing', which is a phase of its own: did you mean 'planning'?"
+    assert (said.code, said.err) == (0, f"warning: {warning}\n")
+    assert project.backedge("check", "--json").json["warnings"] == [warning]

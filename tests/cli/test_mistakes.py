@@ -311,7 +311,7 @@ def test_a_python_agent_that_cannot_be_had(make: Make, text: str, hint: str) -> 
     project = make("name: w\nsteps: {a: {phase: code, agent: 'python:mine:work'}}\n")
     (project.folder / "mine.py").write_text(text)
     complaint = project.refused("check")
-    assert hint in complaint and "step 'a'" in complaint
+    assert hint in complaint and "backedge.yaml:2:33: steps.a.agent: " in complaint
     assert project.refused("run") == complaint
 
 

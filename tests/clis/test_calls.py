@@ -88,7 +88,11 @@ def agent(folder: Path, cli: str = "claude", code: str = "true", **more: Any) ->
         ("codex", Options(max_budget_usd=1.0), "codex has no flag for max_budget_usd"),
         ("gemini", Options(max_budget_usd=1.0), "gemini has no flag for max_budget_usd"),
         ("opencode", Options(max_turns=3), "opencode has no flag for max_turns"),
-        ("claude", Options(permission_mode="acceptEdit"), "no permission_mode 'acceptEdit': use one of acceptEdits"),
+        (
+            "claude",
+            Options(permission_mode="acceptEdit"),
+            "no permission_mode 'acceptEdit': did you mean 'acceptEdits'?",
+        ),
         ("claude", Options(model="--dangerously-skip-permissions"), "would be read as a flag"),
         ("claude", Options(allowed_tools=("-p",)), "would be read as a flag"),
     ],
@@ -107,12 +111,13 @@ def test_a_cli_that_is_not_installed_is_named_with_its_package(cli: str, tmp_pat
         CliAgent(cli, Workplace(tmp_path, tmp_path), env={"PATH": str(tmp_path)})
 
 
-def test_a_prompt_that_cannot_be_used_is_refused_with_its_name(tmp_path: Path) -> None:
-    with pytest.raises(WorkflowError, match=r"nowhere\.md.*cannot be read"):
-        agent(tmp_path, template=tmp_path / "nowhere.md")
-    (tmp_path / "code.md").write_text("Do {{tsak}}.")
-    with pytest.raises(WorkflowError, match=r"code\.md.*\{\{tsak\}\}.*did you mean 'task'"):
-        agent(tmp_path, template=tmp_path / "code.md")
+def test_a_prompt_that_cannot_be_used_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(WorkflowError) as refused:
+        agent(tmp_path, template="Do {{tsak}}.\nUse {{inptus}}.")
+    assert refused.value.problems == (
+        "the prompt cannot be used: {{tsak}} in line 1 means nothing in a prompt: did you mean 'task'?",
+        "the prompt cannot be used: {{inptus}} in line 2 means nothing in a prompt: did you mean 'inputs'?",
+    )
 
 
 def test_a_cli_that_an_interrupt_ended_says_nothing_and_that_is_an_error(tmp_path: Path) -> None:

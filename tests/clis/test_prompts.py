@@ -17,7 +17,7 @@ from backedge.adapters.agents.clis.schemas import (
     unwrapped,
     without_nulls,
 )
-from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES, fenced, problem_of, prompt, role_of, shipped
+from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES, fenced, problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.schema import Schema
 from backedge.core.briefing import Briefing, Earlier, Issue, Known, Request, Share
 from backedge.core.model import Option, Severity
@@ -30,7 +30,7 @@ ISSUE = Issue("F-1", "no login {{answer}} ```", Severity.CRITICAL, "review", per
 @pytest.mark.parametrize("role", ROLES)
 def test_every_shipped_template_can_be_used_and_names_all_there_is_to_say(role: str) -> None:
     text = shipped(role)
-    assert problem_of(text) == ""
+    assert problems_of(text) == []
     for name in ("task", "inputs", "previous", "feedback", "answer"):
         assert f"{{{{{name}}}}}" in text
 

@@ -24,7 +24,8 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("path", ["prompt.md", "./prompt.md", "schemas/../prompt.md"])
 def test_a_prompt_inside_the_folder_is_found(path: str, project: Path) -> None:
-    assert read(step(agent="claude", prompt=path), project).agents["a"].prompt == project / "prompt.md"
+    file = read(step(agent="claude", prompt=path), project)
+    assert (file.agents["a"].prompt, file.files) == ("do it", {"prompt.md": "do it"})
 
 
 def test_an_absolute_path_inside_the_folder_is_fine(project: Path) -> None:
@@ -65,11 +66,11 @@ def test_a_report_stays_in_the_workspace(project: Path) -> None:
     ("content", "said"),
     [
         (b'{"type": ', "is not JSON: Expecting value in line 1, column 10"),
-        (b"\xff", "cannot be read as JSON: it is not UTF-8"),
+        (b"\xff", "cannot be read: it is not UTF-8"),
         (b"[" * 100_000, "cannot be read as JSON: it is nested too deep"),
         (b'{"maximum": NaN}', "cannot be read as JSON: NaN is not a JSON number"),
         (b"[1]", "holds no JSON Schema: expected an object"),
-        (b" " * (1024 * 1024 + 1), "has more than 1048576 bytes: use a smaller schema"),
+        (b" " * (1024 * 1024 + 1), "has more than 1048576 bytes: use a smaller file"),
     ],
 )
 def test_a_schema_file_that_holds_none_is_refused(content: bytes, said: str, project: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_example_of_the_design_loads(tmp_path: Path) -> None:
     assert [each.name for each in file.definition.steps] == ["plan", "design", "design_review", "code", "test"]
     assert file.definition.limits == Limits(rounds_per_loop=3, cost_usd=5.0)
     assert file.agents["plan"] == AgentSpec("plan", "command", run=("python", "agents/plan.py"))
-    assert file.agents["code"] == AgentSpec("claude", "cli", cli="claude", prompt=there)
+    assert file.agents["code"] == AgentSpec("claude", "cli", cli="claude", prompt=there.read_text())
     assert file.steps["test"].report == Report("junit")
     plan, _, review, _, test = file.definition.steps
     assert (plan.phase, plan.judges, plan.agents) == ("planning", (), ("plan",))
@@ -209,7 +209,7 @@ def test_every_key_of_an_agent_arrives_and_the_step_has_the_last_word(everything
         kind="cli",
         cli="codex",
         model="large",
-        prompt=everything.folder / "prompts/code.md",
+        prompt=(everything.folder / "prompts/code.md").read_text(),
         session="fresh",
         allowed_tools=("Read",),
         permission_mode="full",

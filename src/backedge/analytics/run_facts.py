@@ -129,7 +129,10 @@ def _replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
         state = evolve(state, event)
         match event:
             case e.AttemptStarted() if event.cause and event.mode != "verify" and not state.graph.is_judge(event.step):
-                place = state.graph.phase_of[event.step], event.agent or event.step
+                place = (
+                    state.graph.phase_of[event.step],
+                    state.graph.steps[event.step].called_agent(event.agent) or event.step,
+                )
                 rework[event.step, event.attempt] = place
             case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
                 spent = Spent(1, event.usage.cost_usd, event.seconds)

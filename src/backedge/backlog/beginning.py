@@ -15,7 +15,7 @@ from backedge.config.workflow_file import workflow_file
 from backedge.core.limits import Limits
 from backedge.core.value import Json, replace
 from backedge.core.workflow import Workflow
-from backedge.project import FileWorkflow, Place, agents_of, keep_file, secrets_of, stand_at
+from backedge.project import FileWorkflow, Place, agents_of, keep_file, kept_files, secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
 
@@ -56,12 +56,14 @@ def input_of(source: WorkflowFile, entry: Entry) -> Json:
     return secrets_of(source).value({"story": story})
 
 
-def _placed(source: WorkflowFile, data: bytes, spot: Place, entry: Entry) -> WorkflowFile:
+def _placed(
+    source: WorkflowFile, data: bytes, spot: Place, entry: Entry, files: Mapping[str, str] | None = None
+) -> WorkflowFile:
     """The workflow file where the story is worked on: in its own worktree, if it has one."""
     assert source.stories is not None
     if not source.stories.worktree:
-        return workflow_file(data, source.path)
-    return workflow_file(data, worktree_of(spot, source.folder, entry.id) / source.path.name)
+        return workflow_file(data, source.path, files)
+    return workflow_file(data, worktree_of(spot, source.folder, entry.id) / source.path.name, files)
 
 
 async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
@@ -69,8 +71,7 @@ async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry,
     placed = _placed(source, source.path.read_bytes(), spot, entry)
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
     workflow = FileWorkflow(bounded, spot, agents_of(placed, spot, views), views)
-    keep_file(spot, entry.next_run, source)
-    stand_at(spot, entry.next_run, placed.path)
+    keep_file(spot, entry.next_run, placed)
     return await engine.start(workflow, input_of(source, entry), entry.next_run)
 
 
@@ -78,7 +79,7 @@ async def gone_on(engine: Engine, source: WorkflowFile, spot: Place, entry: Entr
     """Go on with the run of a story. It keeps the workflow that it started with. Raises RunHeld."""
     kept = spot.kept_file(entry.run)
     data = kept.read_bytes() if kept.exists() else source.path.read_bytes()
-    placed = _placed(source, data, spot, entry)
+    placed = _placed(source, data, spot, entry, kept_files(spot, entry.run))
     return await engine.resume(entry.run, FileWorkflow(placed, spot, agents_of(placed, spot, views), views))
 
 

@@ -24,13 +24,23 @@ from backedge.cli.common import EXIT, existing, journal_option, json_option, pri
 from backedge.cli.live import Progress, view_on
 from backedge.cli.stepping import at_terminal, once, stepped
 from backedge.cli.telling import closing_words
-from backedge.config import WorkflowFile, find, load
+from backedge.config import WorkflowFile, find
 from backedge.core.bound import max_attempts
 from backedge.core.errors import IllegalCommand, WorkflowError
 from backedge.core.pending import RunOutcome
 from backedge.engine.live import resting
 from backedge.engine.opening import new_run_id
-from backedge.project import FileWorkflow, Place, agents_of, end_agent, file_of, keep_file, secrets_of
+from backedge.project import (
+    FileWorkflow,
+    Place,
+    agents_of,
+    changed_since,
+    checked_file,
+    end_agent,
+    file_of,
+    keep_file,
+    secrets_of,
+)
 from backedge.project.results import stdout_for_results
 
 INTERRUPTED = 130
@@ -124,7 +134,7 @@ def run(
       backedge run --input task="add a login page"
       backedge run --step
     """
-    source = load(file or find(Path.cwd()))
+    source = checked_file(file or find(Path.cwd()))
     execution = Execution(**how)
     spot = where(execution.journal, source.path)
     if not (pairs or input_file or run_id) and has_stories(source):
@@ -157,7 +167,7 @@ def run(
 def resume(run_name: str | None, **how: Any) -> None:
     """Go on with RUN (the newest, if none is named) where its journal ends.
 
-    A run keeps the workflow that it started with. Attempts that a crash left in doubt are adopted, waited for, run
+    A run keeps the workflow that it started with, and what its prompts and schemas said then. Attempts that a crash left in doubt are adopted, waited for, run
     again or asked about: never silently run twice.
 
     \b
@@ -175,6 +185,8 @@ def resume(run_name: str | None, **how: Any) -> None:
             await found.end_attempts(partial(end_agent, spot))
             return found
         source = file_of(spot, found.id)
+        for name in () if execution.quiet else changed_since(spot, found.id):
+            say(f"{name} has changed since run {found.id} started: the run goes on with what it said then")
         agents = agents_of(source, spot, progress.paths)
         going = await engine.resume(found.id, FileWorkflow(source, spot, agents, progress.paths))
         if not going.executed_here:

@@ -12,11 +12,11 @@ from backedge.analytics.blast import Blast, blast_of
 from backedge.analytics.costs import Costs, costs
 from backedge.app import Engine
 from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
-from backedge.config import WorkflowFile, find, load, mermaid, picture, schema_text
+from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
 from backedge.core.bound import max_attempts
 from backedge.core.errors import JournalError
 from backedge.core.wording import clean
-from backedge.project import Place, agents_of, missing_programs
+from backedge.project import Place, agents_of, checked_file, missing_programs
 
 LOOKED_AT = 100
 """How many of the newest runs costs are taken from."""
@@ -37,11 +37,11 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
     Example:
       backedge check --mermaid
     """
-    source = load(file or find(Path.cwd()))
+    source = checked_file(file or find(Path.cwd()))
     spot = where(journal, source.path)
     agents_of(source, spot, installed=False)
     bound = max_attempts(source.definition)
-    warnings = missing_programs(source)
+    warnings = [*source.warnings, *missing_programs(source)]
     try:
         cost = _costs(source, spot, bound or 0)
     except JournalError as error:

@@ -32,7 +32,7 @@ def line_of(event: Event, state: RunState) -> str:
     """One event in one line; empty for what says nothing to a reader."""
     match event:
         case e.AttemptStarted():
-            return _started(event)
+            return _started(event, state)
         case e.AttemptSucceeded() if not state.graph.is_judge(event.step):
             cost = f" (${event.usage.cost_usd:.2f})" if event.usage.cost_usd else ""
             return f"  ✓ {event.step}{cost}: {shown(event.summary)}".rstrip(": ")
@@ -92,7 +92,7 @@ def _changed(event: e.StepsChanged) -> str:
     return " and ".join(each for each in said if each)
 
 
-def _started(event: e.AttemptStarted) -> str:
+def _started(event: e.AttemptStarted, state: RunState) -> str:
     why = {
         "rework": f" reworks {', '.join(event.loops)}",
         "verify": " verifies",
@@ -101,7 +101,9 @@ def _started(event: e.AttemptStarted) -> str:
         "work": " because its input changed" if event.cause and event.attempt > 1 else "",
     }[event.mode]
     again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-    return f"▸ {event.step}{again}{why}"
+    step = state.graph.steps[event.step]
+    who = f" by {shown(step.called_agent(event.agent), 40)}" if len(step.agents) > 1 else ""
+    return f"▸ {event.step}{again}{who}{why}"
 
 
 def closing_words(report: Report, interrupted: bool = False) -> Iterator[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from backedge.config.pieces import FUNCTION
@@ -15,6 +14,7 @@ from backedge.config.source import Source, seconds
 from backedge.core.model import HUMAN
 from backedge.core.value import Json
 from backedge.core.workflow import nearest
+from backedge.ports import PLACEHOLDERS
 
 Kind = Literal["command", "cli", "python", "human"]
 
@@ -31,6 +31,7 @@ _FITTING: dict[Kind, tuple[str, ...]] = {
     "python": ("timeout",),
     "human": ("prompt", "timeout"),
 }
+_BRACES = re.compile(r"(?<![{$])\{([A-Za-z_]+)\}(?!\})")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class AgentSpec:
     function: str = ""
     """module:function, not imported yet."""
     model: str = ""
-    prompt: Path | None = None
+    prompt: str | None = None
+    """What it is told, as the file says that `prompt` names."""
     session: Literal["resume", "fresh"] = "resume"
     allowed_tools: tuple[str, ...] | None = None
     permission_mode: str = ""
@@ -55,6 +57,8 @@ class AgentSpec:
     max_budget_usd: float | None = None
     timeout: float | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, Trail] = field(default_factory=dict, compare=False, repr=False)
+    """Where in the file each of its options stands; under "" where it is named itself."""
 
 
 def named_agents(source: Source) -> dict[str, AgentSpec]:
@@ -89,24 +93,36 @@ def agents_of(source: Source, step: str, known: Mapping[str, AgentSpec]) -> list
 
 def _agent(source: Source, trail: Trail, name: str, given: Mapping[str, Json]) -> AgentSpec:
     if "cli" in given:
-        return AgentSpec(name, "cli", cli=given["cli"])
+        return AgentSpec(name, "cli", cli=given["cli"], places={"": (*trail, "cli")})
     if "python" in given:
-        return AgentSpec(name, "python", function=given["python"])
+        return AgentSpec(name, "python", function=given["python"], places={"": (*trail, "python")})
     if "human" in given:
         return AgentSpec(name, "human")
     run = tuple(source.written((*trail, "run", index), part) for index, part in enumerate(given.get("run", ())))
     if run and not run[0].strip():
         source.refuse((*trail, "run", 0), "got an empty text, expected a program: name what is to be started")
-    return AgentSpec(name, "command", run=run)
+    refuse_placeholders(source, (*trail, "run"), run)
+    return AgentSpec(name, "command", run=run, places={"": (*trail, "run")})
+
+
+def refuse_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> None:
+    """Refuse words in braces that nothing is filled in for. Those of a shell or a template, ${x} and {{x}}, are left
+    alone."""
+    for index, part in enumerate(run):
+        for word in dict.fromkeys(_BRACES.findall(part)):
+            if word not in PLACEHOLDERS:
+                known = nearest(f"{{{word}}}", [f"{{{each}}}" for each in PLACEHOLDERS])
+                text = f"unknown placeholder {{{word}}}: {known}; for the program itself write {{ {word} }}"
+                source.refuse((*trail, index), text)
 
 
 def _agent_called(source: Source, trail: Trail, word: str, known: Mapping[str, AgentSpec]) -> AgentSpec | None:
     if word in known:
-        return known[word]
+        return replace(known[word], places={"": trail, **known[word].places})
     if word.startswith("python:"):
         function = word.removeprefix("python:")
         if re.fullmatch(FUNCTION, function):
-            return AgentSpec(word, "python", function=function)
+            return AgentSpec(word, "python", function=function, places={"": trail})
         source.refuse(trail, f"got {quoted(word)}, expected python:module:function")
     elif re.search(r"[\s/\\]", word):
         source.refuse(trail, f"got {quoted(word)}, expected the name of an agent: a command goes into `run`, as a list")
@@ -123,12 +139,14 @@ def _with_options(source: Source, trail: Trail, options: dict[str, Any], rungs: 
         if not any(key in _FITTING[rung.kind] or (rung.kind == "command" and not rung.run) for rung in rungs):
             noun = _NOUNS[rungs[0].kind]
             source.refuse((*trail, key), f"has no effect on {noun}: remove it, or use another agent", at_key=True)
-    return [_filled(rung, {key: each for key, each in options.items() if key in _FITTING[rung.kind]}) for rung in rungs]
+    fitting = ({key: each for key, each in options.items() if key in _FITTING[rung.kind]} for rung in rungs)
+    return [_filled(rung, own, trail) for rung, own in zip(rungs, fitting, strict=True)]
 
 
-def _filled(rung: AgentSpec, options: dict[str, Any]) -> AgentSpec:
+def _filled(rung: AgentSpec, options: dict[str, Any], trail: Trail) -> AgentSpec:
+    places = {**rung.places, **{key: (*trail, key) for key in options}}
     env = {**rung.env, **options.pop("env", {})}
-    return replace(rung, env=env, **options)
+    return replace(rung, env=env, places=places, **options)
 
 
 def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[str, Any]:
@@ -155,10 +173,10 @@ def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[st
     return options
 
 
-def _prompt(source: Source, trail: Trail, text: str) -> Path | None:
-    """The file of a prompt: the user's own or, by the name of its role, one that comes with backedge."""
-    if text in ROLES and not (source.folder / text).exists():
+def _prompt(source: Source, trail: Trail, text: str) -> str | None:
+    """The text of a prompt: the user's own or, by the name of its role, one that comes with backedge."""
+    if text in ROLES and not source.has_file(text):
         from importlib.resources import files
 
-        return Path(str(files("backedge") / "prompts" / f"{text}.md"))
-    return source.path(trail, text, "file")
+        return (files("backedge") / "prompts" / f"{text}.md").read_text("utf-8")
+    return source.file(trail, text)

@@ -316,7 +316,9 @@ SCHEMA: Schema = {
         {
             "name": text("The name of the workflow.", "user-management", pattern=r"\S", title="a name"),
             "profile": choice("The limits and habits to start from.", *PROFILES),
-            "phases": listed("The order of the phases.", text("A phase."), ["planning", "code", "test"]),
+            "phases": listed(
+                "The order of the phases; steps can name no others.", text("A phase."), ["planning", "code", "test"]
+            ),
             "scope": choice("Which steps feedback may go to: those upstream, or any.", "upstream", "any"),
             "limits": record(
                 "Bounds of the run and its loops; false switches one off.",

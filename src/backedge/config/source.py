@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -21,8 +22,14 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 class Source:
     """What a file says, and the collected flaws. Parts with a flaw are left out, so that the rest can be looked at."""
 
-    def __init__(self, document: Document, flaws: list[Flaw], folder: Path) -> None:
+    def __init__(
+        self, document: Document, flaws: list[Flaw], folder: Path, kept: Mapping[str, str] | None = None
+    ) -> None:
         self.document, self.flaws, self.folder = document, list(flaws), folder
+        self.warnings: list[Flaw] = []
+        self._kept = kept or {}
+        self.files: dict[str, str] = {}
+        """The contents of the files that were read, by their paths from the folder."""
         self.value: dict[str, Json] = sound_parts(document.value, flaws)
         self.flawed = {str(flaw.trail[1]) for flaw in flaws if len(flaw.trail) > 1 and flaw.trail[0] == "steps"}
         """Steps with a flaw: what else seems wrong with them may only follow from it."""
@@ -30,6 +37,9 @@ class Source:
 
     def refuse(self, trail: Trail, text: str, at_key: bool = False) -> None:
         self.flaws.append(Flaw(trail, text, at_key))
+
+    def warn(self, trail: Trail, text: str) -> None:
+        self.warnings.append(Flaw(trail, text))
 
     def written(self, trail: Trail, value: Json) -> str:
         """A text, or a number as it stands in the file."""
@@ -49,25 +59,47 @@ class Source:
             return Path(found)
         return None
 
-    def own_schema(self, trail: Trail, value: Json) -> Json:
-        """A JSON Schema of the user, from the file itself or one beside it; None if it cannot be had or is none."""
-        if not isinstance(value, str):
-            return value if self._is_schema(trail, value) else None
-        path = self.path(trail, value, "file")
+    def file(self, trail: Trail, text: str) -> str | None:
+        """What a file beside the workflow file says, or said when the run started that keeps it; None if it cannot be
+        had."""
+        name = os.path.relpath(os.path.join(self.folder, text), self.folder)
+        found = self._kept.get(name)
+        if found is None:
+            found = self._read(trail, text)
+        if found is not None:
+            self.files[name] = found
+        return found
+
+    def has_file(self, text: str) -> bool:
+        name = os.path.relpath(os.path.join(self.folder, text), self.folder)
+        return name in self._kept or (self.folder / text).exists()
+
+    def _read(self, trail: Trail, text: str) -> str | None:
+        path = self.path(trail, text, "file")
         if path is None:
             return None
         try:
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
-            if len(data) > MAX_BYTES:
-                self.refuse(trail, f"{quoted(value)} has more than {MAX_BYTES} bytes: use a smaller schema")
-                return None
-            found = json.loads(
-                data.decode("utf-8-sig"), parse_constant=_not_json, parse_float=resolved, parse_int=resolved
-            )
+            if len(data) <= MAX_BYTES:
+                return data.decode("utf-8-sig")
+            self.refuse(trail, f"{quoted(text)} has more than {MAX_BYTES} bytes: use a smaller file")
+        except (OSError, ValueError) as error:
+            self.refuse(trail, f"{quoted(text)} cannot be read: {_reason(error)}")
+        return None
+
+    def own_schema(self, trail: Trail, value: Json) -> Json:
+        """A JSON Schema of the user, from the file itself or one beside it; None if it cannot be had or is none."""
+        if not isinstance(value, str):
+            return value if self._is_schema(trail, value) else None
+        text = self.file(trail, value)
+        if text is None:
+            return None
+        try:
+            found = json.loads(text, parse_constant=_not_json, parse_float=resolved, parse_int=resolved)
         except json.JSONDecodeError as error:
             self.refuse(trail, f"{quoted(value)} is not JSON: {error.msg} in line {error.lineno}, column {error.colno}")
-        except (OSError, ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             self.refuse(trail, f"{quoted(value)} cannot be read as JSON: {_reason(error)}")
         else:
             if not isinstance(found, dict):

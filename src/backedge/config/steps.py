@@ -59,6 +59,7 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         tests="tests" in given,
         complete=given.get("complete", "tests" in given or evidence),
         agents=agent_names(name, agents),
+        called=_called(name, agents),
         passes_if=pass_rule(_counts(given.get("passes_if"))),
         approval=given.get("approval"),
         on_doubt=given.get("on_doubt") or ("rerun" if given.get("idempotent") else "ask"),
@@ -75,8 +76,8 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
 
 def _question(agents: Sequence[AgentSpec]) -> str:
     """What a person who does the step is asked, in the words of the file that `prompt` names."""
-    file = next((agent.prompt for agent in agents if agent.kind == "human" and agent.prompt), None)
-    return file.read_text(errors="replace").strip()[:LONGEST_QUESTION] if file and file.is_file() else ""
+    text = next((agent.prompt for agent in agents if agent.kind == "human" and agent.prompt), "")
+    return text.strip()[:LONGEST_QUESTION]
 
 
 def _repeat(given: Mapping[str, Json]) -> Repeat:
@@ -98,6 +99,12 @@ def agent_names(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
     """The names under which a definition keeps the agents of a step; a person is a person everywhere."""
     names = rung_names(step, len(rungs))
     return tuple(HUMAN if agent.kind == "human" else name for name, agent in zip(names, rungs, strict=True))
+
+
+def _called(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
+    """What the file calls the agents of a step; nothing where that is what they are named."""
+    called = tuple(agent.name for agent in rungs)
+    return called if called != agent_names(step, rungs) else ()
 
 
 def rung_names(step: str, rungs: int) -> tuple[str, ...]:

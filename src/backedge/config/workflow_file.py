@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from backedge.config.agents import AgentSpec, agents_of, named_agents
 from backedge.config.check import flaws_of
 from backedge.config.core_problems import flaw_of
 from backedge.config.measures import comparing_agents
+from backedge.config.phases import look_at_phases
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source, listed, seconds
@@ -49,6 +50,16 @@ class WorkflowFile:
     named: Mapping[str, Json] = field(default_factory=dict)
     """The agents that steps can name, as they are written."""
     stories: StoriesSpec | None = None
+    data: bytes = b""
+    """What the file itself says."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What the files say that it names: prompts and schemas, by their paths from its folder."""
+    warnings: tuple[str, ...] = ()
+    """What is probably a slip, each with its place."""
+
+
+Inspect = Callable[[AgentSpec, Path], Iterable[tuple[str, str]]]
+"""What else is wrong with an agent, by the option that it is about."""
 
 
 def find(start: Path) -> Path:
@@ -61,8 +72,9 @@ def find(start: Path) -> Path:
     raise _unplaced(f"no {FILE_NAME} in {folder} or above: run `backedge init`")
 
 
-def load(path: Path) -> WorkflowFile:
-    """A checked workflow file. Nothing of it is executed or imported. Raises WorkflowFileError with all problems."""
+def load(path: Path, inspect: Inspect | None = None) -> WorkflowFile:
+    """A checked workflow file. Nothing of it is executed or imported, unless `inspect` does. Raises WorkflowFileError
+    with all problems."""
     if not os.path.exists(path):
         if path.name in FILE_NAMES:
             raise _unplaced(f"no {FILE_NAME} in {path.parent.resolve()} or above: run `backedge init`")
@@ -74,27 +86,32 @@ def load(path: Path) -> WorkflowFile:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise _unplaced(f"{path} cannot be read: {error.strerror}") from error
-    return workflow_file(data, path)
+    return workflow_file(data, path, inspect=inspect)
 
 
-def workflow_file(data: bytes, path: Path) -> WorkflowFile:
-    """The contents of a file as a workflow; `path` says where it is, and so what its paths mean."""
+def workflow_file(
+    data: bytes, path: Path, files: Mapping[str, str] | None = None, inspect: Inspect | None = None
+) -> WorkflowFile:
+    """The contents of a file as a workflow; `path` says where it is, and so what its paths mean. `files` are those of
+    its files that are kept."""
     document = loaded(data, _shown(path))
     if not isinstance(document.value, dict):
         raise WorkflowFileError([*document.problems, *_not_a_mapping(document)])
-    source = Source(document, list(flaws_of(document.value, SCHEMA, document.written)), path.parent.resolve())
-    made = _built(source, path)
+    source = Source(document, list(flaws_of(document.value, SCHEMA, document.written)), path.parent.resolve(), files)
+    made = _built(source, path, inspect)
     problems = set(document.problems)
     # A value that could not be read has been named already; that it has the wrong type says nothing new.
     told = {(problem.line, problem.column) for problem in problems}
     problems |= {each for each in map(document.problem, source.flaws) if (each.line, each.column) not in told}
     if problems or made is None:
         raise WorkflowFileError(sorted(problems))
-    return made
+    warnings = sorted(map(document.problem, source.warnings))
+    return replace(made, data=data, files=source.files, warnings=tuple(map(str, warnings)))
 
 
-def _built(source: Source, path: Path) -> WorkflowFile | None:
+def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile | None:
     known = named_agents(source)
+    look_at_phases(source)
     with_last_step(source.value)
     stories = stories_of(source)
     agents: dict[str, AgentSpec] = {}
@@ -106,6 +123,8 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
         extras[name] = extras_of(source, name)
         refuse_misplaced_report(source, name, rungs, extras[name].report)
         steps.append((core_step(source, name, rungs, extras[name]), own_limits(given.get("limits", {}))))
+    if inspect is not None:
+        _inspected(source, [*known.values(), *agents.values()], inspect)
     if not steps:
         return None
     agents.update(comparing_agents(source))
@@ -118,6 +137,12 @@ def _built(source: Source, path: Path) -> WorkflowFile | None:
         return None
     redact, named = tuple(source.value.get("redact", ())), source.value.get("agents", {})
     return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories)
+
+
+def _inspected(source: Source, agents: Iterable[AgentSpec], inspect: Inspect) -> None:
+    for agent in agents:
+        for option, problem in inspect(agent, source.folder):
+            source.refuse(agent.places.get(option) or agent.places[""], problem)
 
 
 def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> Workflow | None:

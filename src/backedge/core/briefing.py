@@ -134,6 +134,7 @@ class Briefing(Value, frozen=True, gc=True):
     round: int = 0
     """The round of the feedback it addresses; 0 when there is none."""
     agent: str = ""
+    """Who makes it, by the name in the workflow file."""
     session: str | None = None
     """The conversation of this step's last attempt, for agents that can go on with one."""
     input: Json = None
@@ -162,7 +163,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         phase=graph.phase_of[step],
         attempt=running.attempt,
         mode=running.mode,
-        agent=running.agent,
+        agent=graph.steps[step].called_agent(running.agent),
         session=state.steps[step].session,
         input=input,
         inputs={need: outputs[need] for need in present(state, step) if need in outputs},

@@ -61,6 +61,8 @@ class Step(Value, frozen=True):
     """A judge that lists everything it sees: a finding it does not repeat is fixed."""
     agents: tuple[str, ...] = ()
     """Who does it; round 2 and later climb to the next."""
+    called: tuple[str, ...] = ()
+    """What people call these agents, where that is not their name."""
     passes_if: PassRule | None = None
     limits: Limits | None = None
     """The limits of the loops it starts, where they differ from the workflow's."""
@@ -81,6 +83,10 @@ class Step(Value, frozen=True):
     """The set of steps that it belongs to; whoever needs the group needs all of them."""
     plans: bool = False
     """It may add, replace and remove steps while the run goes on."""
+
+    def called_agent(self, name: str) -> str:
+        """What people call one of its agents."""
+        return dict(zip(self.agents, self.called, strict=False)).get(name, name)
 
 
 class Workflow(Value, frozen=True):

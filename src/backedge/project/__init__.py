@@ -2,8 +2,20 @@
 
 from backedge.project.agents import Views, agents_of
 from backedge.project.hiring import FileWorkflow
+from backedge.project.inspecting import checked_file
 from backedge.project.missing import missing_programs
-from backedge.project.place import STATE, Place, end_agent, file_of, keep_file, place, secrets_in, secrets_of, stand_at
+from backedge.project.place import (
+    STATE,
+    Place,
+    changed_since,
+    end_agent,
+    file_of,
+    keep_file,
+    kept_files,
+    place,
+    secrets_in,
+    secrets_of,
+)
 
 __all__ = [
     "STATE",
@@ -11,12 +23,14 @@ __all__ = [
     "Place",
     "Views",
     "agents_of",
+    "changed_since",
+    "checked_file",
     "end_agent",
     "file_of",
     "keep_file",
+    "kept_files",
     "missing_programs",
     "place",
     "secrets_in",
     "secrets_of",
-    "stand_at",
 ]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from backedge.adapters.agents.clis.agent import CliAgent, NotInstalled, Workplace
-from backedge.adapters.agents.clis.cli import Options
 from backedge.adapters.agents.command import CommandAgent
 from backedge.adapters.agents.function import FunctionAgent
 from backedge.adapters.agents.redacting import redacted
@@ -21,8 +19,9 @@ from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
 from backedge.core.workflow import Step, graph_of
 from backedge.ports import Agent
+from backedge.project.functions import imported
+from backedge.project.inspecting import options_of
 from backedge.project.place import Place, secrets_of
-from backedge.project.results import stdout_for_results
 
 Views = Callable[[str], Mapping[str, str]]
 """The files that show a run to its agents, by their names in the briefing."""
@@ -91,7 +90,7 @@ class _Staff:
             return self._cli(spec, step)
         if spec.kind == "python":
             extras = self.source.steps[step.name]
-            made = FunctionAgent(_imported(spec.function, self.source.folder), judges=bool(step.judges))
+            made = FunctionAgent(imported(spec.function, self.source.folder), judges=bool(step.judges))
             return shaped(made, Shapes(extras.accepts, extras.schema))
         raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: nobody can be started for it")
 
@@ -121,7 +120,7 @@ class _Staff:
             Workplace(extras.workspace, self.place.state, extras.writes),
             phase=step.phase,
             judges=bool(step.judges),
-            options=Options(spec.model, spec.allowed_tools, spec.permission_mode, spec.max_turns, spec.max_budget_usd),
+            options=options_of(spec),
             template=spec.prompt,
             session=spec.session,
             env=spec.env,
@@ -143,25 +142,3 @@ def _require_program(spec: AgentSpec) -> None:
         return
     if shutil.which(program, path=spec.env.get("PATH")) is None:
         raise NotInstalled(f"cannot start {program!r}: there is no such program; install it, or correct `run`")
-
-
-def _imported(name: str, folder: Path) -> Callable[..., object]:
-    import sys
-    from importlib import import_module
-
-    module, _, function = name.partition(":")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    try:
-        with stdout_for_results():
-            imported = import_module(module)
-    except (Exception, SystemExit) as error:
-        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
-        raise WorkflowError(f"agent python:{name} cannot be imported: {kind}{error}") from error
-    found: object = imported
-    for part in function.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise WorkflowError(f"module {module!r} has no function {function!r}: correct the name, or write it")
-    made: Callable[..., object] = found
-    return made

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, file_name, written
 from backedge.adapters.agents.process import Process
@@ -19,6 +22,8 @@ GRACE = 2.0
 """Seconds that an agent has to end when it is asked to."""
 ORIGIN = "origin"
 """Beside a kept workflow file: where it stood, from the folder of the journal. Its paths are relative to that."""
+FILES = "files.json"
+"""Beside a kept workflow file: what the files say that it names."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +65,15 @@ def _project_folder(start: Path) -> Path:
 
 
 def keep_file(place: Place, run: str, source: WorkflowFile) -> None:
-    """Put the workflow file beside the journal, for the resumes of this run."""
+    """Put the workflow file beside the journal, with what the files say that it names, for the resumes of this run."""
     kept = place.kept_file(run)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    stand_at(place, run, source.path)
-    written(kept, source.path.read_bytes())
+    _stand_at(place, run, source.path)
+    written(kept.with_name(FILES), msgspec.json.format(msgspec.json.encode(source.files), indent=1))
+    written(kept, source.data)
 
 
-def stand_at(place: Place, run: str, path: Path) -> None:
+def _stand_at(place: Place, run: str, path: Path) -> None:
     """Say where the workflow file of a run stands, for its resumes: its paths are relative to that."""
     # Relative, so that a project can be moved as a whole.
     origin = os.path.relpath(path.resolve(), place.state.resolve())
@@ -79,11 +85,39 @@ def file_of(place: Place, run: str, file: Path | None = None) -> WorkflowFile:
     kept = place.kept_file(run)
     if not kept.exists():
         return load(file or find(place.folder))
-    origin = kept.with_name(ORIGIN)
-    path = place.folder / "backedge.yaml"
-    if origin.exists():
-        path = Path(os.path.normpath(place.state.resolve() / os.fsdecode(origin.read_bytes())))
-    return workflow_file(kept.read_bytes(), path)
+    return workflow_file(kept.read_bytes(), _origin(place, run), kept_files(place, run))
+
+
+def kept_files(place: Place, run: str) -> dict[str, str]:
+    """What the files of a run said when it started, by their paths from the folder of its workflow file."""
+    try:
+        return msgspec.json.decode(place.kept_file(run).with_name(FILES).read_bytes(), type=dict[str, str])
+    except FileNotFoundError:
+        return {}
+
+
+def changed_since(place: Place, run: str) -> list[str]:
+    """The workflow file and its files that are no longer as the run keeps them."""
+    kept, origin = place.kept_file(run), _origin(place, run)
+    if not kept.exists():
+        return []
+    said = {origin.name: kept.read_bytes(), **{name: text.encode() for name, text in kept_files(place, run).items()}}
+    return [name for name, text in said.items() if not _says(origin.parent / name, text)]
+
+
+def _says(path: Path, text: bytes) -> bool:
+    try:
+        return path.read_bytes().removeprefix(codecs.BOM_UTF8) == text.removeprefix(codecs.BOM_UTF8)
+    except OSError:
+        return False
+
+
+def _origin(place: Place, run: str) -> Path:
+    """Where the workflow file of a run stood."""
+    origin = place.kept_file(run).with_name(ORIGIN)
+    if not origin.exists():
+        return place.folder / "backedge.yaml"
+    return Path(os.path.normpath(place.state.resolve() / os.fsdecode(origin.read_bytes())))
 
 
 def secrets_of(source: WorkflowFile) -> Secrets:

@@ -27,12 +27,12 @@ from backedge.core.errors import AgentError
 from backedge.core.model import Usage
 from backedge.core.value import Json
 from backedge.engine.protocol import Outcome, understood
-from backedge.ports import Attempt, Result
+from backedge.ports import PLACEHOLDERS, Attempt, Result
 
 LOG_KEPT = 256 * 1024
 """Bytes at the end of a command's stderr that are kept with the attempt."""
 
-_WORD = re.compile(r"\{(report|briefing|outcome|run|step|attempt)\}")
+_WORD = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 
 
 class Report(Protocol):

@@ -45,12 +45,15 @@ def shipped(role: str) -> str:
     return (files("backedge") / "prompts" / f"{role}.md").read_text("utf-8")
 
 
-def problem_of(template: str) -> str:
+def problems_of(template: str) -> list[str]:
     """Why a text cannot be used as a template; empty if it can."""
-    for blank in _BLANK.finditer(template):
-        if blank[1] not in (*_WORDS, *_NEEDED):
-            return f"{{{{{blank[1]}}}}} means nothing in a prompt: {nearest(blank[1], (*_NEEDED, *_WORDS))}"
-    return ""
+    known = (*_NEEDED, *_WORDS)
+    return [
+        f"{{{{{blank[1]}}}}} in line {template.count(chr(10), 0, blank.start()) + 1} means nothing in a prompt: "
+        f"{nearest(blank[1], known)}"
+        for blank in _BLANK.finditer(template)
+        if blank[1] not in known
+    ]
 
 
 def prompt(template: str, briefing: Briefing, answer: str, whole: str, mentions: bool = False) -> str:

@@ -25,7 +25,7 @@ from backedge.adapters.agents.execution import Program
 from backedge.adapters.agents.outcome import tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
-from backedge.adapters.agents.prompts import problem_of, prompt, role_of, shipped
+from backedge.adapters.agents.prompts import problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.agents.shapes import Shapes
 from backedge.adapters.agents.workspace import FileDigests, Snapshot
@@ -65,7 +65,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         phase: str = "",
         judges: bool = False,
         options: Options | None = None,
-        template: Path | None = None,
+        template: str | None = None,
         session: Literal["resume", "fresh"] = "resume",
         env: Mapping[str, str] | None = None,
         accepts: Mapping[str, Json] | None = None,
@@ -82,13 +82,12 @@ class CliAgent(ProgramAgent[CliFolder]):
     ) -> None:
         self._cli: Cli = CLIS[name]
         self._options = options or Options()
-        problems = refusals(self._cli, self._options)
+        problems = [text for _, text in refusals(self._cli, self._options)]
         self._env = {**self._cli.env, **os.environ, **(env or {})}
-        self._template = _template(template, role_of(judges, phase))
-        if wrong := problem_of(self._template):
-            problems += (f"the prompt {str(template)!r} cannot be used: {wrong}",)
+        self._template = shipped(role_of(judges, phase)) if template is None else template
+        problems += [f"the prompt cannot be used: {wrong}" for wrong in problems_of(self._template)]
         if problems:
-            raise WorkflowError(problems)
+            raise WorkflowError(tuple(problems))
         self._program = _installed(self._cli, self._env.get("PATH"))
         self._place = Workplace(place.folder.absolute(), place.state.absolute(), place.writes)
         self._judges = judges
@@ -169,15 +168,6 @@ def _installed(cli: Cli, path: str | None) -> str:
     if found is None:
         raise NotInstalled(f"{cli.name} is not installed: run `npm install -g {cli.package}`, or put it on the PATH")
     return os.path.abspath(found)
-
-
-def _template(path: Path | None, role: str) -> str:
-    if path is None:
-        return shipped(role)
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise WorkflowError(f"the prompt {str(path)!r} cannot be read: {error}") from error
 
 
 def _marks(briefing: Briefing, folder: CliFolder) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from backedge.core.model import Usage
 from backedge.core.value import Json
+from backedge.core.workflow import nearest
 
 Event = Mapping[str, Any]
 """One line of what a CLI prints while it works."""
@@ -117,21 +118,25 @@ class Cli(ABC):
         """Its report. `before` is what the conversation had used when this invocation began."""
 
 
-def refusals(cli: Cli, options: Options) -> tuple[str, ...]:
-    """Why a CLI cannot be started with these options: a bound that nothing keeps is worse than none."""
+def refusals(cli: Cli, options: Options) -> list[tuple[str, str]]:
+    """Why a CLI cannot be started with these options, each with the option: a bound that nothing keeps is worse than
+    none."""
     given = [name for name in Options.__slots__ if getattr(options, name) not in ("", None)]
     found = [
-        f"{cli.name} has no flag for {name}: remove it, or use another agent"
+        (name, f"{cli.name} has no flag for {name}: remove it, or use another agent")
         for name in given
         if name not in cli.options
     ]
     mode = options.permission_mode
     if mode and "permission_mode" in cli.options and mode not in cli.modes:
-        found.append(f"{cli.name} has no permission_mode {mode!r}: use one of {', '.join(cli.modes)}")
-    for word in (options.model, *(options.allowed_tools or ())):
-        if word.startswith("-"):
-            found.append(f"{word!r} would be read as a flag of {cli.name}: correct it")
-    return tuple(found)
+        found.append(("permission_mode", f"{cli.name} has no permission_mode {mode!r}: {nearest(mode, cli.modes)}"))
+    words = [("model", options.model), *(("allowed_tools", tool) for tool in options.allowed_tools or ())]
+    found += [
+        (name, f"{word!r} would be read as a flag of {cli.name}: correct it")
+        for name, word in words
+        if word.startswith("-")
+    ]
+    return found
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

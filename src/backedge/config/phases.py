@@ -1,0 +1,46 @@
+"""The phases that steps name: a misspelt one would silently come last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from backedge.config.problems import quoted
+from backedge.config.source import Source
+from backedge.core.workflow import DEFAULT_PHASES, nearest
+
+_NEAR = 0.75
+"""How alike two words are of which one may be a slip of the other."""
+_DIGITS = re.compile(r"\d+")
+
+
+def look_at_phases(source: Source) -> None:
+    """Refuse a phase that is not in the file's own list; without such a list, warn of one that looks like another."""
+    declared = source.value.get("phases")
+    seen = list(DEFAULT_PHASES)
+    for name, given in source.value.get("steps", {}).items():
+        phase = given.get("phase")
+        if phase is None or "phases" in source.flawed_top:
+            continue
+        trail = ("steps", name, "phase")
+        if declared:
+            refuse_undeclared(source, name, phase, declared)
+        elif phase not in seen and (meant := _meant(phase, seen)):
+            source.warn(trail, f"got {quoted(phase)}, which is a phase of its own: did you mean {meant!r}?")
+        seen.append(phase)
+
+
+def refuse_undeclared(source: Source, step: str, phase: str, declared: Sequence[str]) -> None:
+    if phase not in declared:
+        source.refuse(
+            ("steps", step, "phase"), f"got {quoted(phase)}, which is not in `phases`: {nearest(phase, declared)}"
+        )
+
+
+def _meant(phase: str, seen: Sequence[str]) -> str:
+    """The phase that this one may be a slip of; words that are told apart by their numbers are meant as they are."""
+    alike = [each for each in seen if _DIGITS.findall(each) == _DIGITS.findall(phase)]
+    folded = {each.casefold(): each for each in reversed(alike)}
+    near = get_close_matches(phase.casefold(), folded, 1, _NEAR)
+    return folded[near[0]] if near else ""

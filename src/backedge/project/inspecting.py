@@ -1,0 +1,36 @@
+"""What is wrong with an agent of a workflow file that only those who start it can tell, before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from backedge.adapters.agents.clis.cli import Options, refusals
+from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.prompts import problems_of
+from backedge.config import AgentSpec, WorkflowFile, load
+from backedge.core.errors import WorkflowError
+from backedge.project.functions import imported
+
+
+def checked_file(path: Path) -> WorkflowFile:
+    """A workflow file whose agents can be started, as far as that can be told. Its functions are imported. Raises
+    WorkflowFileError with all problems."""
+    return load(path, agent_problems)
+
+
+def agent_problems(spec: AgentSpec, folder: Path) -> Iterator[tuple[str, str]]:
+    """Each problem with the option that it is about, or with "" for the agent itself."""
+    if spec.kind == "cli":
+        yield from refusals(CLIS[spec.cli], options_of(spec))
+        if spec.prompt is not None:
+            yield from (("prompt", f"cannot be used: {problem}") for problem in problems_of(spec.prompt))
+    elif spec.kind == "python":
+        try:
+            imported(spec.function, folder)
+        except WorkflowError as error:
+            yield "", str(error)
+
+
+def options_of(spec: AgentSpec) -> Options:
+    return Options(spec.model, spec.allowed_tools, spec.permission_mode, spec.max_turns, spec.max_budget_usd)

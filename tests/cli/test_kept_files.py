@@ -1,0 +1,63 @@
+"""A run keeps what its files said when it started: the workflow file, prompts and schemas."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.cli.conftest import Make
+from tests.cli.project import PYTHON, failed, passed
+
+SCHEMA = {"type": "object", "required": ["page"]}
+WORK: dict[str, Any] = {
+    "steps": {
+        "a": {"phase": "code", "schema": "out.json"},
+        "ask": {"needs": ["a"], "agent": "human", "prompt": "question.md"},
+        "b": {"needs": ["ask", "a"], "accepts": {"a": "out.json"}, "schema": "out.json"},
+    }
+}
+
+
+def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> None:
+    project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
+    (project.folder / "out.json").write_text(json.dumps(SCHEMA))
+    (project.folder / "question.md").write_text("Which way?")
+    assert project.run("--run", "r-1").code == 3
+    (project.folder / "out.json").write_text(json.dumps({"type": "string"}))
+    (project.folder / "question.md").unlink()
+    project.decide("E-1", "resolve", "--note", "left")
+    said = project.backedge("resume", "r-1", "--plain")
+    assert said.code == 0, said
+    assert "out.json has changed since run r-1 started: the run goes on with what it said then" in said.err
+    assert "question.md has changed since run r-1 started" in said.err
+    assert "backedge.yaml" not in said.err
+
+
+def test_a_run_whose_files_stay_as_they_are_has_nothing_to_say_of_them(make: Make) -> None:
+    project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
+    (project.folder / "out.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(SCHEMA).encode())
+    (project.folder / "question.md").write_text("Which way?")
+    project.run()
+    project.decide("E-1", "resolve", "--note", "left")
+    assert "has changed" not in project.backedge("resume", "--plain").err
+
+
+def test_a_workflow_file_that_was_edited_is_named_too(make: Make) -> None:
+    project = make({"steps": {"ask": {"agent": "human"}}})
+    run = project.run().run
+    project.write("name: other\nsteps: {x: {run: [echo]}}\n")
+    said = project.backedge("resume", "--plain")
+    assert f"backedge.yaml has changed since run {run} started: the run goes on with what it said then" in said.err
+
+
+def test_the_agents_of_a_ladder_are_called_what_the_file_calls_them(make: Make) -> None:
+    agents = {name: {"run": [*PYTHON, "agent.py"]} for name in ("coder", "coder-strong")}
+    steps = {"code": {"phase": "code", "agents": [*agents]}, "review": {"reviews": "code"}}
+    replies = [failed("x"), failed("y"), passed()]
+    project = make({"agents": agents, "steps": steps}, code=[{"output": n} for n in range(3)], review=replies)
+    assert project.run().outcome == "verified"
+    assert [told["agent"] for told in project.briefings("code")] == ["coder", "coder", "coder-strong"]
+    timeline = project.backedge("show").out
+    assert "▸ code (attempt 3) by coder-strong reworks L-1" in timeline and "code#2" not in timeline
+    told = project.backedge("stats", "--json").json
+    assert [each["agent"] for each in told["rework"]["by_phase_and_agent"]] == ["coder", "coder-strong"]
