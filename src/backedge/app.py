@@ -22,7 +22,7 @@ from backedge.analytics.report import Report, report
 from backedge.context import Context
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
-from backedge.core.errors import FeedbackRefused, IllegalCommand, NotFound, RunHeld
+from backedge.core.errors import AgentError, FeedbackRefused, IllegalCommand, NotFound, RunHeld
 from backedge.core.events import Event, LoopOpened
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.model import HUMAN, Resolution
@@ -35,10 +35,11 @@ from backedge.core.workflow import Workflow as Definition
 from backedge.definition import Workflow
 from backedge.engine import engine as inner
 from backedge.engine.attempt import resolution_of
+from backedge.engine.codec import canonical
 from backedge.engine.live import LiveRun, resting
 from backedge.engine.mentions import mentions_for
 from backedge.engine.protocol import Feedback, raised
-from backedge.engine.stored import outputs
+from backedge.engine.stored import input_of, outputs
 from backedge.ports import Agent, Clock, Hiring, RunHead
 
 
@@ -289,6 +290,18 @@ class Run:
     async def reclassify(self, finding: str, phase: str, by: str = "") -> None:
         """Say which phase injected a finding: from now on that is the truth."""
         await self._submit(c.Reclassify(finding, phase, by))
+
+    async def change_input(self, input: Json) -> None:
+        """Tell the attempts that follow of another input; what is done stays done. Raises IllegalCommand."""
+        try:
+            canonical(input, self._engine.max_output, "the input")
+        except AgentError as error:
+            raise IllegalCommand(str(error)) from error
+        await self._engine.submit(self.id, c.ChangeInput(input))
+
+    async def input(self) -> Json:
+        """What it works on."""
+        return await input_of(self._engine.journal, await self.state())
 
     async def pause(self, by: str = "") -> None:
         """Start nothing more; what runs finishes."""

@@ -7,7 +7,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.context import unread
-from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.state import replay
 from tests.core.play import Play, ask, flow, out, step
 
@@ -68,3 +68,13 @@ def test_reading_an_inbox_clears_it_and_keeps_the_loops() -> None:
     assert play.do(c.ReadFeedback("architect")) == ()
     with pytest.raises(NotFound, match="did you mean 'architect'"):
         play.do(c.ReadFeedback("architec"))
+
+
+def test_another_input_is_told_from_now_on_and_a_run_that_ended_has_its_own() -> None:
+    play = Play(flow(step("a")))
+    play.do(c.ChangeInput({"text": "new"}))
+    assert play.s.input == {"text": "new"} and play.s.input_payload is None
+    assert replay(play.events).input == {"text": "new"}  # type: ignore[union-attr]
+    play.do(c.Cancel())
+    with pytest.raises(AlreadyClosed, match="has ended: cancelled"):
+        play.do(c.ChangeInput(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from backedge.cli.backlog import End, Work
+from backedge.config import load
+from backedge.project import place
 from tests.stories.parts import Stories, rejected
 
 ALWAYS = {"review": [rejected(f"wrong {each}") for each in "abcdefghijklmnop"]}
@@ -309,3 +313,76 @@ def test_a_story_that_cannot_be_written_is_put_aside(project: Stories) -> None:
         assert "cannot be written" in project.auto(expect=3)
     finally:
         (project.folder / "stories").chmod(0o700)
+
+
+def test_agents_are_told_what_people_change_and_nothing_else_counts_as_a_change(project: Stories) -> None:
+    path = project.story("a", "Make it.", title="Old", priority=5)
+    project.script(a={"review": [rejected("wrong"), {"verdict": "pass"}]})
+    for _ in range(5):  # up to the rework, with a note in the text
+        project.backedge("run")
+    assert "### Refinement Iteration 1" in project.text("a")
+    changed = project.text("a").replace("Make it.", "Make it blue.").replace('"Old"', '"New"').replace(": 5", ": 7")
+    path.write_text(changed)
+    assert "what it works on has changed" in project.auto()
+    told = [project.told("a", step, attempt)["input"]["story"] for step, attempt in (("implement", 2), ("review", 2))]
+    assert ["blue" in each["text"] for each in told] == [False, True]
+    assert [each["title"] for each in told] == ["Old", "New"]
+    assert "Refinement" not in told[1]["text"] and "review_history" not in told[1]["text"]
+    events = [json.loads(line)["type"] for line in project.backedge("audit", "export", "s-a")[0].splitlines()]
+    assert events.count("input_changed/1") == 1
+
+
+def test_a_status_that_was_changed_by_hand_is_put_back_also_of_a_story_that_is_done(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    path = project.story("a")
+    project.auto()
+    path.write_text(project.text("a").replace("done", "ready") + "More.\n")
+    assert "stories/a.md: status was changed by hand and is put back" in project.auto()
+    assert project.says("a")["status"] == "done" and project.text("a").endswith("More.\n")
+    assert "by hand" not in project.backedge("run")[1]
+
+
+@pytest.mark.parametrize("choice", ["accept", "skip"])
+def test_a_story_that_a_person_lets_pass_says_so(project: Stories, choice: str) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a", max_refinement_attempts=0)
+    project.script(a=ALWAYS)
+    project.auto(expect=3)
+    project.backedge("decide", "E-1", choice)
+    said = "done by decision, not by its reviews: [blocker] wrong a"
+    assert project.says("a")["diagnostic"] == said and project.says("a")["status"] == "done"
+    assert said in project.backedge("details", "a")[0]
+    assert "done by decision" in project.backedge("board", "--width", "160")[0]
+
+
+def test_without_its_breaker_a_story_that_ends_does_not_blame_it(project: Stories) -> None:
+    project.workflow({"circuit_breaker": False}, steps=SMALL, limits={"rounds_total": 1})
+    project.story("a")
+    project.script(a=ALWAYS)
+    project.auto(expect=3)
+    assert project.says("a")["last_error"] == ("No more rounds in this run: maximum refinement attempts reached (1/1)")
+
+
+def test_watching_does_not_miss_what_is_written_after_its_last_look(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    source = load(project.folder / "backedge.yaml")
+
+    class LateWork(Work):
+        late = False
+
+        async def all(self) -> End:
+            end = await super().all()
+            if not self.late:
+                self.late = True
+                project.story("late")
+            return end
+
+    async def watch() -> None:
+        watching = asyncio.create_task(LateWork(source, place(source.path), quiet=True).watched())
+        try:
+            await asyncio.to_thread(until, project.executions)
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+    asyncio.run(watch())

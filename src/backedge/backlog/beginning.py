@@ -7,8 +7,10 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from backedge.adapters.stories import StoryFileError
 from backedge.app import Engine, Run
 from backedge.backlog.entry import Entry
+from backedge.backlog.theirs import theirs
 from backedge.backlog.worktrees import worktree_of
 from backedge.config import WorkflowFile, load
 from backedge.config.workflow_file import workflow_file
@@ -49,11 +51,28 @@ def definition_for(source: WorkflowFile, entry: Entry) -> Workflow:
     return replace(definition, limits=bounded(definition.limits), steps=steps, on_breach=on_breach)
 
 
-def input_of(source: WorkflowFile, entry: Entry) -> Json:
+def input_of(source: WorkflowFile, entry: Entry, text: str) -> Json:
     """What the agents of a story are told of it."""
-    text = entry.path.read_text(encoding="utf-8")
     story = {"id": entry.id, "title": entry.title, "path": entry.name, "text": text}
     return secrets_of(source).value({"story": story})
+
+
+async def told_anew(run: Run, source: WorkflowFile, entry: Entry) -> None:
+    """Tell the attempts that follow what people have changed in a story since its run was told of it."""
+    told = input_of(source, entry, theirs(_text(entry), entry.name))
+    before = await run.input()
+    if before == told:
+        return
+    try:
+        known = {"story": {**before["story"], "text": theirs(before["story"]["text"], entry.name)}}
+    except StoryFileError:
+        known = None  # a secret was taken out of it
+    if known != told:
+        await run.change_input(told)
+
+
+def _text(entry: Entry) -> str:
+    return entry.path.read_bytes().decode("utf-8")
 
 
 def _placed(
@@ -72,7 +91,7 @@ async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry,
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
     workflow = FileWorkflow(bounded, spot, agents_of(placed, spot, views), views)
     keep_file(spot, entry.next_run, placed)
-    return await engine.start(workflow, input_of(source, entry), entry.next_run)
+    return await engine.start(workflow, input_of(source, entry, _text(entry)), entry.next_run)
 
 
 async def gone_on(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
@@ -80,7 +99,9 @@ async def gone_on(engine: Engine, source: WorkflowFile, spot: Place, entry: Entr
     kept = spot.kept_file(entry.run)
     data = kept.read_bytes() if kept.exists() else source.path.read_bytes()
     placed = _placed(source, data, spot, entry, kept_files(spot, entry.run))
-    return await engine.resume(entry.run, FileWorkflow(placed, spot, agents_of(placed, spot, views), views))
+    run = await engine.resume(entry.run, FileWorkflow(placed, spot, agents_of(placed, spot, views), views))
+    await told_anew(run, source, entry)
+    return run
 
 
 def reloaded(path: Path) -> WorkflowFile:

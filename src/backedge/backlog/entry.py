@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from backedge.adapters.stories import Glance
-from backedge.analytics.refinement import CREATE_PR, Iteration, StoryView, assessed, phase_of
+from backedge.analytics.refinement import Iteration, phase_of
+from backedge.analytics.story_view import CREATE_PR, StoryView, assessed
 from backedge.core.assessor import Story
 from backedge.core.workflow import Workflow, graph_of
 
@@ -28,6 +29,8 @@ class Written(msgspec.Struct, omit_defaults=True):
     view: StoryView
     fields: dict[str, Any] = {}
     notes: int = 0
+    earlier: dict[str, list[Any]] = {}
+    """The refinements and reviews that the story had before its run: of another system, or of a run that was cancelled."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,23 @@ def phases_without_steps(workflow: Workflow) -> dict[str, bool]:
     known = {phase_of(graph, step.name) for step in workflow.steps if step.name != CREATE_PR}
     research = "research" not in known
     return {"research": research, "plan": research and "plan" not in known}
+
+
+FIELDS = (
+    "status",
+    "research_complete",
+    "plan_complete",
+    "implementation_complete",
+    "reviews_complete",
+    "refinement_count",
+    "refinement_iterations",
+    "review_history",
+    "last_error",
+    "blocked_reason",
+    "blocked_at",
+    "diagnostic",
+)
+"""What the journal owns of a story's front matter."""
 
 
 def fields_of(view: StoryView) -> dict[str, Any]:

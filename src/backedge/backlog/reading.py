@@ -14,7 +14,8 @@ import msgspec
 
 from backedge.adapters.stories import Glance, StoryFileError, glance
 from backedge.adapters.stories.front_matter import MAX_BYTES
-from backedge.analytics.refinement import Refinement, StoryView, refinement, view_of
+from backedge.analytics.refinement import Refinement, refinement
+from backedge.analytics.story_view import StoryView, view_of
 from backedge.app import Engine
 from backedge.backlog.entry import GENERATION, RUN, Entry, Written, phases_without_steps
 from backedge.config import WorkflowFile

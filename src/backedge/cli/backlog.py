@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from backedge.adapters.stories import StoryFileError, parsed
 from backedge.adapters.views import RunViews
-from backedge.analytics.refinement import CREATE_PR, Refinement, StoryView, refinement, view_of
+from backedge.analytics.refinement import Refinement, refinement
+from backedge.analytics.story_view import CREATE_PR, StoryView, view_of
 from backedge.app import Engine, Run
 from backedge.backlog.beginning import begun, gone_on, reloaded
 from backedge.backlog.entry import GENERATION, RUN, Entry
@@ -144,13 +145,22 @@ class Work:
         elif view.waiting:
             self.say(f'? Story "{entry.slug}" waits: {shown(view.waiting, 200)}')
         elif view.status == "done":
-            self.say(f'✓ Story "{entry.slug}" is done')
+            how = f", {shown(view.diagnostic.removeprefix('done '), 200)}" if view.diagnostic else ""
+            self.say(f'✓ Story "{entry.slug}" is done{how}')
 
     # Many
 
+    async def opened(self) -> Backlog:
+        """The stories, where their files say what the journal says: a status that was changed by hand is put back."""
+        backlog = await self.backlog()
+        for entry in backlog.entries:
+            if entry.view is not None and entry.glance is not None and entry.glance.status != entry.view.status:
+                self.write(entry, entry.view)
+        return backlog
+
     async def one(self) -> End:
         """The most urgent action."""
-        backlog = await self.backlog()
+        backlog = await self.opened()
         action = self._next(backlog, set())
         if action is None:
             return self._end(backlog)
@@ -160,9 +170,9 @@ class Work:
     async def all(self) -> End:
         """One action after the other, several stories at once if that was asked for, until nothing is left."""
         busy: dict[asyncio.Task[Done], str] = {}
+        backlog = await self.opened()
         try:
             while True:
-                backlog = await self.backlog()
                 while len(busy) < self.parallel:
                     action = self._next(backlog, set(busy.values()))
                     if action is None:
@@ -174,6 +184,7 @@ class Work:
                 for task in ready:
                     del busy[task]
                     self.done.append(task.result())
+                backlog = await self.backlog()
         finally:
             for task in busy:
                 task.cancel()
@@ -184,17 +195,18 @@ class Work:
         while True:
             self.put_aside.clear()
             self.troubled = False
+            seen, so_far = await self._signature(), len(self.done)
             end = await self.all()
-            seen = await self._signature()
             if self.until_done and end != "waiting":
                 return end
+            if any(not done.trouble for done in self.done[so_far:]):
+                continue  # what came while we worked would be missed
             self.say("nothing to do: waiting for changes")
-            while await self._signature() == seen:
+            while True:
                 await asyncio.sleep(GLANCE)
-                if seen != (now := await self._signature()):
-                    await asyncio.sleep(GLANCE / 5)  # whoever saves one file may save another
-                    seen = now if now == await self._signature() else ()
+                if await self._signature() != seen:
                     break
+            await asyncio.sleep(GLANCE / 5)  # whoever saves one file may save another
             self.source = reloaded(self.source.path)
 
     async def _signature(self) -> tuple[Any, ...]:

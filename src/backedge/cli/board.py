@@ -59,7 +59,8 @@ def _card(entry: Entry) -> Iterator[str]:
         yield f"  ▸ {', '.join(view.running)}"
     if view is not None and (told.refinement_count or told.status == "blocked"):
         yield f"  ⟳ {told.refinement_count}/{'∞' if view.max_refinements is None else view.max_refinements}"
-    why = told.trouble or told.blocked_reason or told.waiting
+    left = view.diagnostic if view is not None and told.status == "done" else ""
+    why = told.trouble or told.blocked_reason or told.waiting or left
     if why:
         yield f"  {shown(why, 200)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,8 +13,8 @@ import click
 
 from backedge.adapters.stories import parsed, rewritten
 from backedge.app import Engine
-from backedge.backlog.entry import Entry, date, iteration_record
-from backedge.backlog.reading import Backlog, backlog_of, view_of_events
+from backedge.backlog.entry import Entry, Written, date, iteration_record
+from backedge.backlog.reading import Backlog, backlog_of, record_of, view_of_events
 from backedge.backlog.updating import updated
 from backedge.cli.board import board_lines
 from backedge.cli.common import journal_option, json_option, print_json, say, shown, where
@@ -158,8 +158,17 @@ def details(story: str, journal: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(_details(entry))
         return
-    for line in _detail_lines(entry):
+    for line in (*_detail_lines(entry), *_earlier_lines(record_of(spot, entry.id))):
         click.echo(line)
+
+
+def _earlier_lines(record: Written | None) -> Iterator[str]:
+    """What the story keeps of the time before its run."""
+    for name, items in record.earlier.items() if record else ():
+        yield f"  {name.replace('_', ' ')} of before:"
+        for item in items:
+            words = item.values() if isinstance(item, dict) else (item,)
+            yield f"    {shown(', '.join(str(word) for word in words if word), 160)}"
 
 
 def _details(entry: Entry) -> dict[str, Any]:
@@ -200,7 +209,11 @@ def _detail_lines(entry: Entry) -> list[str]:
     lines = [f"{shown(entry.title)}  ({entry.id}, {entry.name})"]
     if told.trouble:
         return [*lines, f"  cannot be worked on: {shown(told.trouble, 400)}"]
-    rounds = f", rounds {told.refinement_count}/{view.max_refinements or '∞'}" if view else ""
+    rounds = (
+        f", rounds {told.refinement_count}/{'∞' if view.max_refinements is None else view.max_refinements}"
+        if view
+        else ""
+    )
     lines.append(f"  {told.status}, priority {told.priority}{rounds}{f', run {entry.run}' if entry.run else ''}")
     flags = {"research": told.research_complete, "plan": told.plan_complete, "implement": told.implementation_complete}
     flags["reviews"] = told.reviews_complete
@@ -211,6 +224,8 @@ def _detail_lines(entry: Entry) -> list[str]:
         lines.append(f"  blocked: {shown(view.blocked_reason, 200)}")
         lines.append(f"           {shown(view.diagnostic, 300)}")
         lines.append(f"           `backedge unblock {entry.id}` grants more rounds, `--reset` begins anew")
+    if view.status == "done" and view.diagnostic:
+        lines.append(f"  {shown(view.diagnostic, 400)}")
     if view.waiting:
         lines.append(f"  waits: {shown(view.waiting, 200)}")
     if view.last_error:

@@ -76,6 +76,8 @@ def line_of(event: Event, state: RunState) -> str:
             return f"  » {event.step} is passed over: {shown(event.reason)}"
         case e.FileImported():
             return f"⇥ {shown(event.name)}, {counted(len(event.text.encode()), 'byte')}, imported as {event.form}"
+        case e.InputChanged():
+            return "✎ what it works on has changed: the attempts that follow are told"
         case e.RunPaused():
             return "‖ paused"
         case e.RunResumed():

@@ -134,6 +134,12 @@ class Reclassify(Value, frozen=True):
     by: str = ""
 
 
+class ChangeInput(Value, frozen=True):
+    """Let the run work on something else from now on; what is done stays done."""
+
+    input: Json = None
+
+
 class SetValue(Value, frozen=True):
     """Keep a value of one's own beside the run, under a path of words with dots between them."""
 
@@ -187,6 +193,7 @@ Command: TypeAlias = (
     | Acknowledge
     | Decide
     | Reclassify
+    | ChangeInput
     | SetValue
     | KeepValues
     | RestoreValues

@@ -109,6 +109,9 @@ def _apply(draft: Draft, command: c.Command) -> None:
                 _finish(draft, done)
         case c.Reclassify():
             reclassify(draft, command)
+        case c.ChangeInput():
+            _refuse_ended(state)
+            draft.add(e.InputChanged(draft.now, command.input))
         case c.SetValue():
             set_value(draft, command)
         case c.KeepValues():

@@ -303,6 +303,12 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):
     """What the new steps read, or refer to, of artifacts that were there already."""
 
 
+class InputChanged(Fact, frozen=True, tag="input_changed/1"):
+    """What the run works on was changed: the attempts that follow are told so. What is done stays done."""
+
+    input: Json = None
+
+
 class ValueSet(Fact, frozen=True, tag="value_set/1"):
     """An agent or a person keeps a value of its own beside the run."""
 
@@ -380,6 +386,7 @@ Event: TypeAlias = (
     | FindingsContested
     | FindingReclassified
     | StepsChanged
+    | InputChanged
     | ValueSet
     | ValuesKept
     | ValuesRestored

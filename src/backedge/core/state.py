@@ -142,6 +142,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return finding_reclassified(state, event)
         case e.StepsChanged():
             return steps_changed(state, event)
+        case e.InputChanged():
+            return replace(state, input=event.input, input_payload=None)
         case e.ValueSet():
             return replace(state, values=with_value(state.values, event.path, event.value))
         case e.ValuesKept():
