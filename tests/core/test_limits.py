@@ -240,6 +240,18 @@ class TestReset:
         assert play.attempts()["design"] == 5
         assert play.breach() == name
 
+    @pytest.mark.parametrize("name", ["rounds_per_pair", "rounds_per_step"])
+    def test_a_round_for_two_targets_counts_once_for_each(self, name: str) -> None:
+        work = (
+            step("plan", phase="planning"),
+            step("design", "plan", phase="design"),
+            step("review", reviews="design"),
+        )
+        for_both = failed(Finding("p", affected_phase=("planning",)), "d")
+        scripts: dict[str, Script | list[Reply]] = {"plan": grows, "design": grows, "review": [for_both, passed()]}
+        play = Play(flow(*work, limits=only(name, 1)), scripts).run()
+        assert (play.outcome, play.attempts()) == ("verified", {"plan": 2, "design": 2, "review": 2})
+
     def test_revise_forgives_returns_and_idle_reworks(self) -> None:
         play = rejects(failed("x"), failed("y"), design=made("same"))(only("no_change", 1))
         assert play.decide("revise", note="again").run().outcome == "verified"
