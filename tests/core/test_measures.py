@@ -254,6 +254,9 @@ class TestGates:
             ({"bound": "zero", "threshold": None}, "12_violations", False),
             ({"threshold": "80 %"}, "82.5 %", True),
             ({"threshold": "80 %"}, 79, False),
+            ({"threshold": 80}, "82.5%", True),
+            ({"bound": "at_most", "threshold": "2e3 ms"}, "1.5e+3ms", True),
+            ({"bound": "at_most", "threshold": "-1.5 dB"}, "-1 dB", False),
         ],
     )
     def test_the_thresholds(self, more: dict[str, Any], actual: Any, met: bool) -> None:
@@ -268,7 +271,20 @@ class TestGates:
         assert Gate("g", metric="a:/x", bound="zero").expected == "zero"
         assert [Gate("g", report="r", path=path).measures for path in ("", "/x")] == ["r", "r:/x"]
 
-    @pytest.mark.parametrize("actual", ["many", None, True])
+    @pytest.mark.parametrize(("threshold", "actual"), [("500 kB", "2.5 MB"), ("200 ms", "1.5 s"), ("80 %", "85 ppm")])
+    def test_amounts_in_different_units_are_an_error_of_measuring(self, threshold: str, actual: str) -> None:
+        play = Play(gated(bound="at_most", threshold=threshold), {"test": coverage(actual)}).run()
+        assert play.breach() == "errors_in_a_row"
+        why = f'test:/coverage is "{actual}", expected at most {threshold}: give both in the same unit'
+        assert play.of(e.AttemptFailed)[0].error == why
+
+    def test_a_text_that_looks_like_a_number_is_shown_as_text(self) -> None:
+        play = Play(gated(bound="equals", threshold="0"), {"test": coverage(0)}, room=1)
+        for name in ("design", "code", "test", "coverage"):
+            play.finish(name)
+        assert play.finding().finding.description == 'coverage: test:/coverage is 0, expected "0"'
+
+    @pytest.mark.parametrize("actual", ["many", None, True, "1,500", "99.9.9"])
     def test_what_is_no_number_is_an_error_of_measuring(self, actual: Any) -> None:
         play = Play(gated(), {"test": coverage(actual)}).run()
         assert play.breach() == "errors_in_a_row"
@@ -327,6 +343,14 @@ class TestGates:
         ({"gates": (Gate("g", threshold=1),)}, "gate 'g' has no metric"),
         ({"gates": (Gate("g", report="r.json", threshold=1),)}, "gate 'g' refers to no step: say in `needs`"),
         ({"gates": (Gate("g", metric="ux:/a"),)}, "gate 'g' has at_least null: expected a number"),
+        (
+            {"gates": (Gate("g", metric="ux:/a", threshold="high"),)},
+            "gate 'g' has at_least \"high\": expected a number",
+        ),
+        (
+            {"gates": (Gate("g", metric="ux:/a", threshold="1,000"),)},
+            "gate 'g' has at_least \"1,000\": expected a number",
+        ),
         ({"gates": (Gate("g", metric="ux:/a", threshold=1, requests=(("j", "x"),)),)}, "'j', which is a judge"),
         (
             {"gates": (Gate("g", metric="ux:/a", threshold=1, requests=(("code", "x"),)),)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+from backedge.core.amounts import amount
 from backedge.core.errors import WorkflowError
 from backedge.core.model import Severity, severity_of
 from backedge.core.references import Reference, reference
@@ -84,8 +85,10 @@ class Gate(Value, frozen=True):
 
     @property
     def expected(self) -> str:
-        """The threshold in words; a text threshold stays as it is written."""
+        """The threshold in words; a text threshold stays as it is written, in quotes where it reads like a number."""
         words = {"at_least": "at least ", "at_most": "at most ", "equals": "", "zero": "zero"}[self.bound]
+        if self.bound == "equals" and isinstance(self.threshold, str) and amount(self.threshold) is not None:
+            return f'"{self.threshold}"'
         return words if self.bound == "zero" else f"{words}{self.threshold}"
 
 

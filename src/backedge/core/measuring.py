@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from backedge.core.amounts import amount
 from backedge.core.measures import Check, Gate, Measure
 from backedge.core.model import Finding, Outcome
 from backedge.core.references import Missing, equal, found, reference
@@ -169,20 +169,16 @@ def _shortfall(gate: Gate, said: Json) -> tuple[Finding, ...]:
 def _meets(gate: Gate, actual: Json) -> bool:
     if gate.bound == "equals":
         return equal(actual, gate.threshold)
-    if gate.bound == "zero":
-        return _number(gate, len(actual) if isinstance(actual, list | dict) else actual) == 0
-    bound = _number(gate, gate.threshold)
-    return _number(gate, actual) >= bound if gate.bound == "at_least" else _number(gate, actual) <= bound
-
-
-def _number(gate: Gate, value: Json) -> float:
-    """A number, or the one that a text such as "80 %" begins with."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    begins = re.match(r"\s*([-+]?\d+(\.\d+)?)", value) if isinstance(value, str) else None
-    if begins is None:
-        raise ValueError(f"{gate.measures} is {_shown(value)}: expected a number to hold against {gate.expected}")
-    return float(begins[1])
+    zero = gate.bound == "zero"
+    measured = amount(len(actual) if zero and isinstance(actual, list | dict) else actual)
+    bound = amount(0 if zero else gate.threshold)
+    if measured is None or bound is None:
+        raise ValueError(f"{gate.measures} is {_shown(actual)}: expected a number to hold against {gate.expected}")
+    if zero:
+        return measured.number == 0
+    if not measured.fits(bound):
+        raise ValueError(f"{gate.measures} is {_shown(actual)}, expected {gate.expected}: give both in the same unit")
+    return measured.number >= bound.number if gate.bound == "at_least" else measured.number <= bound.number
 
 
 def _shown(value: Json) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from backedge.core.amounts import amount
 from backedge.core.conditions import Condition, condition
 from backedge.core.measures import Check, Gate
 from backedge.core.model import HUMAN
@@ -79,8 +80,8 @@ def _gate_problems(gate: Gate, steps: Mapping[str, Step]) -> Iterable[str]:
         yield f"{where} has no metric: give a reference such as test:/coverage, or {{report: file, path: /place}}"
     elif not gate.producers:
         yield f"{where} refers to no step: say in `needs` after which steps the report is there"
-    if gate.bound in ("at_least", "at_most") and isinstance(gate.threshold, bool | None):
-        yield f"{where} has {gate.bound} {json.dumps(gate.threshold)}: expected a number, or text that begins with one"
+    if gate.bound in ("at_least", "at_most") and amount(gate.threshold) is None:
+        yield f"{where} has {gate.bound} {json.dumps(gate.threshold)}: expected a number, or a number with a unit"
     for target, _ in gate.requests:
         if target in steps and steps[target].judges:
             yield f"{where} requests something of {target!r}, which is a judge: name the step that should mend it"
