@@ -161,6 +161,29 @@ def test_added_steps_outlive_the_process_that_added_them(make: Make) -> None:
     assert result.steps["last"]["output"] == "l" and result.attempts["slow"] == 1
 
 
+def test_steps_join_a_run_whose_checks_are_done_by_commands_and_whose_gates_read_reports(make: Make) -> None:
+    agrees = [*PYTHON, "-c", 'print(\'{"verdict": "pass"}\')']
+    measured = {
+        "checks": {"fits": {"compare": ["plan:/a", "code:/a"], "compatible": {"run": agrees}}},
+        "gates": {"size": {"metric": {"report": "size.json"}, "at_most": 5, "needs": ["code"]}},
+    }
+    project = planning(
+        make,
+        {**SHOP, **measured},
+        plan=lambda it: [{"output": {"a": 1}, "add_steps": {"docs": scripted(it, needs=["plan"])}}],
+        code=[{"output": {"a": 2}}],
+    )
+    (project.folder / "size.json").write_text("3")
+    result = project.run()
+    assert (result.code, result.outcome, result.attempts["plan"], result.attempts["docs"]) == (0, "verified", 1, 1)
+
+
+@pytest.mark.parametrize("change", [{"remove_steps": ["plan"]}, {"add_steps": {"plan": {"run": ["true"]}}}])
+def test_a_planner_that_changes_itself_is_told_so(make: Make, change: dict[str, Any]) -> None:
+    project = planning(make, {**SHOP, "limits": {"errors_in_a_row": 1}}, plan=[{"output": 1, **change}])
+    assert "'plan' replaces or removes itself: a planner changes other steps" in project.run().escalation["reason"]
+
+
 def test_show_and_the_journal_tell_the_change(make: Make) -> None:
     project = planning(make, plan=lambda it: [{"add_steps": {"docs": scripted(it, needs=["plan"])}}])
     project.run()

@@ -40,9 +40,9 @@ def planned(live: LiveRun, step: str, said: Outcome) -> Plan:
     return Plan(hired.steps, tuple(said.remove_steps), hired.specs)
 
 
-def graph_with(state: RunState, plan: Plan) -> Graph:
+def graph_with(state: RunState, plan: Plan, planner: str) -> Graph:
     """The graph of a run as a plan would make it; as it is, if the plan cannot be."""
-    if not plan:
+    if not plan or planner in plan.remove:
         return state.graph
     changed = replanned(state.workflow, plan.add, plan.remove, {})
     return state.graph if problems_of(changed) else graph_of(changed)
@@ -50,7 +50,7 @@ def graph_with(state: RunState, plan: Plan) -> Graph:
 
 async def with_notes(journal: Journal, state: RunState, command: FinishAttempt) -> FinishAttempt:
     """The command with what its new steps read, or refer to, of artifacts that are there already."""
-    graph, noted = graph_with(state, command.plan), dict[str, Noted]()
+    graph, noted = graph_with(state, command.plan, command.step), dict[str, Noted]()
     for name, step in state.steps.items():
         if step.artifact is None or name not in graph.steps or name == command.step:
             continue

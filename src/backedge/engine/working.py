@@ -131,7 +131,7 @@ def _translated(
 ) -> tuple[Outcome, dict[str, bytes]]:
     text = canonical(said.output, live.engine.max_output)
     has_before = live.state.steps[step].artifact is not None
-    graph = graph_with(live.state, plan)
+    graph = graph_with(live.state, plan, step)
     made, payloads = described(text, briefing.previous, has_before, graph.pointers[step], graph.values[step])
     if result.workspace is not None:
         made = replace(

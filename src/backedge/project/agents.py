@@ -34,7 +34,8 @@ def agents_of(
     installed: bool = True,
     only: Collection[str] | None = None,
 ) -> dict[str, Agent]:
-    """Everybody who executes a step of the file, or of `only` these, by the names that the definition has for them.
+    """Everybody who executes a step of the file, or of `only` these, by the names that the definition has for them, and
+    who measures for its checks and gates.
 
     `views` says where the scratchpad and the progress file of a run are. Without `installed` an agent CLI that is not
     on this machine is left out instead of refused: the file can be right all the same."""
@@ -53,7 +54,7 @@ def agents_of(
                 problems.append(f"step {step.name!r}: {error}")
     if problems:
         raise WorkflowError(tuple(problems))
-    return agents | staff.measuring()
+    return agents | staff.measuring() if only is None else agents
 
 
 @dataclass(frozen=True)
