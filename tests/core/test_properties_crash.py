@@ -16,6 +16,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import brief
 from backedge.core.decide import transact
+from backedge.core.fold.loops import asked_key
 from backedge.core.limits import Limits
 from backedge.core.model import HUMAN, Decision, Feedback, Finding, Kind, Option, Outcome, Severity
 from backedge.core.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
@@ -158,7 +159,7 @@ class Run:
         if question is not None and (name, running.attempt) not in self.asked:
             self.asked.add((name, running.attempt))
             self.do(c.RaiseFeedback(name, question, running.attempt))
-            loop = self.s.steps[name].asked.get(_key(question))
+            loop = self.s.steps[name].asked.get(asked_key(question))
             if loop is not None:
                 self.do(c.Await(loop, name, running.attempt))
             return
@@ -179,10 +180,6 @@ class Run:
             "rounds": self.s.rounds,
             "loops": len(self.s.closed),
         }
-
-
-def _key(feedback: Feedback) -> str:
-    return "\n".join((feedback.kind, ",".join(sorted(feedback.to)), feedback.message))
 
 
 def a_safe_workflow(pick: Pick) -> Workflow:
