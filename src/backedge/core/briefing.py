@@ -156,7 +156,8 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
     graph, judge = state.graph, state.graph.is_judge(step) and running.mode not in ASIDE
-    told_more = _feedback(state, step, now, running) if running.loops or running.verifies or running.told else {}
+    of_loops = running.loops or running.reminded or running.verifies or running.told
+    told_more = _feedback(state, step, now, running) if of_loops else {}
     return Briefing(
         run=state.run,
         step=step,
@@ -187,7 +188,7 @@ def _known(state: RunState) -> tuple[Known, ...]:
 def _feedback(state: RunState, step: str, now: float, running: Running) -> dict[str, Any]:
     """The part of a briefing that is about loops."""
     # A decision may have closed a loop, or sent it elsewhere, since the attempt began.
-    given = [loop for id in running.loops if (loop := state.loop(id)) is not None]
+    given = [loop for id in (*running.loops, *running.reminded) if (loop := state.loop(id)) is not None]
     verified = [loop for id in running.verifies if (loop := state.loop(id)) is not None]
     raised = [loop for loop in verified if loop.feedback is not None]
     judged = [loop for loop in verified if loop.by_verdict]

@@ -59,7 +59,9 @@ class Running(Value, frozen=True):
     agent: str = ""
     loops: tuple[str, ...] = ()
     given: tuple[int, ...] = ()
-    """The findings it has to address."""
+    """The findings it has to address, or has addressed and is to keep so."""
+    reminded: tuple[str, ...] = ()
+    """The loops whose fix, by an earlier attempt, still waits for a verdict."""
     verifies: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     cause: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from backedge.core.model import ASIDE, HUMAN, Breach, Resolution
 from backedge.core.pending import Start, checked_first, overdue, passes, ready, settled, stuck
 from backedge.core.positions import outcome_so_far
 from backedge.core.questions import outdated, question_of
+from backedge.core.reminders import unverified
 from backedge.core.run_state import under_way
 from backedge.core.shapes import input_versions, skips, stands, undecided, unmet
 from backedge.core.staleness import consumed_by
@@ -203,7 +204,7 @@ def start_attempt(draft: Draft, start: Start) -> bool:
     if _lacks_approval(draft.state, start):
         ask_approval(draft, start.step, question_of(draft.state, start))
         return False
-    agent = _agent(draft.state, start.step, [draft.state.loops[id] for id in start.loops])
+    agent = _agent(draft.state, start)
     if agent == HUMAN:
         ask_to_do(draft, start.step, question_of(draft.state, start))
         return False
@@ -226,11 +227,12 @@ def record_start(draft: Draft, start: Start, agent: str) -> int:
     return attempt
 
 
-def _agent(state: RunState, step: str, loops: list[Loop]) -> str:
+def _agent(state: RunState, start: Start) -> str:
     """Who does it: from round 2 on the next one up the ladder."""
-    ladder = state.graph.steps[step].agents
+    ladder = state.graph.steps[start.step].agents
     if not ladder:
         return ""
+    loops = [*(state.loops[id] for id in start.loops), *unverified(state, start.step)]
     rung = max((loop.round - loop.delivered for loop in loops), default=0)
     return ladder[min(rung, len(ladder) - 1)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, Change, Claim, Status
+from backedge.core.reminders import unverified
 from backedge.core.run_state import Artifact, Running, RunState, StepState, number, steps_with, with_loop
 from backedge.core.shapes import turn_after
 from backedge.core.staleness import consumed_by, judged_digest
@@ -36,13 +37,16 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
     # A first attempt that is given feedback counts too: its source runs again to verify it.
     counted = 1 if asked_for else 0
     verifies = tuple(loop.id for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
+    reminded = unverified(state, name) if state.loops and event.mode not in ASIDE else ()
+    delivered = (*(loops[id] for id in event.loops), *reminded)
     running = Running(
         attempt=event.attempt,
         mode=event.mode,
         started=event.at,
         agent=event.agent,
         loops=event.loops,
-        given=tuple(dict.fromkeys(finding for id in event.loops for finding in loops[id].shares[name].findings)),
+        given=tuple(dict.fromkeys(finding for loop in delivered for finding in loop.shares[name].findings)),
+        reminded=tuple(loop.id for loop in reminded),
         verifies=verifies if event.mode not in ASIDE else (),
         told=step.told if event.mode not in ASIDE else (),
         cause=event.cause,
