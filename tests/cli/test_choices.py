@@ -49,6 +49,7 @@ def test_targets_choose_and_the_chosen_rework_is_done(make: Make) -> None:
         1,
     )
     assert (loop["choice"]["option"], loop["choice"]["by"]) == ("polling", "architect, pm")
+    assert (loop["resolution"]["option"], loop["resolution"]["by"]) == ("polling", "architect, pm")
     assert {(each["who"], each["option"]) for each in loop["positions"]} == {
         ("pm", "polling"),
         ("architect", "polling"),
@@ -82,6 +83,7 @@ def test_who_does_not_agree_is_asked_once_more_and_then_a_person_chooses(make: M
     assert "did you mean 'polling'" in project.refused("decide", "E-1", "resolve", "--option", "poling")
     again = project.answer("E-1", "resolve", "--option", "polling", "--by", "eva")
     assert (again.code, again.loop["choice"]["by"], again.attempts["architect"]) == (0, "eva", 4)
+    assert (again.loop["resolution"]["by"], again.attempts["code"]) == ("eva", 2)
 
 
 @pytest.mark.parametrize(

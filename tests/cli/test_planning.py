@@ -50,7 +50,9 @@ def test_a_missing_dependency_is_added_and_whoever_missed_it_runs_after_it(make:
     assert result.loop["targets"] == ["plan"] and result.loop["state"] == "resolved"
     assert project.briefings("plan")[1]["feedback"]["requests"][0]["message"] == "there is no refund model"
     assert project.briefings("code")[1]["inputs"] == {"plan": "p", "refund_model": {"table": "refunds"}}
-    assert result.plans == [{"by": "plan", "attempt": 2, "added": ["refund_model"], "removed": [], "loops": ["L-1"]}]
+    assert result.plans == [
+        {"by": "plan", "attempt": 2, "added": ["refund_model"], "removed": [], "loops": ["L-1"], "replaced": []}
+    ]
 
 
 def test_a_circular_design_is_replanned_and_only_what_depends_on_the_change_runs_again(make: Make) -> None:
@@ -182,6 +184,34 @@ def test_steps_join_a_run_whose_checks_are_done_by_commands_and_whose_gates_read
 def test_a_planner_that_changes_itself_is_told_so(make: Make, change: dict[str, Any]) -> None:
     project = planning(make, {**SHOP, "limits": {"errors_in_a_row": 1}}, plan=[{"output": 1, **change}])
     assert "'plan' replaces or removes itself: a planner changes other steps" in project.run().escalation["reason"]
+
+
+def test_show_tells_new_steps_from_those_that_were_replaced(make: Make) -> None:
+    project = planning(
+        make,
+        plan=lambda it: [
+            {
+                "add_steps": {name: scripted(it, phase="code", needs=["plan"]) for name in ("docs", "code")},
+                "remove_steps": ["ship"],
+            }
+        ],
+    )
+    result = project.run()
+    assert "plan added docs, replaced code and removed ship" in project.backedge("show").out
+    (change,) = result.plans
+    assert (change["added"], change["replaced"], change["removed"]) == (["docs", "code"], ["code"], ["ship"])
+
+
+def test_who_needs_a_group_needs_the_steps_that_join_it(make: Make) -> None:
+    steps = {
+        "plan": {"phase": "planning", "plans": True},
+        "login": {"phase": "code", "group": "screens", "needs": ["plan"]},
+        "release": {"phase": "test", "needs": "screens"},
+    }
+    search = {"phase": "code", "group": "screens", "needs": ["plan"]}
+    project = planning(make, {"steps": steps}, plan=lambda it: [{"add_steps": {"search": scripted(it, **search)}}])
+    assert project.run().code == 0
+    assert project.briefings("release")[0]["inputs"].keys() == {"login", "search"}
 
 
 def test_show_and_the_journal_tell_the_change(make: Make) -> None:

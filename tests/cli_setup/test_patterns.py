@@ -85,8 +85,8 @@ def test_conflicting_specs_are_brought_together_before_anything_is_built_on_them
     story = told(tmp_path, "conflict")
     assert story.report["outcome"] == "verified"
     assert sorted(story.loops) == [
-        ("inconsistency", "breakpoints", ["ux", "architect"], "explicit", "resolved"),
-        ("inconsistency", "browsers", ["architect"], "explicit", "resolved"),
+        ("inconsistency", "breakpoints", ["ux", "architect"], "consensus", "resolved"),
+        ("inconsistency", "browsers", ["architect"], "authority", "resolved"),
     ]
     assert story.attempts == {"pm": 1, "ux": 2, "architect": 2, "developer": 1}, "one rework for both conflicts"
     built = story.report["steps"]["developer"]["output"]

@@ -117,7 +117,7 @@ def test_the_raiser_goes_on_with_the_resolution() -> None:
         "architect": {"option": "queue", "reason": "architect knows"},
         "pm": {"option": "queue", "reason": "pm knows"},
     }
-    assert play.loop().resolution == Resolution("resolved", "", told.text, "queue", told.answers)
+    assert play.loop().resolution == Resolution("resolved", "architect, pm", told.text, "queue", told.answers)
 
 
 def test_who_waits_in_mid_work_is_told_without_being_run_again() -> None:

@@ -49,7 +49,7 @@ class TestChecks:
         assert played(play) == ("verified", {"plan": 1, "ux": 3, "arch": 3, "code": 1, "breakpoints": 3})
         loop = play.loop()
         assert (loop.kind, loop.source, loop.round) == (Kind.INCONSISTENCY, "breakpoints", 2)
-        assert (loop.targets, loop.routed_by, loop.state) == (("ux", "arch"), "explicit", LoopState.RESOLVED)
+        assert (loop.targets, loop.routed_by, loop.state) == (("ux", "arch"), "consensus", LoopState.RESOLVED)
         told = [play.briefings[name][1].feedback.findings for name in ("ux", "arch")]
         assert told[0] == told[1]
         assert texts(told[0]) == ["breakpoints: not equal: ux:/breakpoints is 320; arch:/breakpoints is 768"]
@@ -208,7 +208,7 @@ class TestGates:
         assert played(play)[0] == "verified"
         assert played(play)[1] == {"design": 2, "code": 2, "test": 2, "ship": 1, "coverage": 2}
         loop = play.loop()
-        assert (loop.kind, loop.targets, loop.routed_by) == (Kind.QUALITY_GATE_FAILURE, ("code", "design"), "explicit")
+        assert (loop.kind, loop.targets, loop.routed_by) == (Kind.QUALITY_GATE_FAILURE, ("code", "design"), "requests")
         (for_code,) = play.briefings["code"][1].feedback.findings
         (for_design,) = play.briefings["design"][1].feedback.findings
         assert for_code.description == "coverage: test:/coverage is 60, expected at least 80: add tests"

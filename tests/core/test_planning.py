@@ -17,7 +17,7 @@ from backedge.core.model import Finding, Kind, Severity, Status
 from backedge.core.plans import Noted
 from backedge.core.state import replay
 from backedge.core.value import replace
-from backedge.core.workflow import PassRule, Step, Workflow, problems_of
+from backedge.core.workflow import PassRule, Repeat, Step, Workflow, problems_of
 from tests.core.play import Planned, Play, ask, failed, flow, grows, out, passed, planned, step
 
 PLAN = step("plan", phase="planning", plans=True)
@@ -36,6 +36,70 @@ def order(play: Play) -> list[str]:
 
 def error(play: Play, name: str = "plan") -> str:
     return play.s.steps[name].last_error
+
+
+def grouped(*steps: Step) -> Workflow:
+    return defined("w", [(each, {}) for each in steps])
+
+
+def joining(*steps: Step, remove: tuple[str, ...] = (), **more: Any) -> Any:
+    """A plan whose steps are read like those of a file."""
+    whole = more.pop("of")
+    return planned("p", *added(whole, [(each, {}) for each in steps]), remove=remove, **more)
+
+
+class TestGroups:
+    UX, ARCH = (step(name, "plan", phase="design", group="design") for name in ("ux", "arch"))
+    BUILD = step("build", "design", phase="code")
+    WORK = grouped(PLAN, UX, BUILD)
+
+    def test_who_needs_a_group_needs_who_joins_it(self) -> None:
+        play = Play(self.WORK, {"plan": [joining(self.ARCH, of=self.WORK)]}).run()
+        assert (play.outcome, order(play)) == ("done", ["plan", "ux", "arch", "build"])
+        assert play.briefings["build"][0].inputs.keys() == {"ux", "arch"}
+        assert replay(play.events).workflow == play.s.workflow  # type: ignore[union-attr]
+
+    def test_who_judges_a_group_judges_who_joins_it(self) -> None:
+        work = grouped(PLAN, self.UX, step("review", reviews="design"))
+        play = Play(work, {"plan": [joining(self.ARCH, of=work)], "arch": grows, "review": [failed("x"), passed()]})
+        assert play.run().loop().targets == ("ux", "arch")
+
+    def test_a_consumer_that_has_run_runs_again_with_who_joined(self) -> None:
+        work = grouped(PLAN, self.UX, self.BUILD, step("review", reviews="build"))
+        found = failed(Finding("no architecture", affected_phase=("planning",)))
+        play = Play(work, {"plan": [out("p"), joining(self.ARCH, of=work)], "review": [found, passed()]}).run()
+        assert (play.outcome, play.attempts()) == (
+            "verified", {"plan": 2, "ux": 1, "build": 2, "review": 2, "arch": 1},
+        )  # fmt: skip
+
+    def test_a_group_that_was_emptied_can_be_filled_again(self) -> None:
+        play = Play(self.WORK, {"plan": [joining(self.ARCH, remove=("ux",), of=self.WORK)]}).run()
+        assert play.briefings["build"][0].inputs.keys() == {"arch"}
+
+    def test_a_new_step_does_not_need_who_leaves_the_group_with_its_coming(self) -> None:
+        ship = step("ship", "design", phase="code")
+        play = Play(self.WORK, {"plan": [joining(self.ARCH, ship, remove=("ux",), of=self.WORK)]}).run()
+        assert (play.outcome, list(play.briefings["ship"][0].inputs)) == ("done", ["arch"])
+
+    def test_a_new_member_that_comes_after_the_group_is_refused(self) -> None:
+        late = step("late", "build", phase="code", group="design")
+        play = Play(self.WORK, {"plan": [joining(late, of=self.WORK), out("p")]}).run()
+        assert "in a circle" in play.of(e.AttemptFailed)[0].error
+
+    def test_nobody_asked_a_planner_to_have_beside_it_what_has_run_run_again(self) -> None:
+        aside = replace(self.UX, needs=())
+        work = grouped(step("slow", phase="planning", plans=True), aside, self.BUILD)
+        play = Play(work)
+        play.finish("ux")
+        joins = joining(replace(self.ARCH, needs=()), of=work)
+        play.finish("slow", joins)
+        why = "step 'build' would need 'arch', which joins its group, and is running: add it when that is done"
+        assert error(play, "slow") == why
+        play.finish("build")
+        play.now += 60
+        play.do(c.Proceed())
+        play.finish("slow", joins)
+        assert error(play, "slow").startswith("step 'build' would need 'arch', which joins its group, and has run")
 
 
 class TestAdding:
@@ -393,6 +457,16 @@ class TestRefused:
         scripts: dict[str, Any] = {"plan": [out("p"), planned("p", step("a"), answer="yes")]}
         play = Play(flow(PLAN, CODE), scripts).run().person_raises("plan", kind=Kind.CONTEXT_REQUEST).run()
         assert "it changes steps when it works, not when it answers" in error(play)
+
+    def test_a_repetition_that_the_bound_does_not_count_with(self) -> None:
+        again = step("again", "plan", repeat=Repeat(("again:/x",), 3))
+        for repeats, most in ((), 1), ((step("often", "plan", repeat=Repeat(("often",), 2)),), 2):
+            play = Play(flow(PLAN, *repeats), {"plan": [planned("p", again), out("p")]})
+            play.finish("plan")
+            assert error(play) == (
+                f"step 'again' has repeat with max 3: the bound of this run was promised with {most} at most; use that, "
+                "or let a step of the file repeat as often"
+            )
 
     def test_what_runs_stays(self) -> None:
         play = Play(flow(PLAN, step("docs")), {"plan": [planned("p", step("docs", timeout=9))]})

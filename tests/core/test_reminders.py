@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from backedge.core import events as e
 from backedge.core.model import Claim
 from backedge.core.workflow import Repeat
@@ -17,7 +19,7 @@ POLISH = step("polish", repeat=Repeat(("polish:/score >= 90",), 3), agents=("jun
 
 class TestRepetitions:
     def test_a_repetition_after_a_rework_is_told_what_the_rework_was_for(self) -> None:
-        said = {"polish": scores(95, 10, 96), "review": [failed("too slow"), passed()]}
+        said: dict[str, Any] = {"polish": scores(95, 10, 96), "review": [failed("too slow"), passed()]}
         play = Play(flow(POLISH, step("review", reviews="polish")), said).run()
         assert play.outcome == "verified"
         assert [(each.mode, texts(each.feedback.findings)) for each in play.briefings["polish"]] == [
@@ -30,12 +32,12 @@ class TestRepetitions:
 
     def test_it_may_say_what_became_of_it(self) -> None:
         claimed = out({"score": 96}, claims=(Claim("F-1", "fixed", "with a cache"),))
-        said = {"polish": [*scores(95, 10), claimed], "review": [failed("too slow"), passed()]}
+        said: dict[str, Any] = {"polish": [*scores(95, 10), claimed], "review": [failed("too slow"), passed()]}
         play = Play(flow(POLISH, step("review", reviews="polish")), said).run()
         assert play.briefings["review"][1].verify[0].claim == "fixed with a cache"
 
     def test_it_stays_with_the_agent_of_its_round(self) -> None:
-        said = {"polish": scores(95, 96, 10, 97), "review": [failed("x"), failed("y"), passed()]}
+        said: dict[str, Any] = {"polish": scores(95, 96, 10, 97), "review": [failed("x"), failed("y"), passed()]}
         play = Play(flow(POLISH, step("review", reviews="polish")), said).run()
         assert [each.agent for each in play.of(e.AttemptStarted) if each.step == "polish"] == [
             "junior",
@@ -50,7 +52,7 @@ class TestCascades:
 
     def test_a_new_plan_is_carried_out_with_what_could_not_be_settled(self) -> None:
         work = flow(*self.STEPS, on_breach="replan", limits={"rounds_per_loop": 1})
-        said = {"plan": grows, "design": grows, "review": [failed("one"), failed("two"), passed()]}
+        said: dict[str, Any] = {"plan": grows, "design": grows, "review": [failed("one"), failed("two"), passed()]}
         play = Play(work, said).run()
         assert play.outcome == "verified"
         assert [texts(each.feedback.findings) for each in play.briefings["design"]] == [[], ["one"], ["two"]]

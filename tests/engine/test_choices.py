@@ -42,7 +42,8 @@ def test_an_attempt_waits_for_a_choice_and_goes_on_with_it() -> None:
             report = await run.result()
             assert (report.outcome, report.steps["code"].output) == ("done", "with polling")
             assert (report.steps["design"].attempts, report.steps["code"].attempts) == (3, 1)
-            assert (await run.wait_for("REQ-9")).option == "polling"
+            ended = await run.wait_for("REQ-9")
+            assert (ended.option, ended.by) == ("polling", "plan, design")
 
     play(scenario())
     assert told[0].answers["plan"] == {"option": "polling", "reason": "plan knows"}

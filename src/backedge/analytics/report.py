@@ -105,6 +105,7 @@ class PlanReport(Shape, frozen=True):
     removed: tuple[str, ...]
     loops: tuple[str, ...]
     """The loops that asked for it."""
+    replaced: tuple[str, ...] = ()
 
 
 class UsageReport(Shape, frozen=True):
@@ -173,7 +174,9 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
             round(state.seconds_at_work(state.last_at), 3),
         ),
         plans=tuple(
-            PlanReport(each.by, each.attempt, tuple(step.name for step in each.added), each.removed, each.loops)
+            PlanReport(
+                each.by, each.attempt, tuple(step.name for step in each.added), each.removed, each.loops, each.replaced
+            )
             for each in state.plans.values()
         ),
     )

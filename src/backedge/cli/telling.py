@@ -89,9 +89,10 @@ def line_of(event: Event, state: RunState) -> str:
 
 
 def _changed(event: e.StepsChanged) -> str:
-    added = ", ".join(step.name for step in event.added)
-    said = [f"added {added}" if added else "", f"removed {', '.join(event.removed)}" if event.removed else ""]
-    return " and ".join(each for each in said if each)
+    added = [step.name for step in event.added if step.name not in event.replaced]
+    changes = (("added", added), ("replaced", event.replaced), ("removed", event.removed))
+    said = [f"{word} {', '.join(names)}" for word, names in changes if names]
+    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
 
 
 def _started(event: e.AttemptStarted, state: RunState) -> str:

@@ -9,7 +9,7 @@ from backedge.core.ledger import Tracked
 from backedge.core.limits import left
 from backedge.core.loops import Loop
 from backedge.core.model import ASIDE, Chosen, Mode, Option, Position, Severity
-from backedge.core.positions import outcome_so_far
+from backedge.core.positions import outcome_so_far, signed
 from backedge.core.shapes import present
 from backedge.core.value import Json, Value, replace
 
@@ -285,9 +285,7 @@ def told(loop: Loop) -> Told:
     message = loop.feedback.message if loop.feedback else ""
     end = loop.resolution
     if end is None:
-        end = outcome_so_far(loop, "fixed" if loop.choice is None else "chosen")
-        by = loop.choice.by if loop.choice is not None else ""
-        return Told(loop.id, loop.word, end.state, message, by, end.text, end.option, end.answers)
+        end = signed(loop, outcome_so_far(loop, "fixed" if loop.choice is None else "chosen"))
     return Told(loop.id, loop.word, end.state, message, end.by, end.text, end.option, end.answers)
 
 

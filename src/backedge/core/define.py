@@ -120,13 +120,17 @@ def _with_groups(
     groups = groups_of(everyone)
     if not groups:
         return list(steps)
-    return [
-        (
-            replace(step, needs=members(groups, step.needs, step.name), judges=members(groups, step.judges, step.name)),
-            own,
-        )
-        for step, own in steps
-    ]
+    return [(_with_members(step, groups), own) for step, own in steps]
+
+
+def _with_members(step: Step, groups: Mapping[str, Sequence[str]]) -> Step:
+    return replace(
+        step,
+        needs=members(groups, step.needs, step.name),
+        judges=members(groups, step.judges, step.name),
+        needs_groups=tuple(name for name in step.needs if name in groups),
+        judges_groups=tuple(name for name in step.judges if name in groups),
+    )
 
 
 def groups_of(steps: Mapping[str, str]) -> dict[str, list[str]]:

@@ -301,6 +301,8 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):
     """The added steps as they were written, from which their agents are found again."""
     noted: dict[str, Noted] = {}
     """What the new steps read, or refer to, of artifacts that were there already."""
+    replaced: tuple[str, ...] = ()
+    """Those of the added steps that take the place of one."""
 
 
 class InputChanged(Fact, frozen=True, tag="input_changed/1"):

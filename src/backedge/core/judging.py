@@ -9,7 +9,7 @@ from backedge.core.ledger import Tracked, changes_since, fingerprints, ledger_ke
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.measures import Check
-from backedge.core.measuring import targets_of
+from backedge.core.measuring import route_of_measure
 from backedge.core.model import HUMAN, Change, Claim, Finding, Kind, Outcome, Resolution, Status, Word
 from backedge.core.requirements import BY_REQUIREMENT, Gap, gap_of, says_missing
 from backedge.core.routing import Route, route_for
@@ -78,7 +78,7 @@ def _kind_of(state: RunState, judge: str) -> Kind:
 def _route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> Route:
     """Where a finding goes: a check or gate says so itself. A step that is skipped gets it only if nobody else does."""
     if source in state.graph.measures and not tracked.reclassified:
-        return Route(targets_of(state, source, tracked.finding), "explicit")
+        return route_of_measure(state, source, tracked.finding)
     route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
     there = tuple(target for target in route.targets if target == HUMAN or not skips(state, target))
     return Route(there, route.rule) if there else route

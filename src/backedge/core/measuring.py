@@ -10,6 +10,7 @@ from backedge.core.amounts import amount
 from backedge.core.measures import Check, Gate, Measure
 from backedge.core.model import Finding, Outcome
 from backedge.core.references import Missing, equal, found, reference
+from backedge.core.routing import Route
 from backedge.core.value import Json, replace
 
 if TYPE_CHECKING:
@@ -54,18 +55,19 @@ def judged(graph: Graph, name: str, outcome: Outcome) -> Outcome:
     return replace(outcome, verdict="fail" if findings else "pass", findings=findings)
 
 
-def targets_of(state: RunState, name: str, finding: Finding) -> tuple[str, ...]:
-    """Who is to mend what a check or gate found."""
+def route_of_measure(state: RunState, name: str, finding: Finding) -> Route:
+    """Who is to mend what a check or gate found: all who disagree, or all but the authority; whom the gate requests
+    something of, else who made the metric."""
     measure, judges = state.graph.measures[name], state.graph.steps[name].judges
     if isinstance(measure, Check):
         there = tuple(each for each in judges if not state.steps[each].absent)
         wins = _winner(measure, there)
-        return tuple(each for each in there if each != wins)
+        return Route(tuple(each for each in there if each != wins), "consensus" if wins is None else "authority")
     asked = tuple(target for target, request in measure.requests if request == finding.suggested_fix)
-    if asked or not measure.metric:
-        return asked or judges
-    producer = reference(measure.metric).step
-    return state.graph.steps[producer].judges or (producer,)
+    if asked:
+        return Route(asked, "requests")
+    producer = reference(measure.metric).step if measure.metric else ""
+    return Route(state.graph.steps[producer].judges or (producer,) if producer else judges, "subject")
 
 
 def _winner(check: Check, there: tuple[str, ...]) -> str | None:

@@ -35,9 +35,34 @@ def replanned(
 ) -> Workflow:
     """The workflow after a change: replaced steps keep their place, others lose their needs of removed ones, and
     `gained` says who needs what from now on."""
-    kept = {step.name: _without(step, removed) for step in workflow.steps if step.name not in removed}
-    steps = {**kept, **{step.name: step for step in added}}
+    left = [step for step in workflow.steps if step.name in removed]
+    kept = {step.name: _joined(_without(step, removed), added) for step in workflow.steps if step not in left}
+    steps = {**kept, **{step.name: _parted(step, left) for step in added}}
     return replace(workflow, steps=tuple(_with_needs(step, gained.get(name, ())) for name, step in steps.items()))
+
+
+def joined_by(step: Step, added: tuple[Step, ...]) -> tuple[str, ...]:
+    """The steps that a step needs because they join a group that it needs or judges."""
+    groups = (*step.needs_groups, *step.judges_groups)
+    known = (step.name, *step.needs, *step.judges)
+    return tuple(each.name for each in added if each.group and each.group in groups and each.name not in known)
+
+
+def _joined(step: Step, added: tuple[Step, ...]) -> Step:
+    """A step with those who join the groups that it needs or judges."""
+    names = joined_by(step, added)
+    if not names:
+        return step
+    judged = tuple(each.name for each in added if each.name in names and each.group in step.judges_groups)
+    needed = tuple(name for name in names if name not in judged)
+    return replace(step, needs=(*step.needs, *needed), judges=(*step.judges, *judged))
+
+
+def _parted(step: Step, left: list[Step]) -> Step:
+    """A new step without those who leave the groups that it needs or judges with its coming."""
+    groups = (*step.needs_groups, *step.judges_groups)
+    gone = {each.name for each in left if each.group in groups}
+    return _without(step, tuple(gone)) if gone else step
 
 
 def _without(step: Step, removed: tuple[str, ...]) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core.loops import Loop
 from backedge.core.model import Resolution
-from backedge.core.value import Json
+from backedge.core.value import Json, replace
 
 BY_OPTION = "option"
 """The rule that routes the rework that a chosen option asks for."""
@@ -22,3 +22,8 @@ def outcome_so_far(loop: Loop, state: str) -> Resolution:
     if loop.choice is None:
         return Resolution(state, answers=loop.answers)
     return Resolution(state, text=loop.choice.reason, option=loop.choice.option, answers=positions_of(loop))
+
+
+def signed(loop: Loop, end: Resolution) -> Resolution:
+    """How a loop came out, with the names of those who chose that, where nobody else ended it."""
+    return replace(end, by=loop.choice.by) if loop.choice is not None and not end.by else end

@@ -13,7 +13,7 @@ from backedge.core.bound import max_attempts
 from backedge.core.draft import Draft, close
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Resolution, Status
-from backedge.core.plans import Plan, asks_for_steps, replanned
+from backedge.core.plans import Plan, asks_for_steps, joined_by, replanned
 from backedge.core.state import Running, RunState, delivers
 from backedge.core.value import replace
 from backedge.core.workflow import Step, nearest, problems_of
@@ -60,6 +60,9 @@ def plan_problem(state: RunState, name: str, running: Running, plan: Plan) -> st
         problem = _untouchable(state, name, running, each)
         if problem is not None:
             return problem
+    problem = _joining_problem(state, name, running, plan)
+    if problem is not None:
+        return problem
     twice = [step.name for step in plan.add if step.name in plan.remove]
     if twice:
         return f"step {twice[0]!r} is both added and removed: a step that is added replaces the one of its name"
@@ -75,8 +78,22 @@ def plan_problem(state: RunState, name: str, running: Running, plan: Plan) -> st
         return f"the changed workflow cannot run: {'; '.join(problems)}"
     bound, promised = max_attempts(changed), max_attempts(state.workflow)
     if bound is not None and promised is not None and bound > promised:
-        return f"the limits of an added step would allow {bound} attempts in this run, and {promised} were promised"
+        return _bound_problem(state, plan, bound, promised)
     return None
+
+
+def _bound_problem(state: RunState, plan: Plan, bound: int, promised: int) -> str:
+    longest = max((each.repeat.max for each in state.workflow.steps if each.repeat), default=1)
+    for each in plan.add:
+        if each.repeat is not None and each.repeat.max > longest:
+            return (
+                f"step {each.name!r} has repeat with max {each.repeat.max}: the bound of this run was promised with "
+                f"{longest} at most; use that, or let a step of the file repeat as often"
+            )
+    return (
+        f"the limits of an added step would allow {bound} attempts in this run, and {promised} were promised: "
+        "leave its limits out, or make them tighter"
+    )
 
 
 def _untouchable(state: RunState, planner: str, running: Running, name: str) -> str | None:
@@ -87,12 +104,34 @@ def _untouchable(state: RunState, planner: str, running: Running, name: str) -> 
         return f"step {name!r} replaces or removes itself: a planner changes other steps"
     if state.steps[name].running is not None:
         return f"step {name!r} is running: it can be replaced or removed when it is done"
-    if not running.loops and state.steps[name].attempts and name not in state.graph.downstream[planner]:
+    if not _may_run_again(state, planner, running, name):
         return (
             f"step {name!r} has run and does not come after {planner!r}: without feedback that asks for it, "
             f"{planner!r} can change only what comes after it"
         )
     return None
+
+
+def _joining_problem(state: RunState, planner: str, running: Running, plan: Plan) -> str | None:
+    """Why steps cannot join a group that others need: these would run again, and nobody asked for that."""
+    stay = (step for step in state.workflow.steps if step.name not in (*plan.remove, *(new.name for new in plan.add)))
+    for step in stay:
+        new = ", ".join(map(repr, joined_by(step, plan.add)))
+        if new and state.steps[step.name].running is not None:
+            return (
+                f"step {step.name!r} would need {new}, which joins its group, and is running: add it when that is done"
+            )
+        if new and not _may_run_again(state, planner, running, step.name):
+            return (
+                f"step {step.name!r} would need {new}, which joins its group, and has run: without feedback that asks for "
+                f"it, {planner!r} can change only what comes after it"
+            )
+    return None
+
+
+def _may_run_again(state: RunState, planner: str, running: Running, name: str) -> bool:
+    """Whether a planner may change what a step runs on: feedback asks for it, it has not run, or it runs anyway."""
+    return bool(running.loops) or not state.steps[name].attempts or name in state.graph.downstream[planner]
 
 
 def replan(draft: Draft, name: str, running: Running, plan: Plan) -> None:
@@ -110,7 +149,11 @@ def replan(draft: Draft, name: str, running: Running, plan: Plan) -> None:
         _settle_questions(draft, each, name, f"{name} {'removed' if each in plan.remove else 'replaced'} it")
     loops = tuple(id for id in running.loops if id in draft.state.loops)
     noted = {each: found for each, found in plan.noted.items() if each in draft.state.steps and each not in plan.remove}
-    draft.add(e.StepsChanged(draft.now, name, running.attempt, plan.add, plan.remove, gained, loops, plan.specs, noted))
+    draft.add(
+        e.StepsChanged(
+            draft.now, name, running.attempt, plan.add, plan.remove, gained, loops, plan.specs, noted, tuple(changed)
+        )
+    )
 
 
 def _names(loop: Loop, step: str) -> bool:

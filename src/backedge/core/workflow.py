@@ -83,6 +83,10 @@ class Step(Value, frozen=True):
     """The set of steps that it belongs to; whoever needs the group needs all of them."""
     plans: bool = False
     """It may add, replace and remove steps while the run goes on."""
+    needs_groups: tuple[str, ...] = ()
+    """The groups among what it was written to need: whoever joins one of them is needed as well."""
+    judges_groups: tuple[str, ...] = ()
+    """The groups among what it was written to judge."""
 
     def called_agent(self, name: str) -> str:
         """What people call one of its agents."""

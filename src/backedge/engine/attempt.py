@@ -13,7 +13,7 @@ from backedge.core.errors import BackedgeError, FeedbackRefused
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.loops import LoopState
 from backedge.core.model import Feedback, Malformed, Resolution, Usage
-from backedge.core.positions import outcome_so_far
+from backedge.core.positions import outcome_so_far, signed
 from backedge.core.raising import addressed
 from backedge.core.requirements import looked_for, loop_about
 from backedge.core.state import RunState, asked_key
@@ -109,5 +109,5 @@ def resolution_of(state: RunState, id: str) -> Resolution | None:
         packet = state.escalations.get(loop.escalation or "")
         return Resolution("escalated", text=packet.reason if packet else "")
     if loop.told:
-        return outcome_so_far(loop, "resolved")
+        return signed(loop, outcome_so_far(loop, "resolved"))
     return None

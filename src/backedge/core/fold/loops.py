@@ -10,6 +10,7 @@ from backedge.core.fold.waits import no_longer_awaited, waits_for
 from backedge.core.ledger import Tracked
 from backedge.core.loops import RECENT, Loop, LoopState, Share, Turn
 from backedge.core.model import HUMAN, Feedback, Severity
+from backedge.core.positions import signed
 from backedge.core.run_state import RunState, StepState, number, with_loop, with_step
 from backedge.core.value import replace
 
@@ -145,7 +146,9 @@ def turns(source: StepState | None, loop: Loop) -> int:
 
 
 def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
-    loop = replace(state.loops[event.loop].moved(event.state), resolution=event.resolution)
+    loop = replace(
+        state.loops[event.loop].moved(event.state), resolution=signed(state.loops[event.loop], event.resolution)
+    )
     loops = {id: other for id, other in state.loops.items() if id != loop.id}
     state = replace(
         state,
