@@ -289,6 +289,15 @@ def test_what_a_skipped_step_asked_for_does_not_wait_for_it() -> None:
     assert play.loop().state is LoopState.RESOLVED
 
 
+def test_a_finding_that_only_a_skipped_step_could_mend_goes_to_the_step_under_judgement() -> None:
+    """What the skipped one would make, nobody would get."""
+    work = flow(PLAN, ui(phase="code"), step("ship", "ui", phase="test"), step("j", reviews="ship"))
+    found = failed(Finding("no button", affected_phase=("code",)))
+    play = Play(work, {"plan": plans(False), "ship": grows, "j": [found, passed()]}).run()
+    assert (play.loop().targets, play.loop().routed_by) == (("ship",), "subject")
+    assert played(play) == ("verified", {"plan": 1, "ui": 0, "ship": 2, "j": 2})
+
+
 def test_a_finding_may_go_to_a_person_past_skipped_steps() -> None:
     work = flow(PLAN, ui(), step("j", reviews="plan"), routes=(RouteRule(HUMAN, ("legal",)),))
     play = Play(work, {"plan": plans(False), "j": [failed(Finding("no licence", category="legal")), passed()]}).run()

@@ -76,12 +76,18 @@ def _kind_of(state: RunState, judge: str) -> Kind:
 
 
 def _route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> Route:
-    """Where a finding goes: a check or gate says so itself. A step that is skipped gets it only if nobody else does."""
+    """Where a finding goes: a check or gate says so itself. It goes past steps that are skipped, if need be to the step
+    under judgement: what a skipped one makes, nobody gets."""
     if source in state.graph.measures and not tracked.reclassified:
         return route_of_measure(state, source, tracked.finding)
     route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
-    there = tuple(target for target in route.targets if target == HUMAN or not skips(state, target))
-    return Route(there, route.rule) if there else route
+    there = _not_skipped(state, route.targets)
+    subjects = state.graph.steps[source].judges
+    return Route(there, route.rule) if there else Route(_not_skipped(state, subjects) or subjects, "subject")
+
+
+def _not_skipped(state: RunState, targets: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(target for target in targets if target == HUMAN or not skips(state, target))
 
 
 def verdict_loop(state: RunState, judge: str) -> Loop | None:
