@@ -437,6 +437,37 @@ def test_a_chosen_rework_cannot_feed_its_own_cause() -> None:
     assert "causal cycle: architect → pm → architect" in play.of(e.FeedbackRefused)[0].reason
 
 
+def test_options_of_the_same_name_are_refused() -> None:
+    play = Play(flow(*STEPS))
+    play.finish("pm")
+    play.finish("architect")
+    play.raises("code", limits_it("pm", options=(Option("x", rework=("architect",)), Option(" X "))))
+    assert play.of(e.FeedbackRefused)[0].reason == "option ' X ' is offered twice: give each a text of its own"
+
+
+def test_where_the_kind_is_mended_by_rework_the_choice_comes_first_and_then_the_rework() -> None:
+    which = ask("pm", "architect", message="which?", options=(QUEUE, Option("none of it", accept=True)))
+    said = {
+        "pm": [out("plan"), out(decision=Decision("queue")), out("plan with a queue")],
+        "architect": [out("design"), out(decision=Decision("queue")), out("design with a queue")],
+        "code": [out(1, feedback=(which,)), out(2)],
+    }
+    play = Play(flow(*STEPS), said).run()
+    assert [each.mode for each in play.briefings["pm"]] == ["work", "decide", "rework"]
+    assert [each.mode for each in play.briefings["architect"]] == ["work", "decide", "rework"]
+    (request,) = play.briefings["architect"][2].feedback.requests
+    assert request.choice is not None and request.choice.option == "queue"
+    assert (play.loop().round, play.loop().state, play.attempts()["code"]) == (1, LoopState.RESOLVED, 2)
+
+
+@pytest.mark.parametrize("kind", [Kind.CONTEXT_REQUEST, Kind.CONSTRAINT_VIOLATION])
+def test_other_kinds_are_settled_by_the_choice_alone(kind: Kind) -> None:
+    which = ask("pm", kind=kind, message="which?", options=(QUEUE,))
+    said = {"pm": [out("plan"), out(decision=Decision("queue"))], "code": [out(1, feedback=(which,)), out(2)]}
+    play = Play(flow(*STEPS), said).run()
+    assert [each.mode for each in play.briefings["pm"]] == ["work", "decide"]
+
+
 def test_an_option_may_send_a_later_step_to_rework() -> None:
     play = Play(flow(*STEPS), {"pm": grows, "architect": grows, "code": grows})
     play.finish("pm")

@@ -78,15 +78,18 @@ def _agree(draft: Draft, loop: Loop) -> None:
 
 
 def choose(draft: Draft, loop: Loop, option: Option, by: str, reason: str) -> None:
-    """Do what an option says: rework of the steps it names, acceptance as it is, or nothing but the answer."""
+    """Do what an option says: rework of the steps it names, acceptance as it is, or nothing but the answer. A kind
+    that is resolved by rework goes on with that."""
     draft.add(e.ChoiceMade(draft.now, loop.id, option.option, by, reason))
     for packet in [each.id for each in draft.state.escalations.values() if each.loop == loop.id]:
         draft.add(e.EscalationDecided(draft.now, packet, "chosen", by=by, option=option.option))
     if option.accept:
         said = positions_of(draft.state.loops[loop.id])
         close(draft, loop, LoopState.ACCEPTED, Resolution("accepted", by, reason, option.option, said))
-    elif option.rework:
-        draft.add(e.FeedbackRouted(draft.now, loop.id, dict.fromkeys(option.rework, ()), {BY_OPTION: ()}))
+        return
+    rework = draft.state.loops[loop.id].chosen_rework
+    if rework:
+        draft.add(e.FeedbackRouted(draft.now, loop.id, dict.fromkeys(rework, ()), {BY_OPTION: ()}))
         _escalate_breach(draft, loop.id)
 
 
@@ -126,9 +129,11 @@ def option_refusal(state: RunState, source: str, feedback: Feedback) -> str | No
     """Why the options of raised feedback cannot be offered; None if they can."""
     graph = state.graph
     scope = legal_targets(graph, source) if bounded_by_pairs(state.workflow) else tuple(graph.steps)
-    for option in feedback.options:
+    for place, option in enumerate(feedback.options):
         if not option.option.strip():
             return "an option has no text: say what could be done"
+        if any(_same(option.option, other.option) for other in feedback.options[:place]):
+            return f"option {option.option!r} is offered twice: give each a text of its own"
         if option.accept and option.rework:
             return f"option {option.option!r} both accepts and asks for rework: make it two options"
         for name in option.rework:

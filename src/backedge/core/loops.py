@@ -75,6 +75,10 @@ def way(start: LoopState, end: LoopState) -> tuple[LoopState, ...]:
         raise IllegalCommand(f"a loop that is {start} cannot become {end}: {hint}") from None
 
 
+SETTLED_BY_CHOICE = (Kind.CONSTRAINT_VIOLATION, Kind.CONTEXT_REQUEST)
+"""The kinds that need no rework where a choice asks for none; of all others the choice only comes first."""
+
+
 class Share(Value, frozen=True):
     """What one target of a loop gets in the current round, and how far it is."""
 
@@ -194,9 +198,7 @@ class Loop(Value, frozen=True):
     @property
     def answers_only(self) -> bool:
         """Resolved by an answer, or by a choice that says no more: no artifact is mended."""
-        if self.choice is not None:
-            return not self.chosen.rework
-        return self.kind is Kind.CONTEXT_REQUEST
+        return not self.chosen_rework if self.choice is not None else self.kind is Kind.CONTEXT_REQUEST
 
     @property
     def choosing(self) -> bool:
@@ -215,6 +217,14 @@ class Loop(Value, frozen=True):
         assert self.choice is not None
         word = self.choice.option
         return next((each for each in self.offered if each.option == word), Option(word))
+
+    @property
+    def chosen_rework(self) -> tuple[str, ...]:
+        """The steps that a choice sends to rework: those that its option names, else the targets, if that is how the
+        kind is resolved."""
+        if self.chosen.rework or self.chosen.accept or self.kind in SETTLED_BY_CHOICE:
+            return self.chosen.rework
+        return tuple(target for target in self.targets if target != HUMAN)
 
     @property
     def stated(self) -> tuple[Position, ...]:
