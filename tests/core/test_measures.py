@@ -16,8 +16,9 @@ from backedge.core.loops import LoopState
 from backedge.core.measures import Check, Gate, check_from, gate_from
 from backedge.core.model import Finding, Kind, Severity, Status
 from backedge.core.state import replay
+from backedge.core.value import replace
 from backedge.core.workflow import Step, Workflow, problems_of
-from tests.core.play import Play, failed, flow, out, passed, step, texts
+from tests.core.play import Play, failed, flow, made, out, passed, step, texts
 
 PLACES = ("ux:/breakpoints", "arch:/breakpoints")
 STEPS = (step("plan"), step("ux", "plan"), step("arch", "plan"), step("code", "ux", "arch"))
@@ -172,6 +173,35 @@ class TestChecks:
         found = play.finding().finding
         assert len(found.description) < 250
         assert json.loads(found.evidence)["positions"]["ux:/breakpoints"] == long
+
+
+class TestAuthority:
+    """Whose position stands, and who has to give way to it."""
+
+    DESIGN = tuple(step(name) for name in ("ux", "arch", "ops"))
+
+    def reworked(self, ux: Any, arch: Any, ops: Any, *more: str, **rule: Any) -> tuple[str, ...]:
+        compare = ("ux:/a", "arch:/a", "ops:/a", *more)
+        check = Check("c", compare, resolve="authority", authority=("arch",), **rule)
+        said = {name: [out({"a": a, "b": 9})] for name, a in (("ux", ux), ("arch", arch), ("ops", ops))}
+        play = Play(flow(*self.DESIGN, checks=(check,), limits={"rounds_per_loop": 0}), said).run()
+        return play.loop().targets
+
+    def test_who_has_its_position_already_is_left_alone(self) -> None:
+        assert self.reworked(2, 2, 3) == ("ops",)
+        assert self.reworked(1, 2, 3) == ("ux", "ops")
+
+    def test_other_rules_and_positions_that_differ_in_themselves_concern_all_others(self) -> None:
+        assert self.reworked([2], [2], [1], rule="subset") == ("ux", "ops")
+        assert self.reworked(2, 2, 2, "arch:/b") == ("ux", "ops")
+
+    def test_who_is_judged_by_one_whose_artifact_is_compared_may_be_the_authority(self) -> None:
+        check = Check("c", ("j:/a", "arch:/a"), resolve="authority", authority=("ux", "arch"))
+        steps = (*self.DESIGN[:2], step("j", reviews="ux"))
+        judged = replace(passed(), made=made({"a": 1}))
+        said = {"arch": [out({"a": 2})], "j": [judged]}
+        play = Play(flow(*steps, checks=(check,), limits={"rounds_per_loop": 0}), said).run()
+        assert play.loop().targets == ("arch",)
 
 
 @pytest.mark.parametrize("said", [None, {}])

@@ -62,7 +62,11 @@ def route_of_measure(state: RunState, name: str, finding: Finding) -> Route:
     if isinstance(measure, Check):
         there = tuple(each for each in judges if not state.steps[each].absent)
         wins = _winner(measure, there)
-        return Route(tuple(each for each in there if each != wins), "consensus" if wins is None else "authority")
+        if wins is None:
+            return Route(there, "consensus")
+        others = tuple(each for each in there if each != wins)
+        like = _like(measure, json.loads(finding.evidence)["positions"], wins)
+        return Route(tuple(each for each in others if each not in like) or others, "authority")
     asked = tuple(target for target, request in measure.requests if request == finding.suggested_fix)
     if asked:
         return Route(asked, "requests")
@@ -74,6 +78,18 @@ def _winner(check: Check, there: tuple[str, ...]) -> str | None:
     if check.resolve == "consensus":
         return None
     return next((each for each in check.authority if each in there), None)
+
+
+def _like(check: Check, positions: dict[str, Json], wins: str) -> set[str]:
+    """Who has the position that stands already, where all have to have the same."""
+    taken: dict[str, list[Json]] = {}
+    for place, value in positions.items():
+        taken.setdefault(reference(place).step, []).append(value)
+    if check.rule != "equal" or wins not in taken:
+        return set()
+    standing = taken[wins][0]
+    same = {step for step, values in taken.items() if all(equal(value, standing) for value in values)}
+    return same if wins in same else set()
 
 
 def _conflict(check: Check, said: Json) -> tuple[Finding, ...]:
