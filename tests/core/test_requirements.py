@@ -85,6 +85,7 @@ class TestGaps:
             (("ask",), "plan", "REQ-1 is in ask, and missing in plan, design and code"),
             (("plan", "code"), "design", "REQ-1 is in plan and code, and missing in ask and design"),
             ((), "plan", "REQ-1 is missing in ask, plan, design and code"),
+            (("design", "code"), "plan", "REQ-1 is in design and code, and missing in ask and plan"),
         ],
     )
     def test_the_first_step_without_it_after_one_with_it_dropped_it(

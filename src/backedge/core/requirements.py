@@ -88,19 +88,19 @@ def owner_of(state: RunState, source: str, mentioned: Collection[str]) -> str | 
 
 
 def gap_of(state: RunState, judge: str, requirement: str, mentioned: Collection[str]) -> Gap | None:
-    """Who dropped a requirement: the first step that is without it though what comes before has it. One that is
-    nowhere was dropped by the planning step, else by the root. None for one that is everywhere."""
+    """Who dropped a requirement: the first step that is without it though what comes before has it. One that the plan
+    is without, and nobody dropped later, was dropped by the planning step, else by the root. None for one that is
+    everywhere."""
     steps = makers(state, judge)
     have = [name for name in steps if name in mentioned]
     lack = [name for name in steps if name not in mentioned]
-    if not have:
-        planners = planning_steps(state.graph, judge)
-        missing = f"{requirement} is missing in {_listed(lack)}"
-        return Gap(planners[0], missing) if planners else None
-    dropped = next((name for name in lack if not state.graph.upstream[name].isdisjoint(have)), None)
-    if dropped is None or dropped not in legal_targets(state.graph, judge):
+    planned = (name for name in planning_steps(state.graph, judge) if name in lack)
+    dropped = (name for name in lack if not state.graph.upstream[name].isdisjoint(have))
+    who = next(iter((*dropped, *planned)), None)
+    if who is None or who not in legal_targets(state.graph, judge):
         return None
-    return Gap(dropped, f"{requirement} is in {_listed(have)}, and missing in {_listed(lack)}")
+    where = f"in {_listed(have)}, and missing" if have else "missing"
+    return Gap(who, f"{requirement} is {where} in {_listed(lack)}")
 
 
 def loop_about(state: RunState, name: str, source: str | None = None) -> Loop | None:
