@@ -31,7 +31,17 @@ def test_values_are_kept_by_path_and_replayed() -> None:
 
 @pytest.mark.parametrize(
     ("path", "said"),
-    [("", "has an empty part"), ("a..b", "has an empty part"), ("note.x", "'note' is a value, not a place for others")],
+    [
+        ("", "has an empty part"),
+        ("a..b", "has an empty part"),
+        ("note.x", "'note' is a value, not a place for others"),
+        ("note.*", r"has the name '\*', which stands for any name: use another"),
+        (
+            "agent_contexts.code.status",
+            "'agent_contexts' is what the run itself says: it is read, and changes with the run",
+        ),
+        ("workflow_state.paused", "'workflow_state' is what the run itself says"),
+    ],
 )
 def test_paths_that_cannot_be(path: str, said: str) -> None:
     with pytest.raises(IllegalCommand, match=said):

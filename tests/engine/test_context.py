@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from backedge import Briefing, Engine, Feedback, Option, Outcome, Run, Step, Workflow
+from backedge.analytics.statistics import statistics
 from backedge.errors import IllegalCommand, NotFound
 from tests.engine.parts import named, play
 
@@ -74,6 +75,19 @@ def test_a0_02_what_is_refused_is_in_no_inbox() -> None:
     assert tree["feedback_loops"] == {} and tree["agent_contexts"]["pm"]["feedback_received"] == []
 
 
+def test_a0_03_a_single_target_may_be_a_plain_word() -> None:
+    tree = on(lambda run: run.context.get(), Feedback("fix_request", "pm", "which?"))
+    assert tree["feedback_loops"]["L-1"]["targets"] == ("pm",)
+    assert len(tree["agent_contexts"]["pm"]["feedback_received"]) == 1
+    assert tree["agent_contexts"]["architect"]["feedback_received"] == []
+
+
+def test_a0_05_without_a_severity_it_is_high() -> None:
+    tree = on(lambda run: run.context.get(), Feedback("fix_request", "pm", "which?"))
+    assert tree["feedback_loops"]["L-1"]["severity"] == "high"
+    assert tree["agent_contexts"]["pm"]["feedback_received"][0]["severity"] == "high"
+
+
 def test_a0_06_a_blocking_loop_pauses_with_a_reason() -> None:
     stop = Feedback("constraint_violation", "human", "which hosting?", blocking=True, options=[Option("polling")])
 
@@ -102,6 +116,61 @@ def test_a0_08_and_12_a_resolved_loop_marks_its_notices() -> None:
         )
 
     assert on(look, CONSTRAINT) == ("resolved", True)
+
+
+def test_a0_11_a_manual_resolution_of_an_escalated_loop_keeps_reason_and_count() -> None:
+    async def look(run: Run) -> tuple[Any, Any]:
+        before = await run.context.get("feedback_loops.L-1")
+        await run.decide("E-1", "resolve", note="done by hand", by="ann")
+        await run.result()
+        return before, await run.context.get("feedback_loops.L-1")
+
+    before, after = on(look, CONSTRAINT, limits={"rounds_per_loop": 0})
+    assert (before["state"], before["breach"]["limit"]) == ("escalating", "rounds_per_loop")
+    assert (after["state"], after["breach"], after["rounds"]) == ("resolved", before["breach"], before["rounds"])
+    assert (after["resolution"]["by"], after["resolution"]["text"]) == ("ann", "done by hand")
+
+
+def test_a0_14_an_acknowledgement_flags_the_notice_of_its_target_alone() -> None:
+    async def look(run: Run) -> tuple[Any, Any, Any]:
+        await run.raise_feedback(Feedback("context_request", "human", "shall we?"), source="developer")
+        await run.pause()
+        loop = await run.raise_feedback(Feedback("fix_request", ["pm", "architect"], "which?"))
+        await run.acknowledge(loop, "pm", message="on it", action="a redesign", eta="2h")
+        with pytest.raises(IllegalCommand, match="'developer' is not a target of L-2"):
+            await run.acknowledge(loop, "developer")
+        bus = run.context
+        return (
+            await bus.get("feedback_loops.L-2.state"),
+            await bus.get("agent_contexts.pm.feedback_received.0.acknowledged"),
+            await bus.get("agent_contexts.architect.feedback_received.0.acknowledged"),
+        )
+
+    assert on(look) == ("resolving", True, False)
+
+
+@pytest.mark.parametrize(("bound", "state"), [(1, "escalating"), (3, "resolved")])
+def test_a0_15_a_fix_that_is_not_accepted_goes_round_again_or_escalates(bound: int, state: str) -> None:
+    async def develop(briefing: Briefing) -> Outcome:
+        return Outcome("done", feedback=[CONSTRAINT] if briefing.attempt < 3 else [])
+
+    steps = [Step("architect", named), Step("pm", named), Step("developer", develop, needs=["architect", "pm"])]
+    work = Workflow("team", steps, limits={"rounds_per_loop": bound})
+    loop = play(with_run(work, lambda run: run.context.get("feedback_loops.L-1")))
+    assert (loop["state"], loop["rounds"]) == (state, min(bound, 2))
+
+
+def test_a0_16_the_loops_of_the_bus_are_those_that_statistics_count() -> None:
+    low, asked = Feedback("fix_request", "pm", "a", severity="low"), Feedback("context_request", "human", "b")
+
+    async def look(run: Run) -> tuple[Any, Any]:
+        return await run.context.get("feedback_loops"), statistics([await run.state()])
+
+    loops, counts = on(look, CONSTRAINT, low, asked)
+    assert (counts.total, counts.active, counts.resolved, counts.escalations) == (3, 3, 0, 1)
+    assert counts.by_kind == {"context_request": 1, "fix_request": 2}
+    assert sorted(loop["severity"] for loop in loops.values()) == ["high", "high", "low"]
+    assert counts.by_severity == {"high": 2, "low": 1}
 
 
 def test_reading_clears_the_inbox_once_and_keeps_the_audit() -> None:
@@ -136,7 +205,7 @@ def test_values_checkpoint_and_restore() -> None:
         ("agent_context.pm", "did you mean 'agent_contexts'"),
         ("agent_contexts.architec.status", "did you mean 'architect'"),
         ("values.x", "it is empty"),
-        ("agent_contexts.pm.status.x", "there is only 'done'"),
+        ("agent_contexts.pm.status.x", 'there is only "done"'),
         ("agent_contexts.pm.feedback_received.3", "nothing stands under '3'"),
     ],
 )

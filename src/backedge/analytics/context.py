@@ -8,19 +8,18 @@ values.<path>
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from backedge.analytics.report import report
 from backedge.core.briefing import notices
-from backedge.core.context import unread
+from backedge.core.context import ANY, unread
 from backedge.core.errors import NotFound
 from backedge.core.state import RunState
 from backedge.core.value import Json
 from backedge.core.workflow import nearest
-
-ANY = "*"
 
 
 def context(state: RunState, outputs: Mapping[str, Json] | None = None) -> dict[str, Json]:
@@ -84,9 +83,13 @@ def value_at(tree: Json, path: str) -> Json:
         raise NotFound(
             f"nothing stands under {path!r}: {nearest(path.partition('.')[0], tree) if tree else 'it is empty'}"
         )
-    if isinstance(tree, list) and path.partition(".")[0].isdecimal() and int(path.partition(".")[0]) < len(tree):
+    if (
+        isinstance(tree, list | tuple)
+        and path.partition(".")[0].isdecimal()
+        and int(path.partition(".")[0]) < len(tree)
+    ):
         return value_at(tree[int(path.partition(".")[0])], path.partition(".")[2])
-    raise NotFound(f"nothing stands under {path!r}: there is only {str(tree)[:80]!r}")
+    raise NotFound(f"nothing stands under {path!r}: there is only {json.dumps(tree, default=str)[:80]}")
 
 
 def matching(tree: Json, pattern: str, at: str = "") -> Iterator[tuple[str, Json]]:

@@ -10,12 +10,23 @@ from backedge.core.run_state import RunState
 from backedge.core.value import Json
 from backedge.core.workflow import nearest
 
+ANY = "*"
+"""Stands for any one name where paths are followed."""
+OF_THE_RUN = ("agent_contexts", "feedback_loops", "workflow_state")
+"""What stands in the tree of a run beside the values that people and agents keep."""
+
 
 def set_value(draft: Draft, command: c.SetValue) -> None:
     """Keep a value. Raises IllegalCommand for a path that cannot be one."""
     parts = command.path.split(".")
     if not all(part.strip() for part in parts):
         raise IllegalCommand(f"path {command.path!r} has an empty part: expected words with dots between them")
+    if ANY in parts:
+        raise IllegalCommand(f"path {command.path!r} has the name {ANY!r}, which stands for any name: use another")
+    if parts[0] in OF_THE_RUN:
+        raise IllegalCommand(
+            f"{parts[0]!r} is what the run itself says: it is read, and changes with the run; keep values under other names"
+        )
     inside: Json = draft.state.values
     for place, part in enumerate(parts[:-1], 1):
         inside = inside.get(part, {})
