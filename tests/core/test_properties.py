@@ -18,7 +18,7 @@ from backedge.core.briefing import brief
 from backedge.core.decide import decide
 from backedge.core.graph import Graph
 from backedge.core.ledger import UNSETTLED, fingerprint, ledger_key
-from backedge.core.loops import FINAL, TRANSITIONS, way
+from backedge.core.loops import FINAL, TRANSITIONS, LoopState, way
 from backedge.core.model import ASIDE, HUMAN, Severity
 from backedge.core.pending import WakeAt, outcome_of, pending, ready
 from backedge.core.state import RunState, evolve
@@ -179,6 +179,13 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                 told = brief(after, event.step, event.at, None, {}).feedback.findings
                 assert len({issue.id for issue in told}) == len(told)
                 owed = {f"F-{id}" for given in event.loops for id in after.loops[given].shares[event.step].findings}
+                # What it has addressed before stays told until somebody has verified it.
+                owed |= {
+                    f"F-{id}"
+                    for loop in before.loops.values()
+                    if loop.state is LoopState.VALIDATING and event.mode not in ASIDE and event.step in loop.shares
+                    for id in loop.shares[event.step].findings
+                }
                 # What several judges say in the same words is told once, with all their names for it.
                 assert {id for issue in told for id in (issue.id, *issue.same_as)} == owed
                 assert not any(before.loops[id].shares[event.step].done for id in event.loops)
