@@ -98,6 +98,10 @@ class Engine:
             if self._owned and isinstance(self.journal, SqliteJournal):
                 self.journal.close()
 
+    def hurry(self) -> None:
+        """Give agents that are told to stop no more time: closing leaves behind what still runs."""
+        self._inner.hurry()
+
     async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
         """Start a run of a workflow; it works on while you do other things."""
         live = await self._inner.start(workflow.definition, workflow.agents, input, run, _hiring(workflow))

@@ -280,7 +280,9 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "no time",
         step(run="[x]", timeout="0s"),
-        ["5:14: steps.a.timeout: got the text '0s', expected a number above 0, or text like 90s, 10m or 1h"],
+        [
+            "5:14: steps.a.timeout: got the text '0s', expected a number above 0, or text like 90s, 10m or 1h: leave it out where nothing is to be stopped"
+        ],
     ),
     ("a misspelt word", FINE + "scope: upstraem\n", ["3:8: scope: got the text 'upstraem': did you mean 'upstream'?"]),
     (
@@ -568,3 +570,14 @@ def test_what_only_follows_from_a_flaw_is_not_told(tmp_path: Path) -> None:
     assert len(problems(unknown, tmp_path)) == 1
     phases = JUDGE + "  b: {phase: planning, run: [x], needs: a}\nphases: code, planning\n"
     assert problems(phases, tmp_path) == ["5:9: phases: got the text 'code, planning': write a list: [code, planning]"]
+
+
+@pytest.mark.parametrize("value", ["0", "true", "false", '"0s"'])
+def test_a_timeout_of_nothing_is_told_how_to_have_none(value: str, tmp_path: Path) -> None:
+    (said,) = problems(step(run="[x]", timeout=value), tmp_path)
+    assert said.endswith(": leave it out where nothing is to be stopped")
+
+
+def test_a_limit_that_is_no_bound_is_named_where_it_stands(tmp_path: Path) -> None:
+    (said,) = problems("name: w\nlimits: {wall_clock: 0}\nsteps: {a: {run: [x]}}\n", tmp_path)
+    assert said.startswith("2:22: limits.wall_clock: limit 'wall_clock' is 0.0: expected more than 0")

@@ -112,6 +112,8 @@ def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused() -> None:
     play.do(c.Acknowledge("L-1", "pm", "on it", "rewrite", "2h"))
     assert play.loop().state is LoopState.RESOLVING
     assert play.loop().acknowledged == {"pm": {"message": "on it", "action": "rewrite", "eta": "2h"}}
+    with pytest.raises(AlreadyClosed, match="'pm' has acknowledged L-1 already"):
+        play.do(c.Acknowledge("L-1", "pm", "still on it"))
     assert [notices(play.s, name)[0].acknowledged for name in ("architect", "pm")] == [False, True]
     with pytest.raises(IllegalCommand, match="is not a target"):
         play.do(c.Acknowledge("L-1", "developer"))

@@ -213,7 +213,7 @@ async def _executed(
     spot: Place, begin: Begin, progress: Progress, execution: Execution
 ) -> tuple[RunOutcome | None, Report]:
     """Execute until the end, a rest or an interruption, for which the outcome is None."""
-    stop = asyncio.Event()
+    stop, engine = asyncio.Event(), Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL)
     loop = asyncio.get_running_loop()
 
     executing = asyncio.current_task()
@@ -221,6 +221,7 @@ async def _executed(
     def interrupted() -> None:
         if stop.is_set():
             # Asked twice: what is being ended gets no more time, and is recorded all the same.
+            engine.hurry()
             for task in asyncio.all_tasks() - {executing}:
                 task.cancel()
         else:
@@ -231,7 +232,7 @@ async def _executed(
         # Whoever started us with a signal ignored (nohup) wants it ignored.
         if signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, interrupted)
-    async with progress, Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL) as engine:
+    async with progress, engine:
         engine.subscribe(progress.tell)
         if execution.step:
             engine.allow(0)
@@ -245,8 +246,8 @@ async def _executed(
             return rest.result(), await going.report()
         rest.cancel()
         run = going.id
-    async with Engine(spot.journal) as engine:
-        return None, await (await engine.find(run)).report()
+    async with Engine(spot.journal) as reading:
+        return None, await (await reading.find(run)).report()
 
 
 async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:

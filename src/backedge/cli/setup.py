@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -57,7 +58,10 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
             (folder / path).write_text(text, encoding="utf-8")
     _ignored(folder / STATE)
     if template == "review-only" and not found.git:
-        click.echo("\nA change is what git has since a base, and this is no repository: `git init` first.")
+        first = (
+            "`git init` first" if shutil.which("git") else "install git, which is not on the PATH, and `git init` first"
+        )
+        click.echo(f"\nA change is what git has since a base, and this is no repository: {first}.")
     if not cli:
         click.echo("\nagents/*.py stand in for agents: replace them by your own programs, or by `agent: claude`.")
     click.echo("\nnext:    backedge check      draws it, and says the most it can do")

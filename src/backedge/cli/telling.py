@@ -83,7 +83,8 @@ def line_of(event: Event, state: RunState) -> str:
         case e.RunResumed():
             return "▸ goes on"
         case e.RunEnded():
-            return f"■ {event.outcome} {shown(event.reason)}".rstrip()
+            says_it = event.reason.startswith(event.outcome)
+            return f"■ {shown(event.reason)}" if says_it else f"■ {event.outcome} {shown(event.reason)}".rstrip()
         case _:
             return ""
 

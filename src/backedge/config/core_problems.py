@@ -9,6 +9,7 @@ from backedge.config.source import Source, listed
 
 _REFERENCE = re.compile(r"step '([^']*)'(?: \(phase [^)]*\))? (needs|judges|reads) (?:'([^']*)'|itself)")
 _MEASURE = re.compile(r"(check|gate) '([^']*)'")
+_LIMIT = re.compile(r"limit '([^']*)' ")
 _OF_STEP = re.compile(r"step '([^']*)'")
 _SURE = ("does not exist", "itself: remove", "in a circle", "reserved name", "listed twice")
 """Problems that no other flaw can be the cause of."""
@@ -22,6 +23,8 @@ def flaw_of(problem: str, source: Source) -> Flaw | None:
         return None if source.flawed or source.flawed_top - {"steps"} else Flaw(("limits",), problem, at_key=True)
     if "max_steps is" in problem:
         return Flaw(("max_steps",), problem)
+    if limit := _LIMIT.match(problem):
+        return Flaw(("limits", limit[1]), problem)
     if not sure and _doubtful(problem, source):
         return None
     if reference := _REFERENCE.match(problem):

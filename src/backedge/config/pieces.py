@@ -85,6 +85,9 @@ def plain(description: str) -> Schema:
     return {"description": description, "title": "text", "type": ["string", "number"]}
 
 
+SOME_TIME = "text like 90s, 10m or 1h"
+
+
 def duration(description: str, *examples: object) -> Schema:
     """More than no time at all."""
     return either(description, *_times(_SOME_TIME), examples=examples)
@@ -105,7 +108,7 @@ def required_one(*keys: str) -> list[Schema]:
 def _times(pattern: str, least: int | None = None) -> tuple[Schema, Schema]:
     return (
         number("Seconds.", least=least),
-        text("A number with s, m, h or d.", "90s", "10m", "1h", title="text like 90s, 10m or 1h", pattern=pattern),
+        text("A number with s, m, h or d.", "90s", "10m", "1h", title=SOME_TIME, pattern=pattern),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from backedge.config.pieces import LARGEST, Schema
+from backedge.config.pieces import LARGEST, SOME_TIME, Schema
 from backedge.config.problems import Trail, quoted
 from backedge.core.limits import OF_THE_RUN
 from backedge.core.value import Json
@@ -94,6 +94,8 @@ def expected(schema: Schema) -> str:
 def hint(value: Json, schema: Schema, written: str) -> str:
     """How to write what was probably meant; empty if there is nothing to say."""
     wanted = _kinds_wanted(schema)
+    if _is_duration(schema) and (isinstance(value, bool) or value in (0, "0", "0s", "0m", "0h", "0d")):
+        return "leave it out where nothing is to be stopped"
     if isinstance(value, str):
         if "boolean" in wanted and value.lower() in _SWITCHES:
             meant = _SWITCHES[value.lower()]
@@ -133,6 +135,12 @@ def meant_key(key: str, known: list[str]) -> str:
         return other
     said = nearest(key.lower().replace("-", "_"), known)
     return said.split("'")[1] if said.startswith("did you mean") else ""
+
+
+def _is_duration(schema: Schema) -> bool:
+    """Whether it asks for more than no time at all, and knows no way to switch that off."""
+    every = schema.get("anyOf", ())
+    return any(each.get("title") == SOME_TIME for each in every) and all("const" not in each for each in every)
 
 
 def _kinds_wanted(schema: Schema) -> set[str]:

@@ -323,4 +323,6 @@ def _acknowledge(draft: Draft, command: c.Acknowledge) -> None:
     if command.target not in loop.targets:
         targets = ", ".join(loop.targets)
         raise IllegalCommand(f"{command.target!r} is not a target of {loop.id}: only {targets} can acknowledge it")
+    if command.target in loop.acknowledged:
+        raise AlreadyClosed(f"{command.target!r} has acknowledged {loop.id} already: the first word stands")
     draft.add(e.FeedbackAcknowledged(draft.now, loop.id, command.target, command.message, command.action, command.eta))

@@ -193,8 +193,10 @@ def end_run(draft: Draft, outcome: str, reason: str, by: str) -> None:
     """End the run by decision or policy: what is open is closed with it, and the work stays."""
     assert outcome in ("failed", "cancelled")
     state = LoopState.FAILED if outcome == "failed" else LoopState.CANCELLED
+    # Who did it stands beside it: only a reason is worth more words.
+    said = "" if reason in (outcome, f"{outcome} by {by}") else reason
     for loop in list(draft.state.loops.values()):
-        close(draft, loop, state, Resolution(state.value, by=by, text=reason))
+        close(draft, loop, state, Resolution(state.value, by=by, text=said))
     for escalation in list(draft.state.escalations):
-        draft.add(e.EscalationDecided(draft.now, escalation, state.value, by=by, note=reason))
+        draft.add(e.EscalationDecided(draft.now, escalation, state.value, by=by, note=said))
     draft.add(e.RunEnded(draft.now, "failed" if outcome == "failed" else "cancelled", reason))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from backedge.core import commands as c
 from backedge.core import events as e
@@ -61,6 +61,7 @@ class Engine:
         self.clock: Clock = clock or SystemClock()
         self.places = Places(max_parallel)
         self.max_output, self.grace = max_output, grace
+        self._hurry = asyncio.Event()
         self.closing = False
         self._live: dict[str, LiveRun] = {}
         self._ended: dict[str, tuple[Mapping[str, Agent], Hiring | None]] = {}
@@ -93,7 +94,7 @@ class Engine:
             self._unsubscribe = None
         for task in self._notices:
             task.cancel()
-        await _ended([*(task for live in self._live.values() for task in live.stop()), *self._notices], self.grace)
+        await self._gone([*(task for live in self._live.values() for task in live.stop()), *self._notices])
         errors: list[BackedgeError] = []
         for live in list(self._live.values()):
             live.leave_behind()
@@ -104,6 +105,22 @@ class Engine:
         if errors:
             raise errors[0]
 
+    def hurry(self) -> None:
+        """Give agents that are told to stop no more time."""
+        self._hurry.set()
+
+    async def _gone(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Wait for tasks that were told to stop, but not longer than the grace that agents have."""
+        if not tasks:
+            return
+        hurried = asyncio.create_task(self._hurry.wait())
+        stopping = asyncio.gather(*tasks, return_exceptions=True)  # what failed was told to those who wait for the run
+        try:
+            awaited: set[asyncio.Future[Any]] = {stopping, hurried}
+            await asyncio.wait(awaited, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hurried.cancel()
+
     def require_open(self) -> None:
         """Raises EngineClosed."""
         if self.closing:
@@ -111,7 +128,7 @@ class Engine:
 
     async def _stopped(self, live: LiveRun) -> None:
         """Stop all that runs of a run, and leave behind what does not."""
-        await _ended(live.stop(), self.grace)
+        await self._gone(live.stop())
         live.leave_behind()
 
     async def _let_go(self, live: LiveRun) -> None:
@@ -381,12 +398,3 @@ class Engine:
 async def _lift_pause(live: LiveRun) -> None:
     if live.state.paused_by is not None and live.state.ended is None:
         await live.submit(c.Resume())
-
-
-async def _ended(tasks: Sequence[asyncio.Task[None]], grace: float) -> None:
-    """Wait for tasks that were told to stop, but not longer than that."""
-    if tasks:
-        done, _ = await asyncio.wait(tasks, timeout=grace)
-        for task in done:
-            if not task.cancelled():
-                task.exception()  # what failed was told to those who wait for the run

@@ -18,6 +18,7 @@ from backedge.core.errors import AgentError
 from backedge.core.model import Kind, Made, Usage, severity_of
 from backedge.core.value import Json
 from backedge.engine.codec import canonical, plain
+from backedge.engine.misfits import misfits
 
 LONGEST_TEXT = 16_000
 """Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
@@ -130,11 +131,11 @@ def _stated(findings: Sequence[Finding | str]) -> list[Finding]:
 
 
 def understood(said: Json) -> Outcome:
-    """An outcome from JSON. Raises AgentError, naming the place, for unknown keys and wrong types."""
+    """An outcome from JSON. Raises AgentError, naming all places, for unknown keys and wrong types."""
     try:
         return msgspec.convert(said, Outcome)
     except msgspec.ValidationError as error:
-        raise AgentError(f"the outcome is not understood: {error}") from error
+        raise AgentError(f"the outcome is not understood: {'; '.join(misfits(said, Outcome))}") from error
 
 
 def checked(said: Outcome, most: int) -> Outcome:

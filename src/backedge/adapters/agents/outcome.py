@@ -33,6 +33,10 @@ def reported(file: Path, stdout: Path, most: int) -> tuple[Json, bool]:
     return _printed(stdout, most), False
 
 
+MOST_DIGITS = 300
+"""Digits of one whole number: more are no floating-point number either."""
+
+
 def parsed(text: bytes, what: str) -> Json:
     """JSON as programs write it: invalid UTF-8 is replaced, control characters in strings are data. Raises NoOutcome,
     naming the position, for anything else that is not JSON."""
@@ -44,7 +48,7 @@ def parsed(text: bytes, what: str) -> Json:
     except (msgspec.DecodeError, msgspec.ValidationError):
         pass
     try:
-        value = json.loads(readable, strict=False, parse_constant=_refused)
+        value = json.loads(readable, strict=False, parse_constant=_refused, parse_int=_whole)
         # Half a surrogate pair is no text: it cannot be written down again.
         return msgspec.json.decode(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
     except RecursionError:
@@ -112,6 +116,13 @@ def _printed(stdout: Path, most: int) -> Json:
     if span.end - span.start > most:
         raise AgentError(f"the outcome has {span.end - span.start:,} bytes: at most {most:,} are read")
     return parsed(text[span.start : span.end], "the last object on stdout")
+
+
+def _whole(digits: str) -> int:
+    # Python refuses to convert very long digits, in words about itself.
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits, at most {MOST_DIGITS} are read: write it as text")
+    return int(digits)
 
 
 def _refused(word: str) -> NoReturn:
