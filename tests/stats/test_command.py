@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from typing import Any
 
 import pytest
@@ -89,3 +90,13 @@ def test_mistakes_are_told(project: Project) -> None:
     assert "'soon' is no time: use a date" in project.refused("stats", "--since", "soon")
     assert "does not exist in this journal" in project.refused("stats", "--run", "nobody")
     assert "give one of them" in project.refused("stats", "--csv", "--json")
+
+
+@pytest.mark.parametrize("phase", ["=1+1", "+1", "-1", "@SUM(A1)"])
+def test_no_cell_of_the_table_is_a_formula(project: Project, phase: str) -> None:
+    defect = {"defect": "x", "severity": "High", "phase_injected": phase, "phase_detected": phase, "attempts": 1}
+    (project.folder / "log.json").write_text(json.dumps([defect]))
+    assert project.backedge("import", "log.json", "--as", "defects").code == 0
+    rows = list(csv.reader(io.StringIO(project.backedge("stats", "--csv").out)))
+    assert all(not of.startswith(("=", "+", "-", "@")) for _, of, _ in rows)
+    assert any(of.lower().startswith(f"'{phase.lower()}") for _, of, _ in rows)

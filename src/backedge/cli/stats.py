@@ -78,10 +78,16 @@ def stats(
     elif as_csv:
         table = csv.writer(sys.stdout, lineterminator="\n")
         table.writerow(("measure", "of", "value"))
-        table.writerows((measure, shown(of), value) for measure, of, value in rows(found))
+        table.writerows((measure, _cell(of), value) for measure, of, value in rows(found))
     else:
         for line in _lines(found):
             click.echo(line)
+
+
+def _cell(text: str) -> str:
+    """Text in a table. What a spreadsheet would take for a formula is marked as text."""
+    line = shown(text)
+    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
 
 
 async def _heads(engine: Engine, run: str | None, workflow: str | None) -> list[RunHead]:
