@@ -208,3 +208,8 @@ def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
     backedge(folder, "run", "--quiet", env=env)
     report = asked(folder, "show")
     assert (report["outcome"], report["steps"]["test"]["attempts"]) == ("verified", 2 if template == "tdd" else 1)
+
+
+def test_where_git_is_missing_the_first_thing_is_to_install_it(folder: Path, bare: dict[str, str]) -> None:
+    said = backedge(folder, "init", "--template", "review-only", env={**bare, "PATH": str(folder)}).stdout
+    assert "this is no repository: install git, which is not on the PATH, and `git init` first." in said
