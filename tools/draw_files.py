@@ -103,7 +103,7 @@ MEANINGS: dict[str, str] = {
     "Claim.status": "a judge says `fixed`, `not_fixed`, `withdrawn` or `duplicate`; a rework says `fixed` or `contested`",
     "Claim.note": "why",
     "Feedback.kind": "see [the kinds](../concepts.md#routing)",
-    "Feedback.to": "a step, several, or `human`; without it the rules route it",
+    "Feedback.to": "a step, several, or `human`; required, but where the planner (`dependency_missing`, `architecture_issue`) or the owner of `requirement_id` (`technical_infeasibility`, `missing_requirement`) gets it",
     "Feedback.message": "what is wrong, or what is asked",
     "Feedback.severity": "as in findings",
     "Feedback.blocking": "pauses the run until it is resolved",
