@@ -51,6 +51,8 @@ ENGINE: dict[str, Callable[[Engine, Run], Awaitable[object]]] = {
     "Run.report": lambda engine, run: run.report(),
     "Run.state": lambda engine, run: run.state(),
     "Run.events": lambda engine, run: run.events(),
+    "Run.input": lambda engine, run: run.input(),
+    "Run.change_input": lambda engine, run: run.change_input(1),
     "Run.context": lambda engine, run: run.context.get(),
     "Run.notices": lambda engine, run: run.notices("a"),
     "Run.wait_for": lambda engine, run: run.wait_for("L-1"),
