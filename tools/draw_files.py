@@ -38,7 +38,8 @@ MEANINGS: dict[str, str] = {
     "Briefing.phase": "its phase",
     "Briefing.attempt": "the number of the attempt, from 1, per step",
     "Briefing.round": "the round of the feedback that it addresses; 0 if there is none",
-    "Briefing.mode": "`work`, `rework` (feedback is to be addressed), `verify` (findings are to be judged again), "
+    "Briefing.mode": "`work`, `rework` (feedback is to be addressed), `verify` (findings, or what a person "
+    "raised, are to be judged again), "
     "`answer` (a question is to be answered) or `decide` (one of the options is to be chosen); in the last two the work stays "
     "as it is",
     "Briefing.inputs": "the outputs of the steps that it needs, by their names",
@@ -54,7 +55,7 @@ MEANINGS: dict[str, str] = {
     "Briefing.scratchpad": "the path of `feedback-scratchpad.md`, or null",
     "Briefing.progress": "the path of `progress.json`, or null",
     "Share.findings": "what judges found, the worst first",
-    "Share.requests": "feedback that others raised",
+    "Share.requests": "feedback that others raised, the worst first; for a judge: what people raised, to look whether it was done",
     "Share.resolutions": "what became of feedback that this step raised",
     "Issue.id": "the finding's id: name it in `resolutions`",
     "Issue.found_by": "the judge",

@@ -212,10 +212,27 @@ def test_the_error_of_a_failed_command_shows_the_end_of_its_log_without_control_
     assert caught.value.log.count(b"\n") == 50, "the whole is kept as the log"
 
 
-def test_what_a_failed_command_used_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "then"),
+    [
+        ('{"usage": {"cost_usd": 2.5}}', "exit 1"),
+        ('{"usage": {"cost_usd": 2.5}, "outputs": 1}', "exit 1"),
+        ('{"usage": {"cost_usd": 2.5}, "outputs": 1}', "exit 0"),
+        ('{"usage": {"cost_usd": 2.5}, "output": {"units": 5}}', "exit 0"),
+    ],
+    ids=["failed", "failed and not understood", "not understood", "misfit"],
+)
+def test_what_an_attempt_used_counts_however_it_went_wrong(tmp_path: Path, said: str, then: str) -> None:
     with pytest.raises(AgentError) as caught:
-        outcome_of(tmp_path, shell('echo \'{"usage": {"cost_usd": 2.5}}\'; exit 1'))
+        outcome_of(tmp_path, shell(f"echo '{said}'; {then}"), schema=SHAPE)
     assert caught.value.usage == Usage(2.5)
+
+
+@pytest.mark.parametrize("said", ['{"usage": {"cost_usd": -1}}', '{"usage": 5}'])
+def test_a_usage_that_makes_no_sense_is_an_error_and_counts_nothing(tmp_path: Path, said: str) -> None:
+    with pytest.raises(AgentError, match="usage") as caught:
+        outcome_of(tmp_path, shell(f"echo '{said}'"))
+    assert caught.value.usage is None
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,22 @@ def test_at_its_bound_a_limit_stops_the_next_try(
     assert play.outcome == "waiting"
 
 
+def test_eight_dimes_are_eighty_cents() -> None:
+    steps = [step("s0"), *(step(f"s{n}", f"s{n - 1}") for n in range(1, 9))]
+    dime = {each.name: [out(usage=Usage(0.1))] for each in steps}
+    play = Play(flow(*steps, limits=only("cost_usd", 0.8)), dime).run()
+    assert (play.attempts()["s8"], play.breach()) == (0, "cost_usd")
+    (packet,) = play.s.escalations.values()
+    assert packet.breach == Breach("cost_usd", 0.8, 0.8)
+    assert play.briefings["s7"][0].left["cost_usd"] == 0.1
+
+
+def test_what_is_granted_adds_up_like_money() -> None:
+    play = spends(cost_usd=0.4)(only("cost_usd", 0.1)).decide("continue", amount=0.2)
+    assert play.breach() == "cost_usd"
+    assert [packet.breach for packet in play.s.escalations.values()] == [Breach("cost_usd", 0.4, 0.3)]
+
+
 @pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
 def test_below_its_bound_it_does_not(name: str, count: float, above: float, scenario: Callable[[Limits], Play]) -> None:
     play = scenario(only(name, above))

@@ -460,6 +460,12 @@ def test_an_output_that_does_not_fit_what_the_step_returns_is_an_error_that_says
     assert "the whole" in error_of(lambda briefing: "text", returns=Plan)
 
 
+def test_an_output_that_does_not_fit_costs_what_it_cost() -> None:
+    replies = [Outcome(output="text", usage=Usage(0.5)), {"units": ["a"]}]
+    report, _ = play(finished(flow(Step("plan", ScriptedAgent(*replies), returns=Plan))))
+    assert (report.outcome, report.usage.attempts, report.usage.cost_usd) == ("done", 2, 0.5)
+
+
 def test_the_ladder_is_climbed_from_round_two() -> None:
     rungs: list[str] = []
 

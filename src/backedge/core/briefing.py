@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from backedge.core.for_people import judged_for_people
 from backedge.core.ledger import Tracked
 from backedge.core.limits import left
 from backedge.core.loops import Loop
@@ -156,8 +157,9 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
     graph, judge = state.graph, state.graph.is_judge(step) and running.mode not in ASIDE
-    of_loops = running.loops or running.reminded or running.verifies or running.told
-    told_more = _feedback(state, step, now, running) if of_loops else {}
+    people = judged_for_people(state, step) if judge and state.loops else ()
+    of_loops = running.loops or running.reminded or running.verifies or running.told or people
+    told_more = _feedback(state, step, now, running, people) if of_loops else {}
     return Briefing(
         run=state.run,
         step=step,
@@ -185,7 +187,7 @@ def _known(state: RunState) -> tuple[Known, ...]:
     )
 
 
-def _feedback(state: RunState, step: str, now: float, running: Running) -> dict[str, Any]:
+def _feedback(state: RunState, step: str, now: float, running: Running, people: tuple[Loop, ...]) -> dict[str, Any]:
     """The part of a briefing that is about loops."""
     # A decision may have closed a loop, or sent it elsewhere, since the attempt began.
     given = [loop for id in (*running.loops, *running.reminded) if (loop := state.loop(id)) is not None]
@@ -194,16 +196,23 @@ def _feedback(state: RunState, step: str, now: float, running: Running) -> dict[
     judged = [loop for loop in verified if loop.by_verdict]
     closed = [ended for id in running.told if (ended := state.loop(id)) is not None]
     return {
-        "round": max((loop.round for loop in (*given, *judged)), default=0),
+        "round": max((loop.round for loop in (*given, *judged, *people)), default=0),
         "feedback": Share(
             findings=issues_of(state, running.given),
-            requests=tuple(request for loop in given if (request := request_of(loop)) is not None),
+            requests=tuple(
+                request for loop in sorted((*given, *people), key=_turn) if (request := request_of(loop)) is not None
+            ),
             resolutions=tuple(told(loop) for loop in (*closed, *raised)),
             advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *judged) if loop.advice)),
         ),
         "history": tuple(earlier for loop in (*given, *judged, *raised) for earlier in _history(state, loop)),
         "left": left(state, now, max(given, key=lambda loop: loop.round, default=None), step),
     }
+
+
+def _turn(loop: Loop) -> tuple[int, int]:
+    """The order in which feedback is told: by severity, then later rounds; what is as urgent, by age."""
+    return loop.severity.rank, -loop.round
 
 
 def issue(tracked: Tracked) -> Issue:

@@ -99,8 +99,7 @@ def _counts(
     """Each limit that applies, in the order in which they are reported: (name, count, bound with what was granted)."""
     grants = state.grants
     if step is not None:
-        for name, bound in state.graph.budgets:
-            yield name, spent(state, name, now), bound + grants.get(name, 0)
+        yield from _budgets(state, now)
         own = state.graph.limits_of(step)
         if own.errors_in_a_row is not None:
             of_step = state.steps[step]
@@ -141,11 +140,21 @@ def _counts(
             yield "diverging", authored, removed
 
 
+def _budgets(state: RunState, now: float) -> Iterator[tuple[str, float, float | None]]:
+    for name, bound in state.graph.budgets:
+        yield name, spent(state, name, now), _exact(bound + state.grants.get(name, 0))
+
+
+def _exact(amount: float) -> float:
+    """Eight times 0.1 is 0.8: what binary fractions leave behind neither hides a breach nor is shown to anybody."""
+    return round(amount, 9)
+
+
 def spent(state: RunState, budget: str, now: float) -> float:
     """How much of a budget of the run is used up."""
     match budget:
         case "cost_usd":
-            return state.usage.cost_usd
+            return _exact(state.usage.cost_usd)
         case "tokens":
             return state.usage.tokens_in + state.usage.tokens_out
         case "attempts":
@@ -160,9 +169,7 @@ def numbers(state: RunState, now: float, loop: Loop | None, step: str | None) ->
         loop = replace(loop, delivered=False)
     counts = list(_counts(state, now, loop, step))
     if step is None:
-        counts[:0] = [
-            (name, spent(state, name, now), bound + state.grants.get(name, 0)) for name, bound in state.graph.budgets
-        ]
+        counts[:0] = _budgets(state, now)
     return tuple(Breach(name, count, bound) for name, count, bound in counts if bound is not None)
 
 
@@ -170,6 +177,6 @@ def left(state: RunState, now: float, loop: Loop | None, step: str | None) -> di
     """How much is left of each limit that applies, for briefings. What a round used up is counted once it is given."""
     if loop is not None and loop.delivered:
         loop = replace(loop, delivered=False)
-    found = {name: bound - count for name, count, bound in _counts(state, now, loop, step) if bound is not None}
+    found = {name: _exact(bound - count) for name, count, bound in _counts(state, now, loop, step) if bound is not None}
     plans = step is not None and state.graph.steps[step].plans
     return {**found, "max_steps": state.workflow.max_steps - state.steps_ever} if plans else found

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import KeysView
 from typing import Literal
 
+from backedge.core.for_people import judged_for_people
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Mode
 from backedge.core.run_state import under_way
@@ -214,7 +215,7 @@ class _Survey:
         if name in self.skipped:
             return None
         if not self.fresh[name]:
-            return "verify" if judge and step.open_findings else "work"
+            return "verify" if judge and (step.open_findings or judged_for_people(self.state, name)) else "work"
         return "work" if undecided(self.state, name) or repeats(self.state, name) else None
 
     def _questions_for(self, name: str) -> list[Loop]:

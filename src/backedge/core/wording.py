@@ -48,7 +48,7 @@ def summary_of(findings: tuple[Issue, ...]) -> str:
 
 
 def _lines(briefing: Briefing) -> Iterator[str]:
-    share = briefing.feedback
+    share, verifies = briefing.feedback, briefing.mode == "verify"
     if not share and not briefing.verify:
         return
     if briefing.round:
@@ -62,7 +62,8 @@ def _lines(briefing: Briefing) -> Iterator[str]:
             yield from _issue(issue)
     for request in share.requests:
         yield ""
-        yield f"### {request.kind} from {request.source} ({request.severity})"
+        heading = f"{request.kind} from {request.source} ({request.severity})"
+        yield f"### Look whether this was done, and fail it if not: {heading}" if verifies else f"### {heading}"
         yield from _fenced(request.message)
         yield from _labelled("Suggested fix", request.suggested_fix or "")
         yield from _labelled("Requested", request.requested_info or "")

@@ -7,6 +7,7 @@ the engine's own. Unknown keys and wrong types are errors that name them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -135,7 +136,15 @@ def understood(said: Json) -> Outcome:
     try:
         return msgspec.convert(said, Outcome)
     except msgspec.ValidationError as error:
-        raise AgentError(f"the outcome is not understood: {'; '.join(misfits(said, Outcome))}") from error
+        wrong = "; ".join(misfits(said, Outcome))
+        raise AgentError(f"the outcome is not understood: {wrong}", usage=_used(said)) from error
+
+
+def _used(said: Json) -> Usage | None:
+    """What an outcome says it cost: that was spent, whatever else is wrong with it."""
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(said.get("usage", {}), Usage) if isinstance(said, dict) else None
+    return None
 
 
 def checked(said: Outcome, most: int) -> Outcome:

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +23,6 @@ from backedge.adapters.agents.shapes import Shapes
 from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import Usage
 from backedge.core.value import Json
 from backedge.engine.protocol import Outcome, understood
 from backedge.ports import PLACEHOLDERS, Attempt, Result
@@ -136,7 +134,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             outcome = self._outcome(folder, ended)
             if outcome is None:
                 return None
-            self._shapes.require(briefing, outcome.output)
+            self._shapes.require(briefing, outcome.output, outcome.usage)
         except AgentError as error:
             error.log = log
             raise
@@ -178,11 +176,12 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             raise AgentError(f"{error}{ended}") from error
         return report.outcome(text, code, said, self._folder)
 
-    def _spent(self, folder: AttemptFolder) -> Usage | None:
+    def _spent(self, folder: AttemptFolder) -> object:
         """What a command that failed says it used: that counts however it ended."""
-        with suppress(AgentError):
+        try:
             return understood(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
-        return None
+        except AgentError as error:
+            return error.usage
 
 
 def _signal_name(number: int) -> str:

@@ -92,7 +92,8 @@ class FunctionAgent:
             problems = self._returns.misfits(outcome.output, stored=False)
             if problems:
                 where, problem = problems[0]
-                raise AgentError(f"the output does not fit what the step returns: {where or 'the whole'}: {problem}")
+                wrong = f"the output does not fit what the step returns: {where or 'the whole'}: {problem}"
+                raise AgentError(wrong, usage=outcome.usage)
         return outcome
 
 

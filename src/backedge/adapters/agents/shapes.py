@@ -9,7 +9,7 @@ import msgspec
 from backedge.adapters.agents.schema import Schema
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import ASIDE
+from backedge.core.model import ASIDE, Usage
 from backedge.core.value import Json
 from backedge.engine.codec import plain
 from backedge.engine.protocol import Outcome
@@ -35,11 +35,12 @@ class Shapes:
             for pointer, problem in shape.misfits(inputs[producer])
         ]
 
-    def require(self, briefing: Briefing, output: Json) -> None:
-        """Raises AgentError for an output that does not fit. An answer is no output."""
+    def require(self, briefing: Briefing, output: Json, usage: Usage) -> None:
+        """Raises AgentError, with what it cost, for an output that does not fit. An answer is no output."""
         if self._schema is not None and briefing.mode not in ASIDE:
             for where, problem in self._schema.misfits(output):
-                raise AgentError(f"the output does not fit the step's schema: {where or 'the whole'}: {problem}")
+                wrong = f"the output does not fit the step's schema: {where or 'the whole'}: {problem}"
+                raise AgentError(wrong, usage=usage)
 
 
 class ShapedAgent:
@@ -51,7 +52,7 @@ class ShapedAgent:
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
         said = await self._agent.work(briefing, attempt)
         if isinstance(said, Outcome):
-            self._shapes.require(briefing, _as_json(said.output))
+            self._shapes.require(briefing, _as_json(said.output), said.usage)
         return said
 
     def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:

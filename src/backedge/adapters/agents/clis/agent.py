@@ -147,7 +147,7 @@ class CliAgent(ProgramAgent[CliFolder]):
             outcome = outcome_of(self._cli, report, ended, stderr, resumed)
             if outcome is None:
                 return None
-            self._shapes.require(briefing, outcome.output)
+            self._shapes.require(briefing, outcome.output, report.usage)
         except AgentError as error:
             error.usage, error.log, error.session = report.usage, log, session
             raise
