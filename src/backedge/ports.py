@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +15,8 @@ from backedge.core.workflow import Step, Workflow
 
 PLACEHOLDERS = ("attempt", "briefing", "outcome", "report", "run", "step")
 """The words in braces that are filled in where they stand in a command."""
+PLACEHOLDER = re.compile(rf"(?<![{{$])\{{({'|'.join(PLACEHOLDERS)})\}}(?!\}})")
+"""One of them in a text. What a shell or a template fills in, ${run} and {{run}}, is left to it."""
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):

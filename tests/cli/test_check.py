@@ -285,8 +285,6 @@ def test_all_problems_are_told_at_once_also_those_of_the_agents(make: Make) -> N
     assert (said.code, said.out) == (2, "")
     assert said.err.removeprefix("backedge: ").splitlines() == [
         "backedge.yaml:3:35: agents.strong.max_turns: codex has no flag for max_turns: remove it, or use another agent",
-        "backedge.yaml:5:38: steps.plan.run[1]: unknown placeholder {reprot}: did you mean '{report}'?; "
-        "for the program itself write { reprot }",
         "backedge.yaml:6:10: steps.code.nedds: unknown key: did you mean 'needs'?",
         "backedge.yaml:6:70: steps.code.permission_mode: claude has no permission_mode 'acceptEdit': "
         "did you mean 'acceptEdits'?",
@@ -297,6 +295,23 @@ def test_all_problems_are_told_at_once_also_those_of_the_agents(make: Make) -> N
         "backedge.yaml:8:32: steps.look.agent: module 'helpers' has no function 'lok': did you mean 'look'?",
         "backedge.yaml:9:59: steps.last.prompt: got 'none.md', which is not a file here: create it, or correct the path",
     ]
+
+
+def test_braces_are_for_the_program_and_a_slip_of_a_placeholder_is_warned_of(make: Make) -> None:
+    project = make("name: w\nsteps:\n  a: {run: [awk, '{print} ${report} {{x}}', 'BEGIN {exit}', '{reprot}']}\n")
+    said = project.backedge("check")
+    warning = "backedge.yaml:3:61: steps.a.run[3]: {reprot} is left as it is: did you mean '{report}'?"
+    assert (said.code, said.err) == (0, f"warning: {warning}\n")
+
+
+def test_a_phase_of_its_own_comes_after_the_declared_ones(make: Make) -> None:
+    steps = "{a: {phase: planning, run: [echo]}, b: {phase: rollout, needs: [a], run: [echo]}}"
+    project = make(f"name: w\nphases: [planning, design]\nsteps: {steps}\n")
+    said = project.backedge("check")
+    warning = (
+        "backedge.yaml:3:55: steps.b.phase: got 'rollout', which is not in `phases`: it comes after those; they are"
+    )
+    assert (said.code, said.err) == (0, f"warning: {warning} planning, design\n")
 
 
 def test_a_phase_that_is_not_declared_is_refused_and_one_that_looks_misspelt_is_warned_of(make: Make) -> None:

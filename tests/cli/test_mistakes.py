@@ -189,7 +189,7 @@ def test_an_output_that_does_not_fit_the_schema_is_an_error_and_the_next_may_fit
         (["frobnicate"], "`backedge --help` lists them"),
         (["run", "--jsn"], "No such option"),
         (["runs", "extra"], "unexpected extra argument"),
-        (["decide"], "Missing argument 'ESCALATION'"),
+        (["decide"], "there is no journal"),
         (["cancel"], "Missing argument"),
         (["audit", "verifi"], "No such command"),
         (["feedback", "raise", "--kind", "fix_request"], "Missing option '--message'"),

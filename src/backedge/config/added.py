@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from backedge.config.agents import AgentSpec, agents_of, named_agents
 from backedge.config.check import flaws_of
-from backedge.config.phases import refuse_undeclared
+from backedge.config.phases import look_at_undeclared
 from backedge.config.problems import Trail, shown_trail
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source
@@ -42,7 +42,7 @@ def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
         known = named_agents(source)
         for name in source.value["steps"]:
             if file.definition.phases and (phase := source.value["steps"][name].get("phase")):
-                refuse_undeclared(source, name, phase, file.definition.phases)
+                look_at_undeclared(source, name, phase, file.definition.phases)
             rungs = agents_of(source, name, known)
             agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
             extras[name] = extras_of(source, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from backedge.config.pieces import FUNCTION
@@ -101,19 +102,17 @@ def _agent(source: Source, trail: Trail, name: str, given: Mapping[str, Json]) -
     run = tuple(source.written((*trail, "run", index), part) for index, part in enumerate(given.get("run", ())))
     if run and not run[0].strip():
         source.refuse((*trail, "run", 0), "got an empty text, expected a program: name what is to be started")
-    refuse_placeholders(source, (*trail, "run"), run)
+    look_at_placeholders(source, (*trail, "run"), run)
     return AgentSpec(name, "command", run=run, places={"": (*trail, "run")})
 
 
-def refuse_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> None:
-    """Refuse words in braces that nothing is filled in for. Those of a shell or a template, ${x} and {{x}}, are left
-    alone."""
+def look_at_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> None:
+    """Warn of words in braces that look like a slip of a placeholder. Any others are for the program itself."""
     for index, part in enumerate(run):
         for word in dict.fromkeys(_BRACES.findall(part)):
-            if word not in PLACEHOLDERS:
-                known = nearest(f"{{{word}}}", [f"{{{each}}}" for each in PLACEHOLDERS])
-                text = f"unknown placeholder {{{word}}}: {known}; for the program itself write {{ {word} }}"
-                source.refuse((*trail, index), text)
+            near = get_close_matches(word, PLACEHOLDERS, 1) if word not in PLACEHOLDERS else []
+            if near:
+                source.warn((*trail, index), f"{{{word}}} is left as it is: did you mean '{{{near[0]}}}'?")
 
 
 def _agent_called(source: Source, trail: Trail, word: str, known: Mapping[str, AgentSpec]) -> AgentSpec | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backedge.config.agents import AgentSpec, refuse_placeholders
+from backedge.config.agents import AgentSpec, look_at_placeholders
 from backedge.config.problems import quoted
 from backedge.config.source import Source
 from backedge.config.steps import leaves
@@ -17,7 +17,7 @@ def comparing_agents(source: Source) -> dict[str, AgentSpec]:
         if run:
             trail = ("checks", name, "compatible", "run")
             words = tuple(source.written((*trail, place), word) for place, word in enumerate(run))
-            refuse_placeholders(source, trail, words)
+            look_at_placeholders(source, trail, words)
             found[name] = AgentSpec(name, "command", run=words)
     for name, given in source.value.get("gates", {}).items():
         metric = given["metric"]

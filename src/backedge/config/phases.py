@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from backedge.config.problems import quoted
 from backedge.config.source import Source
-from backedge.core.workflow import DEFAULT_PHASES, nearest
+from backedge.core.workflow import DEFAULT_PHASES
 
 _NEAR = 0.75
 """How alike two words are of which one may be a slip of the other."""
@@ -16,7 +16,8 @@ _DIGITS = re.compile(r"\d+")
 
 
 def look_at_phases(source: Source) -> None:
-    """Refuse a phase that is not in the file's own list; without such a list, warn of one that looks like another."""
+    """Refuse a phase that looks like a slip of one in the file's own list; without a list, warn of it. Other words that
+    are not in the list are phases of their own, after the declared ones: that may be meant."""
     declared = source.value.get("phases")
     seen = list(DEFAULT_PHASES)
     for name, given in source.value.get("steps", {}).items():
@@ -25,17 +26,21 @@ def look_at_phases(source: Source) -> None:
             continue
         trail = ("steps", name, "phase")
         if declared:
-            refuse_undeclared(source, name, phase, declared)
+            look_at_undeclared(source, name, phase, declared)
         elif phase not in seen and (meant := _meant(phase, seen)):
             source.warn(trail, f"got {quoted(phase)}, which is a phase of its own: did you mean {meant!r}?")
         seen.append(phase)
 
 
-def refuse_undeclared(source: Source, step: str, phase: str, declared: Sequence[str]) -> None:
-    if phase not in declared:
-        source.refuse(
-            ("steps", step, "phase"), f"got {quoted(phase)}, which is not in `phases`: {nearest(phase, declared)}"
-        )
+def look_at_undeclared(source: Source, step: str, phase: str, declared: Sequence[str]) -> None:
+    if phase in declared:
+        return
+    trail, told = ("steps", step, "phase"), f"got {quoted(phase)}, which is not in `phases`"
+    meant = _meant(phase, declared)
+    if meant:
+        source.refuse(trail, f"{told}: did you mean {meant!r}?")
+    else:
+        source.warn(trail, f"{told}: it comes after those; they are {', '.join(declared)}")
 
 
 def _meant(phase: str, seen: Sequence[str]) -> str:

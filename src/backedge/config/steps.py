@@ -14,6 +14,7 @@ from backedge.core.define import groups_of, members, pass_rule
 from backedge.core.model import HUMAN
 from backedge.core.value import Json, replace
 from backedge.core.workflow import Repeat, Step, nearest
+from backedge.ports import PLACEHOLDER
 
 LONGEST_QUESTION = 10_000
 """Characters of a question to a person that are kept."""
@@ -152,7 +153,7 @@ def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpe
         why = "an exit code has no file" if report else "the step has no report"
         for agent in agents:
             for index, word in enumerate(agent.run):
-                if "{report}" in word:
+                if "report" in PLACEHOLDER.findall(word):
                     place: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
                     source.refuse(place, f"the command names {{report}}, but {why}: say which `report` it writes")
 

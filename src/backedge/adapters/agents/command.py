@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,12 +24,10 @@ from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
 from backedge.engine.protocol import Outcome, understood
-from backedge.ports import PLACEHOLDERS, Attempt, Result
+from backedge.ports import PLACEHOLDER, Attempt, Result
 
 LOG_KEPT = 256 * 1024
 """Bytes at the end of a command's stderr that are kept with the attempt."""
-
-_WORD = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 
 
 class Report(Protocol):
@@ -77,7 +74,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             raise ValueError("the command is empty: name the program to start")
         if report is not None and not judges:
             raise ValueError("the step has a report but judges nothing: a report is the evidence of a judge")
-        if any("{report}" in word for word in argv) and not (report and report.is_file):
+        if any("report" in PLACEHOLDER.findall(word) for word in argv) and not (report and report.is_file):
             raise ValueError(
                 "the command names {report}, but the step has no report file: say which `report` it writes"
             )
@@ -111,7 +108,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         }
         return Program(
             # In one pass: what is put in is not looked at again.
-            argv=[_WORD.sub(lambda word: words.get(word[1], word[0]), part) for part in self._argv],
+            argv=[PLACEHOLDER.sub(lambda word: words.get(word[1], word[0]), part) for part in self._argv],
             cwd=self._folder,
             env={**os.environ, **self._env, **{f"BACKEDGE_{key.upper()}": value for key, value in words.items()}},
             briefing=briefing_json(briefing, self._views(briefing.run) if self._views else None),
