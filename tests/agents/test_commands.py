@@ -126,7 +126,14 @@ def test_it_runs_in_its_workspace(tmp_path: Path) -> None:
 
 def test_words_of_the_command_are_filled_in_once_and_other_braces_stay(tmp_path: Path) -> None:
     code = "import json, sys; print(json.dumps({'output': sys.argv[1:]}))"
-    words = ["{run}", "{step}-{attempt}", "{unknown} {} {{run}} ${run}", "${HOME} $(id) `id`", "{briefing}", "{outcome}"]
+    words = [
+        "{run}",
+        "{step}-{attempt}",
+        "{unknown} {} {{run}} ${run}",
+        "${HOME} $(id) `id`",
+        "{briefing}",
+        "{outcome}",
+    ]
     said = outcome_of(tmp_path, [*python(code), *words], told(2, run="{step}")).output
     folder = files_of(tmp_path, told(2, run="{step}"))
     assert said == [
