@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("look", "Tell the story of a run."),
     "watch": ("look", "Follow a run that another process executes."),
     "inbox": ("look", "List the open decisions of all runs."),
-    "decide": ("answer", "Answer an escalation."),
+    "decide": ("decide", "Answer an escalation."),
     "feedback": ("answer", "Raise, acknowledge, list or reclassify feedback."),
     "what-if": ("inspect", "Say who would run again for a loop, and what that would cost."),
     "pause": ("answer", "Start nothing more in a run; what runs finishes."),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import textwrap
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 import msgspec
@@ -104,6 +106,15 @@ def shown(text: str, width: int = 100) -> str:
     """Text of agents on one line of a terminal. What turns the direction of writing would hide other text."""
     line = one_line(text[: 20 * width]).translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def wrapped(line: str, out: TextIO) -> str:
+    """A line for people, broken between words where a terminal would break it anywhere; elsewhere lines stay whole."""
+    width = shutil.get_terminal_size().columns
+    if not out.isatty() or len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def counted(count: int, noun: str) -> str:

@@ -11,7 +11,17 @@ import click
 
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
-from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, shown, the_run, where
+from backedge.cli.common import (
+    asking,
+    event_line,
+    journal_option,
+    json_option,
+    print_json,
+    shown,
+    the_run,
+    where,
+    wrapped,
+)
 from backedge.cli.difference import Rework, print_reworks, reworks
 from backedge.cli.live import View, shown_by, view_on
 from backedge.cli.packets import INDENT, Open, open_packets, packet_lines, whole_of
@@ -189,7 +199,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
         about = known.loop or known.step or "the run"
         click.echo(f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}")
         for line in packet_lines(each.told):
-            click.echo(f"{INDENT}{line}")
+            click.echo(wrapped(f"{INDENT}{line}", sys.stdout))
         click.echo(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
 
 

@@ -1,0 +1,157 @@
+"""`decide`: a person answers an escalation, with all it needs on the command line or asked for at the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from backedge.app import Engine, Run
+from backedge.cli.answer import end_agents, me
+from backedge.cli.common import asking, journal_option, say, shown, the_run, where, wrapped
+from backedge.cli.live import refresh_views
+from backedge.cli.packets import open_packets, packet_lines, told_packet
+from backedge.core.commands import DEFAULT_ROUNDS
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
+from backedge.project import secrets_in
+
+QUESTIONS = {
+    ("resolve", False): "The answer, in words",
+    ("resolve", True): "One of the options, or the answer",
+    ("revise", False): "The new approach, in words",
+    ("reassign", False): "Which step gets it",
+    ("reclassify", False): "Which phase injected it",
+}
+"""How a person is asked for what a choice needs besides; True where there are options to choose from."""
+LOOKED_AT = 100
+"""How many of the newest runs are searched for a decision that was made before."""
+
+
+@click.command()
+@click.argument("escalation", required=False)
+@click.argument("choice", required=False)
+@click.option("--run", "run_name", metavar="RUN", help="Which run, if the id alone does not say.")
+@click.option("--rounds", type=int, default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds or tries.")
+@click.option("--amount", type=float, help="How much more of a budget; its size again, if not given.")
+@click.option("--option", help="One of the options that the feedback offers, or a person's verdict.")
+@click.option("--target", metavar="STEP", help="Who gets it, for reassign.")
+@click.option("--phase", help="Which phase injected it, for reclassify.")
+@click.option("--note", default="", help="Free text: the answer, the new approach, the reason.")
+@click.option("--by", default=None, metavar="WHO", help="Who decides; you, if not given.")
+@journal_option
+def decide(
+    escalation: str | None,
+    choice: str | None,
+    run_name: str | None,
+    rounds: int,
+    amount: float | None,
+    option: str | None,
+    target: str | None,
+    phase: str | None,
+    note: str,
+    by: str | None,
+    journal: Path | None,
+) -> None:
+    """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, accept, skip or cancel.
+
+    An approval may also be answered with approve or reject. Without a choice it asks you, about the only open question if no id is given. The run goes on at once if a process executes it, else with the next resume.
+
+    \b
+    Example:
+      backedge decide E-1 continue --rounds 2 --note "use the session of the other service"
+    """
+
+    async def answer(engine: Engine) -> tuple[str, str, str, bool]:
+        run, packet = await _question(engine, escalation, run_name)
+        chosen, more = (choice, {}) if choice else await _asked(engine, run, packet)
+        who = me() if by is None else by
+        given = {"note": note, "option": option, "target": target, "phase": phase}
+        said: dict[str, Any] = {**more, **{key: each for key, each in given.items() if each}}
+        said = secrets_in(where(journal), run.id).value(said)
+        await run.decide(packet, chosen, by=who, rounds=rounds, amount=amount, **said)
+        await end_agents(run, journal)
+        await refresh_views(where(journal), run, say)
+        state = await run.state()
+        idle = state.ended is None and not state.escalations and engine.journal.holder(run.id) is None
+        return packet, run.id, chosen, idle
+
+    packet, run, chosen, idle = asking(journal, answer)
+    click.echo(f"{packet} of {run}: {chosen}")
+    if idle:
+        say(f"  nobody executes it now: backedge resume {run}")
+
+
+async def _question(engine: Engine, escalation: str | None, run_name: str | None) -> tuple[Run, str]:
+    """The run and the escalation that are meant; without an id, the only one that is open."""
+    if escalation is not None:
+        return await _run_of(engine, escalation, run_name), escalation
+    only = (await the_run(engine, run_name)).id if run_name is not None else None
+    packets = [each for each in await open_packets(engine) if only in (None, each.run)]
+    if len(packets) == 1:
+        return await engine.find(packets[0].run), packets[0].known.id
+    if not packets:
+        raise NotFound("no question is open: there is nothing to decide")
+    listed = ", ".join(f"{each.known.id} of {each.run}" for each in packets[:5])
+    raise IllegalCommand(f"{len(packets)} questions are open: say which, for example {listed}")
+
+
+async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
+    if run_name is not None:
+        return await the_run(engine, run_name)
+    packets = await open_packets(engine)
+    runs = [each.run for each in packets if each.known.id == escalation]
+    if len(runs) == 1:
+        return await engine.find(runs[0])
+    if runs:
+        raise IllegalCommand(f"{escalation} is open in {len(runs)} runs: say which with --run ({', '.join(runs[:5])})")
+    decided = []
+    for head in (await engine.runs())[:LOOKED_AT]:
+        known = (await (await engine.find(head.run)).state()).escalation(escalation)
+        if known is not None and known.decided is not None:
+            decided.append(f"{known.decided.choice} in {head.run}")
+    if len(decided) == 1:
+        return await engine.find(decided[0].rpartition(" ")[2])
+    if decided:
+        raise AlreadyClosed(f"{escalation} was decided before in {len(decided)} runs: {', '.join(decided[:5])}")
+    opened = ", ".join(sorted({each.known.id for each in packets})) or "none"
+    raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
+
+
+async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[str, str]]:
+    """The choice of whoever sits at the terminal, and what it needs besides."""
+    state = await run.state()
+    known = state.escalation(escalation)
+    if known is not None and known.decided is not None:
+        raise AlreadyClosed(f"{escalation} was decided before: {known.decided.choice}; the first decision stands")
+    told = await told_packet(engine, state, escalation)
+    words = list(dict.fromkeys(each.choice for each in told.options))
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise IllegalCommand(f"no choice for {escalation}: say one of {', '.join(words)}")
+    click.echo(f"{escalation}: {shown(told.reason)}", err=True)
+    for line in packet_lines(told):
+        click.echo(wrapped(f"  {line}", sys.stderr), err=True)
+    numbered = ", ".join(f"{number} {word}" for number, word in enumerate(words, 1))
+    chosen: str = click.prompt(f"What is your choice ({numbered})", value_proc=partial(_choice, words), err=True)
+    needs = next((each.needs for each in told.options if each.choice == chosen and not each.option), ())
+    if not needs:
+        return chosen, {}
+    offered = [each.option for each in told.options if each.choice == chosen and each.option]
+    question = QUESTIONS.get((chosen, bool(offered) or needs == ("option",)), "In words")
+    answer: str = click.prompt(question, err=True)
+    # The same question takes one of the options or an answer in words.
+    return chosen, {"option" if answer in offered or needs == ("option",) else needs[-1]: answer}
+
+
+def _choice(words: Sequence[str], typed: str) -> str:
+    """A choice by its number, its word, or as much of the word as says which."""
+    typed = typed.strip()
+    if typed.isdecimal() and 0 < int(typed) <= len(words):
+        return words[int(typed) - 1]
+    meant = [word for word in words if word == typed] or [word for word in words if word.startswith(typed)]
+    if len(meant) != 1:
+        raise click.UsageError(f"{shown(typed, 40)!r} is none of them: type a number or a word")
+    return meant[0]
