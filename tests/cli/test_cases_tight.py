@@ -124,7 +124,7 @@ def test_a2_15_another_agent_does_not_reset_the_counters_revise_does_and_is_logg
     project.script(review=[failed(f"{n}") for n in range(20)])
     result = project.run()
     assert result.breach == ("rounds_per_step", 4, 4)
-    assert [told["agent"] for told in project.briefings("implement")] == ["implement"] * 2 + ["implement#2"] * 3
+    assert [told["agent"] for told in project.briefings("implement")] == ["junior"] * 2 + ["senior"] * 3
     # A new name for the workflow is not a new run either.
     project.write({**TIGHT, "name": "renamed", "steps": steps, "agents": {"junior": agent, "senior": agent}})
     assert project.resume().breach == ("rounds_per_step", 4, 4)

@@ -37,6 +37,8 @@ from backedge.ports import Agent, Append, Claims, Clock, Hiring, Journal, RunHea
 MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
 """Seconds that an agent has to stop when it is told to; then it is left behind."""
+LAST_MOMENT = 1.0
+"""Seconds that agents have to be gone when there is no more time."""
 HOLDER_INTERVAL = 1.0
 """Seconds between looks at whether a run that is followed is still executed by anybody."""
 T = TypeVar("T")
@@ -106,7 +108,7 @@ class Engine:
             raise errors[0]
 
     def hurry(self) -> None:
-        """Give agents that are told to stop no more time."""
+        """Give agents that are told to stop no more time than it takes to kill them."""
         self._hurry.set()
 
     async def _gone(self, tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -118,6 +120,9 @@ class Engine:
         try:
             awaited: set[asyncio.Future[Any]] = {stopping, hurried}
             await asyncio.wait(awaited, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
+            if self._hurry.is_set():
+                # Processes that are killed now are gone in a moment, and are then known to be.
+                await asyncio.wait([stopping], timeout=LAST_MOMENT)
         finally:
             hurried.cancel()
 
