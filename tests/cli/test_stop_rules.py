@@ -146,3 +146,30 @@ def test_what_if_of_a_question_names_only_who_answers_and_who_asked(make: Make) 
     after = project.backedge("resume", "--json").json
     ran = Counter({name: step["attempts"] for name, step in after["steps"].items()}) - Counter(before.attempts)
     assert ran == Counter(["plan", "code"])
+
+
+def test_what_if_of_a_choice_says_what_each_option_would_set_in_motion(make: Make) -> None:
+    steps = {
+        "plan": {"phase": "planning", "writes": []},
+        "code": {"phase": "code", "needs": ["plan"], "writes": []},
+        "docs": {"phase": "code", "needs": ["plan"], "writes": []},
+    }
+    options = [{"option": "polling", "rework": ["plan"]}, {"option": "push"}]
+    asks = {**raises("constraint_violation", "plan"), "to": ["plan", "human"], "options": options}
+    costs = {"plan": 1.0, "code": 2.0, "docs": 4.0}
+    project = make(
+        {"steps": steps},
+        plan=[{"output": 1, "usage": {"cost_usd": costs["plan"]}}, {"decision": {"option": "polling"}}],
+        code=[{"feedback": [asks], "usage": {"cost_usd": costs["code"]}}, {}],
+        docs=[{"usage": {"cost_usd": costs["docs"]}}],
+    )
+    assert project.run().code == 3
+    chosen = project.backedge("what-if", "L-1", "--json").json["options"]
+    assert {option: (each["reworks"], each["cascades"]) for option, each in chosen.items()} == {
+        "polling": (["plan"], ["code", "docs"]),
+        "push": ([], ["code"]),
+    }
+    # The attempt of plan that chose cost nothing.
+    assert (chosen["polling"]["cost_usd"], chosen["push"]["cost_usd"]) == (6.5, 2.0)
+    words = project.backedge("what-if", "L-1").out
+    assert "asked to choose: plan" in words and "if “polling” is chosen\n  reworked: plan" in words

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from backedge.core import events as e
 from backedge.core.errors import NotFound
+from backedge.core.loops import Loop
 from backedge.core.model import HUMAN
 from backedge.core.state import RunState, replay
 
+Means = Mapping[str, tuple[float, float]]
 
-class Blast(msgspec.Struct, frozen=True):
+
+class Blast(msgspec.Struct, frozen=True, omit_defaults=True):
     loop: str
     reworks: tuple[str, ...]
+    """Steps that are executed for the loop: they mend what they made, answer, or choose."""
     cascades: tuple[str, ...]
     """Steps downstream that run again if what they consumed changes."""
     verifies: tuple[str, ...]
     """Judges that look again."""
     cost_usd: float
     seconds: float
+    options: dict[str, Blast] = {}
+    """What each option of a choice would set in motion if it were chosen."""
 
 
 def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
@@ -31,32 +37,43 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
     if state is None or found is None:
         known = ", ".join(state.loops) if state else ""
         raise NotFound(f"loop {loop!r} is unknown: open are {known or 'none'}")
-    graph = state.graph
+    means = _means(history)
     targets = [target for target in found.targets if target != HUMAN]
     # An answer or a choice changes no artifact: only who asked goes on with it.
-    changes = not (found.answers_only or found.choosing)
+    radius = _radius(state, found, targets, means, changes=not (found.answers_only or found.choosing))
+    if not found.choosing or found.feedback is None:
+        return radius
+    options = {each.option: _radius(state, found, each.rework, means, changes=True) for each in found.feedback.options}
+    return msgspec.structs.replace(radius, options=options)
+
+
+def _radius(state: RunState, loop: Loop, targets: Sequence[str], means: Means, changes: bool) -> Blast:
+    graph = state.graph
     below = {name for target in targets for name in graph.downstream[target]} if changes else set()
-    ran = [name for name in graph.order if name in below | {found.source} and _runs_again(state, name, targets)]
-    again = (*targets, *ran)
-    spent: dict[str, list[tuple[float, float]]] = {}
-    for event in history:
-        if isinstance(event, e.AttemptSucceeded):
-            spent.setdefault(event.step, []).append((event.usage.cost_usd, event.seconds))
-    means = [
-        (sum(cost for cost, _ in each) / len(each), sum(seconds for _, seconds in each) / len(each))
-        for name in again
-        if (each := spent.get(name))
-    ]
+    ran = [name for name in graph.order if name in below | {loop.source} and _runs_again(state, name, targets)]
+    spent = [means[name] for name in (*targets, *ran) if name in means]
     return Blast(
-        loop,
+        loop.id,
         tuple(targets),
         tuple(name for name in ran if not graph.is_judge(name)),
         tuple(name for name in ran if graph.is_judge(name)),
-        round(sum(cost for cost, _ in means), 6),
-        round(sum(seconds for _, seconds in means), 3),
+        round(sum(cost for cost, _ in spent), 6),
+        round(sum(seconds for _, seconds in spent), 3),
     )
 
 
-def _runs_again(state: RunState, name: str, targets: list[str]) -> bool:
+def _means(history: Iterable[e.Event]) -> Means:
+    """What an attempt of each step cost and took so far, on average."""
+    spent: dict[str, list[e.AttemptSucceeded]] = {}
+    for event in history:
+        if isinstance(event, e.AttemptSucceeded):
+            spent.setdefault(event.step, []).append(event)
+    return {
+        name: (sum(each.usage.cost_usd for each in made) / len(made), sum(each.seconds for each in made) / len(made))
+        for name, made in spent.items()
+    }
+
+
+def _runs_again(state: RunState, name: str, targets: Sequence[str]) -> bool:
     step = state.steps[name]
     return bool(step.attempts) and name not in targets and not step.passed_over and not step.absent

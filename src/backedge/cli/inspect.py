@@ -127,7 +127,16 @@ def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool
     if as_json:
         print_json(blast)
         return
-    click.echo(f"reworked: {', '.join(blast.reworks) or 'nobody'}")
-    click.echo(f"again, if what they use changed: {', '.join(blast.cascades) or 'nobody'}")
-    click.echo(f"verifies: {', '.join(blast.verifies) or 'nobody'}")
-    click.echo(f"estimated from the attempts so far: ${blast.cost_usd:.2f}, {blast.seconds:.1f} s")
+    for line in _told(blast, "asked to choose" if blast.options else "reworked"):
+        click.echo(line)
+    for option, chosen in blast.options.items():
+        click.echo(f"if “{shown(option)}” is chosen")
+        for line in _told(chosen, "reworked"):
+            click.echo(f"  {line}")
+
+
+def _told(blast: Blast, doing: str) -> Iterator[str]:
+    yield f"{doing}: {', '.join(blast.reworks) or 'nobody'}"
+    yield f"again, if what they use changed: {', '.join(blast.cascades) or 'nobody'}"
+    yield f"verifies: {', '.join(blast.verifies) or 'nobody'}"
+    yield f"estimated from the attempts so far: ${blast.cost_usd:.2f}, {blast.seconds:.1f} s"
