@@ -60,6 +60,7 @@ def test_feedback_lines() -> None:
     ("status", "state"),
     [
         ("queued", "notifying"),
+        ("routed", "waiting_response"),
         ("delivered", "waiting_response"),
         ("processing", "resolving"),
         ("verifying", "validating"),

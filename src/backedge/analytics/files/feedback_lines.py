@@ -31,6 +31,7 @@ TYPES = {
 }
 STATUSES = {
     "queued": LoopState.NOTIFYING,
+    "routed": LoopState.WAITING_RESPONSE,
     "delivered": LoopState.WAITING_RESPONSE,
     "processing": LoopState.RESOLVING,
     "verifying": LoopState.VALIDATING,
