@@ -148,14 +148,18 @@ def test_what_if_of_a_question_names_only_who_answers_and_who_asked(make: Make) 
     assert ran == Counter(["plan", "code"])
 
 
-def test_what_if_of_a_choice_says_what_each_option_would_set_in_motion(make: Make) -> None:
+@pytest.mark.parametrize(("kind", "without"), [("constraint_violation", []), ("fix_request", ["plan"])])
+def test_what_if_of_a_choice_says_what_each_option_would_set_in_motion(
+    make: Make, kind: str, without: list[str]
+) -> None:
+    """An option that names nobody leaves it at the answer, or to the targets where the kind is mended by rework."""
     steps = {
         "plan": {"phase": "planning", "writes": []},
         "code": {"phase": "code", "needs": ["plan"], "writes": []},
         "docs": {"phase": "code", "needs": ["plan"], "writes": []},
     }
     options = [{"option": "polling", "rework": ["plan"]}, {"option": "push"}]
-    asks = {**raises("constraint_violation", "plan"), "to": ["plan", "human"], "options": options}
+    asks = {**raises(kind, "plan"), "to": ["plan", "human"], "options": options}
     costs = {"plan": 1.0, "code": 2.0, "docs": 4.0}
     project = make(
         {"steps": steps},
@@ -167,9 +171,9 @@ def test_what_if_of_a_choice_says_what_each_option_would_set_in_motion(make: Mak
     chosen = project.backedge("what-if", "L-1", "--json").json["options"]
     assert {option: (each["reworks"], each["cascades"]) for option, each in chosen.items()} == {
         "polling": (["plan"], ["code", "docs"]),
-        "push": ([], ["code"]),
+        "push": (without, ["code", "docs"] if without else ["code"]),
     }
     # The attempt of plan that chose cost nothing.
-    assert (chosen["polling"]["cost_usd"], chosen["push"]["cost_usd"]) == (6.5, 2.0)
+    assert (chosen["polling"]["cost_usd"], chosen["push"]["cost_usd"]) == (6.5, 6.5 if without else 2.0)
     words = project.backedge("what-if", "L-1").out
     assert "asked to choose: plan" in words and "if “polling” is chosen\n  reworked: plan" in words

@@ -41,9 +41,11 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
     targets = [target for target in found.targets if target != HUMAN]
     # An answer or a choice changes no artifact: only who asked goes on with it.
     radius = _radius(state, found, targets, means, changes=not (found.answers_only or found.choosing))
-    if not found.choosing or found.feedback is None:
+    if not found.choosing:
         return radius
-    options = {each.option: _radius(state, found, each.rework, means, changes=True) for each in found.feedback.options}
+    options = {
+        each.option: _radius(state, found, found.rework_for(each), means, changes=True) for each in found.offered
+    }
     return msgspec.structs.replace(radius, options=options)
 
 

@@ -220,10 +220,14 @@ class Loop(Value, frozen=True):
 
     @property
     def chosen_rework(self) -> tuple[str, ...]:
-        """The steps that a choice sends to rework: those that its option names, else the targets, if that is how the
+        """The steps that the choice sends to rework."""
+        return self.rework_for(self.chosen)
+
+    def rework_for(self, option: Option) -> tuple[str, ...]:
+        """The steps that choosing an option sends to rework: those that it names, else the targets, if that is how the
         kind is resolved."""
-        if self.chosen.rework or self.chosen.accept or self.kind in SETTLED_BY_CHOICE:
-            return self.chosen.rework
+        if option.rework or option.accept or self.kind in SETTLED_BY_CHOICE:
+            return option.rework
         return tuple(target for target in self.targets if target != HUMAN)
 
     @property

@@ -42,7 +42,8 @@ def encoded(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes
 
 
 def decoded(records: Iterable[Record]) -> list[Event]:
-    """The events of records that are whole, as `stored.records` gives them. Raises JournalTooNew or JournalDamaged, naming the event, for what is no event."""
+    """The events of records that are whole, as `stored.records_of` gives them. Raises JournalTooNew or JournalDamaged,
+    naming the event, for what is no event."""
     events = []
     for record in records:
         try:
