@@ -270,7 +270,10 @@ def test_a_question_to_a_person_is_shown_and_answered(project: Stories) -> None:
     (card,) = project.json("board")["ready"]
     assert card["waiting"].startswith("E-1 asks: ")
     assert "? a" in project.backedge("board", "--width", "100")[0]
-    project.backedge("decide", "E-1", "resolve", "--note", "Postgres")
+    assert (
+        "nobody executes it now: backedge run\n"
+        in project.backedge("decide", "E-1", "resolve", "--note", "Postgres")[1]
+    )
     project.auto()
     assert project.says("a")["status"] == "done"
 

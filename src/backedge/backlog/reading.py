@@ -191,6 +191,11 @@ def record_path(spot: Place, id: str) -> Path:
     return spot.state / RECORDS / f"{id}.json"
 
 
+def is_story(spot: Place, run: str) -> bool:
+    """Whether a run works on a story."""
+    return run.startswith(RUN) and record_path(spot, run.removeprefix(RUN).partition(GENERATION)[0]).is_file()
+
+
 _decoder = msgspec.json.Decoder(Written)
 
 

@@ -108,6 +108,13 @@ def shown(text: str, width: int = 100) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def idle_words(spot: Place, run: str) -> str:
+    """How a run goes on that nobody executes: a story by `run`, which knows its file and its place."""
+    from backedge.backlog import is_story
+
+    return f"  nobody executes it now: backedge {'run' if is_story(spot, run) else f'resume {run}'}"
+
+
 def wrapped(line: str, out: TextIO) -> str:
     """A line for people, broken between words where a terminal would break it anywhere; elsewhere lines stay whole."""
     width = shutil.get_terminal_size().columns

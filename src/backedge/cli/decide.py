@@ -12,7 +12,7 @@ import click
 
 from backedge.app import Engine, Run
 from backedge.cli.answer import end_agents, me
-from backedge.cli.common import asking, journal_option, say, shown, the_run, where, wrapped
+from backedge.cli.common import asking, idle_words, journal_option, say, shown, the_run, where, wrapped
 from backedge.cli.live import refresh_views
 from backedge.cli.packets import open_packets, packet_lines, told_packet
 from backedge.core.commands import DEFAULT_ROUNDS
@@ -82,7 +82,7 @@ def decide(
     packet, run, chosen, idle = asking(journal, answer)
     click.echo(f"{packet} of {run}: {chosen}")
     if idle:
-        say(f"  nobody executes it now: backedge resume {run}")
+        say(idle_words(where(journal), run))
 
 
 async def _question(engine: Engine, escalation: str | None, run_name: str | None) -> tuple[Run, str]:

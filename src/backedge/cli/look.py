@@ -14,6 +14,7 @@ from backedge.app import Engine, Run
 from backedge.cli.common import (
     asking,
     event_line,
+    idle_words,
     journal_option,
     json_option,
     print_json,
@@ -83,7 +84,7 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
         events = await found.events()
         told, remark = await report_of(found, where(journal))
         if told.outcome == "running" and engine.journal.holder(found.id) is None:
-            remark = remark or f"  nobody executes it now: backedge resume {found.id}"
+            remark = remark or idle_words(where(journal), found.id)
         return told, remark, events, await reworks(engine, where(journal).state, found.id, events) if diff else []
 
     report, remark, events, changed = asking(journal, ask)
