@@ -20,8 +20,9 @@ LOCK = Finding("take the lock before reading", file="api.py", line=12)
 NO_LOCK = Finding("no lock on the hot path", file="api.py", line=12)
 
 
-def two_judges(review: Sequence[object], security: Sequence[object], **more: object) -> Play:
-    steps = (step("code", phase="code"), step("review", reviews="code"), step("security", reviews="code"))
+def two_judges(review: Sequence[object], security: Sequence[object], complete: bool = False, **more: object) -> Play:
+    judges = (step(name, reviews="code", complete=complete) for name in ("review", "security"))
+    steps = (step("code", phase="code"), *judges)
     scripts = {"code": grows, "review": review, "security": security}
     return Play(flow(*steps, **more), scripts).run()  # type: ignore[arg-type]
 
@@ -53,14 +54,24 @@ def test_the_suggested_fix_is_what_a_demand_is_called_by() -> None:
     assert "…'" in next(iter(play.s.escalations.values())).reason
 
 
+def one_judge_of_two_minds() -> Play:
+    replies = [failed(LOCK), failed(NO_LOCK), failed(LOCK), passed()]
+    workflow = flow(step("code", phase="code"), step("review", reviews="code", complete=True))
+    return Play(workflow, {"code": grows, "review": replies}).run()
+
+
 def test_one_judge_that_wants_two_opposite_things_is_put_to_a_person_too() -> None:
-    replies = [failed(LOCK), failed(NO_LOCK), failed(LOCK)]
-    play = Play(
-        flow(step("code", phase="code"), step("review", reviews="code", complete=True)),
-        {"code": grows, "review": replies},
-    ).run()
+    play = one_judge_of_two_minds()
     assert "contested: F-1 of review" in next(iter(play.s.escalations.values())).reason
     assert play.finding(2).status is Status.CONTESTED
+
+
+@pytest.mark.parametrize("choice", ["resolve", "continue", "revise", "accept", "skip"])
+def test_a_decision_about_a_judge_of_two_minds_leaves_neither_finding_open(choice: str) -> None:
+    play = one_judge_of_two_minds()
+    play.decide(choice, note="no lock")
+    assert play.run().outcome in ("verified", "accepted")
+    assert not [id for id in (1, 2) if play.finding(id).status in UNSETTLED]
 
 
 @pytest.mark.parametrize(
@@ -218,11 +229,12 @@ SAYINGS = (passed(), failed(LOCK), failed(NO_LOCK), failed(LOCK, NO_LOCK))
     st.lists(st.sampled_from(SAYINGS), min_size=1, max_size=6),
     st.lists(st.sampled_from(SAYINGS), min_size=1, max_size=6),
     st.lists(st.sampled_from(("continue", "resolve", "accept", "skip")), min_size=1, max_size=4),
+    st.booleans(),
 )
 def test_every_dispute_comes_to_an_end_and_leaves_nothing_open(
-    review: list[Outcome], security: list[Outcome], decisions: list[str]
+    review: list[Outcome], security: list[Outcome], decisions: list[str], complete: bool
 ) -> None:
-    play = two_judges([*review, passed()], [*security, passed()], limits={"rounds_total": 40})
+    play = two_judges([*review, passed()], [*security, passed()], complete, limits={"rounds_total": 40})
     for place in range(40):
         if play.s.ended is not None:
             break

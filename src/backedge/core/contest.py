@@ -118,8 +118,10 @@ def left_over(state: RunState, loop: str) -> dict[Status, tuple[int, ...]]:
     found: dict[Status, tuple[int, ...]] = {}
     for id in state.loops[loop].contested:
         tracked = state.findings[id]
+        judge = state.steps.get(tracked.found_by)
         answered = any(id in other.given for other in state.loops.values() if other.id != loop)
-        if tracked.status is not Status.CONTESTED or answered or tracked.found_by == state.loops[loop].source:
+        asked = judge is not None and id in judge.open_findings and tracked.found_by == state.loops[loop].source
+        if tracked.status is not Status.CONTESTED or answered or asked:
             continue
         status = Status.FIXED if tracked.fixed_at >= tracked.addressed else Status.DEFERRED
         found[status] = (*found.get(status, ()), id)
