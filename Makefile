@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check format bench mutate coverage clean
+.PHONY: demo test deep check format bench mutate coverage clean
 .DEFAULT_GOAL := help
 
 help:            ## show what there is
@@ -20,6 +20,9 @@ demo: $(STAMP)   ## a small repository, sent back and mended until it is verifie
 
 test: $(STAMP)   ## every test
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+deep: $(STAMP)   ## the random tests with new examples, and twenty times as many of the properties (half an hour)
+	BACKEDGE_HYPOTHESIS=deep $(BIN)/python -m pytest -n auto $$(grep -rl --include='test_*.py' hypothesis tests)
 
 check: $(STAMP)  ## format, lint, types, import rule
 	$(BIN)/ruff format --check .

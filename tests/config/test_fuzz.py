@@ -52,7 +52,7 @@ def sound(file: WorkflowFile) -> WorkflowFile:
     return file
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.binary(max_size=200))
 def test_any_bytes(data: bytes, folder: Path) -> None:
     survives(data, folder)
@@ -61,13 +61,13 @@ def test_any_bytes(data: bytes, folder: Path) -> None:
 SNIPPETS = ["a", ": ", "- ", "\n", "  ", "[", "]", "{", "}", ",", "&x ", "*x", "!t ", "|\n", ">", "'", '"', "#", "? ", "%", "\t", "---\n", "...\n", "<<: ", "steps", "name: w\n", "\\", "~", "1", ".inf", "@", "\r\n", "\u2028", "\ufeff", "\x85"]  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(parts=st.lists(st.sampled_from(SNIPPETS), max_size=25))
 def test_any_text_of_yaml_signs(parts: list[str], folder: Path) -> None:
     survives("".join(parts).encode(), folder)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=st.text(max_size=100))
 def test_any_text(text: str, folder: Path) -> None:
     survives(text.encode("utf-8", "surrogatepass"), folder)
@@ -78,7 +78,7 @@ def test_the_originals_load(folder: Path) -> None:
     assert survives(EVERYTHING.encode(), folder)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     original=st.sampled_from([EXAMPLE, EVERYTHING]),
     place=st.floats(0, 1, exclude_max=True),
@@ -109,7 +109,7 @@ def test_any_value_can_be_of_another_type_and_any_key_another_word(original: str
                 survives(original.replace(found, found.replace(word, put, 1), 1).encode(), folder)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(document=fitting(SCHEMA) | ANYTHING)
 def test_any_document_that_is_nearly_right(document: Any, folder: Path) -> None:
     survives(msgspec.json.encode(document), folder)

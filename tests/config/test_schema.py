@@ -146,13 +146,13 @@ def _mapping(schema: Schema) -> st.SearchStrategy[dict[str, Any]]:
     return made()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(fitting(SCHEMA))
 def test_the_checker_and_the_schema_agree_on_documents_that_are_nearly_right(document: Any) -> None:
     agree(document)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ANYTHING)
 def test_the_checker_and_the_schema_agree_on_anything(document: Any) -> None:
     agree(document)
@@ -161,7 +161,7 @@ def test_the_checker_and_the_schema_agree_on_anything(document: Any) -> None:
 STEP = SCHEMA["properties"]["steps"]["additionalProperties"]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(fitting(STEP))
 def test_the_checker_and_the_schema_agree_on_steps(step: Any) -> None:
     agree({"name": "w", "steps": {"a": step}})

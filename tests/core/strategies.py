@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from backedge.core import commands as c
@@ -47,14 +47,8 @@ FACTOR = 20 if os.environ.get("BACKEDGE_HYPOTHESIS") == "deep" else 1
 
 
 def effort(examples: int) -> settings:
-    """So many examples in the usual run, twenty times as many with BACKEDGE_HYPOTHESIS=deep."""
-    return settings(
-        max_examples=examples * FACTOR,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        suppress_health_check=list(HealthCheck),
-    )
+    """So many examples in the usual run, twenty times as many in a deep one."""
+    return settings(max_examples=examples * FACTOR)
 
 
 @st.composite

@@ -1,7 +1,7 @@
 """What holds for every run of every workflow, whatever agents and people do. One sentence of the design to a test.
 
 Each property is a function over the record of a run, so that it can be held against any record; the tests below give
-it random ones. BACKEDGE_HYPOTHESIS=deep tries twenty times as many.
+it random ones. `make deep` tries twenty times as many.
 """
 
 from __future__ import annotations

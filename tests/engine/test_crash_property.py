@@ -327,7 +327,7 @@ def test_steps_that_may_not_run_twice_are_asked_about_and_end_the_same(name: str
     assert play(scenario()) > 0
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     name=st.sampled_from(WORKFLOWS),
     crashes=st.lists(st.tuples(st.integers(1, 12), st.sampled_from(["before", "after"])), min_size=1, max_size=6),
