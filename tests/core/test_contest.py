@@ -27,9 +27,9 @@ def two_judges(review: Sequence[object], security: Sequence[object], complete: b
     return Play(flow(*steps, **more), scripts).run()  # type: ignore[arg-type]
 
 
-def ping_pong(**more: object) -> Play:
+def ping_pong() -> Play:
     """A lock is put in for the review, taken out for security, and missed again by the review."""
-    return two_judges([failed(LOCK), passed(), failed(LOCK), passed()], [passed(), failed(NO_LOCK), passed()], **more)
+    return two_judges([failed(LOCK), passed(), failed(LOCK), passed()], [passed(), failed(NO_LOCK), passed()])
 
 
 def test_a_finding_that_the_fix_of_another_brings_back_is_put_to_a_person() -> None:
