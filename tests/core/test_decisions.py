@@ -129,6 +129,20 @@ def test_reassign_does_not_lead_back_to_the_source() -> None:
         play.decide("reassign", target="design")
 
 
+def test_reassign_goes_to_whom_the_source_may_send_it() -> None:
+    """What lies behind the step under judgement did not make what was judged."""
+    scoped = "reassign needs a target, 'code' is out of scope of 'review': use one of plan, design, human"
+    with pytest.raises(IllegalCommand, match=scoped):
+        stuck().decide("reassign", target="code")
+    play = stuck(scope="any").decide("reassign", target="code")
+    assert play.loop().targets == ("code",)
+
+
+def test_a_person_reassigns_their_own_feedback_to_anybody() -> None:
+    play = Play(flow(*WORK, limits={"rounds_per_loop": 0})).run().person_raises("plan")
+    assert play.decide("reassign", target="code").loop().targets == ("code",)
+
+
 def test_reclassify_says_which_phase_injected_it_and_sends_it_there() -> None:
     play = stuck().decide("reclassify", phase="planning", by="ann").run()
     assert texts(play.briefings["plan"][1].feedback.findings) == ["y"]

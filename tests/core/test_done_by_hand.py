@@ -29,11 +29,11 @@ def test_a_judge_that_is_a_person_gives_its_verdict_as_the_option() -> None:
     with pytest.raises(IllegalCommand, match="needs a verdict as the option, got no option"):
         play.decide("resolve", note="fine")
     with pytest.raises(IllegalCommand, match="a fail needs a note"):
-        play.decide("resolve", option="fail")
-    play.decide("resolve", option="fail", note="no tests").run()
+        play.decide("resolve", option="Fail")
+    play.decide("resolve", option="FAIL", note="no tests").run()
     assert play.finding().finding.description == "no tests"
     assert play.attempts()["code"] == 2
-    play.decide("resolve", option="pass").run()
+    play.decide("resolve", option="Pass ").run()
     assert play.outcome == "verified"
 
 

@@ -194,6 +194,19 @@ class TestRepeat:
         assert "chain_depth" in play.of(e.FeedbackRefused)[0].reason
         assert "repeat" in [packet.breach.limit for packet in play.s.escalations.values() if packet.breach]
 
+    def test_what_somebody_else_asks_of_the_helper_is_no_help(self) -> None:
+        work = flow(PLAN, step("idea"), until(most=1, to="plan"), limits={"chain_depth": 1}, scope="any")
+        play = Play(work, {"polish": scores(3, 1)}).run().person_raises("polish")
+        play.raises("idea", ask("plan"))
+        play.finish("polish")
+        assert [(loop.source, loop.targets) for loop in play.s.loops.values()][1:] == [("idea", ("plan",))]
+        assert [packet.breach.limit for packet in play.s.escalations.values() if packet.breach] == ["repeat"]
+
+    def test_what_it_asks_of_others_is_no_help(self) -> None:
+        play = Play(flow(PLAN, until(most=1)), {"polish": [out({"score": 1}, feedback=(ask(HUMAN),))]}).run()
+        assert play.s.escalations["E-1"].reason == "asked"
+        assert play.breach() == "repeat"
+
     def test_the_bound_counts_every_repetition(self) -> None:
         assert max_attempts(flow(PLAN, until(most=4))) == 3 * (1 + 4) * (1 + 10)
 

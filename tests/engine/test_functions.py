@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -555,7 +556,8 @@ def test_nonsense_is_an_error_of_the_agent_that_says_what_is_wrong(
         (lambda: True, "a judge returned bool"),
         (lambda: None, "verdict"),
         (dict, "verdict"),
-        (lambda: {"verdict": "PASS"}, "Invalid enum value 'PASS'"),
+        (lambda: {"verdict": "APPROVED"}, "Invalid enum value 'approved'"),
+        (lambda: {"verdict": ["pass"]}, "at `\\$.verdict`"),
         (lambda: {"verdict": "pass", "finding": []}, "unknown field `finding`"),
         (lambda: Outcome(verdict="passed"), "Invalid enum value 'passed'"),  # type: ignore[arg-type]
         (lambda: passed(Finding("x", "critical")), "critical|contradict"),
@@ -582,6 +584,19 @@ def test_a2_12_a_judge_that_makes_no_sense_is_asked_again_and_never_taken_for_a_
     assert re.search(error, event.error)
     assert [verdict.word for verdict in only(e.VerdictGiven, events)] == ["pass"]
     assert not report.loops
+
+
+@pytest.mark.parametrize("kind", [dict, lambda **said: Outcome(**said)], ids=["JSON", "Python"])
+def test_the_words_of_an_outcome_may_be_in_any_case(kind: Callable[..., Any]) -> None:
+    first = kind(verdict="FAIL", findings=[Finding("x", "CRITICAL"), Finding("y", "Major")])
+    second = kind(verdict=" Needs_Improvement\n", resolutions=[Claim("F-1", "FIXED"), Claim("F-2", "Not_Fixed")])  # type: ignore[arg-type]
+    if kind is dict:
+        first, second = (msgspec.to_builtins(each) for each in (first, second))
+    judge = ScriptedAgent(first, second)
+    report, events = play(finished(flow(Step("a", named, phase="code"), Step("r", judge, reviews="a"))))
+    assert [verdict.word for verdict in only(e.VerdictGiven, events)] == ["fail", "needs_improvement"]
+    assert not only(e.AttemptFailed, events)
+    assert [(each.severity, each.status) for each in report.findings] == [("critical", "fixed"), ("high", "deferred")]
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import reroute, send_round
 from backedge.core.limits import BUDGETS
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import ASIDE, HUMAN, Decision, Made, Outcome, Resolution, Status
+from backedge.core.model import ASIDE, HUMAN, Decision, Made, Outcome, Resolution, Status, Word
 from backedge.core.pending import wanted
 from backedge.core.positions import positions_of
-from backedge.core.routing import steps_of_phase
+from backedge.core.routing import legal_targets, steps_of_phase
 from backedge.core.settle import record_start
 from backedge.core.state import ASKED, number
 from backedge.core.value import replace
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from backedge.core.state import Escalation, RunState
 
 
-VERDICTS = ("pass", "fail", "needs_improvement")
+VERDICTS: tuple[Word, ...] = ("pass", "fail", "needs_improvement")
 
 
 def decide_escalation(draft: Draft, command: Decide) -> None:
@@ -122,7 +122,7 @@ def done_by_hand(draft: Draft, command: Decide) -> FinishAttempt | None:
     if start.mode == "decide":
         outcome = replace(outcome, decision=_decision_by_hand(draft.state.loops[start.loops[0]], command))
     if draft.state.graph.is_judge(packet.step) and start.mode not in ASIDE:
-        outcome = replace(outcome, verdict=command.option)
+        outcome = replace(outcome, verdict=_verdict(command))
     return FinishAttempt(packet.step, attempt, outcome)
 
 
@@ -175,10 +175,10 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
                 hint = nearest(command.option, offered)
                 raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; a note takes free text")
         case "resolve" if packet.step and state.graph.is_judge(packet.step):
-            if command.option not in VERDICTS:
+            if _verdict(command) is None:
                 got = repr(command.option) if command.option else "no option"
                 raise IllegalCommand(f"{packet.step!r} needs a verdict as the option, got {got}: {', '.join(VERDICTS)}")
-            if command.option == "fail" and not command.note.strip():
+            if _verdict(command) == "fail" and not command.note.strip():
                 raise IllegalCommand("a fail needs a note: say what is wrong")
         case "reassign":
             _require_target(state, loop, command.target)
@@ -190,15 +190,26 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
             )
 
 
+def _verdict(command: Decide) -> Word | None:
+    """The verdict that a person gives as the option; capitals do not matter."""
+    said = (command.option or "").strip().lower()
+    return next((word for word in VERDICTS if word == said), None)
+
+
 def _says_something(command: Decide) -> bool:
     return bool(command.note.strip() or (command.option or "").strip())
 
 
 def _require_target(state: RunState, loop: Loop | None, target: str | None) -> None:
-    legal = [name for name in state.steps if not state.graph.is_judge(name) and not (loop and loop.source == name)]
-    if target not in (*legal, HUMAN):
-        known = f"got {target!r}: {nearest(target, [*legal, HUMAN])}" if target else "say which with --target STEP"
-        raise IllegalCommand(f"reassign needs a target, {known}")
+    assert loop is not None
+    legal = (*legal_targets(state.graph, loop.source), HUMAN)
+    if target in legal:
+        return
+    if target and target in state.steps and target != loop.source and not state.graph.is_judge(target):
+        known = f"{target!r} is out of scope of {loop.source!r}: use one of {', '.join(legal)}"
+    else:
+        known = f"got {target!r}: {nearest(target, legal)}" if target else "say which with --target STEP"
+    raise IllegalCommand(f"reassign needs a target, {known}")
 
 
 def _repeat_round(draft: Draft, loop: Loop) -> None:

@@ -134,10 +134,29 @@ def _stated(findings: Sequence[Finding | str]) -> list[Finding]:
 def understood(said: Json) -> Outcome:
     """An outcome from JSON. Raises AgentError, naming all places, for unknown keys and wrong types."""
     try:
-        return msgspec.convert(said, Outcome)
+        return msgspec.convert(_in_small_letters(said), Outcome)
     except msgspec.ValidationError as error:
-        wrong = "; ".join(misfits(said, Outcome))
+        wrong = "; ".join(misfits(_in_small_letters(said), Outcome))
         raise AgentError(f"the outcome is not understood: {wrong}", usage=_used(said)) from error
+
+
+def _in_small_letters(said: Json) -> Json:
+    """What an agent says with its verdict and what it says of findings as the protocol writes them: many write PASS."""
+    if not isinstance(said, dict):
+        return said
+    small = {**said}
+    if "verdict" in said:
+        small["verdict"] = _small(said["verdict"])
+    if isinstance(said.get("resolutions"), list):
+        small["resolutions"] = [
+            {**each, "status": _small(each["status"])} if isinstance(each, dict) and "status" in each else each
+            for each in said["resolutions"]
+        ]
+    return small
+
+
+def _small(word: Json) -> Json:
+    return word.strip().lower() if isinstance(word, str) else word
 
 
 def _used(said: Json) -> Usage | None:
@@ -156,13 +175,13 @@ def checked(said: Outcome, most: int) -> Outcome:
         return said
     text = canonical(rest, most, "the outcome")
     try:
-        return replace(_outcomes.decode(text), output=said.output, add_steps=said.add_steps)
+        heard = msgspec.convert(_in_small_letters(msgspec.json.decode(text)), Outcome)
+        return replace(heard, output=said.output, add_steps=said.add_steps)
     except msgspec.ValidationError as error:
         raise AgentError(f"the outcome is not understood: {error}") from error
 
 
 _INSTEAD = "write a file, or put it into the output, and say where it is"
-_outcomes = msgspec.json.Decoder(Outcome)
 _NOTHING_MORE = Outcome()
 
 
