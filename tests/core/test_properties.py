@@ -179,12 +179,14 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                 told = brief(after, event.step, event.at, None, {}).feedback.findings
                 assert len({issue.id for issue in told}) == len(told)
                 owed = {f"F-{id}" for given in event.loops for id in after.loops[given].shares[event.step].findings}
-                # What it has addressed before stays told until somebody has verified it.
+                # What a new plan is to settle was never executed: it comes with what the plan asks for.
                 owed |= {
                     f"F-{id}"
                     for loop in before.loops.values()
                     if loop.state is LoopState.VALIDATING and event.mode not in ASIDE and event.step in loop.shares
-                    for id in loop.shares[event.step].findings
+                    for share in (loop.shares[event.step],)
+                    if not share.charged
+                    for id in share.findings
                 }
                 # What several judges say in the same words is told once, with all their names for it.
                 assert {id for issue in told for id in (issue.id, *issue.same_as)} == owed

@@ -1,4 +1,4 @@
-"""Feedback that was addressed and not verified yet: whatever its target is executed for next, it is told again."""
+"""Feedback that was addressed and not verified yet: whatever its target is executed for next, it is reminded."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class TestRepetitions:
         said: dict[str, Any] = {"polish": scores(95, 10, 96), "review": [failed("too slow"), passed()]}
         play = Play(flow(POLISH, step("review", reviews="polish")), said).run()
         assert play.outcome == "verified"
-        assert [(each.mode, texts(each.feedback.findings)) for each in play.briefings["polish"]] == [
-            ("work", []),
-            ("rework", ["too slow"]),
-            ("work", ["too slow"]),
+        assert [(each.mode, each.round, texts(each.feedback.findings)) for each in play.briefings["polish"]] == [
+            ("work", 0, []),
+            ("rework", 1, ["too slow"]),
+            ("work", 0, []),
         ]
-        assert play.briefings["polish"][2].round == 1
+        (reminder,) = play.briefings["polish"][2].history
+        assert (reminder.loop, reminder.round) == ("L-1", 1)
+        assert reminder.findings == ("F-1 (addressed, not verified yet): too slow",)
         assert (play.s.rounds, play.loop().round) == (1, 1), "no round of its own"
 
     def test_it_may_say_what_became_of_it(self) -> None:
@@ -59,13 +61,15 @@ class TestCascades:
 
     def test_a_request_is_told_again_as_well(self) -> None:
         play = self.reworked_between(ask("design", message="split it"), out("design split"))
-        assert [each.message for each in play.briefings["design"][-1].feedback.requests] == ["split it"]
+        told = play.briefings["design"][-1]
+        assert not told.feedback, "a fix that waits for its verification is not delivered again"
+        assert [each.message for each in told.history] == ["(addressed, not verified yet) split it"]
         play.finish("design")
         assert play.briefings["code"][-1].feedback.resolutions[0].message == "split it"
 
     def test_an_answer_need_not_be_given_again(self) -> None:
         play = self.reworked_between(ask("design", kind=Kind.CONTEXT_REQUEST), out(answer="42"))
-        assert play.briefings["design"][-1].feedback.requests == ()
+        assert play.briefings["design"][-1].history == ()
 
     def reworked_between(self, feedback: Feedback, reply: Outcome) -> Play:
         """The design does what the code asked for, and its plan changes before the code sees that."""

@@ -11,6 +11,7 @@ from backedge.core.limits import left
 from backedge.core.loops import Loop
 from backedge.core.model import ASIDE, Chosen, Mode, Option, Position, Severity
 from backedge.core.positions import outcome_so_far, signed
+from backedge.core.reminders import is_new
 from backedge.core.shapes import present
 from backedge.core.value import Json, Value, replace
 
@@ -190,7 +191,10 @@ def _known(state: RunState) -> tuple[Known, ...]:
 def _feedback(state: RunState, step: str, now: float, running: Running, people: tuple[Loop, ...]) -> dict[str, Any]:
     """The part of a briefing that is about loops."""
     # A decision may have closed a loop, or sent it elsewhere, since the attempt began.
-    given = [loop for id in (*running.loops, *running.reminded) if (loop := state.loop(id)) is not None]
+    waiting = [loop for id in running.reminded if (loop := state.loop(id)) is not None]
+    reminded = [loop for loop in waiting if not is_new(loop, step)]
+    given = [loop for id in running.loops if (loop := state.loop(id)) is not None]
+    given += [loop for loop in waiting if is_new(loop, step)]
     verified = [loop for id in running.verifies if (loop := state.loop(id)) is not None]
     raised = [loop for loop in verified if loop.feedback is not None]
     judged = [loop for loop in verified if loop.by_verdict]
@@ -203,9 +207,12 @@ def _feedback(state: RunState, step: str, now: float, running: Running, people: 
                 request for loop in sorted((*given, *people), key=_turn) if (request := request_of(loop)) is not None
             ),
             resolutions=tuple(told(loop) for loop in (*closed, *raised)),
-            advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *judged) if loop.advice)),
+            advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *reminded, *judged) if loop.advice)),
         ),
-        "history": tuple(earlier for loop in (*given, *judged, *raised) for earlier in _history(state, loop)),
+        "history": (
+            *(earlier for loop in (*given, *reminded, *judged, *raised) for earlier in _history(state, loop)),
+            *(_unverified(state, step, loop) for loop in reminded),
+        ),
         "left": left(state, now, max(given, key=lambda loop: loop.round, default=None), step),
     }
 
@@ -310,6 +317,19 @@ def _history(state: RunState, loop: Loop) -> tuple[Earlier, ...]:
             turn.message,
         )
         for turn in loop.recent
+    )
+
+
+def _unverified(state: RunState, step: str, loop: Loop) -> Earlier:
+    """What an earlier attempt of a step did for a loop, and has to stay done until it is verified."""
+    share, raised, choice = loop.shares.get(step), loop.feedback, loop.choice
+    findings = (state.findings[id] for id in (share.findings if share is not None else ()))
+    chosen = f" (chosen: {choice.option})" if choice is not None else ""
+    return Earlier(
+        loop.id,
+        loop.round,
+        tuple(f"{each.name} (addressed, not verified yet): {each.finding.description}" for each in findings),
+        f"(addressed, not verified yet) {raised.message}{chosen}" if raised is not None else "",
     )
 
 

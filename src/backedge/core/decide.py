@@ -234,7 +234,7 @@ def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) ->
         return contradiction(state, name, outcome)
     if outcome.verdict is not None or outcome.findings:
         return f"step {name!r} judges nothing, but gave a verdict or findings: raise feedback instead"
-    given = {f"F-{id}" for id in running.given}
+    given = {f"F-{id}" for id in (*running.given, *running.kept)}
     for claim in outcome.claims:
         if claim.finding not in given:
             return f"resolutions name {claim.finding!r}, which was not given to {name!r} ({', '.join(sorted(given))})"

@@ -59,7 +59,9 @@ class Running(Value, frozen=True):
     agent: str = ""
     loops: tuple[str, ...] = ()
     given: tuple[int, ...] = ()
-    """The findings it has to address, or has addressed and is to keep so."""
+    """The findings it has to address."""
+    kept: tuple[int, ...] = ()
+    """The findings that an earlier attempt addressed and nobody has verified yet: it is to keep them so."""
     reminded: tuple[str, ...] = ()
     """The loops whose fix, by an earlier attempt, still waits for a verdict."""
     verifies: tuple[str, ...] = ()

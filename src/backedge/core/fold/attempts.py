@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, Change, Claim, Status
-from backedge.core.reminders import unverified
+from backedge.core.reminders import is_new, unverified
 from backedge.core.run_state import Artifact, Running, RunState, StepState, number, steps_with, with_loop
 from backedge.core.shapes import turn_after
 from backedge.core.staleness import consumed_by, judged_digest
@@ -38,14 +40,14 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
     counted = 1 if asked_for else 0
     verifies = tuple(loop.id for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
     reminded = unverified(state, name) if state.loops and event.mode not in ASIDE else ()
-    delivered = (*(loops[id] for id in event.loops), *reminded)
     running = Running(
         attempt=event.attempt,
         mode=event.mode,
         started=event.at,
         agent=event.agent,
         loops=event.loops,
-        given=tuple(dict.fromkeys(finding for loop in delivered for finding in loop.shares[name].findings)),
+        given=_share_of(name, (*(loops[id] for id in event.loops), *(loop for loop in reminded if is_new(loop, name)))),
+        kept=_share_of(name, (loop for loop in reminded if not is_new(loop, name))),
         reminded=tuple(loop.id for loop in reminded),
         verifies=verifies if event.mode not in ASIDE else (),
         told=step.told if event.mode not in ASIDE else (),
@@ -53,7 +55,7 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         consumed=consumed_by(state, name),
         versions=event.inputs,
     )
-    given = {id: replace(state.findings[id], addressed=state.attempts + 1) for id in running.given}
+    given = {id: replace(state.findings[id], addressed=state.attempts + 1) for id in (*running.given, *running.kept)}
     started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
     return replace(
         state,
@@ -66,6 +68,10 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         busy=state.busy + 1,
         busy_since=state.busy_since if state.busy else event.at,
     )
+
+
+def _share_of(name: str, loops: Iterable[Loop]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(finding for loop in loops for finding in loop.shares[name].findings))
 
 
 def _attempt_over(
@@ -148,7 +154,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
             unchanged = max(unchanged, loops[id].unchanged - loop.unchanged)
         state = replace(state, loops=loops, recoveries=state.recoveries + unchanged)
     if event.claims and not state.graph.is_judge(name):
-        return _claims_noted(state, event.claims, running.given)
+        return _claims_noted(state, event.claims, (*running.given, *running.kept))
     return state
 
 
