@@ -173,6 +173,8 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                         }
                         assert {target for target, ids in event.shares.items() if finding in ids} == expected
                 done[event.loop] = Counter()
+                # An attempt that is still choosing does no more of the round that a choice began without it.
+                carried = {at: tuple(id for id in given if id != event.loop) for at, given in carried.items()}
             elif isinstance(event, e.AttemptStarted):
                 assert len(set(event.loops)) == len(event.loops)
                 carried[event.step, event.attempt] = event.loops
