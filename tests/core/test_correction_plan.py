@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.loops import LoopState
 from backedge.core.model import Finding, Kind, Severity
@@ -94,6 +97,35 @@ class TestBatching:
         play.run()
         assert play.attempts() == {"code": 2, "review": 2, "test": 2}
         assert texts(play.briefings["code"][1].feedback.findings) == ["r", "t"]
+
+    @pytest.mark.parametrize("last", ["ja", "jb"])
+    def test_judges_at_work_further_down_are_heard_too(self, last: str) -> None:
+        """They may find the same step at fault: one rework, whoever speaks last."""
+        work = flow(
+            step("plan", phase="planning"),
+            step("a", "plan", phase="code"),
+            step("b", "plan", phase="code"),
+            step("ja", reviews="a"),
+            step("jb", reviews="b"),
+        )
+        rejects = [failed(Finding("no login", affected_phase=("planning",))), passed()]
+        play = Play(work, {"plan": grows, "a": grows, "b": grows, "ja": rejects, "jb": rejects})
+        for name in ("plan", "a", "b", "jb" if last == "ja" else "ja"):
+            play.finish(name)
+        assert play.s.steps["plan"].running is None
+        play.run()
+        assert (play.outcome, play.s.rounds) == ("verified", 1)
+        assert play.attempts() == dict.fromkeys(("plan", "a", "b", "ja", "jb"), 2)
+
+    def test_a_judge_further_down_that_waits_for_the_rework_itself_is_not_waited_for(self) -> None:
+        work = flow(step("plan", phase="planning"), step("a", "plan", phase="code"), step("ja", reviews="a"))
+        play = Play(work, {"plan": grows, "a": grows})
+        play.finish("plan")
+        play.finish("a")
+        play.raises("ja", ask("plan"))
+        assert play.s.steps["plan"].running is None
+        play.do(c.Await("L-1", "ja", 1))
+        assert play.s.steps["plan"].running is not None
 
     def test_a_judge_whose_agent_breaks_is_waited_for_until_that_is_escalated(self) -> None:
         work = flow(step("code"), step("review", reviews="code"), step("test", tests="code"))

@@ -14,8 +14,9 @@ from backedge.core.graph import Graph
 from backedge.core.limits import Limits
 from backedge.core.measures import Check, Gate
 from backedge.core.measuring import measurement
-from backedge.core.model import Outcome, Usage
+from backedge.core.model import ASIDE, Outcome, Usage
 from backedge.core.shapes import present
+from backedge.core.skipping import skipped_for_good
 from backedge.core.state import replay
 from backedge.core.workflow import Repeat, Step, Workflow, problems_of
 from tests.core.play import made
@@ -158,3 +159,5 @@ def test_nothing_of_a_skipped_step_reaches_anybody(pick: Pick) -> None:
         for state, event, _ in turn.passages():
             if isinstance(event, e.AttemptStarted):
                 assert not [need for need in event.inputs if state.steps[need].absent]
+                reworks = event.loops and event.mode not in ASIDE
+                assert not reworks or not skipped_for_good(state, event.step), event

@@ -30,6 +30,7 @@ from backedge.core.pending import wanted
 from backedge.core.positions import positions_of
 from backedge.core.routing import legal_targets, steps_of_phase
 from backedge.core.settle import record_start
+from backedge.core.skipping import skipped_for_good
 from backedge.core.state import ASKED, number
 from backedge.core.value import replace
 from backedge.core.workflow import nearest
@@ -202,10 +203,12 @@ def _says_something(command: Decide) -> bool:
 
 def _require_target(state: RunState, loop: Loop | None, target: str | None) -> None:
     assert loop is not None
-    legal = (*legal_targets(state.graph, loop.source), HUMAN)
+    legal = tuple(to for to in (*legal_targets(state.graph, loop.source), HUMAN) if not skipped_for_good(state, to))
     if target in legal:
         return
-    if target and target in state.steps and target != loop.source and not state.graph.is_judge(target):
+    if target and target in legal_targets(state.graph, loop.source):
+        known = f"{target!r} is skipped: use one of {', '.join(legal)}"
+    elif target and target in state.steps and target != loop.source and not state.graph.is_judge(target):
         known = f"{target!r} is out of scope of {loop.source!r}: use one of {', '.join(legal)}"
     else:
         known = f"got {target!r}: {nearest(target, legal)}" if target else "say which with --target STEP"

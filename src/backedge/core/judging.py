@@ -75,7 +75,7 @@ def _kind_of(state: RunState, judge: str) -> Kind:
     return Kind.TEST_FAILURE if state.graph.steps[judge].tests else Kind.REVIEW_REJECTION
 
 
-def _route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> Route:
+def route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> Route:
     """Where a finding goes: a check or gate says so itself. It goes past steps that are skipped, if need be to the step
     under judgement: what a skipped one makes, nobody gets."""
     if source in state.graph.measures and not tracked.reclassified:
@@ -106,7 +106,7 @@ def send_round(
     gaps: list[tuple[int, str]] = []
     for id in ids:
         tracked = findings[id]
-        route = _route_of(draft.state, loop.source, tracked, blockers)
+        route = route_of(draft.state, loop.source, tracked, blockers)
         gap = _gap(draft, loop.source, tracked) if route.rule == "subject" else None
         if gap is not None:
             route = Route((gap.step,), BY_REQUIREMENT)
@@ -142,7 +142,7 @@ def reroute(draft: Draft, loop: Loop) -> None:
     rules: dict[str, list[int]] = {}
     for id in loop.reclassified:
         tracked = findings[id]
-        route = _route_of(draft.state, loop.source, tracked, blockers)
+        route = route_of(draft.state, loop.source, tracked, blockers)
         rules.setdefault(route.rule, []).append(id)
         for target in route.targets or tracked.introduced_by:
             before = loop.shares.get(target)

@@ -14,7 +14,7 @@ from backedge.core.model import ASIDE, HUMAN, Mode
 from backedge.core.run_state import under_way
 from backedge.core.shapes import repeats, skips, undecided
 from backedge.core.staleness import fresh
-from backedge.core.state import ASKED, Escalation, RunState, StepState
+from backedge.core.state import ASKED, Escalation, Running, RunState, StepState
 from backedge.core.value import Value
 
 RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "failed", "cancelled", "imported"]
@@ -283,7 +283,14 @@ class _Survey:
             for judge in self.graph.judges_of[name]:
                 if judge in self.due and self._startable(judge, soon=True):
                     return None
+            if any(self._heard_soon(other, running, name) for other, running in under_way(self.state)):
+                return None
         return self.wanted(name)
+
+    def _heard_soon(self, name: str, running: Running, target: str) -> bool:
+        """Whether an attempt is a judge at work on what was made from a target: it may find that at fault as well."""
+        at_work = not running.awaits and running.mode not in ASIDE
+        return at_work and self.graph.is_judge(name) and name in self.graph.downstream[target]
 
     def wanted(self, name: str) -> Start | None:
         """What a step would be executed for; None if for nothing."""

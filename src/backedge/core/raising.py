@@ -13,6 +13,7 @@ from backedge.core.plans import asks_for_steps
 from backedge.core.positions import outcome_so_far
 from backedge.core.requirements import BY_REQUIREMENT, Mentions, lacks_target, owner_of
 from backedge.core.routing import refusal, who_adds_steps
+from backedge.core.skipping import in_vain
 from backedge.core.state import Running, RunState, asked_key
 from backedge.core.value import replace
 
@@ -38,7 +39,7 @@ def raise_feedback(draft: Draft, source: str, feedback: Feedback | Malformed, ru
         _hand_over(draft, again.id)
         return
     caused_by = _deepest(draft.state, running.loops) if running is not None else None
-    reason = refusal(draft.state, source, feedback, caused_by)
+    reason = refusal(draft.state, source, feedback, caused_by) or in_vain(draft.state, feedback)
     if reason is not None:
         draft.add(e.FeedbackRefused(draft.now, source, feedback.to, reason, feedback.message))
         return

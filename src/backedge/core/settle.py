@@ -24,7 +24,8 @@ from backedge.core.positions import outcome_so_far
 from backedge.core.questions import outdated, question_of
 from backedge.core.reminders import unverified
 from backedge.core.run_state import under_way
-from backedge.core.shapes import input_versions, skips, stands, undecided, unmet
+from backedge.core.shapes import input_versions, skips, undecided, unmet, upstream_settled
+from backedge.core.skipping import go_past_skipped
 from backedge.core.staleness import consumed_by
 from backedge.core.state import RunState
 
@@ -35,6 +36,8 @@ def settle(draft: Draft) -> None:
         if draft.state.escalations and _withdraw_questions(draft):
             continue
         if draft.state.loops and (_escalate_overdue(draft) or _tell_waiters(draft) or _close_verified(draft)):
+            continue
+        if draft.state.loops and go_past_skipped(draft):
             continue
         if draft.room > 0 and _start_ready(draft):
             continue
@@ -88,7 +91,7 @@ def _tell_waiters(draft: Draft) -> bool:
         running = state.steps[loop.source].running
         if running is None or loop.id not in running.awaits or loop.told:
             continue
-        if _upstream_settled(state, loop.source):
+        if upstream_settled(state, loop.source):
             _tell_waiter(draft, loop)
             return True
     return False
@@ -118,23 +121,6 @@ def _part_waiters(draft: Draft) -> bool:
             return True
     names = ", ".join(dict.fromkeys(loop.source for loop in loops))
     escalate_loop(draft, loops[0], None, f"attempts wait for each other: {names}")
-    return True
-
-
-def _changes_soon(loop: Loop, name: str) -> bool:
-    """Whether a step is to be reworked for a loop. What is escalated may wait for long, and for nothing in the end."""
-    return name in loop.shares and not loop.shares[name].done and loop.state is not LoopState.ESCALATING
-
-
-def _upstream_settled(state: RunState, name: str) -> bool:
-    for other in state.graph.upstream[name]:
-        step = state.steps[other]
-        if step.running is not None and step.running.mode not in ASIDE:
-            return False
-        if not stands(state, other):
-            return False
-        if any(_changes_soon(loop, other) for loop in state.loops.values()):
-            return False
     return True
 
 

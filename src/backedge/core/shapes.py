@@ -12,7 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from backedge.core.conditions import Condition, holds
-from backedge.core.model import Feedback, Kind
+from backedge.core.loops import Loop, LoopState
+from backedge.core.model import ASIDE, Feedback, Kind
 from backedge.core.references import MISSING, Missing
 from backedge.core.staleness import fresh
 from backedge.core.value import Json
@@ -77,6 +78,24 @@ def stands(state: RunState, name: str) -> bool:
     if undecided(state, name) or repeats(state, name):
         return state.steps[name].passed_over
     return state.steps[name].passed_over or skips(state, name) or fresh(state, name)
+
+
+def _changes_soon(loop: Loop, name: str) -> bool:
+    """Whether a step is to be reworked for a loop. What is escalated may wait for long, and for nothing in the end."""
+    return name in loop.shares and not loop.shares[name].done and loop.state is not LoopState.ESCALATING
+
+
+def upstream_settled(state: RunState, name: str) -> bool:
+    """Whether nothing that a step needs, directly or not, is going to change."""
+    for other in state.graph.upstream[name]:
+        step = state.steps[other]
+        if step.running is not None and step.running.mode not in ASIDE:
+            return False
+        if not stands(state, other):
+            return False
+        if not skips(state, other) and any(_changes_soon(loop, other) for loop in state.loops.values()):
+            return False
+    return True
 
 
 def _most(state: RunState, name: str) -> int:

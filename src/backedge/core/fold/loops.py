@@ -116,6 +116,9 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         acknowledged={},
     )
     loop = rerouted(state.loops[loop.id], loop, event)
+    if loop.state is LoopState.RESOLVING and all(share.done for share in shares.values()):
+        # Those who were left have mended their shares already.
+        loop = loop.moved(LoopState.VALIDATING)
     state = replace(with_loop(state, loop), findings=findings)
     if event.feedback is not None and source is not None and source.running is not None:
         return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)

@@ -1,0 +1,158 @@
+"""Feedback and steps that their condition skips: nobody gets what these make, so no rework is asked of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backedge.core import events as e
+from backedge.core.errors import IllegalCommand
+from backedge.core.loops import LoopState
+from backedge.core.measures import Gate
+from backedge.core.model import HUMAN, Decision, Kind, Option, Outcome, Status
+from backedge.core.state import replay
+from tests.core.play import Finding, Play, ask, failed, flow, grows, out, passed, step
+
+WHY = "'ui' is skipped ('plan:/ui == true' is not met)"
+STEPS = (
+    step("plan", phase="planning"),
+    step("ui", "plan", phase="code", when=("plan:/ui == true",)),
+    step("ship", "ui", "plan", phase="test"),
+)
+
+
+def plans(*values: Any) -> list[Outcome]:
+    return [out({"ui": value, "n": place}) for place, value in enumerate(values)]
+
+
+def played(play: Play) -> tuple[str, dict[str, int]]:
+    assert replay(play.events) == play.s
+    return play.outcome, play.attempts()
+
+
+def fault(text: str, *phases: str) -> Finding:
+    return Finding(text, affected_phase=phases)
+
+
+class TestRaised:
+    def test_feedback_to_nobody_but_skipped_steps_is_refused(self) -> None:
+        play = Play(flow(*STEPS), {"plan": plans(False)}).run().person_raises("ui").run()
+        assert play.of(e.FeedbackRefused)[0].reason == (
+            f"{WHY}: nobody would get what was mended; send it to a step that runs"
+        )
+        assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
+
+    def test_others_get_it_without_them(self) -> None:
+        play = Play(flow(*STEPS), {"plan": plans(False), "ship": grows}).run()
+        play.person_raises("ui", "ship").run()
+        assert (play.loop().targets, play.attempts()) == (("ship",), {"plan": 1, "ui": 0, "ship": 2})
+        play.decide("resolve").run()
+        assert played(play)[0] == "done"
+
+    def test_what_was_asked_of_one_before_it_was_skipped_is_put_to_a_person(self) -> None:
+        play = Play(flow(*STEPS, scope="any"), {"plan": plans(False)}).person_raises("ui").run()
+        assert play.breach() == f"nobody is left to mend it: {WHY}"
+        assert played(play) == ("waiting", {"plan": 1, "ui": 0, "ship": 0})
+        with pytest.raises(
+            IllegalCommand, match="reassign needs a target, 'ui' is skipped: use one of plan, ship, human"
+        ):
+            play.decide("reassign", target="ui")
+        play.decide("reassign", target="ship").run()
+        assert play.attempts() == {"plan": 1, "ui": 0, "ship": 1}
+
+    def test_one_that_the_rework_of_another_brings_back_gets_its_share(self) -> None:
+        play = Play(flow(*STEPS), {"plan": plans(False, True), "ui": grows, "ship": grows}).run()
+        play.person_raises("plan", "ui").run()
+        assert play.loop().targets == ("plan", "ui")
+        assert [each.message for each in play.briefings["ui"][0].feedback.requests] == ["mend it"]
+
+    def test_who_has_mended_its_share_is_verified_when_the_rest_is_skipped(self) -> None:
+        play = Play(flow(*STEPS), {"plan": plans(True, False), "ui": grows, "ship": grows})
+        play.finish("plan")
+        play.finish("ui")
+        play.raises("ship", ask("plan", "ui"))
+        play.finish("ship")
+        play.finish("plan")
+        play.run()
+        assert (play.loop().targets, play.loop().state) == (("plan",), LoopState.RESOLVED)
+        assert played(play) == ("done", {"plan": 2, "ui": 1, "ship": 2})
+
+    def test_a_chosen_rework_of_a_skipped_step_is_put_to_a_person(self) -> None:
+        offers = (Option("new ui", rework=("ui",)), Option("both", rework=("ui", "plan")))
+        which = ask("plan", kind=Kind.CONSTRAINT_VIOLATION, message="which?", options=offers)
+        for chosen, targets in (("new ui", ("ui",)), ("both", ("plan",))):
+            said = [plans(False)[0], out(decision=Decision(chosen)), plans(False, False)[1]]
+            play = Play(flow(*STEPS), {"plan": said, "ship": [out(1, feedback=(which,)), out(2)]}).run()
+            assert (tuple(play.loop().shares), play.attempts()["ui"]) == (targets, 0)
+            assert bool(play.s.escalations) is (chosen == "new ui")
+            assert play.loop().targets == ("plan",)
+
+
+class TestJudged:
+    def test_findings_for_a_step_that_turns_out_to_be_skipped_go_past_it(self) -> None:
+        work = flow(*STEPS, step("j", reviews="plan"), step("t", "ui", tests="ship"), scope="any")
+        said = [failed(fault("no button", "code")), passed()]
+        play = Play(work, {"plan": [*plans(False), *plans(False)], "j": said}).run()
+        assert (play.loop().targets, play.loop().routed_by) == (("plan",), "subject")
+        assert played(play)[1]["ui"] == 0
+
+    def test_each_finding_goes_to_whom_else_it_concerns(self) -> None:
+        work = flow(*STEPS, step("j", reviews="ship"))
+        first = failed(fault("both", "code", "planning"), fault("a button", "code"))
+        play = Play(work, {"plan": plans(True, False), "ui": grows, "ship": grows, "j": [first, passed()]})
+        for name in ("plan", "ui", "ship", "j", "plan"):
+            play.finish(name)
+        assert play.loop().shares.keys() == {"plan", "ship"}
+        assert (play.loop().shares["plan"].done, play.loop().shares["ship"].findings) == (True, (2,))
+        play.run()
+        assert played(play) == ("verified", {"plan": 2, "ui": 1, "ship": 2, "j": 2})
+
+    def test_who_has_a_share_that_is_not_done_gets_more(self) -> None:
+        work = flow(*STEPS, step("j", reviews="ship"))
+        first = failed(fault("both", "code", "planning"), fault("a button", "code"), fault("late", "test"))
+        play = Play(work, {"plan": plans(True, False), "ui": grows, "ship": grows, "j": [first, passed()]}).run()
+        routed = [each.shares for each in play.of(e.FeedbackRouted)]
+        assert routed == [{"plan": (1,), "ui": (1, 2), "ship": (3,)}, {"ship": (3, 2)}]
+        assert played(play) == ("verified", {"plan": 2, "ui": 1, "ship": 2, "j": 2})
+
+    def test_a_judge_of_nothing_but_skipped_steps_is_not_asked_to_verify(self) -> None:
+        work = flow(*STEPS, step("j", reviews="ui"))
+        play = Play(work, {"plan": plans(True, False), "j": [failed(fault("no ui needed", "planning"))]}).run()
+        assert played(play) == ("verified", {"plan": 2, "ui": 1, "j": 1, "ship": 1})
+        assert (play.loop().state, play.finding().status) == (LoopState.RESOLVED, Status.WITHDRAWN)
+        assert play.of(e.LoopClosed)[0].resolution.text == WHY
+
+    def test_what_only_the_skipped_one_could_mend_for_it_is_over_too(self) -> None:
+        work = flow(*STEPS, step("j", reviews="ui"))
+        play = Play(work, {"plan": plans(True, False), "j": [failed("ugly")]})
+        for name in ("plan", "ui"):
+            play.finish(name)
+        play.person_raises("plan")
+        play.run().decide("resolve").run()
+        assert play.loop("L-2").state is LoopState.RESOLVED
+        assert (play.attempts()["ui"], play.attempts()["j"]) == (1, 1)
+
+    def test_a_judge_that_only_its_own_condition_skips_still_verifies_what_it_found(self) -> None:
+        work = flow(step("plan"), step("code", "plan"), step("j", "plan", reviews="code", when=("plan:/ui == true",)))
+        play = Play(work, {"plan": plans(True, False), "code": grows, "j": [failed("rough"), passed()]})
+        for name in ("plan", "code"):
+            play.finish(name)
+        play.person_raises("plan")
+        play.run().decide("resolve").run()
+        assert (play.attempts()["j"], play.loop("L-2").state) == (2, LoopState.RESOLVED)
+
+    def test_what_a_gate_asks_of_a_skipped_step_is_put_to_a_person(self) -> None:
+        gate = Gate("g", "ship:/score", bound="at_least", threshold=9, requests=(("ui", "draw"),))
+        play = Play(flow(*STEPS, gates=(gate,)), {"plan": plans(False), "ship": [out({"score": 1})]}).run()
+        assert play.breach() == f"nobody is left to mend it: {WHY}"
+
+
+def test_a_question_to_a_person_and_a_skipped_step_is_left_to_the_person() -> None:
+    play = Play(flow(*STEPS), {"plan": plans(False)})
+    play.finish("plan")
+    play.raises("ship", ask("ui", HUMAN))
+    assert play.loop().targets == (HUMAN,)
+    assert [packet.reason for packet in play.s.escalations.values()] == ["asked"]
+    play.decide("resolve", note="so").run()
+    assert played(play)[0] == "done"
