@@ -36,12 +36,14 @@ def test_a_thousand_keys_are_all_found() -> None:
     assert numbers.get(1_000) is None
 
 
-def test_a_missing_key_gives_the_default_or_an_error_that_names_it() -> None:
-    numbers = filled(3)
-    assert numbers.get(7) is None
-    assert numbers.get(7, -1) == -1
-    with pytest.raises(KeyError, match="7"):
-        numbers[7]
+@pytest.mark.parametrize("size", [3, 100])
+def test_a_missing_key_gives_the_default_or_an_error_that_names_it(size: int) -> None:
+    numbers = filled(size)
+    assert numbers.get(777) is None
+    assert numbers.get(777, -1) == -1
+    assert 777 not in numbers
+    with pytest.raises(KeyError, match="777"):
+        numbers[777]
 
 
 def test_a_key_that_shares_a_slot_with_another_is_not_taken_for_it() -> None:

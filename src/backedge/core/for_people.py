@@ -15,6 +15,8 @@ _WITH_THE_STEPS = (LoopState.RESOLVING, LoopState.VALIDATING)
 
 def judged_for_people(state: RunState, judge: str) -> tuple[Loop, ...]:
     """The feedback of people whose fix is in what a judge judges, and not verified yet."""
+    if not state.loops:
+        return ()
     subjects = state.graph.steps[judge].judges
     return tuple(
         loop

@@ -81,6 +81,8 @@ def route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> R
     if source in state.graph.measures and not tracked.reclassified:
         return route_of_measure(state, source, tracked.finding)
     route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
+    if not state.graph.conditions:
+        return route
     there = _not_skipped(state, route.targets)
     subjects = state.graph.steps[source].judges
     return Route(there, route.rule) if there else Route(_not_skipped(state, subjects) or subjects, "subject")
@@ -92,7 +94,10 @@ def _not_skipped(state: RunState, targets: tuple[str, ...]) -> tuple[str, ...]:
 
 def verdict_loop(state: RunState, judge: str) -> Loop | None:
     """The open loop that a judge's verdicts started: there is at most one."""
-    return next((loop for loop in state.loops.values() if loop.source == judge and loop.by_verdict), None)
+    for loop in state.loops.values():
+        if loop.source == judge and loop.by_verdict:
+            return loop
+    return None
 
 
 def send_round(

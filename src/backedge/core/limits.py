@@ -99,7 +99,8 @@ def _counts(
     """Each limit that applies, in the order in which they are reported: (name, count, bound with what was granted)."""
     grants = state.grants
     if step is not None:
-        yield from _budgets(state, now)
+        if state.graph.budgets:
+            yield from _budgets(state, now)
         own = state.graph.limits_of(step)
         if own.errors_in_a_row is not None:
             of_step = state.steps[step]

@@ -173,7 +173,7 @@ class Loop(Value, frozen=True):
     @property
     def by_verdict(self) -> bool:
         """Started by a judge's failing verdict: there is one such loop to a judge, and its next verdict answers it."""
-        return self.feedback is None and not self.by_check
+        return self.feedback is None and self.kind is not Kind.VALIDATION_FAILURE
 
     @property
     def by_check(self) -> bool:

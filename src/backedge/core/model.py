@@ -113,11 +113,16 @@ class Usage(Value, frozen=True):
 
     def __add__(self, other: Usage) -> Usage:
         """Both together; what is more than can be told is told as the most that can."""
+        if other == NOTHING_USED:
+            return self
         return Usage(
             min(self.cost_usd + other.cost_usd, MOST_USED),
             min(self.tokens_in + other.tokens_in, MOST_USED),
             min(self.tokens_out + other.tokens_out, MOST_USED),
         )
+
+
+NOTHING_USED = Usage()
 
 
 class Finding(Value, frozen=True):

@@ -107,6 +107,7 @@ def ready(state: RunState, now: float, most: int | None = None) -> list[Start]:
     return _Survey(state, now).starts(most)
 
 
+_WITH_TARGETS = (LoopState.WAITING_RESPONSE, LoopState.RESOLVING)
 _NOTHING_KEPT: KeysView[str] = dict[str, None]().keys()
 
 
@@ -126,20 +127,15 @@ class _Survey:
         self.open = list(state.loops.values())
         self.reworks: dict[str, list[Loop]] = {}
         self.questions: dict[str, list[Loop]] = {}
-        self.raised: dict[str, list[Loop]] = {}
+        self.verifying: set[str] = set()
+        self.asking: set[str] = set()
+        """The sources of loops whose fix or answer is not there yet."""
+        self.unsettled: set[str] = set()
         for loop in self.open:
-            if loop.source != HUMAN and not loop.by_verdict:
-                self.raised.setdefault(loop.source, []).append(loop)
-            if loop.state in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING):
-                owed = self.questions if loop.answers_only or loop.choosing else self.reworks
-                for target, share in loop.shares.items():
-                    if not share.done and target != HUMAN:
-                        owed.setdefault(target, []).append(loop)
-        self.verifying = {loop.source for loop in self.open if loop.state is LoopState.VALIDATING}
+            self._sort_in(loop)
         self.skipped = {name for name in state.steps if skips(state, name)} if self.graph.conditions else set()
         self.fresh: dict[str, bool] = {}
         self.due: dict[str, Mode] = {}
-        self.unsettled = set(self.raised)
         self.awaited = self._awaited() if self.open else {}
         self.kept = _NOTHING_KEPT if state.frontier is None else state.frontier.unsettled.keys()
         for name in self.graph.steps if state.frontier is None else self._touched():
@@ -150,6 +146,20 @@ class _Survey:
         self.escalated: set[str] = set()
         """The steps that an escalated loop holds: they may answer what others ask them."""
         self.held = self._held()
+
+    def _sort_in(self, loop: Loop) -> None:
+        """Note what an open loop asks of whom."""
+        if loop.source != HUMAN and not loop.by_verdict:
+            self.unsettled.add(loop.source)
+        if loop.state is LoopState.VALIDATING:
+            self.verifying.add(loop.source)
+            return
+        self.asking.add(loop.source)
+        if loop.state in _WITH_TARGETS:
+            owed = self.questions if loop.answers_only or loop.choosing else self.reworks
+            for target, share in loop.shares.items():
+                if not share.done and target != HUMAN:
+                    owed.setdefault(target, []).append(loop)
 
     def _touched(self) -> dict[str, None]:
         """The steps of a large run that loops or conditions have a say in."""
@@ -216,7 +226,8 @@ class _Survey:
             return None
         if not self.fresh[name]:
             return "verify" if judge and (step.open_findings or judged_for_people(self.state, name)) else "work"
-        return "work" if undecided(self.state, name) or repeats(self.state, name) else None
+        again = name in self.graph.conditional and (undecided(self.state, name) or repeats(self.state, name))
+        return "work" if again else None
 
     def _questions_for(self, name: str) -> list[Loop]:
         """What a step can answer now. It does its own work first, unless that needs the one who asks: then it answers
@@ -238,10 +249,11 @@ class _Survey:
                 return None
             elif packet.reason != ASKED:
                 self.escalated |= self._below(loop)
+        paused = False
         for loop in self.open:
+            paused = paused or loop.pauses
             if loop.state is LoopState.ESCALATING:
                 self.escalated |= self._below(loop)
-        paused = any(loop.pauses for loop in self.open)
         if paused:
             self.waited_for = self._waited_for()
         return held
@@ -324,6 +336,8 @@ class _Survey:
         upstream, gates = self.graph.upstream[name], self.graph.gates[name]
         if self._settled(upstream) and all(map(self._passing, gates)):
             return True
+        if not self.open:
+            return False
         exempt = self._exempt(name)
         return self._settled(upstream - exempt) and all(gate in exempt or self._passing(gate) for gate in gates)
 
@@ -348,8 +362,9 @@ class _Survey:
     def _waits(self, name: str) -> bool:
         """Whether a step has asked for something that is not there yet. Its output is provisional until then; one that
         has no output goes first if what it asked for needs that."""
-        asked = any(loop.source == name and loop.state is not LoopState.VALIDATING for loop in self.open)
-        return asked and (self.state.steps[name].artifact is not None or name not in self.awaited.get(name, ()))
+        if name not in self.asking:
+            return False
+        return self.state.steps[name].artifact is not None or name not in self.awaited.get(name, ())
 
     def _awaited(self) -> dict[str, set[str]]:
         """What each source of an open loop waits for: the targets that are not done, and all that comes before them,
@@ -420,8 +435,8 @@ def outcome_of(state: RunState) -> RunOutcome:
 
 def _at_work(state: RunState) -> bool:
     """Whether an attempt does something else than wait in mid-work: one that waits goes on when something else does."""
-    if not state.busy:
-        return False
+    if not state.busy or not state.loops:
+        return bool(state.busy)
     return any(not attempt.awaits for _, attempt in under_way(state))
 
 

@@ -55,6 +55,8 @@ class Map(Generic[K, V]):
         return default
 
     def __getitem__(self, key: K) -> V:
+        if self._small is not None:
+            return self._small[key]
         value: Any = self.get(key, _MISSING)
         if value is _MISSING:
             raise KeyError(key)
@@ -62,6 +64,8 @@ class Map(Generic[K, V]):
         return found
 
     def __contains__(self, key: K) -> bool:
+        if self._small is not None:
+            return key in self._small
         return self.get(key, _MISSING) is not _MISSING
 
     def __len__(self) -> int:

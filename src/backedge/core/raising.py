@@ -147,6 +147,8 @@ def _deepest(state: RunState, loops: tuple[str, ...]) -> Loop | None:
 
 def verify_by_doing(draft: Draft, source: str, running: Running, feedback: tuple[Feedback | Malformed, ...]) -> None:
     """A step that raised feedback was executed again: what it raises again is the next round, the rest is resolved."""
+    if not draft.state.loops:
+        return
     told = [loop.id for loop in draft.state.loops.values() if loop.source == source and loop.told]
     for id in dict.fromkeys((*running.verifies, *told)):
         loop = draft.state.loops.get(id)

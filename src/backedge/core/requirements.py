@@ -59,7 +59,7 @@ def looked_for(feedback: Iterable[Feedback | Malformed], findings: Iterable[Find
 
 
 def looked_for_in(outcome: Outcome) -> tuple[str, ...]:
-    return looked_for(outcome.feedback, outcome.findings)
+    return looked_for(outcome.feedback, outcome.findings) if outcome.feedback or outcome.findings else ()
 
 
 def lacks_target(feedback: Feedback) -> bool:

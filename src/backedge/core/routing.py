@@ -29,9 +29,10 @@ def route_for(graph: Graph, reporter: str, phases: tuple[str, ...], finding: Fin
 
     A judge's finding is never refused: what no rule routes goes to the step under judgement.
     """
-    targets = tuple(dict.fromkeys(step for phase in phases for step in steps_of_phase(graph, reporter, phase)))
-    if targets:
-        return Route(targets, "affected_phase")
+    if phases:
+        targets = tuple(dict.fromkeys(step for phase in phases for step in steps_of_phase(graph, reporter, phase)))
+        if targets:
+            return Route(targets, "affected_phase")
     for rule in graph.workflow.routes:
         if _matches(rule, finding, blockers):
             targets = _destinations(graph, reporter, rule.to)

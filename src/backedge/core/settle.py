@@ -216,8 +216,8 @@ def record_start(draft: Draft, start: Start, agent: str) -> int:
 def _agent(state: RunState, start: Start) -> str:
     """Who does it: from round 2 on the next one up the ladder."""
     ladder = state.graph.steps[start.step].agents
-    if not ladder:
-        return ""
+    if len(ladder) < 2:
+        return ladder[0] if ladder else ""
     loops = [*(state.loops[id] for id in start.loops), *unverified(state, start.step)]
     rung = max((loop.round - loop.delivered for loop in loops), default=0)
     return ladder[min(rung, len(ladder) - 1)]
@@ -228,10 +228,12 @@ def _cause(state: RunState, start: Start) -> tuple[str, ...]:
     artifact = state.steps[start.step].artifact
     if artifact is None:
         return start.loops
-    now = consumed_by(state, start.step)
-    changed = [need for need, digest in now.items() if artifact.consumed.get(need) != digest]
-    made = (state.steps[need].artifact for need in changed)
-    return tuple(dict.fromkeys((*start.loops, *(id for each in made if each is not None for id in each.cause))))
+    cause = dict.fromkeys(start.loops)
+    for need, digest in consumed_by(state, start.step).items():
+        made = state.steps[need].artifact
+        if made is not None and artifact.consumed.get(need) != digest:
+            cause.update(dict.fromkeys(made.cause))
+    return tuple(cause)
 
 
 __all__ = ["end_run", "input_versions", "settle", "start_attempt"]

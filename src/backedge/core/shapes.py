@@ -64,13 +64,20 @@ def skips(state: RunState, name: str) -> bool:
 
 def present(state: RunState, name: str) -> tuple[str, ...]:
     """What a step needs and gets: without the steps that are skipped."""
-    return tuple(need for need in state.graph.needs[name] if not state.steps[need].absent)
+    needs = state.graph.needs[name]
+    if any(state.steps[need].seen for need in needs):
+        return tuple(need for need in needs if not state.steps[need].absent)
+    return needs
 
 
 def input_versions(state: RunState, name: str) -> dict[str, int]:
     """The versions of what a step would be given now, by producer."""
-    artifacts = ((need, state.steps[need].artifact) for need in present(state, name))
-    return {need: artifact.version for need, artifact in artifacts if artifact is not None}
+    versions: dict[str, int] = {}
+    for need in present(state, name):
+        artifact = state.steps[need].artifact
+        if artifact is not None:
+            versions[need] = artifact.version
+    return versions
 
 
 def stands(state: RunState, name: str) -> bool:
@@ -137,8 +144,11 @@ def exhausted(state: RunState, name: str) -> str | None:
 
 def call_for_help(state: RunState, name: str) -> Feedback | None:
     """What a step that was repeated in vain sends to the step that its `repeat` names; None if it names none."""
-    reason, repeat = exhausted(state, name), state.graph.steps[name].repeat
-    if reason is None or repeat is None or not repeat.to:
+    repeat = state.graph.steps[name].repeat
+    if repeat is None or not repeat.to:
+        return None
+    reason = exhausted(state, name)
+    if reason is None:
         return None
     wanted = " and ".join(each.text for each in state.graph.untils[name])
     return Feedback(Kind.FIX_REQUEST, (repeat.to,), reason, suggested_fix=f"make {wanted} possible")

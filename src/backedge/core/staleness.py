@@ -29,8 +29,9 @@ def consumed_by(state: RunState, step: str) -> dict[str, str]:
 
 
 def _consumed(state: RunState, step: str, need: str) -> str:
-    artifact = state.steps[need].artifact
-    if artifact is None or state.steps[need].absent:
+    of_need = state.steps[need]
+    artifact = of_need.artifact
+    if artifact is None or of_need.absent:
         return NOTHING
     pointers = state.graph.reads.get((step, need))
     if pointers is None:

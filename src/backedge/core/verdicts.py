@@ -19,10 +19,11 @@ GRAVE = (Severity.CRITICAL, Severity.HIGH)
 
 def stated_findings(outcome: Outcome) -> tuple[Finding, ...]:
     """The findings of an outcome; a failing one that only has a summary states that as its one finding."""
+    summary = outcome.summary.strip()
+    if outcome.verdict != "fail" or outcome.findings or not summary:
+        return outcome.findings
     again = any(claim.status == "not_fixed" for claim in outcome.claims)
-    if outcome.verdict == "fail" and not outcome.findings and not again and outcome.summary.strip():
-        return (Finding(description=outcome.summary.strip()),)
-    return outcome.findings
+    return () if again else (Finding(description=summary),)
 
 
 def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
@@ -102,7 +103,8 @@ def computed(rule: PassRule, findings: list[Finding]) -> Word:
 
 
 def with_stated_findings(outcome: Outcome) -> Outcome:
-    return replace(outcome, findings=stated_findings(outcome))
+    findings = stated_findings(outcome)
+    return outcome if findings is outcome.findings else replace(outcome, findings=findings)
 
 
 def with_known_phases(state: RunState, outcome: Outcome) -> Outcome:

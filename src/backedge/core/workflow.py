@@ -90,7 +90,7 @@ class Step(Value, frozen=True):
 
     def called_agent(self, name: str) -> str:
         """What people call one of its agents."""
-        return dict(zip(self.agents, self.called, strict=False)).get(name, name)
+        return dict(zip(self.agents, self.called, strict=False)).get(name, name) if self.called else name
 
 
 class Workflow(Value, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ class LiveAttempt:
         self._live, self._step, self._number = live, step, number
         self._inputs = inputs
         self._place = place
-        self._waiters: Counter[str] = Counter()
+        self._waiters: dict[str, int] = {}
         """How many wait for each loop: the last one who gives up records that nobody does."""
 
     @property
@@ -70,7 +69,7 @@ class LiveAttempt:
         loop = about.id if about is not None else loop
         # Who waits leaves its place to others: what it waits for may need it.
         self._place.lend()
-        self._waiters[loop] += 1
+        self._waiters[loop] = self._waiters.get(loop, 0) + 1
         try:
             try:
                 await self._live.submit(c.Await(loop, self._step, self._number))

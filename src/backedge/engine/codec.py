@@ -65,7 +65,8 @@ def canonical(value: Any, most: int, what: str = "the output") -> bytes:
     `most` bytes."""
     try:
         text = msgspec.json.encode(value, enc_hook=plain, order="sorted")
-        if len(text) <= most and (b"null" in text or text.count(b"[") + text.count(b"{") > DEEPEST):
+        suspect = value is not None and b"null" in text
+        if len(text) <= most and (suspect or text.count(b"[") + text.count(b"{") > DEEPEST):
             _refuse_odd(msgspec.to_builtins(value, enc_hook=plain), what)
     except (TypeError, ValueError, RecursionError) as error:
         # The encoder says it in terms of its own options.
@@ -93,11 +94,7 @@ def _refuse_odd(value: Json, what: str) -> None:
 
 def copied(value: Json) -> Json:
     """A JSON value of its own: whoever gets it may change it, and nobody else sees that."""
-    if isinstance(value, dict):
-        return {key: copied(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [copied(each) for each in value]
-    return value
+    return msgspec.to_builtins(value)
 
 
 def plain(value: Any) -> Json:
@@ -137,7 +134,7 @@ def parts_of(value: Json, pointers: Sequence[str]) -> dict[str, str]:
 
 def recorded(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
     """The values at these places, for the rules to decide on. Raises AgentError for one that is too large."""
-    found = dict(values_at(value, tuple(pointers)))
+    found = dict(values_at(value, tuple(pointers))) if pointers else {}
     for pointer, each in found.items():
         size = len(msgspec.json.encode(each))
         if size > LONGEST_VALUE:

@@ -52,7 +52,7 @@ class Execution:
     place to others, and hears nothing of what it says later. It may still be at work, so its attempt is in doubt.
     """
 
-    __slots__ = ("_left_by", "_live", "_running", "_started", "_step", "_timer", "over", "place", "task")
+    __slots__ = ("_left_by", "_limit", "_live", "_running", "_started", "_step", "_timer", "over", "place", "task")
 
     def __init__(self, live: LiveRun, step: str, running: Running, left_by: Recovering | None = None) -> None:
         self._live, self._step, self._running, self._left_by = live, step, running, left_by
@@ -61,12 +61,10 @@ class Execution:
         self.over = False
         self.place = Place(live.engine.places)
         live.executions[step] = self
-        limit = time_limit(live, step, running)
+        self._limit = limit = time_limit(live, step, running)
         if limit is not None:
             self._leave_behind_after(limit + live.engine.grace, f"timeout: no outcome after {limit:g} s")
         self.task = asyncio.create_task(self._execute())
-        # An interrupt stops the process; asyncio need not tell it once more when the task is collected.
-        self.task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def stop(self) -> None:
         """Tell the agent to stop; if it does not, the attempt is recorded as in doubt without it."""
@@ -117,6 +115,10 @@ class Execution:
             await self._work()
         except Exception as error:  # noqa: BLE001 - without a report the run cannot go on: who waits for it is told
             self._broke(error)
+        except BaseException:
+            # An interrupt stops the process; asyncio need not tell it once more when the task is collected.
+            self.task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
         finally:
             self._live.engine.give_room()
 
@@ -126,7 +128,7 @@ class Execution:
         try:
             try:
                 command, payloads = await worked(
-                    live, self._step, self._running, self._started, self.place, self._left_by
+                    live, self._step, self._running, self._started, self._limit, self.place, self._left_by
                 )
             except asyncio.CancelledError:
                 if live.engine.closing or live.broken is not None or live.state.ended is None:

@@ -195,8 +195,8 @@ def translated(said: Outcome, made: Made, kinds: Kinds = ()) -> model.Outcome:
             made=made,
             summary=_text(said.summary),
             verdict=said.verdict,
-            findings=tuple(_finding(finding) for finding in said.findings),
-            claims=tuple(model.Claim(claim.finding, claim.status, _text(claim.note)) for claim in said.resolutions),
+            findings=tuple(map(_finding, said.findings)),
+            claims=tuple(map(_claim, said.resolutions)),
             feedback=tuple(raised(item, kinds) for item in said.feedback),
             answer=said.answer,
             decision=model.Decision(_text(said.decision.option), _text(said.decision.reason))
@@ -208,6 +208,10 @@ def translated(said: Outcome, made: Made, kinds: Kinds = ()) -> model.Outcome:
         raise AgentError(str(error)) from error
 
 
+def _claim(said: Claim) -> model.Claim:
+    return model.Claim(said.finding, said.status, _text(said.note))
+
+
 def _finding(said: Finding) -> model.Finding:
     severity, blocking = severity_of(said.severity)
     return model.Finding(
@@ -215,7 +219,7 @@ def _finding(said: Finding) -> model.Finding:
         severity=severity,
         blocking=said.blocking or blocking,
         category=_text(said.category),
-        affected_phase=tuple(phase.strip() for phase in _listed(said.affected_phase)),
+        affected_phase=tuple(map(str.strip, _listed(said.affected_phase))),
         evidence=_text(said.evidence),
         impact=_text(said.impact),
         file=said.file,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from backedge.core import commands as c
 from backedge.core.briefing import Briefing, brief
 from backedge.core.errors import AgentError
-from backedge.core.model import Outcome, Usage
+from backedge.core.model import NOTHING_USED, Outcome, Usage
 from backedge.core.plans import Plan
 from backedge.core.requirements import looked_for_in
 from backedge.core.state import Running
@@ -27,6 +27,7 @@ from backedge.ports import Recovering, Result
 if TYPE_CHECKING:
     from backedge.engine.live import LiveRun
 
+_NO_RESULT = Result(None)
 SLACK = 10.0
 """Seconds that an agent which keeps its own time has to end what it started."""
 
@@ -40,16 +41,21 @@ def time_limit(live: LiveRun, step: str, running: Running) -> float | None:
 
 
 async def worked(
-    live: LiveRun, step: str, running: Running, started: float, place: Place, left_by: Recovering | None
+    live: LiveRun,
+    step: str,
+    running: Running,
+    started: float,
+    limit: float | None,
+    place: Place,
+    left_by: Recovering | None,
 ) -> tuple[c.Command, dict[str, bytes]]:
     """Let the agent work, and say what to report; with the large values that belong to it."""
-    key, reported = (step, running.attempt), Usage()
-    result = Result(None)
+    key, reported, result = (step, running.attempt), NOTHING_USED, _NO_RESULT
     try:
         briefing = await _briefing(live, step)
         attempt = LiveAttempt(live, step, running.attempt, briefing.inputs, place)
         work = left_by.recovered if left_by else agent_of(live, step, running.agent).work
-        said = await _in_time(work(briefing, attempt), time_limit(live, step, running))
+        said = await _in_time(work(briefing, attempt), limit)
         if said is None and left_by is not None:
             return c.DropAttempt(step, running.attempt, "in doubt", seconds=_since(live, started)), {}
         if isinstance(said, Result):

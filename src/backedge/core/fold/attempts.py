@@ -38,35 +38,47 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
             )
     # A first attempt that is given feedback counts too: its source runs again to verify it.
     counted = 1 if asked_for else 0
-    verifies = tuple(loop.id for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
-    reminded = unverified(state, name) if state.loops and event.mode not in ASIDE else ()
     running = Running(
         attempt=event.attempt,
         mode=event.mode,
         started=event.at,
         agent=event.agent,
         loops=event.loops,
-        given=_share_of(name, (*(loops[id] for id in event.loops), *(loop for loop in reminded if is_new(loop, name)))),
-        kept=_share_of(name, (loop for loop in reminded if not is_new(loop, name))),
-        reminded=tuple(loop.id for loop in reminded),
-        verifies=verifies if event.mode not in ASIDE else (),
         told=step.told if event.mode not in ASIDE else (),
         cause=event.cause,
         consumed=consumed_by(state, name),
         versions=event.inputs,
     )
-    given = {id: replace(state.findings[id], addressed=state.attempts + 1) for id in (*running.given, *running.kept)}
+    findings = state.findings
+    if loops:
+        running = _with_feedback(state, event, running, loops)
+        addressed = {id: replace(findings[id], addressed=state.attempts + 1) for id in (*running.given, *running.kept)}
+        findings = findings.merged(addressed)
     started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
     return replace(
         state,
         steps=steps_with(state.steps, name, started),
-        findings=state.findings.merged(given),
+        findings=findings,
         loops=loops,
         pairs=pairs,
         attempts=state.attempts + (name not in state.graph.measures),
         rounds=state.rounds + counted,
         busy=state.busy + 1,
         busy_since=state.busy_since if state.busy else event.at,
+    )
+
+
+def _with_feedback(state: RunState, event: e.AttemptStarted, running: Running, loops: dict[str, Loop]) -> Running:
+    """An attempt with what the open loops have for it."""
+    name, aside = event.step, event.mode in ASIDE
+    reminded = unverified(state, name) if not aside else ()
+    verified = [loop for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING]
+    return replace(
+        running,
+        given=_share_of(name, (*(loops[id] for id in event.loops), *(loop for loop in reminded if is_new(loop, name)))),
+        kept=_share_of(name, (loop for loop in reminded if not is_new(loop, name))),
+        reminded=tuple(loop.id for loop in reminded),
+        verifies=tuple(loop.id for loop in verified) if not aside else (),
     )
 
 
@@ -77,7 +89,7 @@ def _share_of(name: str, loops: Iterable[Loop]) -> tuple[int, ...]:
 def _attempt_over(
     state: RunState, event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped, step: StepState
 ) -> RunState:
-    """What every way to end an attempt has in common: it costs, and it no longer runs."""
+    """What every way to end an attempt has in common: it costs, and `step` is what it leaves, which no longer runs."""
     busy, since, worked = state.busy - 1, state.busy_since, state.worked
     if isinstance(event, e.AttemptDropped) and event.reason == "in doubt":
         # If its process died after the last event and before this one, the time between is nobody's work, but for what
@@ -88,7 +100,7 @@ def _attempt_over(
         worked = state.seconds_at_work(event.at)
     return replace(
         state,
-        steps=steps_with(state.steps, event.step, replace(step, running=None)),
+        steps=steps_with(state.steps, event.step, step),
         usage=state.usage + event.usage,
         busy=busy,
         busy_since=since,
@@ -100,25 +112,41 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     name, step = event.step, state.steps[event.step]
     running = step.running
     assert running is not None
-    step = replace(
+    aside = running.mode in ASIDE
+    turns, granted = step.turns, step.turns_granted
+    if name in state.graph.untils and not aside:
+        turns, granted = turn_after(state, name)
+    artifact = step.artifact if aside else _made(state, event, step, running)
+    done = replace(
         step,
+        running=None,
+        artifact=artifact,
         errors=0,
-        approved=step.approved and running.mode in ASIDE,
+        approved=step.approved and aside,
         error_grant=0,
         last_error="",
         session=event.session or step.session,
         asked={},
-        replaced=step.replaced and running.mode in ASIDE,
-        told=tuple(id for id in step.told if id not in running.told),
+        replaced=step.replaced and aside,
+        told=tuple(id for id in step.told if id not in running.told) if step.told else (),
+        turns=turns,
+        turns_granted=granted,
     )
-    if running.mode in ASIDE:
-        return _attempt_over(state, event, step)
-    if name in state.graph.untils:
-        turns, granted = turn_after(state, name)
-        step = replace(step, turns=turns, turns_granted=granted)
+    state = _attempt_over(state, event, done)
+    if aside:
+        return state
+    if running.loops:
+        state = _fixed(state, name, running, step.artifact, artifact)
+    if event.claims and not state.graph.is_judge(name):
+        return _claims_noted(state, event.claims, (*running.given, *running.kept))
+    return state
+
+
+def _made(state: RunState, event: e.AttemptSucceeded, step: StepState, running: Running) -> Artifact:
+    """The artifact of an attempt: a new version, if it differs from the one before."""
     before, made = step.artifact, event.made
     digest = made.digest
-    if state.graph.is_judge(name):
+    if state.graph.is_judge(event.step):
         digest = judged_digest(digest, running.consumed)
     changed = before is None or before.digest != digest
     changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
@@ -128,7 +156,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         version, changes = before.version + 1, (*before.changes, (before.version + 1, made.changed))[-KEPT_CHANGES:]
     else:
         version, changes = before.version, before.changes
-    artifact = Artifact(
+    return Artifact(
         version=version,
         digest=digest,
         attempt=event.attempt,
@@ -142,26 +170,30 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         cause=running.cause if changed or before is None else before.cause,
         summary=event.summary,
     )
-    state = _attempt_over(state, event, replace(step, artifact=artifact))
-    if running.loops:
-        unchanged = 0
-        loops = dict(state.loops)
-        for id in (id for id in running.loops if delivers(state, id, name)):
-            loop = loops[id]
-            if changed and f"{name}:{digest}" in loop.rejected:
-                loop = replace(loop, returns=loop.returns + 1)
-            loops[id] = _share_done(loop, name, changed or running.replanned)
-            unchanged = max(unchanged, loops[id].unchanged - loop.unchanged)
-        state = replace(state, loops=loops, recoveries=state.recoveries + unchanged)
-    if event.claims and not state.graph.is_judge(name):
-        return _claims_noted(state, event.claims, (*running.given, *running.kept))
-    return state
+
+
+def _fixed(state: RunState, name: str, running: Running, before: Artifact | None, after: Artifact | None) -> RunState:
+    """The loops whose findings an attempt was given have its fix, which may be none."""
+    assert after is not None
+    changed = before is None or before.digest != after.digest
+    unchanged = 0
+    loops = dict(state.loops)
+    for id in running.loops:
+        if not delivers(state, id, name):
+            continue
+        loop = loops[id]
+        if changed and f"{name}:{after.digest}" in loop.rejected:
+            loop = replace(loop, returns=loop.returns + 1)
+        loops[id] = _share_done(loop, name, changed or running.replanned)
+        unchanged = max(unchanged, loops[id].unchanged - loop.unchanged)
+    return replace(state, loops=loops, recoveries=state.recoveries + unchanged)
 
 
 def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
     step = state.steps[event.step]
     failed = replace(
         step,
+        running=None,
         told=_to_tell_again(state, step),
         errors=step.errors + 1,
         retry_at=event.retry_at,
@@ -173,7 +205,7 @@ def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
 
 def attempt_dropped(state: RunState, event: e.AttemptDropped) -> RunState:
     step = state.steps[event.step]
-    return _attempt_over(state, event, replace(step, told=_to_tell_again(state, step)))
+    return _attempt_over(state, event, replace(step, running=None, told=_to_tell_again(state, step)))
 
 
 def _to_tell_again(state: RunState, step: StepState) -> tuple[str, ...]:

@@ -70,15 +70,17 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
     changed: dict[int, Tracked] = {}
     lost = dict(event.gaps)
     chosen = {id for ids in event.rules.values() for id in ids}
+    to_subject = event.rules.get("subject", ())
     for id, targets in routed.items():
-        tracked = replace(findings[id], loop=loop.id)
-        steps = tuple(target for target in targets if target != HUMAN)
-        if id in chosen and steps:
+        before = findings[id]
+        steps = tuple(targets) if HUMAN not in targets else tuple(target for target in targets if target != HUMAN)
+        changed[id] = tracked = replace(
+            before,
+            loop=loop.id,
             # A person may mend it, but it was a step that injected it.
-            tracked = replace(tracked, introduced_by=steps)
-        if id in lost or id in event.rules.get("subject", ()):
-            tracked = replace(tracked, gap=lost.get(id, ""))
-        changed[id] = tracked
+            introduced_by=steps if steps and id in chosen else before.introduced_by,
+            gap=lost.get(id, "") if id in lost or id in to_subject else before.gap,
+        )
         if tracked.finding.severity.rank < severity.rank:
             severity = tracked.finding.severity
         blocking = blocking or tracked.finding.blocking
@@ -94,10 +96,9 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         artifact = state.steps[name].artifact
         if artifact is not None:
             rejected = rejected.set(f"{name}:{artifact.digest}", True)
+    after = _after_routing(loop.state)
     loop = replace(
-        loop.moved(LoopState.WAITING_RESPONSE if loop.state is LoopState.NOTIFYING else LoopState.RESOLVING)
-        if loop.state in (LoopState.NOTIFYING, LoopState.VALIDATING, LoopState.ESCALATING)
-        else loop,
+        loop.moved(after) if after is not loop.state else loop,
         feedback=_in_new_words(loop, event.feedback),
         shares=shares,
         targets=tuple(shares),
@@ -119,10 +120,16 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
     if loop.state is LoopState.RESOLVING and all(share.done for share in shares.values()):
         # Those who were left have mended their shares already.
         loop = loop.moved(LoopState.VALIDATING)
-    state = replace(with_loop(state, loop), findings=findings)
+    state = replace(state, loops={**state.loops, loop.id: loop}, findings=findings)
     if event.feedback is not None and source is not None and source.running is not None:
         return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)
     return state
+
+
+def _after_routing(state: LoopState) -> LoopState:
+    if state is LoopState.NOTIFYING:
+        return LoopState.WAITING_RESPONSE
+    return LoopState.RESOLVING if state in (LoopState.VALIDATING, LoopState.ESCALATING) else state
 
 
 def _in_new_words(loop: Loop, raised: Feedback | None) -> Feedback | None:
