@@ -220,3 +220,13 @@ def test_a_loop_that_hits_its_limit_goes_to_the_planner_once(make: Make) -> None
     assert kinds == [("review_rejection", "subject", "escalating"), ("architecture_issue", "replan", "resolved")]
     assert "two" in project.briefings("pm")[1]["feedback"]["requests"][0]["message"]
     assert result.breach[0] == "rounds_per_loop"
+
+
+def test_what_nobody_asked_for_is_ignored_and_said_to_be(make: Make) -> None:
+    steps = {"pm": {"phase": "planning"}, "review": {"reviews": "pm"}}
+    project = make(
+        {"steps": steps}, pm=[{"output": "plan", "answer": "so"}], review=[{**passed(), "decision": {"option": "x"}}]
+    )
+    told = project.backedge("run").err
+    assert "✓ pm (warning: answer: ignored, nobody asks for that in mode work)" in told
+    assert "! review: warning: decision: ignored, nobody asks for that in mode work" in told

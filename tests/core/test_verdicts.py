@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from backedge.core import events as e
-from backedge.core.model import Claim, Finding, Outcome, Severity, Status, Usage, severity_of
+from backedge.core.model import HUMAN, Claim, Decision, Finding, Kind, Outcome, Severity, Status, Usage, severity_of
 from backedge.core.verdicts import computed
 from backedge.core.workflow import PassRule
-from tests.core.play import Play, Reply, failed, flow, grows, made, out, passed, step
+from tests.core.play import Play, Reply, ask, failed, flow, grows, made, out, passed, step
 
 
 def judged(*replies: Reply, **more: Any) -> Play:
@@ -272,3 +272,37 @@ def test_usage_adds_up() -> None:
 def test_usage_never_adds_up_to_more_than_can_be_written() -> None:
     most = Usage(1e12, 10**12, 10**12)
     assert most + most == most
+
+
+class TestWhatTheModeDoesNotAskFor:
+    """It is left aside, and the journal says so."""
+
+    def warned(self, play: Play) -> list[str]:
+        return [event.warning for event in play.of(e.AttemptSucceeded)]
+
+    def test_an_answer_and_a_decision_without_a_question(self) -> None:
+        said = out("a", answer="so", decision=Decision("x"))
+        play = Play(flow(step("a"), step("r", reviews="a")), {"a": [said], "r": [passed(answer=0)]}).run()
+        assert self.warned(play) == [
+            "answer, decision: ignored, nobody asks for that in mode work",
+            "answer: ignored, nobody asks for that in mode work",
+        ]
+
+    def test_what_a_question_does_not_ask_for(self) -> None:
+        asked = ask("a", kind=Kind.CONTEXT_REQUEST)
+        said = out("b", answer="so", verdict="pass", findings=(Finding("x"),), claims=(Claim("F-1", "fixed"),))
+        play = Play(flow(step("a"), step("b", "a")), {"a": [out(1), said], "b": [out(2, feedback=(asked,)), out(3)]})
+        play.run()
+        assert self.warned(play)[2] == "verdict, findings, resolutions: ignored, nobody asks for that in mode answer"
+        assert play.outcome == "done"
+
+    def test_what_a_choice_does_not_ask_for(self) -> None:
+        asked = ask("a", kind=Kind.CONSTRAINT_VIOLATION)
+        said = out(None, answer="so", decision=Decision("x"))
+        play = Play(flow(step("a"), step("b", "a")), {"a": [out(1), said], "b": [out(2, feedback=(asked,)), out(3)]})
+        play.run()
+        assert self.warned(play)[2] == "answer: ignored, nobody asks for that in mode decide"
+
+    def test_what_a_person_does_by_hand_is_what_they_were_asked_for(self) -> None:
+        play = Play(flow(step("a", agents=(HUMAN,)))).decide("resolve", note="done")
+        assert self.warned(play) == [""]

@@ -35,7 +35,10 @@ def line_of(event: Event, state: RunState) -> str:
             return _started(event, state)
         case e.AttemptSucceeded() if not state.graph.is_judge(event.step):
             cost = f" (${event.usage.cost_usd:.2f})" if event.usage.cost_usd else ""
-            return f"  ✓ {event.step}{cost}: {shown(event.summary)}".rstrip(": ")
+            done = f"  ✓ {event.step}{cost}: {shown(event.summary)}".rstrip(": ")
+            return f"{done} (warning: {event.warning})" if event.warning else done
+        case e.AttemptSucceeded(warning=str(warning)) if warning:
+            return f"  ! {event.step}: warning: {warning}"
         case e.AttemptFailed():
             return f"  ! {event.step} broke: {shown(event.error)}"
         case e.AttemptDropped():

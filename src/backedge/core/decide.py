@@ -24,7 +24,7 @@ from backedge.core.settle import settle, start_attempt
 from backedge.core.shapes import call_for_help, exhausted, repeats
 from backedge.core.state import REPEAT, Running, RunState, delivers, evolve
 from backedge.core.value import replace
-from backedge.core.verdicts import contradiction, verdict_of, with_known_phases, with_stated_findings
+from backedge.core.verdicts import contradiction, left_aside, verdict_of, with_known_phases, with_stated_findings
 from backedge.core.workflow import Step, Workflow, graph_of
 
 FIRST_RETRY = 0.5
@@ -186,6 +186,7 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
             command.seconds,
             command.log,
             command.session,
+            left_aside(running.mode, outcome),
         )
     )
     if running.mode == "answer":

@@ -119,7 +119,9 @@ def done_by_hand(draft: Draft, command: Decide) -> FinishAttempt | None:
     said = command.note.strip() or (command.option or "").strip()
     attempt = record_start(draft, start, HUMAN)
     digest = sha256(json.dumps(said).encode()).hexdigest()
-    outcome = Outcome(Made(digest, said, size=len(said)), summary=command.note, answer=said)
+    outcome = Outcome(Made(digest, said, size=len(said)), summary=command.note)
+    if start.mode == "answer":
+        outcome = replace(outcome, answer=said)
     if start.mode == "decide":
         outcome = replace(outcome, decision=_decision_by_hand(draft.state.loops[start.loops[0]], command))
     if draft.state.graph.is_judge(packet.step) and start.mode not in ASIDE:

@@ -68,6 +68,8 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/1"):
     """The digest of what the agent said on the way."""
     session: str | None = None
     """The conversation that a rework can go on with."""
+    warning: str = ""
+    """What of the outcome is left aside, since its mode does not ask for it."""
 
 
 class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from backedge.core.ledger import fingerprints, ledger_key
-from backedge.core.model import Finding, Outcome, Severity, Word
+from backedge.core.model import Finding, Mode, Outcome, Severity, Word
 from backedge.core.state import number
 from backedge.core.value import replace
 
@@ -15,6 +15,21 @@ if TYPE_CHECKING:
     from backedge.core.workflow import PassRule
 
 GRAVE = (Severity.CRITICAL, Severity.HIGH)
+
+
+_UNASKED: dict[Mode, tuple[str, ...]] = {
+    "answer": ("verdict", "findings", "claims", "decision"),
+    "decide": ("verdict", "findings", "claims", "answer"),
+}
+"""What an outcome says in vain in a mode that asks for something else; in all others an answer and a decision."""
+
+
+def left_aside(mode: Mode, outcome: Outcome) -> str:
+    """What of an outcome is ignored in a mode, as a warning; empty if nothing is."""
+    unasked = _UNASKED.get(mode, ("answer", "decision"))
+    names = [name for name in unasked if getattr(outcome, name) not in (None, ())]
+    said = ", ".join("resolutions" if name == "claims" else name for name in names)
+    return f"{said}: ignored, nobody asks for that in mode {mode}" if said else ""
 
 
 def stated_findings(outcome: Outcome) -> tuple[Finding, ...]:
