@@ -54,7 +54,7 @@ class Context:
         keeps it."""
         state = await self._engine.state_of(self._run)
         waiting: list[Json] = []
-        if step in state.steps and unread(state, step):
+        if unread(state, step):
             waiting = (await self._tree(state))["agent_contexts"][step]["feedback_received"]
         await self._engine.submit(self._run, c.ReadFeedback(step))
         return waiting

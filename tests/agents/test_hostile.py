@@ -90,8 +90,14 @@ def test_an_outcome_that_is_larger_than_the_end_that_is_read_is_refused_not_read
     with pytest.raises(AgentError, match="the outcome on stdout has more than 16,777,216 bytes"):
         outcome_of(tmp_path, lines)
     one_line = python("print('{\"output\": [' + ','.join(['{}'] * 7_000_000) + ']}')")
-    with pytest.raises(AgentError, match="16,777,216 bytes and more without one"):
+    with pytest.raises(AgentError, match="the outcome on stdout has more than 16,777,216 bytes"):
         outcome_of(tmp_path, one_line, told(2))
+
+
+def test_the_outcome_may_stand_at_the_end_of_a_line_that_is_longer_than_what_is_read(tmp_path: Path) -> None:
+    assert outcome_of(tmp_path, python("print('x' * 20_000_000 + '{\"output\": 5}')")).output == 5
+    with pytest.raises(AgentError, match="16,777,216 bytes and more without one"):
+        outcome_of(tmp_path, python("print('x' * 20_000_000)"), told(2))
 
 
 def test_only_the_end_of_a_long_log_is_kept(tmp_path: Path) -> None:

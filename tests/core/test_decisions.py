@@ -12,6 +12,7 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.loops import LoopState
 from backedge.core.model import HUMAN, Finding, Option, Resolution, Status
 from backedge.core.state import Escalation
+from backedge.core.workflow import Step
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
 WORK = (
@@ -247,6 +248,26 @@ def test_skip_of_a_judge_defers_what_it_still_had_to_answer_for() -> None:
     play = stuck(failed("x"), Exception("broken"), limits={"rounds_per_loop": 0}).decide("resolve", note="fixed").run()
     play.decide("skip").run()
     assert (play.outcome, play.finding().status) == ("accepted", Status.DEFERRED)
+
+
+def test_skip_of_a_step_that_made_nothing_passes_over_its_judges() -> None:
+    steps = step("a"), step("t", reviews="a"), step("z", "a")
+    play = Play(flow(*steps), {"a": [Exception("x")], "t": [failed("there is nothing")]}).run().decide("skip").run()
+    assert (play.outcome, play.attempts()) == ("accepted", {"a": 3, "t": 0, "z": 1})
+    assert play.s.steps["t"].passed_over
+
+
+def test_a_judge_of_several_steps_judges_what_there_is_when_one_is_skipped() -> None:
+    steps = step("a"), step("b"), Step("t", judges=("a", "b"))
+    play = Play(flow(*steps), {"a": [Exception("x")], "t": [passed()]}).run().decide("skip").run()
+    assert (play.outcome, play.attempts()["t"]) == ("accepted", 1)
+
+
+def test_skip_of_a_rework_leaves_the_judges_alone_that_passed_what_there_is() -> None:
+    steps = step("a"), step("t", reviews="a"), step("u", reviews="a")
+    agents = {"a": [out("a1"), Exception("x")], "t": [failed("x")], "u": [passed()]}
+    play = Play(flow(*steps), agents).run().decide("skip").run()
+    assert [name for name, each in play.s.steps.items() if each.passed_over] == ["a", "t"]
 
 
 def test_feedback_to_a_step_that_was_passed_over_makes_it_due_again() -> None:

@@ -149,6 +149,31 @@ def test_a0_14_an_acknowledgement_flags_the_notice_of_its_target_alone() -> None
     assert on(look) == ("resolving", True, False)
 
 
+def test_a0_14_what_a_target_answers_is_kept_with_its_notice_and_the_loop() -> None:
+    said = {"message": "on it", "action": "look it up", "eta": "2h"}
+
+    async def look(run: Run) -> tuple[Any, Any]:
+        await run.acknowledge("L-1", "human", **said)
+        bus = run.context
+        return await bus.get("agent_contexts.human.feedback_received.0"), await bus.get("feedback_loops.L-1")
+
+    notice, loop = on(look, Feedback("context_request", "human", "shall we?"))
+    assert (notice["acknowledged"], notice["response"], notice["resolution"]) == (True, said, None)
+    assert (loop["state"], loop["responses"]) == ("resolving", {"human": said})
+
+
+def test_a0_08_notices_are_marked_resolved_with_the_resolution() -> None:
+    async def look(run: Run) -> tuple[Any, Any]:
+        await run.decide("E-1", "resolve", note="yes", by="ann")
+        await run.result()
+        notice = await run.context.get("agent_contexts.human.feedback_received.0")
+        return notice, (await run.context.read("human"), await run.context.read("human"))
+
+    notice, (first, second) = on(look, Feedback("context_request", "human", "shall we?"))
+    assert (notice["resolved"], notice["resolution"]["text"], notice["resolution"]["by"]) == (True, "yes", "ann")
+    assert (first, second) == ([notice], [])
+
+
 @pytest.mark.parametrize(("bound", "state"), [(1, "escalating"), (3, "resolved")])
 def test_a0_15_a_fix_that_is_not_accepted_goes_round_again_or_escalates(bound: int, state: str) -> None:
     async def develop(briefing: Briefing) -> Outcome:

@@ -1,6 +1,7 @@
 """A run as a context bus: one tree of values that are found by path, folded from the state.
 
 agent_contexts.<step>.status | output | feedback_received
+agent_contexts.human.feedback_received, if people were asked
 feedback_loops.<id>
 workflow_state.paused | pause_reason
 values.<path>
@@ -17,6 +18,7 @@ from backedge.analytics.report import report
 from backedge.core.briefing import notices
 from backedge.core.context import ANY, unread
 from backedge.core.errors import NotFound
+from backedge.core.model import HUMAN
 from backedge.core.state import RunState
 from backedge.core.value import Json
 from backedge.core.workflow import nearest
@@ -25,10 +27,13 @@ from backedge.core.workflow import nearest
 def context(state: RunState, outputs: Mapping[str, Json] | None = None) -> dict[str, Json]:
     """The whole tree. `outputs` has the large ones, which the state only names."""
     told = report(state, dict(outputs or {}))
-    agents = {
+    agents: dict[str, Json] = {
         name: {"status": step.state, "output": step.output, "feedback_received": _inbox(state, name)}
         for name, step in told.everybody.items()
     }
+    asked = _inbox(state, HUMAN)
+    if asked:
+        agents[HUMAN] = {"feedback_received": asked}
     loops = {loop.id: msgspec.to_builtins(loop) for loop in told.loops}
     return {
         "agent_contexts": agents,
@@ -55,6 +60,8 @@ def _inbox(state: RunState, step: str) -> list[Json]:
             "severity": str(notice.severity),
             "resolved": notice.resolved,
             "acknowledged": notice.acknowledged,
+            "response": notice.response,
+            "resolution": msgspec.to_builtins(notice.resolution),
             "details": notice.details,
             "options": msgspec.to_builtins(notice.options),
         }

@@ -49,6 +49,8 @@ class LoopReport(Shape, frozen=True):
     positions: tuple[Position, ...] = ()
     """What the targets of a choice said, oldest first."""
     choice: Chosen | None = None
+    responses: dict[str, Json] = {}
+    """What targets said when they acknowledged this round: message, action and eta, by target."""
 
 
 class FindingReport(Shape, frozen=True):
@@ -237,6 +239,7 @@ def _loop(loop: Loop, findings: list[str]) -> LoopReport:
         loop.offered,
         loop.positions,
         loop.choice,
+        loop.acknowledged,
     )
 
 

@@ -346,6 +346,8 @@ class Notice(Value, frozen=True):
     details: Json = None
     options: tuple[Option, ...] = ()
     resolution: Told | None = None
+    response: Json = None
+    """What the target said when it acknowledged it: message, action and eta."""
 
 
 def notices(state: RunState, target: str) -> tuple[Notice, ...]:
@@ -372,4 +374,5 @@ def _notice(state: RunState, loop: Loop, target: str) -> Notice:
         details=loop.feedback.details if loop.feedback else None,
         options=loop.feedback.options if loop.feedback else (),
         resolution=told(loop) if not loop.open else None,
+        response=loop.acknowledged.get(target),
     )

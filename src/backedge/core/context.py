@@ -6,6 +6,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.draft import Draft
 from backedge.core.errors import IllegalCommand, NotFound
+from backedge.core.model import HUMAN
 from backedge.core.run_state import RunState
 from backedge.core.value import Json
 from backedge.core.workflow import nearest
@@ -54,7 +55,7 @@ def restore_values(draft: Draft, command: c.RestoreValues) -> None:
 
 def read_feedback(draft: Draft, command: c.ReadFeedback) -> None:
     """Clear what a step has received from its inbox; the loops, and this event, keep it."""
-    if command.step not in draft.state.steps:
+    if command.step not in draft.state.steps and command.step != HUMAN:
         raise NotFound(f"step {command.step!r} is unknown: {nearest(command.step, draft.state.steps)}")
     loops = unread(draft.state, command.step)
     if loops:

@@ -161,6 +161,15 @@ def pass_over(draft: Draft, step: str, by: str) -> None:
     standing = (*draft.state.steps[step].open_findings, *draft.state.steps[step].unmentioned)
     if standing:
         draft.add(e.FindingsSettled(draft.now, standing, Status.DEFERRED))
+    for judge in draft.state.graph.judges_of[step]:
+        if not draft.state.steps[judge].passed_over and _judges_nothing(draft.state, judge):
+            pass_over(draft, judge, by)
+
+
+def _judges_nothing(state: RunState, judge: str) -> bool:
+    """Whether all that a judge is for was passed over before it was there: its fail would undo that decision."""
+    judged = (state.steps[each] for each in state.graph.steps[judge].judges)
+    return all(step.passed_over and step.artifact is None for step in judged)
 
 
 def _defer(draft: Draft, loop: Loop, by: str) -> None:

@@ -98,12 +98,13 @@ def excerpt(text: str) -> str:
 
 
 def _printed(stdout: Path, most: int) -> Json:
-    text, cut = tail(stdout, TAIL)
-    if cut:
-        # The first line is half a line: a brace in it may stand inside a string.
-        text = text[text.find(b"\n") + 1 :] if b"\n" in text else b""
+    end, cut = tail(stdout, TAIL)
+    text = end[end.find(b"\n") + 1 :] if cut else end
     try:
         span = last_object(text)
+        if span is None and cut:
+            # The first line is half a line: it is looked at only if nothing stands behind it.
+            text, span = end, last_object(end)
     except Unreadable as error:
         raise NoOutcome(f"stdout cannot be read as an outcome: {error}; write it in one piece, as one object") from None
     if span is None:
