@@ -265,8 +265,8 @@ def test_a_judge_of_several_steps_judges_what_there_is_when_one_is_skipped() -> 
 
 def test_skip_of_a_rework_leaves_the_judges_alone_that_passed_what_there_is() -> None:
     steps = step("a"), step("t", reviews="a"), step("u", reviews="a")
-    agents = {"a": [out("a1"), Exception("x")], "t": [failed("x")], "u": [passed()]}
-    play = Play(flow(*steps), agents).run().decide("skip").run()
+    play = Play(flow(*steps), {"a": [out("a1"), Exception("x")], "t": [failed("x")], "u": [passed()]})
+    play.run().decide("skip").run()
     assert [name for name, each in play.s.steps.items() if each.passed_over] == ["a", "t"]
 
 

@@ -159,6 +159,26 @@ def test_a1_12_13_16_reject_rework_implement_approve_ends_with_create_pr(tmp_pat
     assert project.json("next") == []
 
 
+@pytest.mark.parametrize("said", ["https://host/pr/7", '{"url": "https://host/pr/7"}', "", '{"half": '])
+def test_create_pr_may_be_any_program_and_runs_once(tmp_path: Path, said: str) -> None:
+    project = Stories(tmp_path / "p", {"create_pr": ["sh", "-c", 'echo made >> pr.txt; echo "$0"', said]})
+    project.story("a")
+    project.script(a={"review": [{"verdict": "pass"}]})
+    project.auto()
+    assert (project.says("a")["status"], (project.folder / "pr.txt").read_text()) == ("done", "made\n")
+    assert project.json("show", "s-a")["steps"]["create_pr"]["output"] == (said.strip() or None)
+
+
+def test_a_create_pr_that_fails_is_an_error(tmp_path: Path) -> None:
+    project = Stories(
+        tmp_path / "p", {"create_pr": ["sh", "-c", "echo no remote >&2; exit 1"]}, limits={"errors_in_a_row": 1}
+    )
+    project.story("a")
+    project.script(a={"review": [{"verdict": "pass"}]})
+    project.json("run", "--auto", expect=3)
+    assert "no remote" in project.says("a")["last_error"]
+
+
 def test_a1_16_four_rejections_block_the_story_after_iterations_1_2_3(project: Stories) -> None:
     project.story("a")
     project.script(a={"review": [rejected(f"wrong {each}") for each in "abcd"]})

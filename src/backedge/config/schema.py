@@ -292,7 +292,7 @@ _STORIES = record(
         "folder": path("The folder with the stories.", "stories"),
         "worktree": flag("Each story is worked on in a git worktree of its own, on the branch story/ID."),
         "create_pr": arguments(
-            "What ends a story that passed its reviews, as a last step: a program and its arguments.",
+            "What ends a story that passed its reviews, as a last step: any program and its arguments; what it prints is its output.",
             ["gh", "pr", "create", "--fill"],
         ),
         "on_breach": choice(
@@ -317,7 +317,9 @@ SCHEMA: Schema = {
             "name": text("The name of the workflow.", "user-management", pattern=r"\S", title="a name"),
             "profile": choice("The limits and habits to start from.", *PROFILES),
             "phases": listed(
-                "The order of the phases; steps can name no others.", text("A phase."), ["planning", "code", "test"]
+                "The order of the phases; others that steps name come after these.",
+                text("A phase."),
+                ["planning", "code", "test"],
             ),
             "scope": choice("Which steps feedback may go to: those upstream, or any.", "upstream", "any"),
             "limits": record(

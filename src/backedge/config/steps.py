@@ -42,6 +42,8 @@ class StepExtras:
     """JSON Schemas of its inputs, by producer."""
     schema: Json = None
     """The JSON Schema of its output."""
+    plain: bool = False
+    """Its program need not know the agent protocol: what it prints is its output."""
 
 
 def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: StepExtras) -> Step:

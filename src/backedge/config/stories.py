@@ -51,14 +51,16 @@ def stories_of(source: Source) -> StoriesSpec:
     )
 
 
-def with_last_step(value: dict[str, Any]) -> None:
-    """Add the step that ends a story: it makes a pull request of what all others have made."""
+def with_last_step(value: dict[str, Any]) -> str | None:
+    """Add the step that ends a story: it makes a pull request of what all others have made. Returns its name, or None
+    if there is none to add."""
     stories, steps = value.get("stories"), value.get("steps")
     command = stories.get(CREATE_PR) if isinstance(stories, dict) else None
     if not command or not steps or CREATE_PR in steps:
-        return
+        return None
     makers = [name for name, step in steps.items() if not step.get("reviews") and not step.get("tests")]
     steps[CREATE_PR] = {"phase": CREATE_PR, "needs": makers, "run": command, "writes": []}
+    return CREATE_PR
 
 
 def _bounded(source: Source) -> bool:

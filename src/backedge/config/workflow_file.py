@@ -112,7 +112,7 @@ def workflow_file(
 def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile | None:
     known = named_agents(source)
     look_at_phases(source)
-    with_last_step(source.value)
+    last = with_last_step(source.value)
     stories = stories_of(source)
     agents: dict[str, AgentSpec] = {}
     extras: dict[str, StepExtras] = {}
@@ -120,7 +120,7 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
     for name, given in source.value.get("steps", {}).items():
         rungs = agents_of(source, name, known)
         agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
-        extras[name] = extras_of(source, name)
+        extras[name] = replace(extras_of(source, name), plain=name == last)
         refuse_misplaced_report(source, name, rungs, extras[name].report)
         steps.append((core_step(source, name, rungs, extras[name]), own_limits(given.get("limits", {}))))
     if inspect is not None:

@@ -111,6 +111,7 @@ class _Staff:
             timeout=spec.timeout,
             views=self.views,
             secrets=self.secrets,
+            plain=extras.plain,
         )
 
     def _cli(self, spec: AgentSpec, step: Step) -> Agent:

@@ -46,7 +46,9 @@ class Report(Protocol):
 
 
 class CommandAgent(ProgramAgent[AttemptFolder]):
-    """Starts a command for every attempt, in its workspace, and reads what it reports."""
+    """Starts a command for every attempt, in its workspace, and reads what it reports.
+
+    A `plain` one is any program: if it reports nothing that can be understood, what it printed is its output."""
 
     noun = "the command"
 
@@ -69,6 +71,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         views: Callable[[str], Mapping[str, str]] | None = None,
         digests: FileDigests | None = None,
         secrets: Secrets = NO_SECRETS,
+        plain: bool = False,
     ) -> None:
         if not argv or not argv[0]:
             raise ValueError("the command is empty: name the program to start")
@@ -87,6 +90,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         self._max_output = max_output
         self._views = views
         self._secrets = secrets
+        self._plain = plain
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
         folder = self._attempt_folder(briefing)
@@ -158,6 +162,8 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             # A whole outcome file is an end that can be judged; what was printed may have been followed by a failure.
             return understood(read) if ended.known or in_file else None
         except AgentError:
+            if self._plain and ended.known and not folder.outcome.exists():
+                return _words(folder.stdout)
             if ended.beyond_doubt or in_file:
                 raise
             return None
@@ -179,6 +185,12 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             return understood(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
         except AgentError as error:
             return error.usage
+
+
+def _words(stdout: Path) -> Outcome:
+    """What a program that knows nothing of outcomes printed, as its output."""
+    printed = last_lines(tail(stdout, LOG_KEPT)[0])
+    return Outcome(printed or None, printed.rpartition("\n")[2])
 
 
 def _signal_name(number: int) -> str:
