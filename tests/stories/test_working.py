@@ -16,7 +16,7 @@ import pytest
 from backedge.cli.backlog import End, Work
 from backedge.config import load
 from backedge.project import place
-from tests.stories.parts import Stories, rejected
+from tests.stories.parts import PASS, Stories, rejected
 
 ALWAYS = {"review": [rejected(f"wrong {each}") for each in "abcdefghijklmnop"]}
 SMALL = {"implement": {"phase": "code"}, "review": {"reviews": "implement"}}
@@ -243,6 +243,28 @@ def test_interrupted_in_the_middle_it_goes_on_where_it_was(project: Stories) -> 
     project.auto()
     assert [each[1:3] for each in project.executions()] == [["implement", "1"], ["implement", "2"], ["review", "1"]]
     assert project.says("a")["status"] == "done"
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_next_names_the_rework_that_was_under_way(project: Stories, end: signal.Signals) -> None:
+    project.story("a")
+    asked = {"description": "no login", "severity": "blocker", "affected_phase": "planning"}
+    project.script(a={"plan": [{"output": 1}, {"!sleep": 3, "output": 2}], "review": [rejected(asked), PASS]})
+    going = project.start("run", "--auto")
+    until(lambda: ["a", "plan", "2"] in [each[:3] for each in project.executions()])
+    going.send_signal(end)
+    going.communicate(timeout=60)
+    (action,) = project.json("next")
+    assert (action["kind"], action["target"], action["iteration"]) == ("rework", "plan", 1)
+    assert (action["step"], action["priority"]) == ("plan", 0)
+    assert action["reason"] == "its rework is under way: Review failed: 1 blocker(s)"
+    assert "(iteration 1, target: plan): its rework is under way" in project.backedge("next")[0]
+    done = project.json("run", "--auto")["actions"]
+    assert [(each["kind"], each["step"]) for each in done] == [
+        ("rework", "" if end is signal.SIGKILL else "plan"),
+        ("implement", "implement"),
+        ("review", "review"),
+    ]
 
 
 def test_killed_in_the_middle_nothing_is_lost_and_nothing_done_twice(project: Stories) -> None:

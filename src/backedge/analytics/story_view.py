@@ -35,6 +35,8 @@ class StoryView(Value, frozen=True):
     notes: int = 0
     rejected: bool = False
     """Feedback waits to be reworked."""
+    reworking: bool = False
+    """Feedback is being reworked."""
     target: StoryPhase = "implement"
     feedback: str = ""
     waiting: str = ""
@@ -64,13 +66,11 @@ def view_of(told: Refinement) -> StoryView:
     waiting = ""
     if outcome == "waiting" and not block.reason:
         waiting = f"{asked.id} asks: {_question(state, asked)}" if asked else "paused: `backedge resume` goes on"
-    targets = [
-        name
-        for loop in waiting_loops
-        for name, share in loop.shares.items()
-        if name in state.steps and not share.charged
-    ]
-    phases = {phase_of(told.graph, target) for target in targets}
+    under_way = _under_way(state)
+    named = {name for loop in under_way for name in _targets(state, loop, begun=True)}
+    named = named or {name for loop in waiting_loops for name in _targets(state, loop, begun=False)}
+    phases = {phase_of(told.graph, target) for target in named}
+    running = tuple(name for name, step in state.steps.items() if step.running is not None)
     return StoryView(
         run=state.run,
         seq=state.seq,
@@ -87,8 +87,9 @@ def view_of(told: Refinement) -> StoryView:
         max_recoveries=recoveries,
         notes=told.total,
         rejected=bool(waiting_loops),
+        reworking=bool(under_way),
         target=next((phase for phase in PHASES if phase in phases), "implement"),
-        feedback=summary_of(state, waiting_loops) if waiting_loops else "",
+        feedback=summary_of(state, under_way or waiting_loops),
         waiting=waiting,
         escalations=tuple(state.escalations),
         last_error=block.error or told.error,
@@ -96,8 +97,8 @@ def view_of(told: Refinement) -> StoryView:
         blocked_at=block.at,
         diagnostic=block.diagnostic,
         outcome=outcome,
-        next_step=starts[0] if starts else "",
-        running=tuple(name for name, step in state.steps.items() if step.running is not None),
+        next_step=(*running, *starts, "")[0],
+        running=running,
         attempts=state.attempts,
         cost_usd=state.usage.cost_usd,
     )
@@ -123,6 +124,7 @@ def assessed(view: StoryView, id: str, title: str, priority: int) -> Assessed:
         judged,
         view.target,
         view.feedback,
+        view.reworking,
         view.refinement_count,
         max_refinements=None,
         recoveries=view.recoveries,
@@ -246,7 +248,25 @@ def _undelivered(state: RunState) -> list[Loop]:
         for loop in state.loops.values()
         if not loop.answers_only
         and loop.escalation is None
-        and any(not share.charged and name in state.steps for name, share in loop.shares.items())
+        and _targets(state, loop, begun=False)
+    ]
+
+
+def _under_way(state: RunState) -> list[Loop]:
+    """The loops whose feedback is being reworked, or was when that was interrupted."""
+    return [
+        loop
+        for loop in state.loops.values()
+        if not loop.answers_only and loop.escalation is None and _targets(state, loop, begun=True)
+    ]
+
+
+def _targets(state: RunState, loop: Loop, begun: bool) -> list[str]:
+    """The steps that a loop waits for: those whose rework was begun, or those whose was not."""
+    return [
+        name
+        for name, share in loop.shares.items()
+        if name in state.steps and share.charged is begun and not share.done
     ]
 
 

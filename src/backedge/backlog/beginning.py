@@ -10,14 +10,16 @@ from pathlib import Path
 from backedge.adapters.stories import StoryFileError
 from backedge.app import Engine, Run
 from backedge.backlog.entry import Entry
+from backedge.backlog.reading import story_of
 from backedge.backlog.theirs import theirs
-from backedge.backlog.worktrees import worktree_of
+from backedge.backlog.worktrees import restored, worktree_of
 from backedge.config import WorkflowFile, load
 from backedge.config.workflow_file import workflow_file
+from backedge.core.errors import BackedgeError
 from backedge.core.limits import Limits
 from backedge.core.value import Json, replace
 from backedge.core.workflow import Workflow
-from backedge.project import FileWorkflow, Place, agents_of, keep_file, kept_files, secrets_of
+from backedge.project import FileWorkflow, Place, agents_of, file_of, keep_file, origin_of, secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
 
@@ -75,19 +77,36 @@ def _text(entry: Entry) -> str:
     return entry.path.read_bytes().decode("utf-8")
 
 
-def _placed(
-    source: WorkflowFile, data: bytes, spot: Place, entry: Entry, files: Mapping[str, str] | None = None
-) -> WorkflowFile:
+def _placed(source: WorkflowFile, spot: Place, entry: Entry) -> WorkflowFile:
     """The workflow file where the story is worked on: in its own worktree, if it has one."""
     assert source.stories is not None
+    data = source.path.read_bytes()
     if not source.stories.worktree:
-        return workflow_file(data, source.path, files)
-    return workflow_file(data, worktree_of(spot, source.folder, entry.id) / source.path.name, files)
+        return workflow_file(data, source.path)
+    return workflow_file(data, worktree_of(spot, source.folder, entry.id) / source.path.name)
+
+
+def file_for(spot: Place, run: str, folder: Path) -> WorkflowFile:
+    """The workflow file that a run goes on with, in the place where it began: a worktree that is gone is made again.
+
+    Raises WorkflowError."""
+    restored(spot, folder, origin_of(spot, run))
+    return file_of(spot, run)
+
+
+async def caught_up(spot: Place, run: Run) -> None:
+    """Tell a run that goes on by its id what people have changed in its story, if it works on one."""
+    try:
+        found = await story_of(spot, run.id)
+    except (BackedgeError, OSError):
+        return  # it is told at the end, when the story is written
+    if found is not None:
+        await told_anew(run, *found)
 
 
 async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
     """Start the run of a story."""
-    placed = _placed(source, source.path.read_bytes(), spot, entry)
+    placed = _placed(source, spot, entry)
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
     workflow = FileWorkflow(bounded, spot, agents_of(placed, spot, views), views)
     keep_file(spot, entry.next_run, placed)
@@ -96,9 +115,8 @@ async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry,
 
 async def gone_on(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
     """Go on with the run of a story. It keeps the workflow that it started with. Raises RunHeld."""
-    kept = spot.kept_file(entry.run)
-    data = kept.read_bytes() if kept.exists() else source.path.read_bytes()
-    placed = _placed(source, data, spot, entry, kept_files(spot, entry.run))
+    kept = spot.kept_file(entry.run).exists()
+    placed = file_for(spot, entry.run, source.folder) if kept else _placed(source, spot, entry)
     run = await engine.resume(entry.run, FileWorkflow(placed, spot, agents_of(placed, spot, views), views))
     await told_anew(run, source, entry)
     return run

@@ -18,7 +18,7 @@ from backedge.analytics.refinement import Refinement, refinement
 from backedge.analytics.story_view import StoryView, view_of
 from backedge.app import Engine
 from backedge.backlog.entry import GENERATION, RUN, Entry, Written, phases_without_steps
-from backedge.config import WorkflowFile
+from backedge.config import WorkflowFile, find, load
 from backedge.core.assessor import Action, assess
 from backedge.core.errors import NotFound, WorkflowError
 from backedge.core.events import Event
@@ -194,6 +194,19 @@ def record_path(spot: Place, id: str) -> Path:
 def is_story(spot: Place, run: str) -> bool:
     """Whether a run works on a story."""
     return run.startswith(RUN) and record_path(spot, run.removeprefix(RUN).partition(GENERATION)[0]).is_file()
+
+
+async def story_of(spot: Place, run: str) -> tuple[WorkflowFile, Entry] | None:
+    """The story that a run works on, and the workflow file as it is now; None for a run without one.
+
+    Raises BackedgeError and OSError if the story cannot be had."""
+    if not run.startswith(RUN):
+        return None
+    source = load(find(spot.folder))
+    if not has_stories(source):
+        return None
+    id = run.removeprefix(RUN).partition(GENERATION)[0]
+    return source, (await backlog_of(source, spot, None)).find(id)
 
 
 _decoder = msgspec.json.Decoder(Written)

@@ -29,6 +29,13 @@ def worktree_of(spot: Place, folder: Path, id: str) -> Path:
     return inside
 
 
+def restored(spot: Place, folder: Path, file: Path) -> None:
+    """Make the worktree again that a workflow file stands in, if it is gone. Raises WorkflowError."""
+    trees = spot.state.resolve() / FOLDER
+    if file.is_relative_to(trees) and not file.parent.is_dir():
+        worktree_of(spot, folder, file.relative_to(trees).parts[0])
+
+
 def _git(folder: Path, *words: str) -> str:
     try:
         done = subprocess.run(

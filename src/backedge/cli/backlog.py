@@ -17,13 +17,13 @@ from backedge.analytics.refinement import Refinement, refinement
 from backedge.analytics.story_view import CREATE_PR, StoryView, view_of
 from backedge.app import Engine, Run
 from backedge.backlog.beginning import begun, gone_on, reloaded
-from backedge.backlog.entry import GENERATION, RUN, Entry
-from backedge.backlog.reading import Backlog, backlog_of, has_stories, story_files, story_folder, view_of_events
+from backedge.backlog.entry import Entry
+from backedge.backlog.reading import Backlog, backlog_of, story_files, story_folder, story_of, view_of_events
 from backedge.backlog.updating import updated
 from backedge.cli.common import print_json, say, shown
 from backedge.cli.stepping import finished
 from backedge.cli.telling import Teller
-from backedge.config import WorkflowFile, find, load
+from backedge.config import WorkflowFile
 from backedge.core import events as e
 from backedge.core.assessor import PERSON, Action, reset_by
 from backedge.core.errors import AgentError, BackedgeError, RunHeld, WorkflowError
@@ -389,14 +389,11 @@ async def _interruptible(work: Callable[[], Any]) -> End | None:
 
 async def refreshed(spot: Place, run: Run, remark: Callable[[str], None]) -> None:
     """Bring the story of a run up to date after an answer; nothing for a run that is not that of a story."""
-    if not run.id.startswith(RUN):
-        return
     try:
-        source = load(find(spot.folder))
-        if not has_stories(source):
+        found = await story_of(spot, run.id)
+        if found is None:
             return
-        id = run.id.removeprefix(RUN).partition(GENERATION)[0]
-        entry = (await backlog_of(source, spot, None)).find(id)
+        _, entry = found
         for text in updated(spot, entry.id, entry.path, entry.name, view_of_events(await run.events())):
             remark(text)
     except (BackedgeError, OSError) as error:

@@ -37,7 +37,6 @@ from backedge.project import (
     changed_since,
     checked_file,
     end_agent,
-    file_of,
     keep_file,
     secrets_of,
 )
@@ -167,13 +166,16 @@ def run(
 def resume(run_name: str | None, **how: Any) -> None:
     """Go on with RUN (the newest, if none is named) where its journal ends.
 
-    A run keeps the workflow that it started with, and what its prompts and schemas said then. Attempts that a crash left in doubt are adopted, waited for, run
+    A run keeps the workflow that it started with, what its prompts and schemas said then, and its folder: that of a
+    story its worktree, if it has one. Attempts that a crash left in doubt are adopted, waited for, run
     again or asked about: never silently run twice.
 
     \b
     Example:
       backedge resume
     """
+    from backedge.backlog.beginning import caught_up, file_for
+
     execution = Execution(**how)
     spot = existing(execution.journal)
     progress = execution.progress(spot)
@@ -184,7 +186,8 @@ def resume(run_name: str | None, **how: Any) -> None:
         if (await found.state()).ended is not None:
             await found.end_attempts(partial(end_agent, spot))
             return found
-        source = file_of(spot, found.id)
+        source = file_for(spot, found.id, spot.folder)
+        await caught_up(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):
             say(f"{name} has changed since run {found.id} started: the run goes on with what it said then")
         agents = agents_of(source, spot, progress.paths)

@@ -57,6 +57,8 @@ class Story(Value, frozen=True):
     """Which phase the latest rejection asks to do again."""
     feedback: str = ""
     """What the latest rejection says."""
+    reworking: bool = False
+    """Its latest rejection is being reworked: that rework was begun, is counted, and goes on."""
     refinement_count: int = 0
     max_refinements: int | None = MAX_REFINEMENTS
     """None if the circuit breaker is off."""
@@ -151,6 +153,8 @@ def action_for(story: Story) -> Action | None:
         return _action(story, "person", PERSON, story.waiting)
     if story.status == "backlog":
         return _action(story, "refine", REFINE, "in the backlog: it becomes ready")
+    if story.reworking:
+        return _reworked(story, "its rework is under way", story.refinement_count)
     if story.rejected and _complete(story, story.target):
         return _rework(story)
     return _forward(story)
@@ -160,15 +164,12 @@ def _rework(story: Story) -> Action:
     limit = limit_reached(story)
     if limit:
         return _action(story, "person", PERSON, limit)
-    return Action(
-        story.id,
-        "rework",
-        REWORK + story.priority,
-        f"its review was rejected: {story.feedback}" if story.feedback else "its review was rejected",
-        story.target,
-        story.feedback,
-        story.refinement_count + 1,
-    )
+    return _reworked(story, "its review was rejected", story.refinement_count + 1)
+
+
+def _reworked(story: Story, why: str, iteration: int) -> Action:
+    reason = f"{why}: {story.feedback}" if story.feedback else why
+    return Action(story.id, "rework", REWORK + story.priority, reason, story.target, story.feedback, iteration)
 
 
 def _forward(story: Story) -> Action:

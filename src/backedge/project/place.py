@@ -85,7 +85,7 @@ def file_of(place: Place, run: str, file: Path | None = None) -> WorkflowFile:
     kept = place.kept_file(run)
     if not kept.exists():
         return load(file or find(place.folder))
-    return workflow_file(kept.read_bytes(), _origin(place, run), kept_files(place, run))
+    return workflow_file(kept.read_bytes(), origin_of(place, run), kept_files(place, run))
 
 
 def kept_files(place: Place, run: str) -> dict[str, str]:
@@ -98,7 +98,7 @@ def kept_files(place: Place, run: str) -> dict[str, str]:
 
 def changed_since(place: Place, run: str) -> list[str]:
     """The workflow file and its files that are no longer as the run keeps them."""
-    kept, origin = place.kept_file(run), _origin(place, run)
+    kept, origin = place.kept_file(run), origin_of(place, run)
     if not kept.exists():
         return []
     said = {origin.name: kept.read_bytes(), **{name: text.encode() for name, text in kept_files(place, run).items()}}
@@ -112,7 +112,7 @@ def _says(path: Path, text: bytes) -> bool:
         return False
 
 
-def _origin(place: Place, run: str) -> Path:
+def origin_of(place: Place, run: str) -> Path:
     """Where the workflow file of a run stood."""
     origin = place.kept_file(run).with_name(ORIGIN)
     if not origin.exists():
