@@ -19,6 +19,7 @@ from backedge.core.define import added as joined
 from backedge.core.define import defined, groups_of, members, rung_names
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
+from backedge.core.near import nearest
 from backedge.core.written import mapping, pass_rule, pointers, route_rules, shown, words
 from backedge.ports import Agent, Hired
 
@@ -178,12 +179,12 @@ class Workflow:
         """A step as it was written down, as the arguments of Step."""
         for key in spec:
             if key not in (*_WRITTEN, "agent", "agents"):
-                raise WorkflowError(f"unknown key {key!r}: {core.nearest(key, (*_WRITTEN, 'agent', 'agents'))}")
+                raise WorkflowError(f"unknown key {key!r}: {nearest(key, (*_WRITTEN, 'agent', 'agents'))}")
         named = words("agent", spec.get("agent") or spec.get("agents") or ())
         known = {**self._registered, HUMAN: HUMAN}
         for name in named:
             if name not in known:
-                raise WorkflowError(f"agent {name!r} is not registered: {core.nearest(name, known)}")
+                raise WorkflowError(f"agent {name!r} is not registered: {nearest(name, known)}")
         fields_ = {key: value for key, value in spec.items() if key in _WRITTEN}
         return {"agent": [known[name] for name in named], **fields_}
 
@@ -267,7 +268,7 @@ def _repeat(given: Mapping[str, Any] | None) -> core.Repeat | None:
     known = ("until", "max", "to")
     for key in repeat:
         if key not in known:
-            raise WorkflowError(f"repeat has the key {key!r}: {core.nearest(key, known)}")
+            raise WorkflowError(f"repeat has the key {key!r}: {nearest(key, known)}")
     if "until" not in repeat or "max" not in repeat:
         raise WorkflowError(f"repeat is {repeat!r}: expected `until`, a condition, and `max`, how often at most")
     return core.Repeat(words("until", repeat["until"]), repeat["max"], repeat.get("to", ""))
@@ -294,5 +295,5 @@ def _models(accepts: Any, needs: tuple[str, ...]) -> dict[str, Model]:
         return {needs[0]: Model(accepts)}
     for producer in accepts:
         if producer not in needs:
-            raise WorkflowError(f"accepts names {producer!r}, which it does not need: {core.nearest(producer, needs)}")
+            raise WorkflowError(f"accepts names {producer!r}, which it does not need: {nearest(producer, needs)}")
     return {producer: Model(type_) for producer, type_ in accepts.items()}

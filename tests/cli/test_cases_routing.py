@@ -81,7 +81,7 @@ def test_a3_12_an_unknown_phase_is_an_error_of_the_judge_that_names_it(make: Mak
     project, result = asp(make, failed({**HIGH_DESIGN, "affected_phase": "desing"}), passed())
     assert (result.outcome, result.loops, result.attempts["review"]) == ("verified", [], 2)
     (error,) = [each["error"] for each in project.events() if each["type"].startswith("attempt_failed")]
-    assert error.startswith("affected_phase 'desing' is unknown: use one of research, planning, design")
+    assert error.startswith("affected_phase 'desing' is unknown: did you mean 'design'?")
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,21 @@ def test_skip_defers_the_findings_and_passes_the_judge_over(make: Make) -> None:
     assert again.findings[1]["status"] == "deferred"
 
 
+def test_a_choice_and_an_id_may_be_written_in_any_case(make: Make) -> None:
+    project, _ = stopped(make)
+    again = project.answer("e-1", "Accept")
+    assert (again.code, again.outcome) == (4, "accepted")
+    assert again.escalations[0]["decided"] == "accept"
+    assert "reworked: design" in project.backedge("what-if", "l-1").out
+
+
+def test_a_verdict_by_hand_may_be_written_in_any_case(make: Make) -> None:
+    project = make({"steps": {"code": {"phase": "code"}, "review": {"reviews": "code", "agent": "human"}}})
+    assert project.run().code == 3
+    again = project.answer("E-1", "Resolve", "--option", "PASS")
+    assert (again.code, again.outcome) == (0, "verified")
+
+
 def test_cancel_ends_the_run_and_keeps_the_work(make: Make) -> None:
     project, _ = stopped(make)
     again = project.answer("E-1", "cancel", "--note", "not worth it")
@@ -124,6 +139,9 @@ def test_cancel_ends_the_run_and_keeps_the_work(make: Make) -> None:
     ("args", "complaint"),
     [
         (("contine",), "did you mean 'continue'?"),
+        (("Contine",), "did you mean 'continue'?"),
+        (("reassign", "--target", "DESIGN"), "did you mean 'design'?"),
+        (("reclassify", "--phase", "Design"), "did you mean 'design'?"),
         (("continue", "--rounds", "0"), "rounds is 0: expected 1 or more"),
         (("continue", "--amount", "-1"), "amount is -1.0: expected more than 0"),
         (("continue", "--rounds", "many"), "'many' is not a valid integer"),

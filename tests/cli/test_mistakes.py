@@ -240,7 +240,22 @@ def ran(make: Make) -> Project:
 )
 def test_an_unknown_run_is_told_with_those_that_exist(ran: Project, args: list[str]) -> None:
     complaint = ran.refused(*args)
-    assert "run 'r-nope' does not exist in this journal; the newest are r-known" in complaint
+    assert "run 'r-nope' does not exist in this journal: the newest are r-known" in complaint
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        (["show", "R-Known"], "r-known"),
+        (["show", "--step", "A"], "a"),
+        (["feedback", "raise", "--kind", "fix_request", "--to", "A", "--message", "x"], "a"),
+        (["feedback", "raise", "--kind", "fix_request", "--to", "a", "--from", "HUMAN", "--message", "x"], "human"),
+        (["stats", "--workflow", "W"], "w"),
+        (["SHOW"], "show"),
+    ],
+)
+def test_other_capitals_are_a_slip(ran: Project, args: list[str], meant: str) -> None:
+    assert f"did you mean {meant!r}?" in ran.refused(*args)
 
 
 def test_a_run_of_the_same_id_exists(ran: Project) -> None:
@@ -254,7 +269,7 @@ def test_other_unknown_names(ran: Project) -> None:
     raising = ["feedback", "raise", "--message", "x"]
     assert "kind 'wish' is unknown" in ran.refused(*raising, "--kind", "wish", "--to", "a")
     assert "did you mean" in ran.refused(*raising, "--kind", "fix_requst", "--to", "a")
-    assert "target 'b' is unknown: use one of a, human" in ran.refused(*raising, "--kind", "fix_request", "--to", "b")
+    assert "target 'b' is unknown: use one of: a, human" in ran.refused(*raising, "--kind", "fix_request", "--to", "b")
     assert "to is missing" in ran.refused(*raising, "--kind", "fix_request")
     assert "severity 'banana' is unknown" in ran.refused(
         *raising, "--kind", "fix_request", "--to", "a", "--severity", "banana"

@@ -209,7 +209,7 @@ class TestLimitsAsAUserWritesThem:
         ("overrides", "problem"),
         [
             ({"rounds_pre_loop": 1}, "did you mean 'rounds_per_loop'"),
-            ({"zzz": 1}, "use one of cost_usd"),
+            ({"zzz": 1}, "use one of: cost_usd"),
             ({"rounds_total": -1}, "expected more than 0"),
             ({"errors_in_a_row": 0}, "expected more than 0"),
             ({"same_finding": 0}, "expected more than 0"),

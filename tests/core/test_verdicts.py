@@ -43,7 +43,7 @@ BLOCKER = level(Severity.CRITICAL, True)
         (said("fail", Finding(" ")), "a finding has no description"),
         (
             said("fail", Finding("x", affected_phase=("desing",))),
-            "affected_phase 'desing' is unknown: use one of research",
+            "affected_phase 'desing' is unknown: did you mean 'design'?",
         ),
         (said("fail", HIGH, claims=(Claim("F-7", "fixed"),)), "which is not among the findings to verify (none)"),
     ],
@@ -241,7 +241,7 @@ def test_the_words_of_judges_for_severities(word: str, severity: str, blocking: 
 
 
 def test_a_word_that_nobody_defined_is_refused() -> None:
-    with pytest.raises(ValueError, match="severity 'banana' is unknown: use one of blocker"):
+    with pytest.raises(ValueError, match="severity 'banana' is unknown: use one of: blocker"):
         severity_of("banana")
 
 

@@ -9,8 +9,9 @@ import pytest
 from backedge.core.errors import WorkflowError
 from backedge.core.graph import Reach
 from backedge.core.model import HUMAN
+from backedge.core.near import near, nearest
 from backedge.core.profiles import RouteRule
-from backedge.core.workflow import PassRule, Step, Workflow, graph_of, nearest, phase_order, problems_of
+from backedge.core.workflow import PassRule, Step, Workflow, graph_of, phase_order, problems_of
 from tests.core.play import flow, step
 
 FINE = (step("plan", phase="planning"), step("code", "plan", phase="code"), step("review", reviews="code"))
@@ -181,6 +182,9 @@ class TestGraph:
 def test_the_nearest_word_or_all_of_them() -> None:
     words: Any = ("pass", "fail")
     assert nearest("pas", words) == "did you mean 'pass'?"
+    assert nearest("PASS", words) == nearest("Pas", words) == "did you mean 'pass'?"
+    assert nearest("a", ["B", "A"]) == "did you mean 'A'?"
+    assert (near("fial", ["fail", "FAIL"]), near(3, words), near("p" * 1000, ["p" * 1000])) == ("fail", "", "")
     assert nearest("zzz", words) == "use one of: pass, fail"
 
 

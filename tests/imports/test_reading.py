@@ -146,7 +146,7 @@ def test_a0_02_a_loop_without_a_field_is_refused_naming_it(field: str) -> None:
         ({"status": "escalatd"}, "status 'escalatd' is unknown: did you mean 'escalated'?"),
         ({"status": "resolved", "state": "NOTIFYING"}, "status 'resolved' contradicts state 'NOTIFYING'"),
         ({"status": "pending", "state": "RESOLVED"}, "status 'pending' contradicts state 'RESOLVED'"),
-        ({"severity": "banana"}, "severity: severity 'banana' is unknown: use one of blocker"),
+        ({"severity": "banana"}, "severity: severity 'banana' is unknown: use one of: blocker"),
         ({"target_agents": []}, "target_agents is missing: name at least one"),
     ],
 )

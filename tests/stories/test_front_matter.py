@@ -110,6 +110,7 @@ def test_what_is_not_text_is_refused_with_its_place() -> None:
         ("id: a b", "3:5", "id is 'a b': use letters"),
         ("id: ../../etc", "3:5", "id is '../../etc'"),
         ("status: doing", "3:9", "status is 'doing': use one of backlog, ready, in-progress, done, blocked"),
+        ("status: In_Progress", "3:9", "status is 'In_Progress': did you mean 'in-progress'?"),
         ("priority: high", "3:11", "priority is 'high': expected a whole number"),
         ("priority: true", "3:11", "priority is True"),
         ("max_refinement_attempts: 11", "3:26", "expected a whole number from 0 to 10"),

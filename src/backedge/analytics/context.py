@@ -19,9 +19,9 @@ from backedge.core.briefing import notices
 from backedge.core.context import ANY, unread
 from backedge.core.errors import NotFound
 from backedge.core.model import HUMAN
+from backedge.core.near import nearest
 from backedge.core.state import RunState
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 
 def context(state: RunState, outputs: Mapping[str, Json] | None = None) -> dict[str, Json]:

@@ -246,9 +246,7 @@ def _undelivered(state: RunState) -> list[Loop]:
     return [
         loop
         for loop in state.loops.values()
-        if not loop.answers_only
-        and loop.escalation is None
-        and _targets(state, loop, begun=False)
+        if not loop.answers_only and loop.escalation is None and _targets(state, loop, begun=False)
     ]
 
 
@@ -264,9 +262,7 @@ def _under_way(state: RunState) -> list[Loop]:
 def _targets(state: RunState, loop: Loop, begun: bool) -> list[str]:
     """The steps that a loop waits for: those whose rework was begun, or those whose was not."""
     return [
-        name
-        for name, share in loop.shares.items()
-        if name in state.steps and share.charged is begun and not share.done
+        name for name, share in loop.shares.items() if name in state.steps and share.charged is begun and not share.done
     ]
 
 

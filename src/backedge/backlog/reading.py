@@ -22,7 +22,7 @@ from backedge.config import WorkflowFile, find, load
 from backedge.core.assessor import Action, assess
 from backedge.core.errors import NotFound, WorkflowError
 from backedge.core.events import Event
-from backedge.core.workflow import nearest
+from backedge.core.near import nearest
 from backedge.project import Place
 
 RECORDS = "stories"

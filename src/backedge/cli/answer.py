@@ -12,7 +12,7 @@ import click
 
 from backedge.analytics.report import LoopReport
 from backedge.app import Engine, Run
-from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
+from backedge.cli.common import asking, journal_option, json_option, own_id, print_json, say, shown, the_run, where
 from backedge.cli.live import refresh_views
 from backedge.core.errors import IllegalCommand, RunHeld
 from backedge.core.model import HUMAN
@@ -97,7 +97,7 @@ def raise_(
 
 
 @feedback.command()
-@click.argument("loop")
+@click.argument("loop", type=own_id)
 @click.option("--target", help="Who acknowledges it; its target, if it has only one.")
 @click.option("--message", default="")
 @click.option("--action", default="")
@@ -159,7 +159,7 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
 
 
 @feedback.command("reclassify")
-@click.argument("finding")
+@click.argument("finding", type=own_id)
 @click.option("--phase", required=True, help="The phase that injected it.")
 @click.option("--run", "run_name", metavar="RUN")
 @journal_option

@@ -68,10 +68,10 @@ class Lazy(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            from difflib import get_close_matches
+            from backedge.core.near import near
 
-            near = get_close_matches(args[0], COMMANDS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "`backedge --help` lists them"
+            meant = near(args[0], COMMANDS)
+            hint = f"did you mean {meant!r}?" if meant else "`backedge --help` lists them"
             raise click.UsageError(f"no command {args[0]!r}: {hint}") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

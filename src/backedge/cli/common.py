@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import textwrap
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ import msgspec
 
 from backedge.app import Engine, Run
 from backedge.core.errors import NotFound
+from backedge.core.near import near
 from backedge.core.wording import escaped, one_line
 from backedge.engine.large import set_aside_in
 from backedge.engine.stored import whole
@@ -22,6 +24,11 @@ from backedge.project import Place, place
 
 T = TypeVar("T")
 _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+
+LOOKED_AT = 1000
+"""How many of the newest runs a mistyped name is compared with."""
+ALIKE = 0.85
+"""How near the name of a run has to be: all that are made in one hour begin alike."""
 
 EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0, "imported": 0}
 
@@ -85,6 +92,11 @@ async def event_line(engine: Engine, run: str, record: Record) -> bytes:
     return escaped(head[:-1] + b"," + body[1:])
 
 
+def own_id(word: str) -> str:
+    """An id that backedge gave to a finding, a loop or an escalation, however it was typed: e-1 is E-1."""
+    return word.upper() if re.fullmatch(r"[efl]-[0-9]+", word) else word
+
+
 async def the_run(engine: Engine, name: str | None) -> Run:
     """A run by its id or the beginning of it; the newest one if none is named."""
     heads = await engine.runs()
@@ -98,8 +110,9 @@ async def the_run(engine: Engine, name: str | None) -> Run:
         return await engine.find(found[0])
     if found:
         raise NotFound(f"{name!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
-    newest = ", ".join(head.run for head in heads[:5])
-    raise NotFound(f"run {name!r} does not exist in this journal; the newest are {newest}")
+    meant = near(name, [head.run for head in heads[:LOOKED_AT]], ALIKE)
+    hint = f"did you mean {meant!r}?" if meant else f"the newest are {', '.join(head.run for head in heads[:5])}"
+    raise NotFound(f"run {name!r} does not exist in this journal: {hint}")
 
 
 def shown(text: str, width: int = 100) -> str:

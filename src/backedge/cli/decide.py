@@ -12,7 +12,7 @@ import click
 
 from backedge.app import Engine, Run
 from backedge.cli.answer import end_agents, me
-from backedge.cli.common import asking, idle_words, journal_option, say, shown, the_run, where, wrapped
+from backedge.cli.common import asking, idle_words, journal_option, own_id, say, shown, the_run, where, wrapped
 from backedge.cli.live import refresh_views
 from backedge.cli.packets import open_packets, packet_lines, told_packet
 from backedge.core.commands import DEFAULT_ROUNDS
@@ -32,7 +32,7 @@ LOOKED_AT = 100
 
 
 @click.command()
-@click.argument("escalation", required=False)
+@click.argument("escalation", required=False, type=own_id)
 @click.argument("choice", required=False)
 @click.option("--run", "run_name", metavar="RUN", help="Which run, if the id alone does not say.")
 @click.option("--rounds", type=int, default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds or tries.")
@@ -67,7 +67,7 @@ def decide(
 
     async def answer(engine: Engine) -> tuple[str, str, str, bool]:
         run, packet = await _question(engine, escalation, run_name)
-        chosen, more = (choice, {}) if choice else await _asked(engine, run, packet)
+        chosen, more = (choice.strip().casefold(), {}) if choice else await _asked(engine, run, packet)
         who = me() if by is None else by
         given = {"note": note, "option": option, "target": target, "phase": phase}
         said: dict[str, Any] = {**more, **{key: each for key, each in given.items() if each}}
@@ -148,7 +148,7 @@ async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[s
 
 def _choice(words: Sequence[str], typed: str) -> str:
     """A choice by its number, its word, or as much of the word as says which."""
-    typed = typed.strip()
+    typed = typed.strip().casefold()
     if typed.isdecimal() and 0 < int(typed) <= len(words):
         return words[int(typed) - 1]
     meant = [word for word in words if word == typed] or [word for word in words if word.startswith(typed)]

@@ -11,7 +11,7 @@ import click
 from backedge.analytics.blast import Blast, blast_of
 from backedge.analytics.costs import Costs, costs
 from backedge.app import Engine
-from backedge.cli.common import asking, journal_option, json_option, print_json, say, shown, the_run, where
+from backedge.cli.common import asking, journal_option, json_option, own_id, print_json, say, shown, the_run, where
 from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
 from backedge.core.bound import max_attempts
 from backedge.core.errors import JournalError
@@ -107,7 +107,7 @@ def schema() -> None:
 
 
 @click.command("what-if")
-@click.argument("loop")
+@click.argument("loop", type=own_id)
 @click.option("--run", "run_name", metavar="RUN")
 @journal_option
 @json_option

@@ -30,6 +30,7 @@ from backedge.cli.prune import report_of
 from backedge.cli.story import story
 from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
+from backedge.core.near import nearest
 from backedge.engine.codec import decoded
 from backedge.engine.stored import records_of
 
@@ -89,7 +90,7 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
 
     report, remark, events, changed = asking(journal, ask)
     if step_name is not None and step_name not in report.steps:
-        raise NotFound(f"run {report.run} has no step {step_name!r}: expected one of {', '.join(report.steps)}")
+        raise NotFound(f"run {report.run} has no step {step_name!r}: {nearest(step_name, report.steps)}")
     if diff:
         print_reworks(changed, step_name, as_json)
         return

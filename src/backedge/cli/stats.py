@@ -16,7 +16,7 @@ from backedge.analytics.stats import Stats, Tally, rows
 from backedge.app import Engine
 from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run
 from backedge.core.errors import NotFound
-from backedge.core.workflow import nearest
+from backedge.core.near import nearest
 from backedge.engine.stored import events_of
 from backedge.ports import RunHead
 

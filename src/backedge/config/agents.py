@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from backedge.config.pieces import FUNCTION
@@ -13,8 +12,8 @@ from backedge.config.problems import Trail, quoted
 from backedge.config.schema import CLIS, ROLES
 from backedge.config.source import Source, seconds
 from backedge.core.model import HUMAN
+from backedge.core.near import near, nearest
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 from backedge.ports import PLACEHOLDERS
 
 Kind = Literal["command", "cli", "python", "human"]
@@ -110,9 +109,9 @@ def look_at_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> No
     """Warn of words in braces that look like a slip of a placeholder. Any others are for the program itself."""
     for index, part in enumerate(run):
         for word in dict.fromkeys(_BRACES.findall(part)):
-            near = get_close_matches(word, PLACEHOLDERS, 1) if word not in PLACEHOLDERS else []
-            if near:
-                source.warn((*trail, index), f"{{{word}}} is left as it is: did you mean '{{{near[0]}}}'?")
+            meant = near(word, PLACEHOLDERS) if word not in PLACEHOLDERS else ""
+            if meant:
+                source.warn((*trail, index), f"{{{word}}} is left as it is: did you mean '{{{meant}}}'?")
 
 
 def _agent_called(source: Source, trail: Trail, word: str, known: Mapping[str, AgentSpec]) -> AgentSpec | None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from backedge.config.pieces import Schema
 from backedge.config.problems import Flaw, Trail
 from backedge.config.words import expected, got, hint, kinds_of, meant_key, unknown_key
+from backedge.core.near import nearest
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 Written = Callable[[Trail], str]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from backedge.config.problems import quoted
 from backedge.config.source import Source
+from backedge.core.near import near
 from backedge.core.workflow import DEFAULT_PHASES
 
 _NEAR = 0.75
@@ -46,6 +46,4 @@ def look_at_undeclared(source: Source, step: str, phase: str, declared: Sequence
 def _meant(phase: str, seen: Sequence[str]) -> str:
     """The phase that this one may be a slip of; words that are told apart by their numbers are meant as they are."""
     alike = [each for each in seen if _DIGITS.findall(each) == _DIGITS.findall(phase)]
-    folded = {each.casefold(): each for each in reversed(alike)}
-    near = get_close_matches(phase.casefold(), folded, 1, _NEAR)
-    return folded[near[0]] if near else ""
+    return near(phase, alike, _NEAR)

@@ -12,8 +12,9 @@ from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
 from backedge.core.define import groups_of, members, pass_rule
 from backedge.core.model import HUMAN
+from backedge.core.near import nearest
 from backedge.core.value import Json, replace
-from backedge.core.workflow import Repeat, Step, nearest
+from backedge.core.workflow import Repeat, Step
 from backedge.ports import PLACEHOLDER
 
 LONGEST_QUESTION = 10_000

@@ -11,7 +11,7 @@ from typing import Any
 
 from backedge.config.problems import Problem, WorkflowFileError
 from backedge.config.source import Source
-from backedge.core.workflow import nearest
+from backedge.core.near import nearest
 
 FOLDER = "stories"
 OTHER_FILE = ".agentic-sdlc.json"

@@ -7,8 +7,8 @@ import re
 from backedge.config.pieces import LARGEST, SOME_TIME, Schema
 from backedge.config.problems import Trail, quoted
 from backedge.core.limits import OF_THE_RUN
+from backedge.core.near import near, nearest
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 _SWITCHES = {"on": "true", "yes": "true", "off": "false", "no": "false"}
 _OTHER_NAMES = {
@@ -133,8 +133,7 @@ def meant_key(key: str, known: list[str]) -> str:
     other = _OTHER_NAMES.get(key.lower().replace("-", "_"), "")
     if other in known:
         return other
-    said = nearest(key.lower().replace("-", "_"), known)
-    return said.split("'")[1] if said.startswith("did you mean") else ""
+    return near(key.replace("-", "_"), known)
 
 
 def _is_duration(schema: Schema) -> bool:

@@ -12,9 +12,9 @@ from backedge.core.draft import Draft, close, escalate_loop
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import Decision, Option, Position, Resolution
+from backedge.core.near import nearest
 from backedge.core.positions import BY_DISAGREEMENT, BY_OPTION, positions_of
 from backedge.core.routing import legal_targets
-from backedge.core.workflow import nearest
 
 if TYPE_CHECKING:
     from backedge.core.model import Feedback

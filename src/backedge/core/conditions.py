@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, Literal
 
+from backedge.core.near import near
 from backedge.core.references import Missing, Reference, equal, reference
 from backedge.core.value import Json, Value
 
@@ -113,8 +113,8 @@ def _value(text: str, word: str) -> Reference | None:
 def _operator(text: str, word: str) -> Operator:
     if word in OPERATORS:
         return OPERATORS[OPERATORS.index(word)]
-    near = _OTHER_WORDS.get(word.lower()) or next(iter(get_close_matches(word.lower(), OPERATORS, 1)), "")
-    hint = f"did you mean {near!r}?" if near else f"use one of {' '.join(OPERATORS)}"
+    meant = _OTHER_WORDS.get(word.lower()) or near(word, OPERATORS)
+    hint = f"did you mean {meant!r}?" if meant else f"use one of {' '.join(OPERATORS)}"
     raise ValueError(f"condition {text!r} has the operator {word!r}: {hint}")
 
 

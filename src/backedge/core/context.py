@@ -7,9 +7,9 @@ from backedge.core import events as e
 from backedge.core.draft import Draft
 from backedge.core.errors import IllegalCommand, NotFound
 from backedge.core.model import HUMAN
+from backedge.core.near import nearest
 from backedge.core.run_state import RunState
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 ANY = "*"
 """Stands for any one name where paths are followed."""

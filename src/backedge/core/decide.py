@@ -9,7 +9,7 @@ from backedge.core import events as e
 from backedge.core.accidents import one_line
 from backedge.core.choosing import choice_problem, take_position
 from backedge.core.context import keep_values, read_feedback, restore_values, set_value
-from backedge.core.decisions import decide_escalation, done_by_hand, reclassify
+from backedge.core.decisions import decide_escalation, done_by_hand, reclassify, spelled
 from backedge.core.draft import Draft, end_run, escalate_step
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.judging import check_inputs, judge
@@ -17,6 +17,7 @@ from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import LoopState
 from backedge.core.measuring import judged
 from backedge.core.model import ASIDE, HUMAN, Breach, Outcome
+from backedge.core.near import nearest
 from backedge.core.pending import checked_first, ready
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.replanning import plan_problem, replan
@@ -103,6 +104,7 @@ def _apply(draft: Draft, command: c.Command) -> None:
         case c.Acknowledge():
             _acknowledge(draft, command)
         case c.Decide():
+            command = spelled(command)
             decide_escalation(draft, command)
             done = done_by_hand(draft, command)
             if done is not None:
@@ -301,7 +303,7 @@ def _raise(draft: Draft, command: c.RaiseFeedback) -> None:
     if state.ended is not None and state.ended.outcome in ("failed", "cancelled", "imported"):
         _refuse_ended(state)
     if source != HUMAN and source not in state.steps:
-        raise NotFound(f"source {source!r} is unknown: use one of {', '.join(state.steps)}, or {HUMAN}")
+        raise NotFound(f"source {source!r} is unknown: {nearest(source, (*state.steps, HUMAN))}")
     running = _running(state, source, command.attempt) if command.attempt else None
     raise_feedback(draft, source, command.feedback, running)
 

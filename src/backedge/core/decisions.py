@@ -26,6 +26,7 @@ from backedge.core.judging import reroute, send_round
 from backedge.core.limits import BUDGETS
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Decision, Made, Outcome, Resolution, Status, Word
+from backedge.core.near import nearest
 from backedge.core.pending import wanted
 from backedge.core.positions import positions_of
 from backedge.core.routing import legal_targets, steps_of_phase
@@ -33,13 +34,17 @@ from backedge.core.settle import record_start
 from backedge.core.skipping import skipped_for_good
 from backedge.core.state import ASKED, number
 from backedge.core.value import replace
-from backedge.core.workflow import nearest
 
 if TYPE_CHECKING:
     from backedge.core.state import Escalation, RunState
 
 
 VERDICTS: tuple[Word, ...] = ("pass", "fail", "needs_improvement")
+
+
+def spelled(command: Decide) -> Decide:
+    """A decision with its choice as it is spelled here: people may write Accept."""
+    return replace(command, choice=command.choice.strip().casefold())
 
 
 def decide_escalation(draft: Draft, command: Decide) -> None:

@@ -10,9 +10,10 @@ from backedge.core.limits import NAMES as LIMIT_NAMES
 from backedge.core.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
 from backedge.core.measures import Check, Gate, check_from, gate_from
 from backedge.core.model import Kind, Severity
+from backedge.core.near import nearest
 from backedge.core.profiles import PROFILES, Profile, RouteRule
 from backedge.core.value import replace
-from backedge.core.workflow import DEFAULT_PHASES, MAX_STEPS, PassRule, Step, Workflow, nearest, problems_of
+from backedge.core.workflow import DEFAULT_PHASES, MAX_STEPS, PassRule, Step, Workflow, problems_of
 from backedge.core.written import mapping, pass_rule, read_back, shown, wordless, words
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from backedge.core.model import Breach
+from backedge.core.near import nearest
 from backedge.core.value import Value, replace
 
 if TYPE_CHECKING:
@@ -53,14 +54,10 @@ _NOT_ZERO = (*BUDGETS, "errors_in_a_row", "same_finding")
 
 def limit_problems(overrides: dict[str, object]) -> list[str]:
     """What is wrong with limits as a user wrote them, all of it."""
-    from difflib import get_close_matches
-
     problems = []
     for name, bound in overrides.items():
         if name not in NAMES:
-            near = get_close_matches(name, NAMES, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(NAMES)}"
-            problems.append(f"limit {name!r} is unknown: {hint}")
+            problems.append(f"limit {name!r} is unknown: {nearest(name, NAMES)}")
         elif name == "diverging":
             if not isinstance(bound, bool):
                 problems.append(f"limit 'diverging' is {bound!r}: expected true or false")

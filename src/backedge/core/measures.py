@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 from backedge.core.amounts import amount
 from backedge.core.errors import WorkflowError
 from backedge.core.model import Severity, severity_of
+from backedge.core.near import nearest
 from backedge.core.references import Reference, reference
 from backedge.core.value import Json, Value
 
@@ -186,8 +187,6 @@ def gate_from(name: str, given: object) -> Gate:
 
 
 def _known(said: dict[str, Json], where: str, keys: tuple[str, ...]) -> dict[str, Json]:
-    from backedge.core.workflow import nearest
-
     for key in said:
         if key not in keys:
             raise WorkflowError(f"{where} has the key {key!r}: {nearest(key, keys)}")
@@ -195,8 +194,6 @@ def _known(said: dict[str, Json], where: str, keys: tuple[str, ...]) -> dict[str
 
 
 def _one_of(where: str, word: Json, known: tuple[W, ...]) -> W:
-    from backedge.core.workflow import nearest
-
     if word not in known:
         raise WorkflowError(f"{where} {word!r}: {nearest(str(word), known)}")
     return known[known.index(word)]

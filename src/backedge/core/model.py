@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec.structs import force_setattr
 
+from backedge.core.near import nearest
 from backedge.core.value import Json, Value
 
 HUMAN = "human"
@@ -57,7 +58,7 @@ def severity_of(word: str) -> tuple[Severity, bool]:
     """The severity and the blocking flag that a judge's word stands for; ValueError for a word nobody defined."""
     meaning = _SEVERITY_WORDS.get(word.strip().lower())
     if meaning is None:
-        raise ValueError(f"severity {word!r} is unknown: use one of {', '.join(sorted(_SEVERITY_WORDS))}")
+        raise ValueError(f"severity {word!r} is unknown: {nearest(word, sorted(_SEVERITY_WORDS))}")
     return meaning
 
 

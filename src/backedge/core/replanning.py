@@ -13,10 +13,11 @@ from backedge.core.bound import max_attempts
 from backedge.core.draft import Draft, close
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Resolution, Status
+from backedge.core.near import nearest
 from backedge.core.plans import Plan, asks_for_steps, joined_by, replanned
 from backedge.core.state import Running, RunState, delivers
 from backedge.core.value import replace
-from backedge.core.workflow import Step, nearest, problems_of
+from backedge.core.workflow import Step, problems_of
 
 
 def news_of(state: RunState, plan: Plan) -> Plan:

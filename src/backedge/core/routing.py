@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from backedge.core.model import HUMAN, Feedback, Finding
+from backedge.core.near import nearest
 from backedge.core.value import Value
 from backedge.core.workflow import DEFAULT_PHASES
 
@@ -115,7 +116,7 @@ def refusal(state: RunState, source: str, feedback: Feedback, caused_by: Loop | 
         if target == HUMAN:
             continue
         if target not in graph.steps:
-            return f"target {target!r} is unknown: use one of {', '.join((*legal, HUMAN))}"
+            return f"target {target!r} is unknown: {nearest(target, (*legal, HUMAN))}"
         if graph.is_judge(target):
             return f"target {target!r} is a judge: send it to what is judged ({', '.join(graph.steps[target].judges)})"
         if target not in legal:

@@ -10,7 +10,7 @@ from backedge.core.amounts import amount
 from backedge.core.conditions import Condition, condition
 from backedge.core.measures import Check, Gate
 from backedge.core.model import HUMAN
-from backedge.core.workflow import nearest
+from backedge.core.near import nearest
 
 if TYPE_CHECKING:
     from backedge.core.graph import Graph

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from backedge.core.ledger import fingerprints, ledger_key
 from backedge.core.model import Finding, Mode, Outcome, Severity, Word
+from backedge.core.near import nearest
 from backedge.core.state import number
 from backedge.core.value import replace
 
@@ -59,7 +60,7 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
             return "a finding has no description: say what is wrong"
         for phase in finding.affected_phase:
             if phase not in state.graph.phases:
-                return f"affected_phase {phase!r} is unknown: use one of {', '.join(state.graph.phases)}"
+                return f"affected_phase {phase!r} is unknown: {nearest(phase, state.graph.phases)}"
     if outcome.verdict == "fail" and not findings and not again:
         return "the verdict is fail without findings: say what is wrong, at least in the summary"
     computable = step.passes_if is not None and (findings or outcome.claims or outcome.summary.strip())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import lru_cache
 from graphlib import CycleError
 from typing import Literal
@@ -14,6 +13,7 @@ from backedge.core.graph import Graph
 from backedge.core.limits import Limits
 from backedge.core.measures import Check, Gate, Measure
 from backedge.core.model import HUMAN, Kind, Severity
+from backedge.core.near import nearest
 from backedge.core.profiles import PROFILES, RouteRule
 from backedge.core.value import Value
 
@@ -183,13 +183,6 @@ def phase_order(workflow: Workflow) -> tuple[str, ...]:
         if step.phase and not step.judges and step.phase not in labels:
             labels.append(step.phase)
     return tuple(labels)
-
-
-def nearest(word: object, known: Iterable[str]) -> str:
-    """A hint at the nearest valid word."""
-    known = tuple(map(str, known))
-    near = get_close_matches(word, known, 1) if isinstance(word, str) else ()
-    return f"did you mean {near[0]!r}?" if near else f"use one of: {', '.join(known)}"
 
 
 def _naming_problems(workflow: Workflow) -> Iterable[str]:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from backedge.core.errors import WorkflowError
+from backedge.core.near import nearest
 from backedge.core.profiles import RouteRule
-from backedge.core.workflow import PASS_RULES, PassRule, Workflow, nearest
+from backedge.core.workflow import PASS_RULES, PassRule, Workflow
 
 LONGEST = 80
 """How many characters of a wrong value an error shows."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from backedge.core import model
 from backedge.core.errors import AgentError
 from backedge.core.model import Kind, Made, Usage, severity_of
+from backedge.core.near import nearest
 from backedge.core.value import Json
 from backedge.engine.codec import canonical, plain
 from backedge.engine.misfits import misfits
@@ -273,9 +273,7 @@ def _kind(word: str, own: Mapping[str, Kind]) -> tuple[Kind, str]:
         return own[name], name
     known = [*(kind.value for kind in Kind), *own]
     if name not in known:
-        near = get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
-        raise ValueError(f"kind {word!r} is unknown: {hint}")
+        raise ValueError(f"kind {word!r} is unknown: {nearest(name, known)}")
     return Kind(name), ""
 
 

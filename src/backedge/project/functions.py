@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from backedge.core.errors import WorkflowError
-from backedge.core.workflow import nearest
+from backedge.core.near import nearest
 from backedge.project.results import stdout_for_results
 
 

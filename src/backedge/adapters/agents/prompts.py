@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable
 
 from backedge.core.briefing import Briefing
+from backedge.core.near import nearest
 from backedge.core.value import Json
 from backedge.core.wording import DATA, clean, feedback_text, one_line
-from backedge.core.workflow import nearest
 
 ROLES = ("plan", "design", "code", "review", "test-writer")
 

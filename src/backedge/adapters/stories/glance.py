@@ -12,6 +12,7 @@ from typing import Any
 
 from backedge.adapters.stories.front_matter import StoryFileError, meant, parsed, split
 from backedge.core.assessor import STATUSES, StoryStatus
+from backedge.core.near import near
 from backedge.core.value import Value
 from backedge.core.wording import one_line
 
@@ -113,7 +114,9 @@ def _checked(values: dict[str, Any], data: bytes, file: str, stem: str) -> Glanc
         problem, where = f"id is {id!r}: use letters, digits, dots, dashes and underscores, at most 100", "id"
     status: Any = values.get("status") or "backlog"
     if status not in STATUSES:
-        problem, where = f"status is {status!r}: use one of {', '.join(STATUSES)}", "status"
+        meant = near(status, STATUSES, 0.85)
+        hint = f"did you mean {meant!r}?" if meant else f"use one of {', '.join(STATUSES)}"
+        problem, where = f"status is {status!r}: {hint}", "status"
     priority = values.get("priority")
     priority = 0 if priority is None else priority
     if not _whole(priority) or abs(priority) > 1_000_000:

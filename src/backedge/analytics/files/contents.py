@@ -12,8 +12,8 @@ from backedge.analytics.defects import Defect
 from backedge.analytics.progress import Progress
 from backedge.core.loops import FINAL, LoopState
 from backedge.core.model import Kind, Severity, severity_of
+from backedge.core.near import nearest
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 KINDS = tuple(map(str, Kind))
 """The kinds of feedback that files may speak of."""

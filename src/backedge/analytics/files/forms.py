@@ -14,8 +14,8 @@ from backedge.analytics.files.feedback_lines import read_lines
 from backedge.analytics.files.iterations import read_progress_file, read_scratchpad
 from backedge.analytics.files.loop_report import LIST, read_report
 from backedge.core.errors import ImportRefused
+from backedge.core.near import nearest
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 Form = Literal["loops", "feedback-jsonl", "defects", "progress", "scratchpad"]
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -15,8 +15,8 @@ from backedge.analytics.tight_loop import LoopStatus
 from backedge.core.errors import ImportRefused
 from backedge.core.loops import LoopState
 from backedge.core.model import Kind, Severity, Status
+from backedge.core.near import nearest
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 STATUSES: tuple[LoopStatus, ...] = get_args(LoopStatus)
 _LOOP_STATES: dict[LoopStatus, LoopState] = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from backedge.core.model import Usage
+from backedge.core.near import nearest
 from backedge.core.value import Json
-from backedge.core.workflow import nearest
 
 Event = Mapping[str, Any]
 """One line of what a CLI prints while it works."""
