@@ -199,8 +199,8 @@ class Demo:
             cwd=self._folder,
             env=self._env,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
         )
@@ -219,13 +219,13 @@ class Demo:
 
     def _until(self, going: subprocess.Popen[str], mark: str | None) -> None:
         """Pass on what a process says until a line has the mark, or until it has ended."""
-        assert going.stderr is not None
+        assert going.stdout is not None
         # A process that hangs is ended, so that reading from it ends.
         left = PATIENCE - (time.monotonic() - self._began)
         signal.signal(signal.SIGALRM, lambda *_: going.kill())
         signal.setitimer(signal.ITIMER_REAL, max(1.0, left))
         try:
-            for line in going.stderr:
+            for line in going.stdout:
                 self._line(line.rstrip("\n"))
                 if mark is not None and mark in line:
                     return

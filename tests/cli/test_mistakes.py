@@ -134,8 +134,8 @@ def test_a_program_that_cannot_be_started(make: Make, row: str) -> None:
     said = project.backedge("resume")
     assert (
         said.code == 3
-        and "backedge decide E-1 continue|skip|cancel" in said.err
-        and "then: backedge resume" in said.err
+        and "backedge decide E-1 continue|skip|cancel" in said.out
+        and "then: backedge resume" in said.out
     )
 
 

@@ -43,9 +43,10 @@ def test_run_waits_and_a_decision_of_another_process_lets_it_go_on_at_once(make:
 def test_without_wait_it_exits_and_says_what_to_do(make: Make) -> None:
     project = make(REVIEWED, review=[failed("one"), failed("two"), passed()])
     said = project.backedge("run")
-    assert (said.code, said.out) == (3, "")
     run = project.show().run
-    assert f"--run {run}" in said.err and f"then: backedge resume {run}" in said.err
+    assert said.code == 3 and said.out.startswith("waiting: 4 attempts"), "the result is on stdout"
+    assert f"--run {run}" in said.out and f"then: backedge resume {run}" in said.out
+    assert f"run {run} of" in said.err and "waiting" not in said.err, "progress is on stderr"
     project.decide("E-1", "continue")
     # Nobody executes it: what was decided starts with the next resume.
     assert project.show().outcome == "running"

@@ -116,7 +116,9 @@ class Stories:
         return json.loads(self.backedge(*words, "--json", expect=expect)[0])
 
     def auto(self, *words: str, expect: int = 0) -> str:
-        return self.backedge("run", "--auto", *words, expect=expect)[1]
+        """All that is said: the progress, and then the result."""
+        out, err = self.backedge("run", "--auto", *words, expect=expect)
+        return err + out
 
     def actions(self, story: str, expect: int = 0) -> list[Any]:
         """Work through one story, action by action, until only a person can help or it is done."""

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import click
+
 from backedge.adapters.stories import StoryFileError, parsed
 from backedge.adapters.views import RunViews
 from backedge.analytics.refinement import Refinement, refinement
@@ -66,6 +68,10 @@ class Work:
     def say(self, text: str) -> None:
         if not self.quiet:
             say(text)
+
+    def tell(self, result: str) -> None:
+        if not self.quiet:
+            click.echo(result)
 
     async def backlog(self) -> Backlog:
         """The stories as they are now; only one of them, if that was asked for."""
@@ -356,17 +362,17 @@ def _say_left(work: Work, backlog: Backlog, mode: str, end: End | None) -> None:
         work.say("interrupted; `backedge run` goes on")
         return
     for story, why in work.put_aside.items():
-        work.say(f"put aside: {story}: {shown(why, 300)}")
+        work.tell(f"put aside: {story}: {shown(why, 300)}")
     actions = backlog.actions()
     people = [action for action in actions if action.priority >= PERSON and action.kind == "person"]
     for action in people if mode != "one" or not work.done else ():
         about = "" if action.reason.startswith(action.story) else f"{action.story}: "
-        work.say(f"for you: {about}{shown(action.reason, 300)}")
+        work.tell(f"for you: {about}{shown(action.reason, 300)}")
     ours = [action for action in actions if action.kind != "person"]
     if mode == "one" and ours:
-        work.say(f"next: {ours[0].kind} {ours[0].story} ({shown(ours[0].reason, 100)}); `backedge run` does it")
+        work.tell(f"next: {ours[0].kind} {ours[0].story} ({shown(ours[0].reason, 100)}); `backedge run` does it")
     elif not actions:
-        work.say("nothing is left to do")
+        work.tell("nothing is left to do")
 
 
 async def _interruptible(work: Callable[[], Any]) -> End | None:

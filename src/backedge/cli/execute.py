@@ -71,6 +71,11 @@ class Execution:
         """Somebody sits there who can be asked before each attempt."""
         return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
+    def tell(self, result: str) -> None:
+        """Say how it came out: on stdout, unless that has it as JSON."""
+        if not self.quiet:
+            click.echo(result, err=self.as_json)
+
     def progress(self, spot: Place) -> Progress:
         # A question and a frame that is drawn anew would wipe each other out.
         plain = self.plain or self.step
@@ -85,7 +90,7 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
         journal_option,
         click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents say on the way."),
         click.option("--plain", is_flag=True, help="Progress as plain lines, also on a terminal."),
-        click.option("--quiet", "-q", is_flag=True, help="No progress."),
+        click.option("--quiet", "-q", is_flag=True, help="No words: the exit code tells how it came out."),
         click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help."),
         click.option(
             "--max-parallel",
@@ -202,11 +207,12 @@ def resume(run_name: str | None, **how: Any) -> None:
 def _execute(spot: Place, begin: Begin, progress: Progress, execution: Execution) -> None:
     with stdout_for_results():
         outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
-    if not execution.quiet:
-        for line in closing_words(report, interrupted=outcome is None):
-            say(line)
-        if outcome == "running":
-            say(f"`backedge resume {report.run} --step` does the next attempt, `backedge resume {report.run}` the rest")
+    for line in closing_words(report) if outcome is not None else ():
+        execution.tell(line)
+    if outcome is None and not execution.quiet:
+        say(f"interrupted; `backedge resume {report.run}` goes on")
+    if outcome == "running" and not execution.quiet:
+        say(f"`backedge resume {report.run} --step` does the next attempt, `backedge resume {report.run}` the rest")
     if execution.as_json:
         print_json(report)
     sys.exit(INTERRUPTED if outcome is None else EXIT[outcome])

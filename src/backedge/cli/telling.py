@@ -113,13 +113,10 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
     return f"▸ {event.step}{again}{who}{why}"
 
 
-def closing_words(report: Report, interrupted: bool = False) -> Iterator[str]:
+def closing_words(report: Report) -> Iterator[str]:
     """What a person wants to know when `run` stops."""
     usage = report.usage
     money = f", ${usage.cost_usd:.2f}" if usage.cost_usd else ""
-    if interrupted:
-        yield f"interrupted; `backedge resume {report.run}` goes on"
-        return
     yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"
     waiting = [packet for packet in report.escalations if packet.decided is None]
     for packet in waiting:
