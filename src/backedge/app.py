@@ -350,7 +350,8 @@ class Run:
 
 
 def _hiring(workflow: Runnable) -> Hiring | None:
-    return workflow if isinstance(workflow, Hiring) else None
+    # Named first, since a look at the shape of an object takes long.
+    return workflow if isinstance(workflow, Workflow | Hiring) else None
 
 
 def run(

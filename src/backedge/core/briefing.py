@@ -252,8 +252,9 @@ def issues_of(state: RunState, ids: Iterable[int]) -> tuple[Issue, ...]:
     """The worst first, blocking before the rest; one finding once, whichever loops bring it and whoever found it."""
     same: dict[str, list[Issue]] = {}
     for id in dict.fromkeys(ids):
-        same.setdefault(state.findings[id].fingerprint, []).append(issue(state.findings[id]))
-    merged = [_merged(sorted(found, key=_gravity)) for found in same.values()]
+        tracked = state.findings[id]
+        same.setdefault(tracked.fingerprint, []).append(issue(tracked))
+    merged = [found[0] if len(found) == 1 else _merged(sorted(found, key=_gravity)) for found in same.values()]
     return tuple(sorted(merged, key=_gravity))
 
 
@@ -263,8 +264,6 @@ def _gravity(each: Issue) -> tuple[int, bool]:
 
 def _merged(found: list[Issue]) -> Issue:
     """What several judges found, as the worst of them states it."""
-    if len(found) == 1:
-        return found[0]
     return replace(
         found[0],
         found_by=", ".join(dict.fromkeys(each.found_by for each in found)),

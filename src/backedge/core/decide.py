@@ -26,7 +26,7 @@ from backedge.core.shapes import call_for_help, exhausted, repeats
 from backedge.core.state import REPEAT, Running, RunState, delivers, evolve
 from backedge.core.value import replace
 from backedge.core.verdicts import contradiction, left_aside, verdict_of, with_known_phases, with_stated_findings
-from backedge.core.workflow import Step, Workflow, graph_of
+from backedge.core.workflow import Step, Workflow
 
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
@@ -50,7 +50,6 @@ def transact(
     if state is None:
         if not isinstance(command, c.StartRun):
             raise NotFound(f"the run does not exist: it has to be started before {type(command).__name__}")
-        graph_of(command.workflow)
         started = e.RunStarted(now, command.run, command.workflow, command.input, command.input_payload)
         draft = Draft(evolve(None, started), now, room)
         draft.events.append(started)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 UNSETTLED = frozenset({Status.OPEN, Status.NOT_FIXED, Status.REGRESSED, Status.UNCONFIRMED, Status.CONTESTED})
 """What still stands, and has to be answered for when its judge judges again."""
+_ASKED_ABOUT = UNSETTLED - {Status.UNCONFIRMED}
 
 
 class Tracked(Value, frozen=True):
@@ -69,7 +70,7 @@ class Tracked(Value, frozen=True):
     @property
     def asked_about(self) -> bool:
         """Whether its judge is asked about it when it judges again. It left the others open without a word before."""
-        return self.needs_answer and self.status is not Status.UNCONFIRMED
+        return self.status in _ASKED_ABOUT
 
 
 def ledger_key(judge: str, fingerprint: str) -> str:

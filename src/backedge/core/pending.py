@@ -336,9 +336,9 @@ class _Survey:
         upstream, gates = self.graph.upstream[name], self.graph.gates[name]
         if self._settled(upstream) and all(map(self._passing, gates)):
             return True
-        if not self.open:
+        exempt = self._exempt(name) if self.open else None
+        if not exempt:
             return False
-        exempt = self._exempt(name)
         return self._settled(upstream - exempt) and all(gate in exempt or self._passing(gate) for gate in gates)
 
     def _settled(self, steps: frozenset[str]) -> bool:

@@ -64,7 +64,7 @@ def canonical(value: Any, most: int, what: str = "the output") -> bytes:
     """A value as JSON with sorted keys. Raises AgentError for what is not JSON, is nested too deeply, or is larger than
     `most` bytes."""
     try:
-        text = msgspec.json.encode(value, enc_hook=plain, order="sorted")
+        text = _canonical_encoder.encode(value)
         suspect = value is not None and b"null" in text
         if len(text) <= most and (suspect or text.count(b"[") + text.count(b"{") > DEEPEST):
             _refuse_odd(msgspec.to_builtins(value, enc_hook=plain), what)
@@ -102,6 +102,9 @@ def plain(value: Any) -> Json:
     if dump is None:
         raise TypeError(f"{type(value).__name__} is not JSON, a pydantic model or a dataclass")
     return dump(mode="json")
+
+
+_canonical_encoder = msgspec.json.Encoder(enc_hook=plain, order="sorted")
 
 
 def digest_of(text: bytes) -> str:

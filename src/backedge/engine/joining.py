@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from backedge.engine.live import LiveRun
 
 
+_NO_PLAN = Plan()
+
+
 def planned(live: LiveRun, step: str, said: Outcome) -> Plan:
     """What an outcome says about the steps of the run. Raises AgentError for steps that cannot be, naming why."""
     if not said.add_steps:
-        return Plan(remove=tuple(said.remove_steps))
+        return Plan(remove=tuple(said.remove_steps)) if said.remove_steps else _NO_PLAN
     if not may_plan(live.state, step):
         raise AgentError(unplanned(step))
     if live.hiring is None:

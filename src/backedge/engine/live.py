@@ -26,7 +26,7 @@ from backedge.ports import Agent, Append, Hiring
 if TYPE_CHECKING:
     from backedge.engine.engine import Engine
 
-_TIMED = {e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed}
+_TIMED = frozenset({e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
 """What can set a time at which something is due."""
 T = TypeVar("T")
 _Watch = tuple[Callable[[RunState], Any], "asyncio.Future[Any]"]
@@ -242,7 +242,7 @@ class LiveRun:
         self.engine.tell(self.run, events)
         if self._watches:
             self._look()
-        if self._alarm is not None or any(type(event) in _TIMED for event in events):
+        if self._alarm is not None or not _TIMED.isdisjoint(map(type, events)):
             self.set_alarm()
 
     def _look(self) -> None:

@@ -135,9 +135,10 @@ async def _briefing(live: LiveRun, step: str) -> Briefing:
 def _translated(
     live: LiveRun, step: str, briefing: Briefing, said: protocol.Outcome, result: Result, plan: Plan
 ) -> tuple[Outcome, dict[str, bytes]]:
+    state = live.state
     text = canonical(said.output, live.engine.max_output)
-    has_before = live.state.steps[step].artifact is not None
-    graph = graph_with(live.state, plan, step)
+    has_before = state.steps[step].artifact is not None
+    graph = graph_with(state, plan, step)
     made, payloads = described(text, briefing.previous, has_before, graph.pointers[step], graph.values[step])
     if result.workspace is not None:
         made = replace(
@@ -146,4 +147,4 @@ def _translated(
             changed=(*made.changed, *result.files) if has_before else (),
         )
     heard = protocol.checked(said, live.engine.max_output)
-    return protocol.translated(heard, made, live.state.workflow.kinds), payloads
+    return protocol.translated(heard, made, state.workflow.kinds), payloads

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from backedge.core import events as e
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, Change, Claim, Status
@@ -73,17 +71,18 @@ def _with_feedback(state: RunState, event: e.AttemptStarted, running: Running, l
     name, aside = event.step, event.mode in ASIDE
     reminded = unverified(state, name) if not aside else ()
     verified = [loop for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING]
+    given = [loops[id] for id in event.loops] + [loop for loop in reminded if is_new(loop, name)]
     return replace(
         running,
-        given=_share_of(name, (*(loops[id] for id in event.loops), *(loop for loop in reminded if is_new(loop, name)))),
-        kept=_share_of(name, (loop for loop in reminded if not is_new(loop, name))),
+        given=_share_of(name, given),
+        kept=_share_of(name, [loop for loop in reminded if not is_new(loop, name)]),
         reminded=tuple(loop.id for loop in reminded),
         verifies=tuple(loop.id for loop in verified) if not aside else (),
     )
 
 
-def _share_of(name: str, loops: Iterable[Loop]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(finding for loop in loops for finding in loop.shares[name].findings))
+def _share_of(name: str, loops: list[Loop]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys([finding for loop in loops for finding in loop.shares[name].findings]))
 
 
 def _attempt_over(

@@ -32,20 +32,20 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
         changed[id] = replace(settled, fixed_at=state.attempts) if gone else settled
     findings = findings.merged(changed)
     given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
-    judge = replace(
-        judge,
-        open_findings=tuple(id for id in given if findings[id].asked_about),
-        unconfirmed=_unconfirmed(judge.unconfirmed, changed) if by_check or event.word == "fail" else _ALL_SETTLED,
-    )
+    standing = tuple([id for id in given if findings[id].asked_about])
     if by_check:
-        judge = replace(judge, checks=turn)
+        unconfirmed = _unconfirmed(judge.unconfirmed, changed)
+        judge = replace(judge, open_findings=standing, unconfirmed=unconfirmed, checks=turn)
     else:
         assert judge.artifact is not None
+        fails = event.word == "fail"
         judge = replace(
             judge,
+            open_findings=standing,
+            unconfirmed=_unconfirmed(judge.unconfirmed, changed) if fails else _ALL_SETTLED,
             verdict=Judgement(event.word, judge.artifact.inputs),
             verdicts=turn,
-            failures=judge.failures + 1 if event.word == "fail" else 0,
+            failures=judge.failures + 1 if fails else 0,
         )
     steps = steps_with(state.steps, event.judge, judge)
     return replace(state, steps=steps, findings=findings, known=known, places=_placed(state, event))
@@ -69,8 +69,11 @@ def findings_contested(state: RunState, event: e.FindingsContested) -> RunState:
 
 
 def _unconfirmed(before: Map[int, bool], changed: dict[int, Tracked]) -> Map[int, bool]:
-    still = {id: tracked.status is Status.UNCONFIRMED for id, tracked in changed.items()}
-    noted = {id: each for id, each in still.items() if each or id in before}
+    noted: dict[int, bool] = {}
+    for id, tracked in changed.items():
+        still = tracked.status is Status.UNCONFIRMED
+        if still or id in before:
+            noted[id] = still
     return before.merged(noted)
 
 
