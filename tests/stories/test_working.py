@@ -127,11 +127,20 @@ def test_agentic_sdlc_json_says_the_same_in_its_own_words(project: Stories) -> N
     other.write_text(json.dumps({"refinement": settings, "stageGates": {}}))
     project.auto(expect=1)
     assert project.says("a")["blocked_reason"] == "Max refinement attempts (2/2)"
+    assert ".agentic-sdlc.json:1:102: stageGates: is not used here" in project.json("check")["warnings"]
     for wrong, what in (
-        ('{"refinement": {"maxIterations": "3"}}', "refinement.maxIterations is '3': expected a whole number"),
-        ('{"refinement": {"escalateOnMaxAttempts": "manul"}}', "did you mean 'manual'?"),
+        (
+            '{"refinement": {"maxIterations": "3"}}',
+            ":1:34: refinement.maxIterations: got the text '3', expected a whole number",
+        ),
+        ('{"refinement":\n\t{"escalateOnMaxAttempts": "manul"}}', ":2:28: refinement.escalateOnMaxAttempts: "),
+        ('{"refinement": {"escalateOnMaxAttempts": "Manual"}}', "did you mean 'manual'?"),
         ('{"refinement": {"enableCircuitBreaker": 1}}', "expected true or false"),
-        ('{"refinement": []}', 'expected {"refinement": {…}}'),
+        ('{"refinement": {\n "maxIteration": 3}}', ":2:2: refinement.maxIteration: unknown key: did you mean 'maxIter"),
+        ('{"refinement": {"maxIterations": 3, "maxIterations": 4}}', ":1:37: refinement.maxIterations: "),
+        ('{"refinement": []}', ":1:16: refinement: got an empty list, expected a mapping"),
+        ("[]", 'expected {"refinement": {…}}'),
+        ('{"stageGates": {}, "Refinements": {}}', ":1:20: Refinements: unknown key: did you mean 'refinement'?"),
         ('{"refinement":\n  {', ".agentic-sdlc.json:2:4: is not JSON"),
     ):
         other.write_text(wrong)

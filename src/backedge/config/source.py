@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from backedge.config.own_schema import schema_problems, told
-from backedge.config.problems import Flaw, Trail, quoted
+from backedge.config.problems import Flaw, Problem, Trail, quoted
 from backedge.config.scalars import resolved
 from backedge.config.yaml import MAX_BYTES, Document
 from backedge.core.value import Json
@@ -27,6 +27,8 @@ class Source:
     ) -> None:
         self.document, self.flaws, self.folder = document, list(flaws), folder
         self.warnings: list[Flaw] = []
+        self.notes: tuple[Problem, ...] = ()
+        """What is to be told of other files."""
         self._kept = kept or {}
         self.files: dict[str, str] = {}
         """The contents of the files that were read, by their paths from the folder."""

@@ -105,7 +105,7 @@ def workflow_file(
     problems |= {each for each in map(document.problem, source.flaws) if (each.line, each.column) not in told}
     if problems or made is None:
         raise WorkflowFileError(sorted(problems))
-    warnings = sorted(map(document.problem, source.warnings))
+    warnings = [*sorted(map(document.problem, source.warnings)), *source.notes]
     return replace(made, data=data, files=source.files, warnings=tuple(map(str, warnings)))
 
 
