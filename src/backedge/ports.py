@@ -149,6 +149,8 @@ class Hired(msgspec.Struct, frozen=True):
     """By the names that the steps have for them."""
     specs: dict[str, Json]
     """The steps as they were written, by name: enough to find the same agents again."""
+    joined: Callable[[str], None] = lambda _: None
+    """Told the run that the steps have become part of, now and at every resume of it."""
 
 
 @runtime_checkable

@@ -61,3 +61,21 @@ def test_the_agents_of_a_ladder_are_called_what_the_file_calls_them(make: Make) 
     assert "▸ code (attempt 3) by coder-strong reworks L-1" in timeline and "code#2" not in timeline
     told = project.backedge("stats", "--json").json
     assert [each["agent"] for each in told["rework"]["by_phase_and_agent"]] == ["coder", "coder-strong"]
+
+
+def test_files_that_only_added_steps_name_are_kept_from_when_they_joined(make: Make) -> None:
+    project = make({"steps": {"plan": {"phase": "planning", "plans": True}}})
+    added = {
+        "ask": {"needs": ["plan"], "agent": "human", "prompt": "question.md"},
+        "b": {"run": [*PYTHON, "agent.py"], "needs": ["ask"], "schema": "out.json"},
+    }
+    project.script(plan=[{"add_steps": added}], b=[{"output": {"page": 2}}])
+    (project.folder / "out.json").write_text(json.dumps(SCHEMA))
+    (project.folder / "question.md").write_text("Which way?")
+    assert project.run("--run", "r-1").code == 3
+    (project.folder / "out.json").write_text(json.dumps({"type": "string"}))
+    (project.folder / "question.md").unlink()
+    project.decide("E-1", "resolve", "--note", "left")
+    said = project.backedge("resume", "r-1", "--plain")
+    assert said.code == 0, said
+    assert "out.json has changed since run r-1 started: the run goes on with what it said then" in said.err

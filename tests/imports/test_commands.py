@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import make, patience
-from tests.cli.project import ESCAPES, Project, failed, passed, raises
+from tests.cli.project import COMMAND, ESCAPES, Project, failed, passed, raises
 from tests.imports.samples import DEFECTS, FEEDBACK, LOOPS, SAMPLES
 
 __all__ = ["make", "patience"]
@@ -132,6 +135,23 @@ def test_a_malformed_file_is_refused_line_by_line_and_nothing_is_stored(project:
     assert "log: line 2: feedback_type 'CONTEXT_REQUST' is unknown: did you mean 'CONTEXT_REQUEST'?" in sentence
     assert "log: line 6: not JSON" in sentence
     assert project.backedge("runs", "--json").json == []
+
+
+def test_a_pipe_is_read_to_its_end_but_not_waited_for(project: Project) -> None:
+    pipe = project.folder / "pipe"
+    os.mkfifo(pipe)
+    complaint = project.refused("import", "pipe")
+    assert "pipe is a pipe that nobody writes to: name a file, or use `backedge import -`" in complaint
+    (project.folder / "feedback").write_text(FEEDBACK)
+    line = f"(sleep 1; cat feedback) | {shlex.quote(COMMAND)} import /dev/stdin --json"
+    told = subprocess.run(["sh", "-c", line], cwd=project.folder, capture_output=True, check=True, timeout=60)
+    assert len(json.loads(told.stdout)["loops"]) == 4
+
+
+def test_a_dash_stands_for_stdin(project: Project) -> None:
+    told = project.backedge("import", "-", stdin=FEEDBACK)
+    assert told.code == 0 and told.out.endswith(": 4 loops in stdin\n"), told
+    assert "stdin: " in project.refused("import", "-", stdin="?")
 
 
 def test_mistakes_are_told(project: Project) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,7 +136,7 @@ _PRINT: dict[str, Callable[[Report, Contents], None]] = {
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--as", "form", type=click.Choice(FORMS), help="What the file is; what it looks like, if not given.")
 @journal_option
 @json_option
@@ -141,14 +144,16 @@ def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -
     """Bring FILE along from another system, as a run of its own: `runs`, `show`, `stats` and `export` know it then.
 
     A file that is not what it should be is refused with every line that is wrong, and nothing is stored. The same file
-    is imported once.
+    is imported once. With - for FILE it is read from stdin.
 
     \b
     Example:
       backedge import .claude/reactree-feedback.jsonl
     """
     spot = where(journal)
-    text = _text(file, _secrets(spot))
+    data = _read(file)
+    file = Path("stdin") if str(file) == "-" else file
+    text = _text(data, file, _secrets(spot))
 
     async def ask() -> tuple[Run, Report]:
         async with Engine(spot.journal) as engine:
@@ -167,10 +172,22 @@ def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -
     click.echo(f"{run.id}: {' and '.join(found) or 'nothing'} in {shown(file.name)}")
 
 
-def _text(file: Path, secrets: Secrets) -> str:
-    """The file without secrets. Raises ImportRefused for what is no text, or too large."""
-    with file.open("rb") as opened:
+def _read(file: Path) -> bytes:
+    """A file, or stdin for a dash; one byte more than is imported, if it has that. A pipe is read to its end, but nobody
+    waits for one to begin. Raises ImportRefused."""
+    if str(file) == "-":
+        return sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b""
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(handle, True)
+    with open(handle, "rb") as opened:
         data = opened.read(LARGEST + 1)
+        if not data and stat.S_ISFIFO(os.fstat(handle).st_mode):
+            raise ImportRefused(f"{file} is a pipe that nobody writes to: name a file, or use `backedge import -`")
+        return data
+
+
+def _text(data: bytes, file: Path, secrets: Secrets) -> str:
+    """The text without secrets. Raises ImportRefused for what is no text, or too large."""
     if len(data) > LARGEST:
         raise ImportRefused(f"{file} has more than {LARGEST:,} bytes: import it in parts")
     try:

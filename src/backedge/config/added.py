@@ -29,6 +29,8 @@ class AddedSteps:
     steps: Sequence[tuple[Step, Mapping[str, object]]]
     agents: Mapping[str, AgentSpec]
     extras: Mapping[str, StepExtras]
+    files: Mapping[str, str]
+    """What the files say that they name."""
 
 
 def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
@@ -51,7 +53,7 @@ def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
             steps.append((core_step(source, name, rungs, extras[name]), limits))
     if source.flaws:
         raise WorkflowError(tuple(f"{_shown(flaw.trail)}: {flaw.text}" for flaw in source.flaws))
-    return AddedSteps(steps, agents, extras)
+    return AddedSteps(steps, agents, extras, source.files)
 
 
 def _shown(trail: Trail) -> str:

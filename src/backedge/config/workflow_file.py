@@ -106,7 +106,7 @@ def workflow_file(
     if problems or made is None:
         raise WorkflowFileError(sorted(problems))
     warnings = [*sorted(map(document.problem, source.warnings)), *source.notes]
-    return replace(made, data=data, files=source.files, warnings=tuple(map(str, warnings)))
+    return replace(made, data=data, files={**(files or {}), **source.files}, warnings=tuple(map(str, warnings)))
 
 
 def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile | None:

@@ -39,7 +39,7 @@ def planned(live: LiveRun, step: str, said: Outcome) -> Plan:
     except WorkflowError as error:
         raise AgentError(f"the steps cannot be added: {'; '.join(error.problems)}") from error
     canonical(hired.specs, live.engine.max_output, "add_steps")
-    live.joining[step] = hired.agents
+    live.joining[step] = hired
     return Plan(hired.steps, tuple(said.remove_steps), hired.specs)
 
 
@@ -67,13 +67,20 @@ async def with_notes(journal: Journal, state: RunState, command: FinishAttempt) 
 
 def join(live: LiveRun, event: e.StepsChanged) -> None:
     """Have the agents of added steps at hand from now on. Raises WorkflowError if they cannot be found again."""
-    agents = live.joining.pop(event.by, None)
-    if agents is None:
+    hired = live.joining.pop(event.by, None)
+    if hired is None:
         agents = agents_for(live.hiring, event.specs, live.state)
+    else:
+        agents = hired.agents
+        hired.joined(live.run)
     names = {name for step in event.added for name in step.agents}
     live.agents.update({name: agent for name, agent in agents.items() if name in names})
 
 
 def agents_for(hiring: Hiring | None, specs: Mapping[str, object], state: RunState) -> Mapping[str, Agent]:
     """Who does the steps that planners added."""
-    return hiring.hired(specs, state.workflow).agents if hiring is not None and specs else {}
+    if hiring is None or not specs:
+        return {}
+    hired = hiring.hired(specs, state.workflow)
+    hired.joined(state.run)
+    return hired.agents

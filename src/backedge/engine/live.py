@@ -21,7 +21,7 @@ from backedge.engine.codec import encoded
 from backedge.engine.joining import join, with_notes
 from backedge.engine.perform import Execution, perform
 from backedge.engine.stored import events_of, outputs
-from backedge.ports import Agent, Append, Hiring
+from backedge.ports import Agent, Append, Hired, Hiring
 
 if TYPE_CHECKING:
     from backedge.engine.engine import Engine
@@ -50,7 +50,7 @@ class LiveRun:
         hiring: Hiring | None = None,
     ) -> None:
         self.engine, self.run, self.agents, self.hiring = engine, run, dict(agents), hiring
-        self.joining: dict[str, Mapping[str, Agent]] = {}
+        self.joining: dict[str, Hired] = {}
         """Agents of the steps that a planner wants to add, until that is decided."""
         self._state = state
         self._turn = asyncio.Lock()

@@ -12,7 +12,7 @@ from backedge.core.plans import replanned
 from backedge.core.workflow import Workflow
 from backedge.ports import Agent, Hired
 from backedge.project.agents import Views, agents_of
-from backedge.project.place import Place
+from backedge.project.place import Place, keep_more
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,5 @@ class FileWorkflow:
         steps = joined(workflow, found.steps)
         whole = replanned(workflow, steps, (), {})
         file = replace(self.source, definition=whole, agents=found.agents, steps=found.extras)
-        return Hired(steps, agents_of(file, self.place, self.views, only=specs), specs)
+        agents = agents_of(file, self.place, self.views, only=specs)
+        return Hired(steps, agents, specs, lambda run: keep_more(self.place, run, found.files))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,8 +70,19 @@ def keep_file(place: Place, run: str, source: WorkflowFile) -> None:
     kept = place.kept_file(run)
     kept.parent.mkdir(parents=True, exist_ok=True)
     _stand_at(place, run, source.path)
-    written(kept.with_name(FILES), msgspec.json.format(msgspec.json.encode(source.files), indent=1))
+    _write_files(place, run, source.files)
     written(kept, source.data)
+
+
+def keep_more(place: Place, run: str, files: Mapping[str, str]) -> None:
+    """Keep what files say that steps name which joined the run later. What it keeps already stays as it is."""
+    known = kept_files(place, run)
+    if files.keys() - known.keys():
+        _write_files(place, run, {**files, **known})
+
+
+def _write_files(place: Place, run: str, files: Mapping[str, str]) -> None:
+    written(place.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
 
 
 def _stand_at(place: Place, run: str, path: Path) -> None:
