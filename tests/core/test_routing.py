@@ -407,7 +407,10 @@ class TestScope:
 
     @pytest.mark.parametrize(("scope", "legal"), [("upstream", ("root", "model")), ("any", ("root", "model", "peer"))])
     def test_legal_targets(self, scope: str, legal: tuple[str, ...]) -> None:
-        assert graph_of(flow(*self.WORK, scope=scope)).legal_targets("code") == legal
+        graph = graph_of(flow(*self.WORK, scope=scope))
+        assert graph.legal_targets("code") == legal
+        for source in graph.steps:
+            assert tuple(name for name in graph.steps if graph.is_legal(source, name)) == graph.legal_targets(source)
 
     def test_the_root_is_reached_by_who_does_not_need_it(self) -> None:
         graph = graph_of(flow(step("first"), step("second"), step("third", "second")))

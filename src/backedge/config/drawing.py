@@ -23,8 +23,8 @@ def back_edges(definition: Workflow) -> dict[str, tuple[str, ...]]:
     found = {}
     for name in _in_order(graph):
         if graph.is_judge(name):
-            likely, legal = _likely(graph, name, routed), frozenset(graph.legal_targets(name))
-            found[name] = tuple(dict.fromkeys(each for each in likely if each in legal))
+            likely = dict.fromkeys(_likely(graph, name, routed))
+            found[name] = tuple(each for each in likely if graph.is_legal(name, each))
     return found
 
 

@@ -105,6 +105,13 @@ class Graph:
         rank, upstream = self.rank(source), self.upstream[source]
         return tuple(name for name in others if name in upstream or self.rank(name) < rank or name == self.root)
 
+    def is_legal(self, source: str, target: str) -> bool:
+        """Whether a step is one of the legal targets of another, without looking at all of them."""
+        if target == source or self.is_judge(target):
+            return False
+        near = self.workflow.scope == "any" or target == self.root or target in self.upstream[source]
+        return near or self.rank(target) < self.rank(source)
+
     def legal_pairs(self) -> int:
         """How many pairs of a source and a target there can be among the steps. A check of inputs may find fault with
         all that a step needs, judges too."""

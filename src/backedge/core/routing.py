@@ -65,7 +65,7 @@ def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
     if to == HUMAN:
         return (HUMAN,)
     if to in graph.steps:
-        return (to,) if to in graph.legal_targets(reporter) else ()
+        return (to,) if graph.is_legal(reporter, to) else ()
     found = steps_of_phase(graph, reporter, to)
     if found or not graph.workflow.nearest_phase:
         return found
