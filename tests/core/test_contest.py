@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.ledger import UNSETTLED
-from backedge.core.model import Claim, Outcome, Status
+from backedge.core.model import HUMAN, Claim, Outcome, Status
 from backedge.core.state import evolve, replay
 from backedge.core.value import replace
-from tests.core.play import Finding, Play, failed, flow, grows, out, passed, step
+from tests.core.play import Finding, Play, ask, failed, flow, grows, out, passed, step
 from tests.core.strategies import effort
 
 LOCK = Finding("take the lock before reading", file="api.py", line=12)
@@ -189,6 +191,28 @@ def test_a_finding_can_be_settled_when_its_judge_is_gone() -> None:
     without = replace(run, steps={name: each for name, each in run.steps.items() if name != "security"})
     after = evolve(without, e.FindingsSettled(run.last_at, (2,), Status.FIXED))
     assert after.findings[2].status is Status.FIXED
+
+
+def test_a_second_dispute_in_a_loop_settles_what_the_first_left() -> None:
+    """Security is passed over, so nobody answers for its demand, and the review changes its mind once more."""
+    queue = Finding("a queue instead", file="api.py", line=12)
+    limits = {"rounds_total": 40, "rounds_per_loop": 9, "same_finding": 9}
+    judges = (step(name, reviews="code", complete=True) for name in ("review", "security"))
+    said: dict[str, Any] = {
+        "code": grows,
+        "review": [failed(LOCK), passed(), failed(LOCK), failed(queue), failed(LOCK), passed()],
+        "security": [passed(), failed(NO_LOCK)],
+    }
+    play = Play(flow(step("code", phase="code"), *judges, limits=limits), said)
+    for name in ("code", "review", "security", "code", "review", "security"):
+        play.finish(name)
+    play.do(c.RaiseFeedback("security", ask(HUMAN)))
+    play.decide("skip").run()
+    play.decide("continue", rounds=1).run()
+    assert [each.findings for each in play.of(e.FindingsContested)] == [(1, 2), (1, 3)]
+    assert play.finding(2).status is Status.DEFERRED
+    play.decide("accept").run()
+    assert not [each for each in play.s.findings.values() if each.status in UNSETTLED]
 
 
 # What the step that reworks contests

@@ -11,7 +11,7 @@ from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.loops import LoopState
 from backedge.core.model import HUMAN, Finding, Option, Resolution, Status
-from backedge.core.state import Escalation
+from backedge.core.state import Escalation, replay
 from backedge.core.workflow import Step
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
@@ -380,3 +380,13 @@ def test_a_decision_quotes_an_open_escalation_of_its_own_loop_only() -> None:
     play = stuck()
     (event,) = play.do(c.Decide("E-1", "cancel"))[:1]
     assert isinstance(event, e.EscalationDecided)
+
+
+def test_what_a_judge_finds_that_was_passed_over_meanwhile_is_a_debt() -> None:
+    play = Play(flow(step("code"), step("review", reviews="code")))
+    play.finish("code")
+    play.raises("review", ask(HUMAN, message="which standard?")).decide("skip")
+    play.finish("review", failed("rough"))
+    assert (play.finding().status, play.opened(), play.outcome) == (Status.DEFERRED, 1, "accepted")
+    assert play.s.steps["review"].open_findings == ()
+    assert replay(play.events) == play.s

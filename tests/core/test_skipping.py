@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import IllegalCommand
 from backedge.core.loops import LoopState
@@ -123,6 +124,14 @@ class TestJudged:
         assert (play.loop().state, play.finding().status) == (LoopState.RESOLVED, Status.WITHDRAWN)
         assert play.of(e.LoopClosed)[0].resolution.text == WHY
 
+    def test_a_judge_looks_again_when_the_version_that_it_rejected_is_back(self) -> None:
+        work = flow(*STEPS, step("j", reviews="ui"))
+        said = [failed(fault("no ui needed", "planning")), passed()]
+        play = Play(work, {"plan": [*plans(True, False), *plans(True)], "j": said}).run()
+        assert played(play) == ("verified", {"plan": 2, "ui": 1, "j": 1, "ship": 1})
+        play.person_raises("plan").run().decide("resolve").run()
+        assert played(play) == ("verified", {"plan": 3, "ui": 1, "j": 2, "ship": 2})
+
     def test_what_only_the_skipped_one_could_mend_for_it_is_over_too(self) -> None:
         work = flow(*STEPS, step("j", reviews="ui"))
         play = Play(work, {"plan": plans(True, False), "j": [failed("ugly")]})
@@ -156,3 +165,26 @@ def test_a_question_to_a_person_and_a_skipped_step_is_left_to_the_person() -> No
     assert [packet.reason for packet in play.s.escalations.values()] == ["asked"]
     play.decide("resolve", note="so").run()
     assert played(play)[0] == "done"
+
+
+@pytest.mark.parametrize(("skipped", "status"), [("j", Status.DEFERRED), ("code", Status.WITHDRAWN)])
+def test_what_a_judge_found_is_settled_when_it_is_skipped_before_it_could_look_again(
+    skipped: str, status: Status
+) -> None:
+    """Its loop was resolved by hand. What was judged is still there, or is not."""
+    when = {skipped: ("plan:/ui == true",)}
+    work = flow(
+        step("plan"),
+        step("code", "plan", when=when.get("code", ())),
+        step("j", "plan", reviews="code", when=when.get("j", ())),
+        limits={"rounds_per_loop": 0},
+    )
+    play = Play(work, {"plan": plans(True, False), "j": [failed("rough")]}).run()
+    play.room = 0
+    play.decide("resolve", note="it is fine").person_raises("plan")
+    play.decide("continue", "E-2")
+    play.room = 99
+    play.do(c.Proceed())
+    play.run().decide("resolve").run()
+    assert (play.finding().status, play.attempts()["j"]) == (status, 1)
+    assert played(play)[0] == ("accepted" if status is Status.DEFERRED else "verified")

@@ -112,11 +112,11 @@ def disputed(state: RunState, id: int) -> bool:
     return any(id in loop.contested and loop.escalation is not None for loop in state.loops.values())
 
 
-def left_over(state: RunState, loop: str) -> dict[Status, tuple[int, ...]]:
-    """What becomes of the contested findings that nobody answers for when their dispute is over: fixed if that was the
-    last word of its judge, else a debt."""
+def left_over(state: RunState, loop: str, now: tuple[int, ...] = ()) -> dict[Status, tuple[int, ...]]:
+    """What becomes of the contested findings that nobody answers for when their dispute is over, but for those that are
+    disputed now: fixed if that was the last word of its judge, else a debt."""
     found: dict[Status, tuple[int, ...]] = {}
-    for id in state.loops[loop].contested:
+    for id in (id for id in state.loops[loop].contested if id not in now):
         tracked = state.findings[id]
         judge = state.steps.get(tracked.found_by)
         answered = any(id in other.given for other in state.loops.values() if other.id != loop)

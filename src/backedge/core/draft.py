@@ -193,9 +193,14 @@ def close(draft: Draft, loop: Loop, state: LoopState, resolution: Resolution) ->
     for packet in [each.id for each in draft.state.escalations.values() if each.loop == loop.id]:
         by, note = resolution.by or "verification", resolution.text
         draft.add(e.EscalationDecided(draft.now, packet, state.value, by=by, note=note))
-    for status, ids in left_over(draft.state, loop.id).items():
-        draft.add(e.FindingsSettled(draft.now, ids, status))
+    end_dispute(draft, loop.id)
     draft.add(e.LoopClosed(draft.now, loop.id, state, resolution))
+
+
+def end_dispute(draft: Draft, loop: str, now: tuple[int, ...] = ()) -> None:
+    """Settle what the last dispute of a loop left, but for what is disputed now."""
+    for status, ids in left_over(draft.state, loop, now).items():
+        draft.add(e.FindingsSettled(draft.now, ids, status))
 
 
 def end_run(draft: Draft, outcome: str, reason: str, by: str) -> None:

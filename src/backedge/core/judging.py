@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.contest import dispute_in, disputed
-from backedge.core.draft import Draft, ask_person, close, escalate_loop
+from backedge.core.draft import Draft, ask_person, close, end_dispute, escalate_loop
 from backedge.core.ledger import Tracked, changes_since, fingerprints, ledger_key, sits_in
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
@@ -50,6 +50,11 @@ def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -
         if loop is not None:
             close(draft, loop, LoopState.RESOLVED, Resolution("resolved", text=outcome.summary))
         return
+    if state.steps[name].passed_over:
+        # A person went on without it while it was at work: what it finds after all starts nothing.
+        judged_by = draft.state.steps[name]
+        draft.add(e.FindingsSettled(draft.now, (*judged_by.open_findings, *judged_by.unmentioned), Status.DEFERRED))
+        return
     if loop is None:
         kind = _kind_of(state, name)
         last = state.steps[name].last_loop
@@ -61,6 +66,7 @@ def judge(draft: Draft, name: str, attempt: int, outcome: Outcome, word: Word) -
         authored = sum(sighting.fix_authored for sighting in reading.sightings if sighting.finding is not None)
         balance = (authored, sum(status in REMOVED for _, status in reading.settled))
     if dispute is not None:
+        end_dispute(draft, loop.id, dispute.findings)
         draft.add(e.FindingsContested(draft.now, loop.id, dispute.findings))
     send_round(draft, loop, reading.actionable, balance, dispute.reason if dispute else "")
     after = draft.state.loops.get(loop.id)

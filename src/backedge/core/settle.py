@@ -37,7 +37,7 @@ def settle(draft: Draft) -> None:
             continue
         if draft.state.loops and (_escalate_overdue(draft) or _tell_waiters(draft) or _close_verified(draft)):
             continue
-        if draft.state.loops and go_past_skipped(draft):
+        if go_past_skipped(draft):
             continue
         if draft.room > 0 and _start_ready(draft):
             continue

@@ -1,19 +1,24 @@
 """Feedback and skipped steps: what a skipped step would make nobody gets, so no rework is asked of it.
 
 Findings and requests go past it to those who are left; if nobody is, a person decides. A judge of nothing but skipped
-steps verifies nothing, nor does a step that is skipped itself: what they asked for is over. All this waits until
-nothing upstream can change the condition any more.
+steps verifies nothing, nor does a step that is skipped itself: what they asked for is over. What a skipped judge found
+and nobody answered for is a debt. All this waits until nothing upstream can change the condition any more.
 """
 
 from __future__ import annotations
 
+from backedge.core import events as e
 from backedge.core.draft import Draft, close, escalate_loop, settle_findings
 from backedge.core.judging import deliver, route_of
 from backedge.core.loops import SETTLED_BY_CHOICE, Loop, LoopState
-from backedge.core.model import HUMAN, Feedback, Resolution, Status
+from backedge.core.model import HUMAN, Feedback, Status
 from backedge.core.positions import BY_OPTION, outcome_so_far
 from backedge.core.shapes import skips, upstream_settled
 from backedge.core.state import RunState
+from backedge.core.value import replace
+
+BY_CONDITION = "when"
+"""Who ends what a skipped step asked for."""
 
 
 def skipped_for_good(state: RunState, name: str) -> bool:
@@ -30,7 +35,7 @@ def in_vain(state: RunState, feedback: Feedback) -> str | None:
 
 
 def go_past_skipped(draft: Draft) -> bool:
-    """Let loops go past steps that are skipped; True if one did."""
+    """Let loops go past steps that are skipped, and settle what those found; True if something changed."""
     if not draft.state.graph.conditions:
         return False
     for loop in draft.state.loops.values():
@@ -40,6 +45,21 @@ def go_past_skipped(draft: Draft) -> bool:
             return True
         if gone:
             _go_past(draft, loop, gone)
+            return True
+    return _settle_findings(draft)
+
+
+def _settle_findings(draft: Draft) -> bool:
+    """Nobody answers for what a skipped judge found, unless its loop is open. It is a debt, if what was judged is there."""
+    state = draft.state
+    asking = {loop.source for loop in state.loops.values()}
+    for name in state.graph.in_turn:
+        if name not in state.graph.conditional or name in asking:
+            continue
+        standing = (*state.steps[name].open_findings, *state.steps[name].unmentioned)
+        if standing and skipped_for_good(state, name):
+            gone = all(skips(state, subject) for subject in state.graph.steps[name].judges)
+            draft.add(e.FindingsSettled(draft.now, standing, Status.WITHDRAWN if gone else Status.DEFERRED))
             return True
     return False
 
@@ -60,13 +80,11 @@ def _verifies_nothing(state: RunState, loop: Loop) -> bool:
 
 
 def _end(draft: Draft, loop: Loop) -> None:
+    """Resolve a loop without its source. If that is not skipped any more one day, it is told, and looks again."""
     settle_findings(draft, loop, Status.WITHDRAWN)
-    told = outcome_so_far(loop, "resolved") if loop.feedback else Resolution("resolved", text=_over(draft.state, loop))
-    close(draft, loop, LoopState.RESOLVED, told)
-
-
-def _over(state: RunState, loop: Loop) -> str:
-    return _why(state, state.graph.steps[loop.source].judges or (loop.source,))
+    skipped = draft.state.graph.steps[loop.source].judges or (loop.source,)
+    end = replace(outcome_so_far(loop, "resolved"), by=BY_CONDITION, text=_why(draft.state, skipped))
+    close(draft, loop, LoopState.RESOLVED, end)
 
 
 def _go_past(draft: Draft, loop: Loop, gone: tuple[str, ...]) -> None:
