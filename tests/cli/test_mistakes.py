@@ -42,9 +42,8 @@ def test_a_file_that_is_not_there_or_is_something_else(make: Make) -> None:
 def test_before_the_first_run_there_is_nothing_to_look_at_and_nothing_is_made(make: Make) -> None:
     project = make(ONE)
     commands: list[list[str]] = [
-        ["runs"],
         ["show"],
-        ["inbox"],
+        ["runs", "--journal", "elsewhere.db"],
         ["watch"],
         ["resume"],
         ["pause"],
@@ -57,6 +56,15 @@ def test_before_the_first_run_there_is_nothing_to_look_at_and_nothing_is_made(ma
     ]
     for command in commands:
         assert "there is no journal at" in project.refused(*command), command
+    assert not (project.folder / ".backedge").exists()
+
+
+def test_lists_are_empty_before_the_first_run_and_statistics_are_zeros(make: Make) -> None:
+    project = make(ONE)
+    runs, inbox, stats = (project.backedge(command, "--json").json for command in ("runs", "inbox", "stats"))
+    assert (runs, inbox) == ([], [])
+    assert (stats["runs"], stats["loops"]["total"], stats["loops"]["success_rate"]) == (0, 0, 0)
+    assert [project.backedge(command).code for command in ("runs", "inbox", "stats")] == [0, 0, 0]
     assert not (project.folder / ".backedge").exists()
 
 

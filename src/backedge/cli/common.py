@@ -73,8 +73,18 @@ def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
     """Open the journal of the project, ask, and close it again."""
     spot = existing(journal)
 
+    return _asked(spot.journal, ask)
+
+
+def listing(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
+    """Like asking, for what is about all runs: before the first there is nothing, which is no mistake."""
+    spot = where(journal)
+    return _asked(None, ask) if journal is None and not spot.journal.exists() else asking(journal, ask)
+
+
+def _asked(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
     async def go() -> T:
-        async with Engine(spot.journal) as engine:
+        async with Engine(journal) as engine:
             return await ask(engine)
 
     return asyncio.run(go())

@@ -17,6 +17,7 @@ from backedge.cli.common import (
     idle_words,
     journal_option,
     json_option,
+    listing,
     print_json,
     shown,
     the_run,
@@ -53,7 +54,7 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
     async def ask(engine: Engine) -> Any:
         return await engine.runs()
 
-    heads = asking(journal, ask)
+    heads = listing(journal, ask)
     if as_json:
         print_json([{"run": h.run, "workflow": h.workflow, "outcome": h.outcome, "events": h.seq} for h in heads])
         return
@@ -190,7 +191,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     Example:
       backedge inbox --json
     """
-    packets = asking(journal, open_packets)
+    packets = listing(journal, open_packets)
     if as_json:
         print_json([_as_json(each) for each in packets])
         return

@@ -14,7 +14,7 @@ import click
 from backedge.analytics.run_facts import RunFacts, run_facts
 from backedge.analytics.stats import Stats, Tally, rows
 from backedge.app import Engine
-from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run
+from backedge.cli.common import counted, journal_option, json_option, listing, print_json, shown, the_run
 from backedge.core.errors import NotFound
 from backedge.core.near import nearest
 from backedge.engine.stored import events_of
@@ -72,7 +72,7 @@ def stats(
             tally.add(facts)
         return tally.stats()
 
-    found = asking(journal, ask)
+    found = listing(journal, ask)
     if as_json:
         print_json(found)
     elif as_csv:
