@@ -75,6 +75,17 @@ def test_what_is_no_condition_is_named_with_what_would_be_one(text: str, why: st
     assert why in str(error.value)
 
 
+@pytest.mark.parametrize("more", ["and plan:/b == 2", "or plan:/b", "&& plan:/b == 2", "|| x", "== 2", "< 3"])
+def test_two_conditions_in_one_are_not_taken_for_a_text(more: str) -> None:
+    with pytest.raises(ValueError, match="write several as a list, or put a text in quotes"):
+        condition(f"plan:/a == 1 {more}")
+    assert condition(f'plan:/a == "1 {more}"').literal == f"1 {more}"
+
+
+def test_a_text_of_several_words_needs_no_quotes() -> None:
+    assert condition("plan:/a == very fast").literal == "very fast"
+
+
 def test_a_reference_reads_as_it_is_written() -> None:
     assert reference("plan:/a/b") == Reference("plan", "/a/b")
     assert [str(reference(text)) for text in ("plan", "plan:", "plan:/a~1b")] == ["plan", "plan", "plan:/a~1b"]

@@ -251,6 +251,17 @@ class TestGates:
             "causes": ["a.py:3", "b.py"],
         }
 
+    def test_a_person_may_be_requested_something_too(self) -> None:
+        asked = (("code", "add tests"), ("human", "is 80 not too much?"))
+        play = Play(gated(requests=asked), {"code": [out(1), out(2)], "test": coverage(60, 85)}).run()
+        assert (play.outcome, play.loop().targets) == ("waiting", ("code", "human"))
+        play.decide("resolve", note="no").run()
+        assert played(play)[0] == "verified"
+
+    def test_a_report_needs_a_step_that_makes_it_not_a_person(self) -> None:
+        gate = Gate("g", report="r.json", threshold=1, requests=(("human", "look at it"),))
+        assert "gate 'g' refers to no step" in " ".join(problems_of(flow(step("code"), gates=(gate,))))
+
     def test_without_requests_it_goes_to_who_made_the_metric(self) -> None:
         play = Play(gated(), {"test": coverage(60, 90)}).run()
         assert played(play) == ("verified", {"design": 1, "code": 1, "test": 2, "ship": 1, "coverage": 2})

@@ -175,6 +175,12 @@ class TestRepeat:
         assert request.message == "'polish' was done 2 times, and 'polish:/score >= 3' is not met: it is 1"
         assert request.suggested_fix == "make polish:/score >= 3 possible"
 
+    def test_help_may_be_asked_of_a_person_in_so_many_words(self) -> None:
+        play = Play(flow(PLAN, until(most=2, to="human")), {"polish": scores(1, 2, 3)}).run()
+        assert (play.breach(), play.s.escalations["E-1"].options) == ("repeat", ("continue", "skip", "cancel"))
+        play.decide("continue").run()
+        assert played(play) == ("done", {"plan": 1, "polish": 3})
+
     def test_what_is_accepted_unmet_is_done(self) -> None:
         work = flow(PLAN, until(most=1, to="plan"), limits={"rounds_per_loop": 0})
         play = Play(work, {"polish": scores(1)}).run()

@@ -274,7 +274,7 @@ _GATE = record(
         "zero": {"description": "Nothing passes but none.", "title": "true", "type": "boolean", "const": True},
         "causes": {**_REFERENCE, "description": "A place with root causes, in the artifact of a step."},
         "requests": mapped(
-            "What each step is asked for, in words of its own; else who made the metric gets it.",
+            "What each step, or human, is asked for, in words of its own; else who made the metric gets it.",
             text("The request."),
             {"code": "add tests for the uncovered lines"},
         ),

@@ -22,6 +22,8 @@ Operator = Literal["", "not", "==", "!=", "<", "<=", ">", ">=", "in", "contains"
 OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "contains")
 _SHAPE = "write `step:/pointer == value`, `step:/pointer` or `not step:/pointer`"
 _OTHER_WORDS = {"=": "==", "is": "==", "eq": "==", "ne": "!=", "<>": "!=", "=>": ">=", "=<": "<=", "has": "contains"}
+_JOINING = {"and", "or", "&&", "||", "==", "!=", "<", "<=", ">", ">="}
+"""Words of which a value without quotes has none: they are meant for another comparison."""
 
 
 class Condition(Value, frozen=True):
@@ -50,6 +52,8 @@ def condition(text: str) -> Condition:
     if len(words) == 2:
         raise ValueError(f"condition {text!r} has nothing after {operator}: give the value to compare with")
     literal = _literal(words[2].strip())
+    if literal == words[2].strip() and not _JOINING.isdisjoint(words[2].split()):
+        raise ValueError(f"condition {text!r} has a second one in it: write several as a list, or put a text in quotes")
     if operator == "in" and not isinstance(literal, list | str):
         raise ValueError(f"condition {text!r} looks into {words[2]}: `in` needs a list, such as [a, b]")
     return Condition(text, of, operator, literal)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from backedge.core.amounts import amount
 from backedge.core.errors import WorkflowError
-from backedge.core.model import Severity, severity_of
+from backedge.core.model import HUMAN, Severity, severity_of
 from backedge.core.near import nearest
 from backedge.core.references import Reference, reference
 from backedge.core.value import Json, Value
@@ -77,7 +77,7 @@ class Gate(Value, frozen=True):
     @property
     def producers(self) -> tuple[str, ...]:
         referred = dict.fromkeys((*(each.step for each in self.references), *self.needs))
-        return tuple(referred) or tuple(dict(self.requests))
+        return tuple(referred) or tuple(name for name in dict(self.requests) if name != HUMAN)
 
     @property
     def measures(self) -> str:

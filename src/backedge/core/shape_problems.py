@@ -36,7 +36,7 @@ def naming_problems(workflow: Workflow) -> Iterable[str]:
             yield f"step {step.name!r} has repeat without a condition: say `until`"
         for text in step.repeat.until:
             yield from _condition_problems(f"step {step.name!r} has repeat until", text, names)
-        if step.repeat.to and step.repeat.to not in names:
+        if step.repeat.to and step.repeat.to not in (*names, HUMAN):
             yield f"step {step.name!r} has repeat to {step.repeat.to!r}, which does not exist: " + nearest(
                 step.repeat.to, names
             )
@@ -58,7 +58,7 @@ def measure_problems(workflow: Workflow) -> Iterable[str]:
             yield f"{where}: {error}"
             continue
         for name in dict.fromkeys(named):
-            if name not in steps:
+            if name not in steps and not (name == HUMAN and isinstance(measure, Gate)):
                 yield f"{where} names {name!r}, which does not exist: {nearest(name, steps)}"
         yield from _check_problems(measure) if isinstance(measure, Check) else _gate_problems(measure, steps)
 
@@ -110,7 +110,7 @@ def upstream_problems(graph: Graph) -> Iterable[str]:
         repeat = graph.steps[name].repeat
         assert repeat is not None
         legal = graph.legal_targets(name)
-        if repeat.to and repeat.to not in legal:
+        if repeat.to and repeat.to not in (*legal, HUMAN):
             known = f"use one of {', '.join(legal)}" if legal else "leave `to` out"
             yield f"step {name!r} has repeat to {repeat.to!r}, which is out of its scope: {known}"
     yield from _gate_targets(graph)
@@ -120,7 +120,7 @@ def _gate_targets(graph: Graph) -> Iterable[str]:
     for gate in graph.workflow.gates:
         legal = graph.legal_targets(gate.name)
         for target, _ in gate.requests:
-            if target not in legal:
+            if target not in (*legal, HUMAN):
                 yield (
                     f"gate {gate.name!r} requests something of {target!r}, which is not before it: "
                     f"use one of {', '.join(legal)}"

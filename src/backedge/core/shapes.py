@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from backedge.core.conditions import Condition, holds
 from backedge.core.loops import Loop, LoopState
-from backedge.core.model import ASIDE, Feedback, Kind
+from backedge.core.model import ASIDE, HUMAN, Feedback, Kind
 from backedge.core.references import MISSING, Missing
 from backedge.core.staleness import fresh
 from backedge.core.value import Json
@@ -145,7 +145,7 @@ def exhausted(state: RunState, name: str) -> str | None:
 def call_for_help(state: RunState, name: str) -> Feedback | None:
     """What a step that was repeated in vain sends to the step that its `repeat` names; None if it names none."""
     repeat = state.graph.steps[name].repeat
-    if repeat is None or not repeat.to:
+    if repeat is None or repeat.to in ("", HUMAN):
         return None
     reason = exhausted(state, name)
     if reason is None:
