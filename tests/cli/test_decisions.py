@@ -112,6 +112,11 @@ def test_skip_defers_the_findings_and_passes_the_judge_over(make: Make) -> None:
     assert again.findings[1]["status"] == "deferred"
 
 
+def test_who_stops_for_a_person_says_what_the_question_is_about(make: Make) -> None:
+    project = make({"steps": {"ask": {"agent": "human"}}})
+    assert "\n  E-1 about ask: asked\n" in project.backedge("run").out
+
+
 def test_a_choice_and_an_id_may_be_written_in_any_case(make: Make) -> None:
     project, _ = stopped(make)
     again = project.answer("e-1", "Accept")

@@ -177,7 +177,7 @@ def test_audit_export_is_json_lines_that_verify(make: Make) -> None:
     assert [each["seq"] for each in events] == list(range(1, len(events) + 1))
     assert {each["run"] for each in events} == {run}
     assert all({"type", "at", "link"} <= set(each) for each in events)
-    assert project.backedge("audit", "verify").out == "1 run(s): the chain is valid\n"
+    assert project.backedge("audit", "verify").out == "1 run: the chain is valid\n"
     told = project.backedge("audit", "verify", "--json").json
     assert (told["runs"], told["valid"]) == (1, True)
     assert project.backedge("audit", "verify", "--head", told["head"]).code == 0

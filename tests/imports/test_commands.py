@@ -157,7 +157,7 @@ def test_a_dash_stands_for_stdin(project: Project) -> None:
 def test_mistakes_are_told(project: Project) -> None:
     brought(project, "loops")
     assert "was imported before, as run 'i-" in project.refused("import", "loops.txt")
-    assert "nothing: No such file" in project.refused("import", "nothing")
+    assert "nothing cannot be read: No such file" in project.refused("import", "nothing")
     (project.folder / "other").write_text("hello")
     assert "say it with --as" in project.refused("import", "other")
     (project.folder / "latin").write_bytes(b"a\n\xe4\n")

@@ -8,7 +8,7 @@ import click
 
 from backedge.adapters.journals.audit import verify, verify_all
 from backedge.app import Engine
-from backedge.cli.common import asking, event_line, journal_option, json_option, print_json, the_run
+from backedge.cli.common import asking, counted, event_line, journal_option, json_option, print_json, the_run
 
 
 @click.group()
@@ -70,4 +70,4 @@ def verify_events(run_name: str | None, head: str | None, journal: Path | None, 
     if as_json:
         print_json({"runs": count, "valid": True, "head": end})
     else:
-        click.echo(f"{count} run(s): the chain is valid")
+        click.echo(f"{counted(count, 'run')}: the chain is valid")

@@ -177,7 +177,10 @@ def _read(file: Path) -> bytes:
     waits for one to begin. Raises ImportRefused."""
     if str(file) == "-":
         return sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b""
-    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise ImportRefused(f"{file} cannot be read: {error.strerror}: name a file that can") from None
     os.set_blocking(handle, True)
     with open(handle, "rb") as opened:
         data = opened.read(LARGEST + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,18 @@ import click
 from backedge.analytics.blast import Blast, blast_of
 from backedge.analytics.costs import Costs, costs
 from backedge.app import Engine
-from backedge.cli.common import asking, journal_option, json_option, own_id, print_json, say, shown, the_run, where
+from backedge.cli.common import (
+    asking,
+    journal_option,
+    json_option,
+    own_id,
+    print_json,
+    say,
+    shown,
+    the_run,
+    where,
+    wrapped,
+)
 from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
 from backedge.core.bound import max_attempts
 from backedge.core.errors import JournalError
@@ -58,9 +70,9 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
     if not as_mermaid:
         click.echo(f"\nAny run makes at most {bound} attempts, and what decisions of people add.")
         for line in _cost_words(cost, source.definition.limits.cost_usd, bound or 0):
-            click.echo(line)
+            click.echo(wrapped(line, sys.stdout))
     for warning in warnings:
-        say(f"warning: {clean(warning)}")
+        say(wrapped(f"warning: {clean(warning)}", sys.stderr))
 
 
 def _costs(source: WorkflowFile, spot: Place, bound: int) -> Costs | None:

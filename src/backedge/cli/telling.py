@@ -120,7 +120,7 @@ def closing_words(report: Report) -> Iterator[str]:
     yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"
     waiting = [packet for packet in report.escalations if packet.decided is None]
     for packet in waiting:
-        yield f"  {packet.id} {shown(packet.reason)}"
+        yield f"  {packet.id} about {packet.loop or packet.step or 'the run'}: {shown(packet.reason)}"
         yield f"     backedge decide {packet.id} {'|'.join(packet.options)} --run {report.run}"
     if waiting:
         yield f"  then: backedge resume {report.run}"
