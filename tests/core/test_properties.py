@@ -171,7 +171,8 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                             for phase in after.findings[finding].phases
                             for target in nearest_of_phase(after.graph, loop.source, phase)
                         }
-                        assert {target for target, ids in event.shares.items() if finding in ids} == expected
+                        # Who is at work on it already keeps it.
+                        assert {to for to, share in loop.shares.items() if finding in share.findings} == expected
                 done[event.loop] = Counter()
                 # An attempt that is still choosing does no more of the round that a choice began without it.
                 carried = {at: tuple(id for id in given if id != event.loop) for at, given in carried.items()}
