@@ -263,6 +263,13 @@ def test_a_judge_of_several_steps_judges_what_there_is_when_one_is_skipped() -> 
     assert (play.outcome, play.attempts()["t"]) == ("accepted", 1)
 
 
+def test_what_a_judge_finds_goes_past_a_step_that_was_skipped_before_it_made_anything() -> None:
+    steps = step("a"), step("b"), Step("t", judges=("a", "b"))
+    agents: dict[str, Any] = {"a": [Exception("x")], "b": grows, "t": [failed("b is wrong"), passed()]}
+    play = Play(flow(*steps), agents).run().decide("skip").run()
+    assert (play.outcome, play.attempts(), play.loop().targets) == ("accepted", {"a": 3, "b": 2, "t": 2}, ("b",))
+
+
 def test_skip_of_a_rework_leaves_the_judges_alone_that_passed_what_there_is() -> None:
     steps = step("a"), step("t", reviews="a"), step("u", reviews="a")
     play = Play(flow(*steps), {"a": [out("a1"), Exception("x")], "t": [failed("x")], "u": [passed()]})

@@ -168,8 +168,7 @@ def pass_over(draft: Draft, step: str, by: str) -> None:
 
 def _judges_nothing(state: RunState, judge: str) -> bool:
     """Whether all that a judge is for was passed over before it was there: its fail would undo that decision."""
-    judged = (state.steps[each] for each in state.graph.steps[judge].judges)
-    return all(step.passed_over and step.artifact is None for step in judged)
+    return all(state.steps[each].left_out for each in state.graph.steps[judge].judges)
 
 
 def _defer(draft: Draft, loop: Loop, by: str) -> None:

@@ -83,11 +83,11 @@ def _kind_of(state: RunState, judge: str) -> Kind:
 
 def route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> Route:
     """Where a finding goes: a check or gate says so itself. It goes past steps that are skipped, if need be to the step
-    under judgement: what a skipped one makes, nobody gets."""
+    under judgement: what a skipped one makes, nobody gets, and what a person left out is not asked for again."""
     if source in state.graph.measures and not tracked.reclassified:
         return route_of_measure(state, source, tracked.finding)
     route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
-    if not state.graph.conditions:
+    if not state.graph.conditions and not state.compromised:
         return route
     there = _not_skipped(state, route.targets)
     subjects = state.graph.steps[source].judges
@@ -95,7 +95,9 @@ def route_of(state: RunState, source: str, tracked: Tracked, blockers: int) -> R
 
 
 def _not_skipped(state: RunState, targets: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(target for target in targets if target == HUMAN or not skips(state, target))
+    return tuple(
+        target for target in targets if target == HUMAN or not (skips(state, target) or state.steps[target].left_out)
+    )
 
 
 def verdict_loop(state: RunState, judge: str) -> Loop | None:

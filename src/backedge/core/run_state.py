@@ -144,6 +144,11 @@ class StepState(Value, frozen=True):
         return tuple(sorted(id for id, still in self.unconfirmed.items() if still))
 
     @property
+    def left_out(self) -> bool:
+        """Whether it was passed over before it made anything."""
+        return self.passed_over and self.artifact is None
+
+    @property
     def absent(self) -> bool:
         """Its condition was not met: whatever it made before, nobody gets it."""
         return self.seen is not None and not self.seen.met
