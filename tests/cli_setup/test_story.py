@@ -101,6 +101,6 @@ def test_show_tells_it_below_the_timeline(tmp_path: Path) -> None:
     places = [said.index(each) for each in order]
     assert places == sorted(places)
     assert "accepted by ann" in said
-    assert "has no step 'nope': expected one of plan, code, review" in (
+    assert "has no step 'nope': use one of: plan, code, review" in (
         backedge(tmp_path, "show", "--diff", "--step", "nope", expect=2).stderr
     )
