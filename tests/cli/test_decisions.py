@@ -117,6 +117,21 @@ def test_who_stops_for_a_person_says_what_the_question_is_about(make: Make) -> N
     assert "\n  E-1 about ask: asked\n" in project.backedge("run").out
 
 
+def test_who_raises_feedback_is_told_what_it_lacks_and_that_nobody_works_on_it(make: Make) -> None:
+    project = make({"steps": {"code": {"phase": "code"}, "ok": {"reviews": "code", "agent": "human"}}})
+    run = project.run().run
+    said = project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "code", "--message", "do better")
+    assert (said.code, said.out) == (0, "L-1\n")
+    assert "warning: a fix_request without suggested_fix" in said.err
+    assert f"nobody executes it now: backedge resume {run}" in said.err
+
+
+def test_the_warning_about_feedback_of_an_agent_is_shown_when_it_is_raised(make: Make) -> None:
+    work = {"steps": {"plan": {"phase": "planning"}, "code": {"phase": "code", "needs": ["plan"]}}}
+    project = make(work, code=[{"feedback": [{"kind": "fix_request", "to": "plan", "message": "do better"}]}, {}])
+    assert "! L-1: warning: a fix_request without suggested_fix" in project.backedge("run").err
+
+
 def test_a_choice_and_an_id_may_be_written_in_any_case(make: Make) -> None:
     project, _ = stopped(make)
     again = project.answer("e-1", "Accept")

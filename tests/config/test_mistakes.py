@@ -22,12 +22,12 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a list",
         "- a\n",
-        ["1:1: expected `name: …` and `steps: …` at the top: `backedge init` writes an example"],
+        ["1:1: expected `steps: …` at the top: `backedge init` writes an example"],
     ),
     (
         "nothing required is there",
         "scope: any\n",
-        ["1:1: name: missing: expected a name", "1:1: steps: missing: expected a mapping (key: value)"],
+        ["1:1: steps: missing: expected a mapping (key: value)"],
     ),
     ("no name", "name:\nsteps: {a: {run: [x]}}\n", ["1:1: name: got nothing, expected a name"]),
     ("blank name", "name: ' '\nsteps: {a: {run: [x]}}\n", ["1:7: name: got the text ' ', expected a name"]),

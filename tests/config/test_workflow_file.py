@@ -250,6 +250,10 @@ def test_the_longest_patience_of_a_ladder_counts_when_all_rungs_have_one(tmp_pat
     assert [file.agents[name].timeout for name in ("a", "a#2")] == [10.0, 60.0]
 
 
+def test_a_workflow_without_a_name_has_that_of_its_folder(tmp_path: Path) -> None:
+    assert read("steps: {a: {run: [x]}}\n", tmp_path).definition.name == tmp_path.name
+
+
 def test_an_agent_cli_can_be_redefined(tmp_path: Path) -> None:
     file = read("name: w\nagents: {claude: {run: [./stand-in]}}\nsteps: {a: {agent: claude}}\n", tmp_path)
     assert file.agents["a"].run == ("./stand-in",)

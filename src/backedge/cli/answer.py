@@ -12,9 +12,21 @@ import click
 
 from backedge.analytics.report import LoopReport
 from backedge.app import Engine, Run
-from backedge.cli.common import asking, journal_option, json_option, own_id, print_json, say, shown, the_run, where
+from backedge.cli.common import (
+    asking,
+    idle_words,
+    journal_option,
+    json_option,
+    own_id,
+    print_json,
+    say,
+    shown,
+    the_run,
+    where,
+)
 from backedge.cli.live import refresh_views
 from backedge.core.errors import IllegalCommand, RunHeld
+from backedge.core.events import LoopOpened
 from backedge.core.model import HUMAN
 from backedge.engine.protocol import Feedback, Option
 from backedge.project import end_agent, secrets_in
@@ -87,13 +99,20 @@ def raise_(
         requirement_id=requirement_id,
     )
 
-    async def send(engine: Engine) -> str:
+    async def send(engine: Engine) -> tuple[str, list[str]]:
         run = await the_run(engine, run_name)
         loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), source)
         await refresh_views(where(journal), run, say)
-        return loop
+        opened = (each for each in await run.events() if isinstance(each, LoopOpened) and each.loop == loop)
+        remarks = [f"  warning: {each.warning}" for each in opened if each.warning]
+        if engine.journal.holder(run.id) is None:
+            remarks.append(idle_words(where(journal), run.id))
+        return loop, remarks
 
-    click.echo(asking(journal, send))
+    loop, remarks = asking(journal, send)
+    click.echo(loop)
+    for remark in remarks:
+        say(remark)
 
 
 @feedback.command()

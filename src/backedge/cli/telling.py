@@ -49,6 +49,8 @@ def line_of(event: Event, state: RunState) -> str:
             return f"  ✗ {event.judge} fails it: {told}"
         case e.VerdictGiven():
             return f"  ✓ {event.judge}: {event.word}"
+        case e.LoopOpened(warning=str(warning)) if warning:
+            return f"  ! {event.loop}: warning: {warning}"
         case e.FeedbackRouted():
             loop = state.loops[event.loop]
             rule = next(iter(event.rules), "")

@@ -314,7 +314,12 @@ SCHEMA: Schema = {
     **record(
         "A workflow: steps done by agents, and judges whose findings go back to the step that caused them.",
         {
-            "name": text("The name of the workflow.", "user-management", pattern=r"\S", title="a name"),
+            "name": text(
+                "The name of the workflow; that of its folder, if not given.",
+                "user-management",
+                pattern=r"\S",
+                title="a name",
+            ),
             "profile": choice("The limits and habits to start from.", *PROFILES),
             "phases": listed(
                 "The order of the phases; others that steps name come after these.",
@@ -366,7 +371,7 @@ SCHEMA: Schema = {
             "stories": _STORIES,
             "steps": mapped("The steps by name, in order.", _STEP, keys=NAMES, least=1),
         },
-        required=["name", "steps"],
+        required=["steps"],
     ),
 }
 

@@ -149,7 +149,7 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
     value = source.value
     try:
         return defined(
-            value.get("name", "unnamed"),
+            value.get("name") or source.folder.resolve().name or "workflow",
             steps,
             profile=value.get("profile", "default"),
             limits=own_limits(value.get("limits", {})),
@@ -191,9 +191,7 @@ def _route(rule: Mapping[str, Any]) -> RouteRule:
 def _not_a_mapping(document: Document) -> list[Problem]:
     if document.value is None:
         return [Problem(1, 1, "", "the file is empty: `backedge init` writes one to start from", document.file)]
-    return [
-        document.problem(Flaw((), "expected `name: …` and `steps: …` at the top: `backedge init` writes an example"))
-    ]
+    return [document.problem(Flaw((), "expected `steps: …` at the top: `backedge init` writes an example"))]
 
 
 def _unplaced(text: str) -> WorkflowFileError:
