@@ -13,8 +13,9 @@ from backedge.core.briefing import notices
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.loops import LoopState
 from backedge.core.model import HUMAN, Breach, Feedback, Finding, Kind, Option, Resolution, Severity
-from backedge.core.pending import Start, pending
+from backedge.core.pending import pending
 from backedge.core.state import replay
+from backedge.core.survey import Start
 from backedge.core.wording import feedback_text, one_line, summary_of
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, profiled, step, texts
 

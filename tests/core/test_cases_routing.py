@@ -10,8 +10,9 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.loops import LoopState
 from backedge.core.model import Breach, Feedback, Finding, Kind, Malformed, Severity, Usage
-from backedge.core.pending import Start, pending
+from backedge.core.pending import pending
 from backedge.core.state import RunState, evolve
+from backedge.core.survey import Start
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, profiled, step, texts
 
 # A3: phase-aware routing

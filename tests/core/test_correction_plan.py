@@ -10,7 +10,8 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.loops import LoopState
 from backedge.core.model import Finding, Kind, Severity
-from backedge.core.pending import Start, pending
+from backedge.core.pending import pending
+from backedge.core.survey import Start
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
 CHAIN = (

@@ -15,9 +15,10 @@ from backedge.core.decide import transact
 from backedge.core.frontier import frontier_of
 from backedge.core.model import Kind, Outcome, Question
 from backedge.core.pages import PAGE, Pages
-from backedge.core.pending import checked_first, next_wake, outcome_of, ready
+from backedge.core.pending import checked_first, next_wake, outcome_of
 from backedge.core.run_state import RunState, under_way
 from backedge.core.state import replay
+from backedge.core.survey import ready
 from backedge.core.value import replace
 from backedge.core.workflow import Step
 from tests.core.play import Play, ask, failed, flow, grows, out, passed, planned, step

@@ -20,8 +20,9 @@ from backedge.core.graph import Graph
 from backedge.core.ledger import UNSETTLED, fingerprint, ledger_key
 from backedge.core.loops import FINAL, TRANSITIONS, LoopState, way
 from backedge.core.model import ASIDE, HUMAN, Severity
-from backedge.core.pending import WakeAt, outcome_of, pending, ready
+from backedge.core.pending import WakeAt, outcome_of, pending
 from backedge.core.state import RunState, evolve
+from backedge.core.survey import ready
 from backedge.core.verdicts import stated_findings
 from tests.core.strategies import Pick, Tale, a_tale, effort, picks, told_to_the_end
 

@@ -7,10 +7,11 @@ import msgspec
 from backedge.core.ledger import Tracked
 from backedge.core.loops import Loop
 from backedge.core.model import Breach, Chosen, Option, Position, Resolution
-from backedge.core.pending import outcome_of, passes
+from backedge.core.pending import outcome_of
 from backedge.core.shapes import skips
 from backedge.core.staleness import fresh
 from backedge.core.state import Escalation, RunState
+from backedge.core.survey import passes
 from backedge.core.value import Json
 
 

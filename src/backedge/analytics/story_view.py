@@ -6,9 +6,10 @@ from backedge.analytics.refinement import Iteration, Refinement, Review, phase_o
 from backedge.core.assessor import PHASES, Decision, StoryPhase, StoryStatus, limit_reached
 from backedge.core.assessor import Story as Assessed
 from backedge.core.loops import Loop
-from backedge.core.pending import outcome_of, passes, ready
+from backedge.core.pending import outcome_of
 from backedge.core.staleness import fresh
 from backedge.core.state import ASKED, Escalation, RunState
+from backedge.core.survey import passes, ready
 from backedge.core.value import Value
 
 CREATE_PR = "create_pr"

@@ -29,7 +29,8 @@ from backedge.config import WorkflowFile
 from backedge.core import events as e
 from backedge.core.assessor import PERSON, Action, reset_by
 from backedge.core.errors import AgentError, BackedgeError, RunHeld, WorkflowError
-from backedge.core.pending import CheckInputs, Start, pending
+from backedge.core.pending import CheckInputs, pending
+from backedge.core.survey import Start
 from backedge.project import Place
 
 INTERRUPTED = 130

@@ -10,8 +10,9 @@ from typing import Literal
 
 from backedge.app import Engine, Run
 from backedge.cli.common import say, shown
-from backedge.core.pending import CheckInputs, RunOutcome, Start, next_wake, pending
+from backedge.core.pending import CheckInputs, RunOutcome, next_wake, pending
 from backedge.core.state import RunState
+from backedge.core.survey import Start
 from backedge.engine.live import resting
 
 Answer = Literal["go", "stop", "all"]

@@ -18,12 +18,13 @@ from backedge.core.loops import LoopState
 from backedge.core.measuring import judged
 from backedge.core.model import ASIDE, HUMAN, Breach, Outcome
 from backedge.core.near import nearest
-from backedge.core.pending import checked_first, ready
+from backedge.core.pending import checked_first
 from backedge.core.raising import raise_feedback, verify_by_doing
 from backedge.core.replanning import plan_problem, replan
 from backedge.core.settle import settle, start_attempt
 from backedge.core.shapes import call_for_help, exhausted, repeats
 from backedge.core.state import REPEAT, Running, RunState, delivers, evolve
+from backedge.core.survey import ready
 from backedge.core.value import replace
 from backedge.core.verdicts import contradiction, left_aside, verdict_of, with_known_phases, with_stated_findings
 from backedge.core.workflow import Step, Workflow

@@ -27,12 +27,12 @@ from backedge.core.limits import BUDGETS
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Decision, Made, Outcome, Resolution, Status, Word
 from backedge.core.near import nearest
-from backedge.core.pending import wanted
 from backedge.core.positions import positions_of
 from backedge.core.routing import legal_targets, steps_of_phase
 from backedge.core.settle import record_start
 from backedge.core.skipping import skipped_for_good
 from backedge.core.state import ASKED, number
+from backedge.core.survey import wanted
 from backedge.core.value import replace
 
 if TYPE_CHECKING:

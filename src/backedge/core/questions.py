@@ -7,9 +7,9 @@ change, it is withdrawn and asked anew; an answer to the old one is refused, and
 from __future__ import annotations
 
 from backedge.core.model import Question
-from backedge.core.pending import Start, wanted
 from backedge.core.run_state import Escalation, RunState
 from backedge.core.shapes import input_versions, undecided
+from backedge.core.survey import Start, wanted
 
 
 def question_of(state: RunState, start: Start) -> Question:

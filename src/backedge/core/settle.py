@@ -19,7 +19,7 @@ from backedge.core.draft import (
 from backedge.core.limits import BUDGETS, first_breach
 from backedge.core.loops import Loop, LoopState
 from backedge.core.model import ASIDE, HUMAN, Breach, Resolution
-from backedge.core.pending import Start, checked_first, overdue, passes, ready, settled, stuck
+from backedge.core.pending import checked_first, overdue, settled, stuck
 from backedge.core.positions import outcome_so_far
 from backedge.core.questions import outdated, question_of
 from backedge.core.reminders import unverified
@@ -28,6 +28,7 @@ from backedge.core.shapes import input_versions, skips, undecided, unmet, upstre
 from backedge.core.skipping import go_past_skipped
 from backedge.core.staleness import consumed_by
 from backedge.core.state import RunState
+from backedge.core.survey import Start, passes, ready
 
 
 def settle(draft: Draft) -> None:
