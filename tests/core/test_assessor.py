@@ -88,10 +88,11 @@ def test_a1_13_what_is_being_done_again_is_done_and_not_reworked_once_more(targe
     assert only(replace(REJECTED, target=target, **{field: False})).kind == target
 
 
-def test_a_rework_under_way_goes_on_as_the_one_that_it_is() -> None:
+def test_a1_13_a_rework_under_way_goes_on_as_its_phase() -> None:
     begun = replace(REJECTED, target="plan", plan_complete=False, reworking=True, refinement_count=3)
     reason = "its rework is under way: Review failed: 1 blocker(s)"
-    assert assess([begun]) == (Action("a", "rework", 0, reason, "plan", "Review failed: 1 blocker(s)", 3),)
+    assert assess([begun]) == (Action("a", "plan", only(begun).priority, reason, "plan", begun.feedback, 3),)
+    assert only(begun).priority == only(replace(begun, reworking=False)).priority
     assert only(replace(begun, feedback="")).reason == "its rework is under way"
 
 

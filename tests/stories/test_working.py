@@ -264,13 +264,13 @@ def test_next_names_the_rework_that_was_under_way(project: Stories, end: signal.
     going.send_signal(end)
     going.communicate(timeout=60)
     (action,) = project.json("next")
-    assert (action["kind"], action["target"], action["iteration"]) == ("rework", "plan", 1)
-    assert (action["step"], action["priority"]) == ("plan", 0)
+    assert (action["kind"], action["target"], action["iteration"]) == ("plan", "plan", 1)
+    assert action["step"] == "plan"
     assert action["reason"] == "its rework is under way: Review failed: 1 blocker(s)"
     assert "(iteration 1, target: plan): its rework is under way" in project.backedge("next")[0]
     done = project.json("run", "--auto")["actions"]
     assert [(each["kind"], each["step"]) for each in done] == [
-        ("rework", "" if end is signal.SIGKILL else "plan"),
+        ("plan", "" if end is signal.SIGKILL else "plan"),
         ("implement", "implement"),
         ("review", "review"),
     ]

@@ -79,7 +79,7 @@ def print_next(source: WorkflowFile, spot: Place, only: str | None, limit: int, 
         return
     for action in actions[:limit]:
         entry = entries[action.story]
-        again = f" (iteration {action.iteration}, target: {action.target})" if action.kind == "rework" else ""
+        again = f" (iteration {action.iteration}, target: {action.target})" if action.iteration else ""
         click.echo(f"{action.priority:6}  {action.kind:9}  {shown(entry.slug, 30)}{again}: {shown(action.reason, 200)}")
     if len(actions) > limit:
         click.echo(f"… and {len(actions) - limit} more: --limit")

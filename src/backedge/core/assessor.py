@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from backedge.core.value import Value
+from backedge.core.value import Value, replace
 
 StoryStatus = Literal["backlog", "ready", "in-progress", "done", "blocked"]
 STATUSES: tuple[StoryStatus, ...] = ("backlog", "ready", "in-progress", "done", "blocked")
@@ -153,23 +153,30 @@ def action_for(story: Story) -> Action | None:
         return _action(story, "person", PERSON, story.waiting)
     if story.status == "backlog":
         return _action(story, "refine", REFINE, "in the backlog: it becomes ready")
-    if story.reworking:
-        return _reworked(story, "its rework is under way", story.refinement_count)
-    if story.rejected and _complete(story, story.target):
+    if story.rejected and _complete(story, story.target) and not story.reworking:
         return _rework(story)
-    return _forward(story)
+    forward = _forward(story)
+    return _going_on(story, forward) if story.reworking else forward
 
 
 def _rework(story: Story) -> Action:
     limit = limit_reached(story)
     if limit:
         return _action(story, "person", PERSON, limit)
-    return _reworked(story, "its review was rejected", story.refinement_count + 1)
+    action = _action(story, "rework", REWORK, _with_feedback(story, "its review was rejected"))
+    return replace(action, target=story.target, feedback=story.feedback, iteration=story.refinement_count + 1)
 
 
-def _reworked(story: Story, why: str, iteration: int) -> Action:
-    reason = f"{why}: {story.feedback}" if story.feedback else why
-    return Action(story.id, "rework", REWORK + story.priority, reason, story.target, story.feedback, iteration)
+def _going_on(story: Story, forward: Action) -> Action:
+    """A rework that was begun is counted, and its phase not complete: it goes on as that phase."""
+    reason = _with_feedback(story, "its rework is under way")
+    return replace(
+        forward, reason=reason, target=story.target, feedback=story.feedback, iteration=story.refinement_count
+    )
+
+
+def _with_feedback(story: Story, why: str) -> str:
+    return f"{why}: {story.feedback}" if story.feedback else why
 
 
 def _forward(story: Story) -> Action:
