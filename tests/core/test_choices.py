@@ -429,7 +429,7 @@ def test_a_refused_repetition_leaves_the_loop_resolved() -> None:
 
 
 def test_a_chosen_rework_cannot_feed_its_own_cause() -> None:
-    play = Play(flow(*STEPS, scope="any"), {"pm": grows, "architect": grows, "code": grows})
+    play = Play(flow(*STEPS), {"pm": grows, "architect": grows, "code": grows})
     play.finish("pm")
     play.raises("architect", ask("pm"))
     play.finish("architect")
@@ -474,8 +474,9 @@ def asks_which(play: Play, rework: str) -> Play:
     return play.raises("architect", Feedback(Kind.FIX_REQUEST, ("pm",), "which?", options=(offer,)))
 
 
-def test_where_anybody_may_be_asked_an_option_may_send_a_later_step_to_rework() -> None:
-    play = asks_which(Play(flow(*STEPS, scope="any"), {"pm": grows, "architect": grows, "code": grows}), "code")
+def test_an_option_may_send_a_later_step_to_rework() -> None:
+    """Whoever chooses it wants that, and rounds_total counts it."""
+    play = asks_which(Play(flow(*STEPS), {"pm": grows, "architect": grows, "code": grows}), "code")
     play.finish("architect")
     play.finish("pm", out(None, decision=Decision("x")))
     play.run()
@@ -483,14 +484,16 @@ def test_where_anybody_may_be_asked_an_option_may_send_a_later_step_to_rework() 
     assert (play.loop().state, play.outcome) == (LoopState.RESOLVED, "done")
 
 
-def test_an_option_stays_within_the_scope_of_whoever_raises_it() -> None:
-    play = asks_which(Play(flow(*STEPS)), "code")
+def test_where_only_pairs_bound_a_run_its_options_stay_within_the_scope() -> None:
+    only_pairs = {"rounds_total": None, "rounds_per_pair": 2}
+    play = asks_which(Play(flow(*STEPS, limits=only_pairs)), "code")
     assert play.of(e.FeedbackRefused)[0].reason == (
-        "option 'x' asks for rework of 'code', out of scope of 'architect': use one of: pm"
+        "option 'x' asks for rework of 'code', out of scope of 'architect', where only rounds_per_pair bounds the run: "
+        "use one of: pm"
     )
-    play = Play(flow(*STEPS))
+    play = Play(flow(*STEPS, limits=only_pairs))
     play.raises("pm", Feedback(Kind.FIX_REQUEST, (HUMAN,), "which?", options=(Option("x", rework=("code",)),)))
-    assert play.of(e.FeedbackRefused)[0].reason.endswith("out of scope of 'pm': leave rework out")
+    assert play.of(e.FeedbackRefused)[0].reason.endswith("bounds the run: leave rework out")
 
 
 @pytest.mark.parametrize(

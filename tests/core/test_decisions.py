@@ -130,13 +130,25 @@ def test_reassign_does_not_lead_back_to_the_source() -> None:
         play.decide("reassign", target="design")
 
 
-def test_reassign_goes_to_whom_the_source_may_send_it() -> None:
+def test_reassign_goes_to_no_step_after_the_one_under_judgement() -> None:
     """What lies behind the step under judgement did not make what was judged."""
-    scoped = "reassign needs a target, 'code' is out of scope of 'review': use one of plan, design, human"
+    scoped = "reassign needs a target, 'code' comes after what 'review' complains about: use one of plan, design, human"
     with pytest.raises(IllegalCommand, match=scoped):
         stuck().decide("reassign", target="code")
     play = stuck(scope="any").decide("reassign", target="code")
     assert play.loop().targets == ("code",)
+
+
+def test_reassign_may_go_to_a_peer_of_the_step_under_judgement() -> None:
+    work = flow(*WORK, step("api", "plan", phase="design"), limits={"rounds_per_loop": 1})
+    said: dict[str, Any] = {
+        "plan": grows,
+        "design": grows,
+        "api": grows,
+        "review": [failed("x"), failed("y"), passed()],
+    }
+    play = Play(work, said).run().decide("reassign", target="api").run()
+    assert (play.attempts()["api"], play.outcome) == (2, "verified")
 
 
 def test_a_person_reassigns_their_own_feedback_to_anybody() -> None:

@@ -94,7 +94,7 @@ def test_what_continue_grants_to_the_run_is_said() -> None:
 
 
 def test_a_question_brings_the_options_of_its_feedback_first() -> None:
-    play = Play(flow(*WORK, scope="any"))
+    play = Play(flow(*WORK))
     play.finish("plan")
     accepting = Option("as it is", accept=True)
     offers = (Option("polling", "low", "slower", ("plan", "code")), Option("push", "high"), accepting)

@@ -42,6 +42,13 @@ def max_attempts(workflow: Workflow) -> int | None:
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
+def bounded_by_pairs(workflow: Workflow) -> bool:
+    """Whether nothing but the rounds of each legal pair bounds the rounds of a run."""
+    every = [workflow.limits, *(step.limits for step in workflow.steps if step.limits)]
+    total, per_step = ([getattr(limits, name) for limits in every] for name in ("rounds_total", "rounds_per_step"))
+    return None in total and None in per_step
+
+
 def _loosest(bounds: list[int | None]) -> int | None:
     """The largest of several bounds; None if one of them is off."""
     return None if None in bounds else max(bound for bound in bounds if bound is not None)

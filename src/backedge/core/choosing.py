@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from backedge.core import events as e
+from backedge.core.bound import bounded_by_pairs
 from backedge.core.draft import Draft, close, escalate_loop
 from backedge.core.limits import first_breach
 from backedge.core.loops import Loop, LoopState
@@ -127,7 +128,7 @@ def in_words(positions: tuple[Position, ...]) -> str:
 def option_refusal(state: RunState, source: str, feedback: Feedback) -> str | None:
     """Why the options of raised feedback cannot be offered; None if they can."""
     graph = state.graph
-    scope = legal_targets(graph, source)
+    scope = legal_targets(graph, source) if bounded_by_pairs(state.workflow) else tuple(graph.steps)
     for place, option in enumerate(feedback.options):
         if not option.option.strip():
             return "an option has no text: say what could be done"
@@ -146,5 +147,5 @@ def option_refusal(state: RunState, source: str, feedback: Feedback) -> str | No
                 return f"{where}, a judge: name what it judges ({', '.join(graph.steps[name].judges)})"
             if name not in scope:
                 hint = nearest(name, scope) if scope else "leave rework out"
-                return f"{where}, out of scope of {source!r}: {hint}"
+                return f"{where}, out of scope of {source!r}, where only rounds_per_pair bounds the run: {hint}"
     return None

@@ -210,16 +210,26 @@ def _says_something(command: Decide) -> bool:
 
 def _require_target(state: RunState, loop: Loop | None, target: str | None) -> None:
     assert loop is not None
-    legal = tuple(to for to in (*legal_targets(state.graph, loop.source), HUMAN) if not skipped_for_good(state, to))
+    able = (*_able(state, loop.source), HUMAN)
+    legal = tuple(to for to in able if not skipped_for_good(state, to))
     if target in legal:
         return
-    if target and target in legal_targets(state.graph, loop.source):
+    if target in able:
         known = f"{target!r} is skipped: use one of {', '.join(legal)}"
     elif target and target in state.steps and target != loop.source and not state.graph.is_judge(target):
-        known = f"{target!r} is out of scope of {loop.source!r}: use one of {', '.join(legal)}"
+        known = f"{target!r} comes after what {loop.source!r} complains about: use one of {', '.join(legal)}"
     else:
         known = f"got {target!r}: {nearest(target, legal)}" if target else "say which with --target STEP"
     raise IllegalCommand(f"reassign needs a target, {known}")
+
+
+def _able(state: RunState, source: str) -> tuple[str, ...]:
+    """The steps that a person can send a loop to: peers too, but what comes after a step did not spoil it."""
+    graph = state.graph
+    if graph.workflow.scope == "any" or source == HUMAN:
+        return legal_targets(graph, source)
+    after = graph.downstream[source].union(*(graph.downstream[subject] for subject in graph.steps[source].judges))
+    return tuple(name for name in graph.steps if name != source and not graph.is_judge(name) and name not in after)
 
 
 def _repeat_round(draft: Draft, loop: Loop) -> None:
