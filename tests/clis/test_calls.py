@@ -120,6 +120,19 @@ def test_a_prompt_that_cannot_be_used_is_refused_with_all_that_is_wrong(tmp_path
     )
 
 
+def test_a_placeholder_has_no_parts_and_braces_of_others_are_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(WorkflowError) as refused:
+        agent(
+            tmp_path,
+            template="{{ inputs.plan }}\n{{task | upper}} {{task2}}\n${{ inputs.name }} {{ user.name }} {{task}}",
+        )
+    assert refused.value.problems == (
+        "the prompt cannot be used: {{inputs.plan}} in line 1 means nothing in a prompt: write {{inputs}}, which has no parts and no filters",
+        "the prompt cannot be used: {{task | upper}} in line 2 means nothing in a prompt: write {{task}}, which has no parts and no filters",
+        "the prompt cannot be used: {{task2}} in line 2 means nothing in a prompt: did you mean 'task'?",
+    )
+
+
 def test_a_cli_that_an_interrupt_ended_says_nothing_and_that_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=r"claude ended without a report \(exit code 0\): it said nothing"):
         play(agent(tmp_path).work(told(), Hands()))

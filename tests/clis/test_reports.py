@@ -66,7 +66,7 @@ def test_claude_counts_all_its_models_since_the_last_result() -> None:
             {"is_error": True, "api_error_status": 529, "result": "Overloaded"},
             "claude failed (API error 529): Overloaded",
         ),
-        ({"is_error": True, "result": "Connection error."}, "claude failed (success): Connection error."),
+        ({"is_error": True, "result": "Connection error."}, "claude failed: Connection error."),
         ({"subtype": "error_max_turns", "errors": ["Reached (3)"]}, "claude stopped at max_turns (Reached (3))"),
         ({"subtype": "error_max_budget_usd", "errors": ["($1)"]}, "claude stopped at max_budget_usd (($1))"),
         ({"subtype": "error_during_execution", "errors": ["boom"]}, "claude failed (error_during_execution): boom"),

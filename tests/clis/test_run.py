@@ -20,12 +20,13 @@ steps:
 REVIEW = "Judge the step's work.\n\n{{feedback}}\n"
 
 
-def backedge(folder: Path, env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "backedge.cli.main", *words]
+def command(*words: str) -> list[str]:
     program = Path(sys.executable).with_name("backedge")
-    if program.exists():
-        command = [str(program), *words]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=180)
+    return [str(program), *words] if program.exists() else [sys.executable, "-m", "backedge.cli.main", *words]
+
+
+def backedge(folder: Path, env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), cwd=folder, env=env, capture_output=True, text=True, timeout=180)
 
 
 def project(folder: Path) -> Path:

@@ -516,7 +516,7 @@ class TestInWords:
         assert "Choose one of these, and say why:" in text
         assert "- polling (effort low; impact slower; rework of architect)" in text
         assert "- queue (effort high; impact faster)" in text
-        assert "- live with it It is accepted as a limitation." in text
+        assert "- live with it (accepted as a limitation)" in text
         assert "- Round 1: architect is for queue, because architect knows" in text
 
     def test_without_options_it_is_asked_what_should_be_done(self) -> None:

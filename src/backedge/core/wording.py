@@ -110,9 +110,10 @@ def _choice(request: Request, mode: Mode) -> Iterator[str]:
     lines = []
     for option in request.options:
         about = (("effort", option.effort), ("impact", option.impact), ("rework of", ", ".join(option.rework)))
-        more = "; ".join(f"{label} {text}" for label, text in about if text)
-        accepted = " It is accepted as a limitation." if option.accept else ""
-        lines.append(f"- {option.option}{f' ({more})' if more else ''}{accepted}")
+        told = [f"{label} {text}" for label, text in about if text]
+        told += ["accepted as a limitation"] if option.accept else []
+        more = "; ".join(told)
+        lines.append(f"- {option.option}{f' ({more})' if more else ''}")
     for said in request.positions:
         why = f", because {said.reason}" if said.reason else ""
         lines.append(f"- Round {said.round}: {said.who} is for {said.option}{why}")

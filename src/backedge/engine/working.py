@@ -57,7 +57,8 @@ async def worked(
         work = left_by.recovered if left_by else agent_of(live, step, running.agent).work
         said = await _in_time(work(briefing, attempt), limit)
         if said is None and left_by is not None:
-            return c.DropAttempt(step, running.attempt, "in doubt", seconds=_since(live, started)), {}
+            usage = live.spent.get(key, Usage())
+            return c.DropAttempt(step, running.attempt, "in doubt", usage, _since(live, started)), {}
         if isinstance(said, Result):
             result, said = said, said.outcome
         if not isinstance(said, protocol.Outcome):

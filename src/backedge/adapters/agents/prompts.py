@@ -25,7 +25,8 @@ LONGEST = 60_000
 MOST = 200_000
 """Characters of all feedback together."""
 
-_BLANK = re.compile(r"\{\{\s*([A-Za-z_]+)\s*\}\}(\n{0,2})")
+_BLANK = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}(\n{0,2})")
+_PARTS = re.compile(r"(?<!\$)\{\{\s*(([A-Za-z_]\w*)\W[^{}\n]*?)\s*\}\}")
 _RUN = re.compile(r"`+")
 _PHASES = {"research": "plan", "planning": "plan", "design": "design", "test": "test-writer"}
 _NEEDED = ("task", "inputs", "previous", "feedback", "answer")
@@ -48,11 +49,20 @@ def shipped(role: str) -> str:
 def problems_of(template: str) -> list[str]:
     """Why a text cannot be used as a template; empty if it can."""
     known = (*_NEEDED, *_WORDS)
-    return [
-        f"{{{{{blank[1]}}}}} in line {template.count(chr(10), 0, blank.start()) + 1} means nothing in a prompt: "
-        f"{nearest(blank[1], known)}"
+    found = [
+        (blank.start(), blank[1], nearest(blank[1], known))
         for blank in _BLANK.finditer(template)
         if blank[1] not in known
+    ]
+    # What begins with another word may be meant for somebody else, like {{ user.name }}; it stays as it is.
+    found += [
+        (parts.start(), parts[1], f"write {{{{{parts[2]}}}}}, which has no parts and no filters")
+        for parts in _PARTS.finditer(template)
+        if parts[2] in known and not _BLANK.match(template, parts.start())
+    ]
+    return [
+        f"{{{{{said}}}}} in line {template.count(chr(10), 0, start) + 1} means nothing in a prompt: {instead}"
+        for start, said, instead in sorted(found)
     ]
 
 

@@ -98,7 +98,24 @@ class CliAgent(ProgramAgent[CliFolder]):
         self._views = views
         self._secrets = secrets
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:
+        try:
+            return await self._worked(briefing)
+        except asyncio.CancelledError:
+            attempt.spend(self._used(briefing))
+            raise
+
+    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:
+        found = await super().recovered(briefing, attempt)
+        if found is None:
+            attempt.spend(self._used(briefing))
+        return found
+
+    def _used(self, briefing: Briefing) -> Usage:
+        """What an attempt had used that nobody has a report of: it was paid for all the same."""
+        return self._report(self._attempt_folder(briefing), "").usage
+
+    async def _worked(self, briefing: Briefing) -> Result:
         before = await asyncio.to_thread(self._files.before)
         known = Session.of(briefing.session, self._cli.name) if self._resumes else None
         try:
@@ -140,7 +157,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         begun = folder.begun
         resumed = Session.of(begun.session, self._cli.name)
         stderr = tail(folder.log, LOG_KEPT)[0].decode("utf-8", "replace")
-        report = self._cli.read(folder.events(), stderr, resumed.used if resumed else Usage())
+        report = self._report(folder, stderr)
         log = log_of(begun.note, report, stderr)[-LOG_KEPT:]
         session = self._left(report, resumed)
         try:
@@ -154,6 +171,10 @@ class CliAgent(ProgramAgent[CliFolder]):
         digest, changes = self._files.after(briefing, before, folder)
         folder.before.unlink(missing_ok=True)
         return Result(replace(outcome, usage=report.usage), digest, changes, log, session)
+
+    def _report(self, folder: CliFolder, stderr: str) -> Report:
+        resumed = Session.of(folder.begun.session, self._cli.name)
+        return self._cli.read(folder.events(), stderr, resumed.used if resumed else Usage())
 
     def _left(self, report: Report, resumed: Session | None) -> str | None:
         """The conversation that the next attempt can go on with."""

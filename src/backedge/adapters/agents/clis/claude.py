@@ -93,7 +93,9 @@ def _problem(result: Event) -> str:
             f"claude stopped at max_budget_usd{f' ({told})' if told else ''}: raise it, or give the step less to do"
         )
     elif result.get("is_error") or subtype != "success":
-        problem = f"claude failed ({f'API error {status}' if status else subtype or 'no subtype'}): {told or 'it said nothing'}"
+        # An error is called a success as well: that would only confuse.
+        kind = f"API error {status}" if status else "" if subtype == "success" else subtype or "no subtype"
+        problem = f"claude failed{f' ({kind})' if kind else ''}: {told or 'it said nothing'}"
     elif denied and result.get("structured_output") is None:
         return f"claude was denied {denied}: name it in `allowed_tools`, or choose another `permission_mode`"
     else:
