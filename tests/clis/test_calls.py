@@ -65,6 +65,8 @@ def test_opencode_has_agents_for_modes() -> None:
         "ses_1",
     ]
     assert words("opencode", Options(permission_mode="plan"))[3:] == ["--agent", "plan"]
+    assert words("opencode", judges=True)[3:] == ["--agent", "plan"], "a judge changes nothing"
+    assert words("opencode", Options(permission_mode="build"), judges=True)[3:] == ["--agent", "build"]
 
 
 def program(folder: Path, cli: str, code: str) -> Path:

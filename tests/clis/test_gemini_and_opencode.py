@@ -64,3 +64,10 @@ def test_an_unknown_conversation_is_begun_anew_and_an_error_of_the_api_is_one_of
     assert b"does not know the conversation" in error.log
     assert (error.session or "").startswith(f"{bench.cli}:")
     assert gone[bench.cli] not in (error.session or "")
+
+
+def test_a_judge_cannot_change_files(bench: Bench) -> None:
+    bench.model.says(write(bench), Text('{"verdict": "pass", "summary": "good"}'))
+    outcome = bench.outcome(judges=True, options=options(bench))
+    assert outcome.verdict == "pass"
+    assert not (bench.work / "greeting.txt").exists()

@@ -11,6 +11,7 @@ from backedge.adapters.agents.clis.asking import Asking
 from backedge.adapters.agents.clis.known import CLIS
 from backedge.adapters.agents.clis.schemas import (
     answer_schema,
+    decision_schema,
     judge_schema,
     producer_schema,
     strict,
@@ -251,3 +252,10 @@ def test_who_is_asked_to_choose_is_asked_for_a_decision() -> None:
     assert "`decision`" in asking.words(asked)
     free = Briefing("r", "plan", "planning", 2, "decide")
     assert "enum" not in asking.schema(free)["properties"]["decision"]["properties"]["option"]
+
+
+def test_options_that_are_too_long_for_a_schema_stand_in_the_prompt_alone() -> None:
+    long = ["polling" * 6_000, "push" * 9_000]
+    option = decision_schema(long)["properties"]["decision"]["properties"]["option"]
+    assert "enum" not in option
+    assert option["type"] == "string"

@@ -25,8 +25,9 @@ class OpenCode(Cli):
         options = call.options
         found = ["run", "--format", "json"]
         found += ["-m", options.model] if options.model else []
-        if options.permission_mode:
-            mode = options.permission_mode
+        # Its usual agent may edit: a judge would change what it judges.
+        mode = options.permission_mode or ("plan" if call.judges else "")
+        if mode:
             found += ["--auto"] if mode == "auto" else ["--agent", mode]
         return [*found, *(["--session", call.resume] if call.resume else [])]
 

@@ -10,7 +10,7 @@ from backedge.core.model import Kind, Severity
 from backedge.core.value import Json
 
 LARGEST = 64 * 1024
-"""Bytes of a step's own schema that are passed on: arguments of programs are limited."""
+"""Bytes of a step's own schema, or of options, that are passed on: arguments of programs are limited."""
 
 _Shape = dict[str, Any]
 
@@ -107,8 +107,9 @@ def answer_schema() -> _Shape:
 
 
 def decision_schema(options: Sequence[str] = ()) -> _Shape:
-    """What a step answers that was asked to choose; without options any text is one."""
-    option: _Shape = {"type": "string", "enum": list(options)} if options else _text("What should be done.")
+    """What a step answers that was asked to choose; without options, or with very long ones, any text is one."""
+    listed = len(options) > 0 and len(json.dumps(options)) <= LARGEST
+    option: _Shape = {"type": "string", "enum": list(options)} if listed else _text("What should be done.")
     decision = _object({"option": option, "reason": _text("Why.")}, "option", "reason")
     return _object({"decision": decision, "summary": _SUMMARY}, "decision")
 
