@@ -104,6 +104,7 @@ class Engine:
 
     async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
         """Start a run of a workflow; it works on while you do other things."""
+        _require_workflow(workflow)
         live = await self._inner.start(workflow.definition, workflow.agents, input, run, _hiring(workflow))
         return Run(self._inner, live.run)
 
@@ -126,6 +127,7 @@ class Engine:
         A paused run that another process executes goes on there, and this is the way to follow it; one that is not
         paused raises RunHeld.
         """
+        _require_workflow(workflow)
         try:
             await self._inner.resume(run, workflow.agents, _hiring(workflow))
         except RunHeld:
@@ -188,8 +190,12 @@ class Run:
         """Wait until the run has ended or only a person can help, then say where it stands.
 
         Raises NotExecuted if nobody executes a run that could go on: resume it."""
+        live = self._live
         await self.at_rest()
-        return await self.report()
+        report = await self.report()
+        if live is not None:
+            self._engine.retire(live)
+        return report
 
     async def at_rest(self) -> RunOutcome:
         """Wait until the run has ended or only a person can help, whoever executes it; `result` says more.
@@ -347,6 +353,11 @@ class Run:
                 "where it is"
             )
         return await self._engine.submit(self.id, checked)
+
+
+def _require_workflow(given: object) -> None:
+    if not hasattr(given, "definition") or not hasattr(given, "agents"):
+        raise TypeError(f"the workflow is a {type(given).__name__}: expected backedge.Workflow")
 
 
 def _hiring(workflow: Runnable) -> Hiring | None:

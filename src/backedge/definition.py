@@ -133,6 +133,7 @@ class Workflow:
 
     @property
     def name(self) -> str:
+        """What listings call its runs."""
         return self.definition.name
 
     @property
@@ -207,7 +208,7 @@ def _core_step(
     judges = (*reviews, *tests)
     needs = tuple(name for name in words("needs", step.needs) if name not in judges)
     accepts = _models(step.accepts, members(groups, (*judges, *needs), step.name))
-    returns = Model(step.returns) if step.returns is not None else None
+    returns = Model(step.returns, "returns") if step.returns is not None else None
     ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
     if not ladder:
         raise WorkflowError("it has no agent: give at least one function")
@@ -292,8 +293,8 @@ def _models(accepts: Any, needs: tuple[str, ...]) -> dict[str, Model]:
     if not isinstance(accepts, Mapping):
         if len(needs) != 1:
             raise WorkflowError(f"accepts is one type, but it needs {len(needs)} steps: give a type by producer")
-        return {needs[0]: Model(accepts)}
+        return {needs[0]: Model(accepts, "accepts")}
     for producer in accepts:
         if producer not in needs:
             raise WorkflowError(f"accepts names {producer!r}, which it does not need: {nearest(producer, needs)}")
-    return {producer: Model(type_) for producer, type_ in accepts.items()}
+    return {producer: Model(type_, f"accepts of {producer!r}") for producer, type_ in accepts.items()}

@@ -9,9 +9,10 @@ from typing import Literal
 
 import pytest
 
+from backedge import Briefing, Step, Workflow, run
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.ports import Append, Clock
-from backedge.testing import Crashed, CrashingJournal, FakeClock
+from backedge.testing import Crashed, CrashingJournal, FakeClock, ScriptedAgent
 
 
 @pytest.mark.parametrize(("when", "left"), [("before", 1), ("after", 2)])
@@ -50,6 +51,17 @@ def test_an_append_under_way_never_learns_of_its_success_after_the_crash() -> No
             await first
 
     asyncio.run(scenario())
+
+
+def test_a_scripted_agent_awaits_what_is_async_and_raises_an_error_that_is_named_by_its_type() -> None:
+    async def thinks(briefing: Briefing) -> str:
+        await asyncio.sleep(0)
+        return f"thought about {briefing.step}"
+
+    report = run(Workflow("w", [Step("a", ScriptedAgent(thinks))]))
+    assert (report.outcome, report.steps["a"].output) == ("done", "thought about a")
+    broken = run(Workflow("w", [Step("a", ScriptedAgent(ConnectionError))], limits={"errors_in_a_row": 1}))
+    assert broken.steps["a"].last_error == "ConnectionError"
 
 
 def test_sleepers_wake_in_the_order_of_their_time() -> None:

@@ -33,6 +33,7 @@ ONE_PROBLEM: list[tuple[str, Workflow, str]] = [
     ("phase twice", flow(*FINE, phases=("planning", "code", "code")), "phase 'code' is listed twice"),
     ("name twice", flow(step("a"), step("a")), "step 'a' is defined twice"),
     ("empty name", flow(step(" ")), "a step has an empty name"),
+    ("no name", flow(step("")), "a step has an empty name"),
     ("reserved name", flow(step(HUMAN)), "step 'human' has a reserved name"),
     ("needs itself", flow(step("a", "a")), "step 'a' needs itself"),
     (

@@ -39,7 +39,14 @@ from tests.engine.parts import flow, named, play
         ([Step(5, named)], "at `$.name`"),  # type: ignore[arg-type]
         ([Step("a", "not a function")], "expected a function"),  # type: ignore[arg-type]
         ([Step("a", [])], "it has no agent"),
-        ([Step("a", lambda x, y, z: None)], "expected (briefing) or (briefing, attempt)"),
+        ([Step("a", lambda x, y, z: None)], "takes (x, y, z): expected (briefing) or (briefing, attempt)"),
+        ([Step("a", lambda: None)], "takes (): expected (briefing) or (briefing, attempt)"),
+        ([Step("a", lambda x, *, model: None)], "takes (x, *, model): expected (briefing) or (briefing, attempt)"),
+        ([Step("a", named, returns="Plan")], "returns is 'Plan': expected a type"),
+        ([Step("a", named, returns=5)], "returns is 5: expected a type"),
+        ([Step("a", named, returns={"type": "object"})], "returns is {'type': 'object'}: expected a type"),
+        ([Step("a", named), Step("b", named, needs="a", accepts=5)], "step 'b': accepts is 5: expected a type"),
+        ([Step("a", named), Step("b", named, needs="a", accepts={"a": {}})], "accepts of 'a' is {}: expected a type"),
         ([Step("a", named, passes_if="ai-sdlc")], "judges nothing"),
         ([Step("a", named), Step("b", named, reviews="a", passes_if="strict")], "passes_if 'strict'"),
         ([Step("a", named), Step("b", named, reviews="a", passes_if={"huge": 1})], "passes_if counts 'huge'"),

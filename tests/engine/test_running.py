@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -150,9 +151,11 @@ def test_the_places_of_a_run_that_broke_go_to_the_others() -> None:
     play(scenario())
 
 
-def test_an_engine_without_any_place_is_refused() -> None:
-    with pytest.raises(ValueError, match="max_parallel is 0: expected 1 or more"):
-        Engine(max_parallel=0)
+@pytest.mark.parametrize("setting", ["max_parallel", "max_output"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "4", True, None])
+def test_an_engine_without_any_place_or_room_is_refused(setting: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"{setting} is {value!r}: expected a whole number, 1 or more")):
+        Engine(**{setting: value})
 
 
 # Every way to end an attempt is recorded, with what it cost and how long it took
@@ -234,7 +237,7 @@ def test_a_timeout_of_its_own_inside_an_agent_is_not_taken_for_the_steps_timeout
             await asyncio.sleep(60)
 
     _, events = play(finished(flow(Step("a", agent, timeout=30), limits={"errors_in_a_row": 1})))
-    assert only(e.AttemptFailed, events)[0].error == "TimeoutError: "
+    assert only(e.AttemptFailed, events)[0].error == "TimeoutError"
 
 
 def test_cancelling_stops_running_attempts_and_records_what_they_cost() -> None:
@@ -531,9 +534,9 @@ def test_the_live_state_is_the_replay_of_the_journal() -> None:
         async with Engine() as engine:
             review = ScriptedAgent(failed("x"), failed("x", "y"), passed())
             run = await engine.start(flow(Step("a", ScriptedAgent(1, 2, 3)), Step("r", review, reviews="a")))
-            assert (await run.result()).outcome == "verified"
             live = engine._inner.live(run.id)
             assert live is not None
+            assert (await run.result()).outcome == "verified"
             assert replay(await run.events()) == live.state
 
     play(scenario())

@@ -158,11 +158,11 @@ def test_many_hands_on_one_run_lose_nothing() -> None:
             await asyncio.gather(
                 *((run if n % 3 else seen).decide(f"E-{n}", "continue", by=f"hand {n}") for n in range(1, 13))
             )
+            live = executor._inner.live("r")
+            assert live is not None
             report = await run.result()
             assert report.outcome == "done"
             assert [packet.by for packet in report.escalations] == [f"hand {n}" for n in range(1, 13)]
-            live = executor._inner.live("r")
-            assert live is not None
             assert replay(await run.events()) == live.state
             await verify(journal, "r")
 

@@ -22,7 +22,7 @@ def naming_problems(workflow: Workflow) -> Iterable[str]:
     yield from measure_problems(workflow)
     names = dict.fromkeys(step.name for step in workflow.steps)
     for step in workflow.steps:
-        if step.group in names:
+        if step.group and step.group in names:
             yield f"step {step.name!r} has group {step.group!r}, which is the name of a step: rename one of them"
         for text in step.when:
             yield from _condition_problems(f"step {step.name!r} has when", text, names)

@@ -59,6 +59,9 @@ class Engine:
     ) -> None:
         if not 0 <= grace < float("inf"):
             raise ValueError(f"grace is {grace}: expected seconds, 0 or more")
+        for name, most in (("max_parallel", max_parallel), ("max_output", max_output)):
+            if type(most) is not int or most < 1:
+                raise ValueError(f"{name} is {most!r}: expected a whole number, 1 or more")
         self.journal, self.claims = journal, claims
         self.clock: Clock = clock or SystemClock()
         self.places = Places(max_parallel)

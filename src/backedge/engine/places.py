@@ -7,8 +7,6 @@ class Places:
     """The places of one engine. A run that found none stands in line; whoever has waited longest is next."""
 
     def __init__(self, most: int) -> None:
-        if most < 1:
-            raise ValueError(f"max_parallel is {most}: expected 1 or more")
         self._most = most
         self.taken = 0
         self.reserved = 0

@@ -98,7 +98,8 @@ async def worked(
 
 def _words(error: BaseException) -> str:
     try:
-        text = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+        said = str(error)
+        text = said if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, said)))
     except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
         text = f"{type(error).__name__}, which cannot be printed"
     return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]

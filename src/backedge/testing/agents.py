@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,8 @@ from backedge.core.briefing import Briefing
 class ScriptedAgent:
     """Replies by attempt: the first reply to attempt 1, and so on; the last one is repeated.
 
-    A reply is what a function would return; an exception is raised; a callable is called with the briefing. What it was
-    told is kept in `briefings`.
+    A reply is what a function would return; an exception is raised; a function, async or not, is called with the
+    briefing. What it was told is kept in `briefings`.
     """
 
     def __init__(self, *replies: Any, delay: float = 0.0) -> None:
@@ -28,6 +29,7 @@ class ScriptedAgent:
         if self.delay:
             await asyncio.sleep(self.delay)
         reply = self.replies[min(briefing.attempt, len(self.replies)) - 1]
-        if isinstance(reply, BaseException):
+        if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
             raise reply
-        return reply(briefing) if callable(reply) else reply
+        said = reply(briefing) if callable(reply) else reply
+        return await said if inspect.isawaitable(said) else said

@@ -15,7 +15,8 @@ class ClaimsContract:
         journal.claim("r")
         with pytest.raises(RunHeld, match="'r'") as refusal:
             journal.claim("r")
-        assert refusal.value.holder == "this process"
+        assert refusal.value.holder
+        assert refusal.value.holder == journal.holder("r")
         journal.claim("other")
         journal.release("r")
         journal.claim("r")
@@ -25,7 +26,7 @@ class ClaimsContract:
     def test_a_run_says_who_holds_it_and_asking_changes_nothing(self, journal: Claims) -> None:
         assert journal.holder("r") is None
         journal.claim("r")
-        assert journal.holder("r") == "this process"
+        assert journal.holder("r")
         assert journal.holder("other") is None
         with pytest.raises(RunHeld):
             journal.claim("r")

@@ -63,7 +63,7 @@ class JournalContract(ClaimsContract):
         async def scenario() -> None:
             await journal.append(Append("r", 0, (ONE, TWO), outcome="running"))
             late = sha256(b"late").hexdigest()
-            with pytest.raises(JournalConflict, match="has 2 events"):
+            with pytest.raises(JournalConflict):
                 await journal.append(Append("r", after, (THREE,), outcome="done", payloads={late: b"late"}))
             assert await bodies(journal, "r") == [ONE, TWO]
             [head] = await journal.runs()
@@ -75,7 +75,7 @@ class JournalContract(ClaimsContract):
 
     def test_a_first_entry_that_expects_events_is_refused(self, journal: JournalWithClaims) -> None:
         async def scenario() -> None:
-            with pytest.raises(JournalConflict, match="has 0 events"):
+            with pytest.raises(JournalConflict):
                 await journal.append(Append("r", 1, (ONE,)))
             assert list(await journal.runs()) == []
 

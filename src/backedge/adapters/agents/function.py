@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from inspect import Parameter
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -221,15 +222,17 @@ def _is_async(function: Function) -> bool:
 
 
 def _takes_two(function: Function) -> bool:
+    """Whether it takes an attempt too. Raises TypeError for one that cannot be called with a briefing."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
         return False
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = [p for p in positional if p.default is p.empty]
-    if len(required) > 2:
-        names = ", ".join(p.name for p in required)
-        raise TypeError(
-            f"agent {getattr(function, '__name__', function)!r} takes {names}: expected (briefing) or (briefing, attempt)"
-        )
-    return len(positional) >= 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    kinds = [each.kind for each in signature.parameters.values()]
+    positional = [kind for kind in kinds if kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    two = len(positional) >= 2 or Parameter.VAR_POSITIONAL in kinds
+    try:
+        signature.bind(*((None, None) if two else (None,)))
+    except TypeError:
+        name = getattr(function, "__name__", function)
+        raise TypeError(f"agent {name!r} takes {signature}: expected (briefing) or (briefing, attempt)") from None
+    return two

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from backedge.core.value import Json
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from backedge.core.written import shown
 
 
 class Model:
-    """One declared type. pydantic is imported when it is first used: workflows without declared types start faster."""
+    """One declared type; `what` names it in the TypeError for anything else.
 
-    def __init__(self, type_: Any) -> None:
-        self._type = type_
+    pydantic is imported when the first one is made: workflows without declared types start faster.
+    """
 
-    @cached_property
-    def _adapter(self) -> TypeAdapter[Any]:
-        from pydantic import TypeAdapter
+    def __init__(self, type_: Any, what: str) -> None:
+        from pydantic import PydanticSchemaGenerationError, TypeAdapter
+        from pydantic_core import SchemaError
 
-        return TypeAdapter(self._type)
+        wrong = f"{what} is {shown(type_)}: expected a type, such as a pydantic model or list[str]"
+        if isinstance(type_, str | dict):  # pydantic would take them for a name, and for a schema of its own
+            raise TypeError(wrong)
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(type_)
+        except (PydanticSchemaGenerationError, SchemaError) as error:
+            raise TypeError(wrong) from error
 
     def fitted(self, value: Json) -> Any:
         """A value from a journal as the declared type."""
