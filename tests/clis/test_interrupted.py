@@ -119,3 +119,16 @@ def test_what_an_attempt_in_doubt_had_used_counts(tmp_path: Path) -> None:
     assert asked.returncode == 3, asked.stderr
     assert "in doubt" in asked.stdout
     assert used(asked.stdout) == IN
+
+
+def test_what_a_run_had_used_when_it_was_cancelled_counts(tmp_path: Path) -> None:
+    needs("claude")
+    with model() as script:
+        env = environment("claude", script, tmp_path / "home")
+        run = begun(script, tmp_path / "work", env)
+        (name,) = json.loads(backedge(tmp_path / "work", env, "runs", "--json").stdout)
+        assert backedge(tmp_path / "work", env, "cancel", name["run"]).returncode == 0
+        said, complaints = run.communicate(timeout=60)
+    assert run.returncode == 1, complaints
+    assert json.loads(said)["outcome"] == "cancelled"
+    assert used(said) == IN

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -82,24 +85,36 @@ def probe(cli: Cli) -> Probe:
     if path is None:
         return Probe(cli.name, None, False, False, None, "it is not on the PATH", install)
     try:
-        done = subprocess.run(
-            [path, "--version"],
-            env={**os.environ, **cli.env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        code, printed, complaints = _version_of(path, {**os.environ, **cli.env})
     except subprocess.TimeoutExpired:
         return Probe(cli.name, path, True, False, None, f"no version after {PATIENCE:g} s", install)
     except OSError as error:
         return Probe(cli.name, path, True, False, None, f"it cannot be started: {error.strerror or error}", install)
-    printed = done.stdout.decode("utf-8", "replace")
     version = _VERSION.search(printed)
-    if done.returncode or version is None:
-        said = (done.stderr.decode("utf-8", "replace").strip() or printed.strip() or "it said nothing")[-500:]
-        return Probe(cli.name, path, True, False, None, f"exit code {done.returncode}: {said}", install)
+    if code or version is None:
+        said = (complaints.strip() or printed.strip() or "it said nothing")[-500:]
+        return Probe(cli.name, path, True, False, None, f"exit code {code}: {said}", install)
     return Probe(cli.name, path, True, True, version[0], "", install)
+
+
+def _version_of(path: str, env: Mapping[str, str]) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr. Most CLIs are scripts that start the real program: both end with the patience."""
+    with subprocess.Popen(
+        [path, "--version"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            said = process.communicate(timeout=PATIENCE)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    printed, complaints = (each.decode("utf-8", "replace") for each in said)
+    return process.returncode, printed, complaints
 
 
 def _eject(roles: tuple[str, ...], force: bool, as_json: bool) -> None:

@@ -250,13 +250,17 @@ async def _executed(
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
+        outcome: RunOutcome | None = None
         if rest in done and not rest.cancelled():
             await refreshed(spot, going, say)
-            return rest.result(), await going.report()
+            outcome = rest.result()
+            if outcome not in ("cancelled", "failed"):
+                return outcome, await going.report()
         rest.cancel()
         run = going.id
+    # What still ran was ended on leaving, and only then was recorded with what it had used.
     async with Engine(spot.journal) as reading:
-        return None, await (await reading.find(run)).report()
+        return outcome, await (await reading.find(run)).report()
 
 
 async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:
