@@ -214,3 +214,25 @@ def test_a_durability_that_is_none_is_refused_and_leaves_no_file(tmp_path: Path,
     with pytest.raises(ValueError, match=r"durability is .*: expected 'full' or 'normal'"):
         SqliteJournal(tmp_path / "deep" / "journal.db", durability)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_with_a_relative_path_stays_where_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        journal = SqliteJournal("journal.db")
+        try:
+            await journal.append(Append("r", 0, (b"{}",)))
+            monkeypatch.chdir(elsewhere)
+            await journal.append(Append("r", 1, (b"{}",)))
+            journal.subscribe(lambda run, seq: None)
+            assert len(await journal.read("r")) == 2
+            journal.claim("r")
+        finally:
+            journal.close()
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(scenario())
+    assert list(elsewhere.iterdir()) == []

@@ -307,6 +307,8 @@ def test_raising_the_same_again_is_the_next_round() -> None:
         (Feedback("fix_request", "plan", "x", requirement_id=5), "requirement_id"),  # type: ignore[arg-type]
         (Feedback("fix_request", "plan", "x", artifacts="spec.md"), "artifacts"),
         (Feedback("fix_request", "plan", "x", details=object()), "object"),
+        (Feedback("fix_request", "plan", "x", details={"load": float("nan")}), "details has nan at /load"),
+        (Feedback("fix_request", "plan", "x", details={1: 2}), "a key of an object is not text"),
         (Feedback("fix_request", "plan", "\ud800"), "surrogates"),
         (Feedback(5, "plan", "x"), "kind"),  # type: ignore[arg-type]
     ],

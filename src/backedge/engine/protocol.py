@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from sys import maxsize
 from typing import Any, Literal
 
 import msgspec
@@ -237,8 +238,9 @@ _feedback = msgspec.json.Decoder(Feedback)
 def raised(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.Malformed:
     """Feedback in the engine's own words, or why it makes no sense: it is refused then, not an error of the agent."""
     try:
+        canonical(said.details, maxsize, "details")
         said = _feedback.decode(msgspec.json.encode(said, enc_hook=plain))
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+    except (AgentError, msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         return model.Malformed((), f"the feedback is not understood: {error}")
     to = tuple(dict.fromkeys(_listed(said.to)))
     size = len(msgspec.json.encode((said.details, said.artifacts, said.options)))

@@ -33,7 +33,7 @@ class SqliteJournal:
 
         Raises JournalTooNew, JournalDamaged or JournalUnavailable.
         """
-        self._path = Path(path)
+        self._path = Path(os.path.abspath(path))  # an agent may change the folder of its process
         self._durability: Durability = durability
         self._store = SqliteStore(self._path, durability)
         self._reader = self._store
