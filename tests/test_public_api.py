@@ -63,7 +63,8 @@ def test_a_public_name_says_what_it_promises(name: str) -> None:
 
 METHODS = [
     (cls.__name__, name, member)
-    for cls in (backedge.Engine, backedge.Run, backedge.Attempt)
+    for cls in (getattr(backedge, each) for each in sorted(PUBLIC))
+    if inspect.isclass(cls)
     for name, member in vars(cls).items()
     if not name.startswith("_") and inspect.isfunction(member)
 ]

@@ -564,7 +564,7 @@ def test_nonsense_is_an_error_of_the_agent_that_says_what_is_wrong(
         (lambda: failed(), "finding"),
         (lambda: failed(Finding("x", "banana")), "severity 'banana' is unknown"),
         (lambda: failed(Finding("x", line="abc")), "at `\\$.findings\\[0\\].line`"),  # type: ignore[arg-type]
-        (lambda: failed(Finding("x", file=Path("a"))), "PosixPath is not JSON"),  # type: ignore[arg-type]
+        (lambda: failed(Finding("x", file=object())), "object is not JSON"),  # type: ignore[arg-type]
         (lambda: failed(Finding("x", blocking="no")), "at `\\$.findings\\[0\\].blocking`"),  # type: ignore[arg-type]
         (lambda: failed(Finding("x", affected_phase="desing")), "desing"),
         (lambda: failed(Finding(5)), "at `\\$.findings\\[0\\].description`"),  # type: ignore[arg-type]
@@ -680,6 +680,7 @@ def test_what_json_can_say_in_its_own_way_is_kept_in_that_way() -> None:
                 Step("bytes", lambda b: b"\x00\xff"),
                 Step("set", lambda b: {3, 1, 2}),
                 Step("when", lambda b: datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)),
+                Step("where", lambda b: {"files": [Path("src") / "a.py"]}),
             )
         )
     )
@@ -688,6 +689,7 @@ def test_what_json_can_say_in_its_own_way_is_kept_in_that_way() -> None:
         "bytes": "AP8=",
         "set": [1, 2, 3],
         "when": "2026-01-02T00:00:00Z",
+        "where": {"files": ["src/a.py"]},
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from math import isfinite
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -98,6 +99,9 @@ def copied(value: Json) -> Json:
 
 
 def plain(value: Any) -> Json:
+    """A value that the encoder does not know, as it can be written. Raises TypeError."""
+    if isinstance(value, PurePath):
+        return str(value)
     dump = getattr(value, "model_dump", None)
     if dump is None:
         raise TypeError(f"{type(value).__name__} is not JSON, a pydantic model or a dataclass")

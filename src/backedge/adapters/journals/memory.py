@@ -53,16 +53,19 @@ class MemoryJournal:
             listener(entry.run, len(run.records))
 
     async def read(self, run: str, after: int = 0) -> Sequence[Record]:
+        """The events of a run after number `after`, in order; empty for a run that does not exist."""
         stored = self._runs.get(run)
         return stored.records[after:] if stored else []
 
     async def runs(self) -> Sequence[RunHead]:
+        """Every run, newest first."""
         return [
             RunHead(name, run.workflow, run.outcome, len(run.records), run.link)
             for name, run in reversed(self._runs.items())
         ]
 
     async def payload(self, digest: str) -> bytes:
+        """A large value by its digest. Raises JournalDamaged if it is missing or does not match its digest."""
         body = self._payloads.get(digest)
         if body is None:
             raise JournalDamaged(f"payload {digest} is not in this journal: it was never stored, or it was pruned")
@@ -81,12 +84,15 @@ class MemoryJournal:
         return unsubscribe
 
     def claim(self, run: str) -> None:
+        """Take the run. Raises RunHeld, naming the holder, if somebody else has it."""
         if run in self._held:
             raise RunHeld(run, "this process")
         self._held.add(run)
 
     def holder(self, run: str) -> str | None:
+        """Who executes the run, in words; None if nobody does."""
         return "this process" if run in self._held else None
 
     def release(self, run: str) -> None:
+        """Give the run back; nothing happens if it was not held here."""
         self._held.discard(run)

@@ -54,13 +54,16 @@ class SqliteJournal:
         await self._commits.put(entry)
 
     async def read(self, run: str, after: int = 0) -> Sequence[Record]:
+        """The events of a run after number `after`, in order; empty for a run that does not exist."""
         self._watch.follow()
         return self._reading().read(run, after)
 
     async def runs(self) -> Sequence[RunHead]:
+        """Every run, newest first."""
         return self._reading().runs()
 
     async def payload(self, digest: str) -> bytes:
+        """A large value by its digest. Raises JournalDamaged if it is missing or does not match its digest."""
         return self._reading().payload(digest)
 
     def gap(self) -> str | None:
@@ -80,12 +83,15 @@ class SqliteJournal:
         return self._watch.subscribe(listener)
 
     def claim(self, run: str) -> None:
+        """Take the run. Raises RunHeld, naming the holder, if somebody else has it."""
         self._locks.claim(run)
 
     def holder(self, run: str) -> str | None:
+        """Who executes the run, in words; None if nobody does."""
         return self._locks.holder(run)
 
     def release(self, run: str) -> None:
+        """Give the run back; nothing happens if it was not held here."""
         self._locks.release(run)
 
     def close(self) -> None:
