@@ -14,6 +14,7 @@ from typing import Any
 from backedge.adapters.agents.clis.agent import CliAgent, Workplace
 from backedge.adapters.agents.clis.folder import CliFolder
 from backedge.adapters.agents.process_tree import marked
+from backedge.core.errors import AgentError
 from backedge.core.model import Usage
 from tests.agents.parts import Hands, play, told, until
 from tests.clis.model import IN, Call, Hang, Model, model
@@ -67,6 +68,24 @@ def test_an_attempt_in_doubt_says_what_it_used(tmp_path: Path) -> None:
         with suppress(asyncio.CancelledError):
             await work
         assert await slow(tmp_path).recovered(told(), late) is None
+
+    play(scenario())
+    assert late.used == Usage(0.0, 70, 5)
+
+
+def test_an_attempt_that_is_cancelled_after_a_crash_says_what_it_used(tmp_path: Path) -> None:
+    early, late = Purse(), Purse()
+
+    async def scenario() -> None:
+        first = asyncio.create_task(slow(tmp_path).work(told(), early))
+        await until((tmp_path / "begun").exists)
+        again = asyncio.create_task(slow(tmp_path).recovered(told(), late))
+        await asyncio.sleep(0.2)
+        again.cancel()
+        with suppress(asyncio.CancelledError):
+            await again
+        with suppress(AgentError):
+            await first
 
     play(scenario())
     assert late.used == Usage(0.0, 70, 5)

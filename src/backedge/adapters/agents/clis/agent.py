@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -99,17 +100,23 @@ class CliAgent(ProgramAgent[CliFolder]):
         self._secrets = secrets
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result:
-        try:
+        with self._counted(briefing, attempt):
             return await self._worked(briefing)
-        except asyncio.CancelledError:
-            attempt.spend(self._used(briefing))
-            raise
 
     async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:
-        found = await super().recovered(briefing, attempt)
+        with self._counted(briefing, attempt):
+            found = await super().recovered(briefing, attempt)
         if found is None:
             attempt.spend(self._used(briefing))
         return found
+
+    @contextmanager
+    def _counted(self, briefing: Briefing, attempt: Attempt) -> Iterator[None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            attempt.spend(self._used(briefing))
+            raise
 
     def _used(self, briefing: Briefing) -> Usage:
         """What an attempt had used that nobody has a report of: it was paid for all the same."""
