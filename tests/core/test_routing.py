@@ -307,6 +307,18 @@ class TestReclassifying:
         assert play.loop().targets == ("code",)
         assert play.finding().phases == ("planning",)
 
+    def test_who_has_mended_it_already_is_not_sent_it_again(self) -> None:
+        both = Finding("wrong", affected_phase=("planning", "code"))
+        said: dict[str, Any] = {"plan": grows, "design": grows, "code": grows, "review": [failed(both), passed()]}
+        play = Play(flow(*CHAIN), said)
+        for name in ("plan", "design", "code", "review", "plan"):
+            play.finish(name)
+        assert play.attempts()["plan"] == 2 and play.loop().shares["plan"].done
+        play.do(c.Reclassify("F-1", "planning"))
+        assert play.run().outcome == "verified"
+        assert play.attempts()["plan"] == 2
+        assert [texts(each.feedback.findings) for each in play.briefings["code"]] == [[], []]
+
     def test_it_can_be_done_when_the_loop_is_closed(self) -> None:
         play = self.waiting().run()
         play.do(c.Reclassify("F-1", "planning"))

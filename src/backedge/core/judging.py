@@ -159,9 +159,10 @@ def reroute(draft: Draft, loop: Loop) -> None:
         rules.setdefault(route.rule, []).append(id)
         for target in route.targets or tracked.introduced_by:
             before = loop.shares.get(target)
-            at_work = before.findings if before and before.charged and not before.done else ()
-            if id not in at_work:
+            given = before.findings if before and before.charged else ()
+            if id not in given:
                 # Who is at work on its share is given it again, with what is new.
+                at_work = given if before and not before.done else ()
                 shares.setdefault(target, list(at_work)).append(id)
     routed = {target: tuple(ids) for target, ids in shares.items() if ids}
     kept = tuple(target for target, share in loop.shares.items() if share.charged and target not in routed)
