@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.cli.conftest import Make
-from tests.cli.project import PYTHON, failed, passed
+from tests.cli.project import PYTHON, Project, Said, failed, passed
 
 SCHEMA = {"type": "object", "required": ["page"]}
 WORK: dict[str, Any] = {
@@ -18,8 +18,8 @@ WORK: dict[str, Any] = {
 }
 
 
-def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> None:
-    project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
+def resumed_with_other_files(project: Project) -> Said:
+    """A run that waits for a person, and goes on after one file was edited and another one lost."""
     (project.folder / "out.json").write_text(json.dumps(SCHEMA))
     (project.folder / "question.md").write_text("Which way?")
     assert project.run("--run", "r-1").code == 3
@@ -29,6 +29,12 @@ def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> N
     said = project.backedge("resume", "r-1", "--plain")
     assert said.code == 0, said
     assert "out.json has changed since run r-1 started: the run goes on with what it said then" in said.err
+    return said
+
+
+def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> None:
+    project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
+    said = resumed_with_other_files(project)
     assert "question.md has changed since run r-1 started" in said.err
     assert "backedge.yaml" not in said.err
 
@@ -70,12 +76,4 @@ def test_files_that_only_added_steps_name_are_kept_from_when_they_joined(make: M
         "b": {"run": [*PYTHON, "agent.py"], "needs": ["ask"], "schema": "out.json"},
     }
     project.script(plan=[{"add_steps": added}], b=[{"output": {"page": 2}}])
-    (project.folder / "out.json").write_text(json.dumps(SCHEMA))
-    (project.folder / "question.md").write_text("Which way?")
-    assert project.run("--run", "r-1").code == 3
-    (project.folder / "out.json").write_text(json.dumps({"type": "string"}))
-    (project.folder / "question.md").unlink()
-    project.decide("E-1", "resolve", "--note", "left")
-    said = project.backedge("resume", "r-1", "--plain")
-    assert said.code == 0, said
-    assert "out.json has changed since run r-1 started: the run goes on with what it said then" in said.err
+    resumed_with_other_files(project)
