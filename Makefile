@@ -39,7 +39,7 @@ coverage: $(STAMP) ## branch coverage of the core, 100 % or it fails
 	$(BIN)/python -m coverage report --fail-under=100
 
 mutate: $(STAMP) ## change the core in small ways, and list the changes that no test notices
-	$(BIN)/python tools/mutate.py core/limits.py core/routing.py core/decide.py core/loops.py core/ledger.py
+	$(BIN)/python tools/mutate.py core/breaches.py core/feedback/routing.py core/decide.py core/feedback/loop.py core/findings/ledger.py
 
 bench: $(STAMP)  ## us, the peers and the bare journal, as ratios
 	$(BIN)/python -m bench

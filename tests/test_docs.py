@@ -37,11 +37,11 @@ from backedge.cli.commands import COMMANDS, main
 from backedge.config.schema import CLIS, SCHEMA
 from backedge.core import errors
 from backedge.core.events import Event
-from backedge.core.limits import Limits
-from backedge.core.loops import TRANSITIONS, LoopState
+from backedge.core.feedback.loop import TRANSITIONS, LoopState
 from backedge.core.model import Feedback, Kind, Status
-from backedge.core.profiles import PROFILES
-from backedge.engine.protocol import raised, understood
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.profiles import PROFILES
+from backedge.engine.protocol import parse_outcome, to_feedback
 from backedge.templates import PATTERNS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -470,8 +470,8 @@ def test_what_agents_say_in_a_pattern_is_understood(page: Path) -> None:
     said = [block.code for block in blocks(page) if block.language == "json" and block.code not in printed]
     assert said
     for text in said:
-        for item in understood(json.loads(text)).feedback:
-            assert isinstance(raised(item), Feedback), text
+        for item in parse_outcome(json.loads(text)).feedback:
+            assert isinstance(to_feedback(item), Feedback), text
 
 
 def test_every_pattern_has_a_page() -> None:

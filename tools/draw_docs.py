@@ -25,9 +25,9 @@ import replay_rounds
 
 import backedge
 from backedge.core import errors, events, model
-from backedge.core.limits import Limits
-from backedge.core.loops import FINAL, TRANSITIONS, LoopState
-from backedge.core.profiles import PROFILES, Profile
+from backedge.core.feedback.loop import FINAL, TRANSITIONS, LoopState
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.profiles import PROFILES, Profile
 from backedge.templates import PATTERNS, Found, rendered
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,7 +129,7 @@ def _event(kind: type[Any]) -> str:
 
 
 def event_values() -> str:
-    names = ("Made", "Change", "Finding", "Claim", "Feedback", "Option", "Resolution", "Usage", "Breach")
+    names = ("OutputDigest", "Change", "Finding", "Claim", "Feedback", "Option", "Resolution", "Usage", "Breach")
     values = [events.Sighting, *(getattr(model, name) for name in names)]
     return "\n\n".join(f"### {value.__name__}\n\n{_doc(value)}\n\n{_fields(value)}" for value in values)
 
@@ -158,7 +158,10 @@ GROUPS = {
 }  # fmt: skip
 
 PARTS = {
-    "Briefing": ("backedge.core.briefing", ("Share", "Issue", "Request", "Told", "Earlier")),
+    "Briefing": (
+        "backedge.core.briefing",
+        ("FeedbackForAttempt", "BriefedFinding", "Request", "LoopResult", "EarlierRound"),
+    ),
     "Report": (
         "backedge.analytics.report",
         ("StepReport", "LoopReport", "FindingReport", "EscalationReport", "RefusalReport", "UsageReport"),

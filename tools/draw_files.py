@@ -25,8 +25,8 @@ from backedge.config.agents import AgentSpec
 from backedge.config.schema import SCHEMA
 from backedge.config.yaml import MAX_BYTES
 from backedge.core import briefing, model
-from backedge.core.limits import Limits
-from backedge.core.workflow import DEFAULT_PHASES, Workflow
+from backedge.core.workflow.definition import DEFAULT_PHASES, Workflow
+from backedge.core.workflow.limits import Limits
 from backedge.engine import protocol
 from backedge.ports import PLACEHOLDERS
 
@@ -61,7 +61,7 @@ MEANINGS: dict[str, str] = {
     "Issue.found_by": "the judge",
     **{
         f"{kind}.severity": "critical, high, medium or low"
-        for kind in ("Issue", "Request", "LoopReport", "FindingReport")
+        for kind in ("BriefedFinding", "Request", "LoopReport", "FindingReport")
     },
     "Issue.word": "the judge's own word for the severity, if it had another",
     "Issue.status": "where it stands",
@@ -390,8 +390,8 @@ def briefing_keys() -> str:
         for key in told
     ]  # fmt: skip
     text = [table(("key", "value", "meaning"), rows)]
-    names = {"feedback": "Share", "feedback.findings[]": "Issue", "feedback.requests[]": "Request",
-             "feedback.resolutions[]": "Told", "history[]": "Earlier"}  # fmt: skip
+    names = {"feedback": "FeedbackForAttempt", "feedback.findings[]": "BriefedFinding", "feedback.requests[]": "Request",
+             "feedback.resolutions[]": "LoopResult", "history[]": "EarlierRound"}  # fmt: skip
     for place, name in names.items():
         text += [f"### `{place}`", fields_of(getattr(briefing, name), defaults=False)]
     return "\n\n".join(text)

@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import median
 
 from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.core.define import defined
 from backedge.core.events import RunStarted
-from backedge.core.workflow import Step
-from backedge.engine.codec import encoded
+from backedge.core.workflow.build import build_workflow
+from backedge.core.workflow.definition import Step
+from backedge.engine.codec import encode_events
 from backedge.ports import Append
 
 COMMAND = Path(sys.executable).parent / "backedge"
@@ -33,9 +33,9 @@ async def fill(journal_file: Path, count: int) -> None:
     """A journal with that many runs: each has started, every second one has ended."""
     journal_file.parent.mkdir(parents=True)
     journal = SqliteJournal(journal_file, durability="normal")
-    workflow = defined("w", [(Step("a", phase="code", agents=("a",)), {})])
+    workflow = build_workflow("w", [(Step("a", phase="code", agents=("a",)), {})])
     entries = [
-        Append(name, 0, encoded([RunStarted(float(n), name, workflow)])[0], "w", "done" if n % 2 else "waiting")
+        Append(name, 0, encode_events([RunStarted(float(n), name, workflow)])[0], "w", "done" if n % 2 else "waiting")
         for n, name in enumerate(f"r-{n:05}" for n in range(count))
     ]
     for place in range(0, count, 500):

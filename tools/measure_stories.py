@@ -21,7 +21,7 @@ from backedge.backlog import backlog_of, updated
 from backedge.backlog.beginning import begun
 from backedge.backlog.reading import view_of_events
 from backedge.config import load
-from backedge.project import place
+from backedge.project import find_project
 
 CALLS = 7
 WORKFLOW = """\
@@ -59,7 +59,7 @@ def _write(folder: Path, count: int) -> None:
 
 async def _begin(folder: Path) -> None:
     source = load(folder / "backedge.yaml")
-    spot = place(source.path)
+    spot = find_project(source.path)
     async with Engine(spot.journal) as engine:
         engine.allow(0)
         for entry in (await backlog_of(source, spot, engine)).entries:

@@ -1,4 +1,4 @@
-"""Changes the core in small ways and says which changes no test notices: `tools/mutate.py core/limits.py core/loops.py …`.
+"""Changes the core in small ways and says which changes no test notices: `tools/mutate.py core/workflow/limits.py core/feedback/loop.py …`.
 
 The mutants live in a copy under build/, so that nobody who works in the checkout sees them.
 """

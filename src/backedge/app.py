@@ -23,24 +23,24 @@ from backedge.context import Context
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
 from backedge.core.errors import AgentError, FeedbackRefused, IllegalCommand, NotFound, RunHeld
+from backedge.core.escalation.packet import Packet, packet
 from backedge.core.events import Event, LoopOpened
 from backedge.core.events import FeedbackRefused as Refused
+from backedge.core.feedback.requirements import loop_about, requirements_to_trace
 from backedge.core.model import HUMAN, Resolution
-from backedge.core.packet import Packet, packet
-from backedge.core.pending import RunOutcome
-from backedge.core.requirements import looked_for, loop_about
-from backedge.core.state import RunState
+from backedge.core.scheduling.pending import RunOutcome
+from backedge.core.state.run import RunState
 from backedge.core.value import Json
-from backedge.core.workflow import Workflow as Definition
+from backedge.core.workflow.definition import Workflow as Definition
 from backedge.definition import Workflow
 from backedge.engine import engine as inner
-from backedge.engine.attempt import resolution_of
+from backedge.engine.attempts.live_attempt import resolution_of
+from backedge.engine.attempts.mentions import mentions_for
 from backedge.engine.codec import canonical
-from backedge.engine.live import LiveRun, resting
-from backedge.engine.mentions import mentions_for
-from backedge.engine.protocol import Feedback, raised
-from backedge.engine.stored import input_of, outputs
-from backedge.ports import Agent, Clock, Hiring, RunHead
+from backedge.engine.live_run import LiveRun, resting
+from backedge.engine.protocol import Feedback, to_feedback
+from backedge.engine.store import input_of, outputs
+from backedge.ports import Agent, Clock, RunHead, StepResolver
 
 
 class Runnable(Protocol):
@@ -98,14 +98,14 @@ class Engine:
             if self._owned and isinstance(self.journal, SqliteJournal):
                 self.journal.close()
 
-    def hurry(self) -> None:
+    def kill_now(self) -> None:
         """Give agents that are told to stop no more time: closing leaves behind what still runs."""
-        self._inner.hurry()
+        self._inner.kill_now()
 
     async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
         """Start a run of a workflow; it works on while you do other things."""
         _require_workflow(workflow)
-        live = await self._inner.start(workflow.definition, workflow.agents, input, run, _hiring(workflow))
+        live = await self._inner.start(workflow.definition, workflow.agents, input, run, _resolver(workflow))
         return Run(self._inner, live.run)
 
     async def import_file(self, name: str, text: str, form: str | None = None) -> Run:
@@ -129,7 +129,7 @@ class Engine:
         """
         _require_workflow(workflow)
         try:
-            await self._inner.resume(run, workflow.agents, _hiring(workflow))
+            await self._inner.resume(run, workflow.agents, _resolver(workflow))
         except RunHeld:
             if (await self._inner.state_of(run)).paused_by is None:
                 raise
@@ -194,7 +194,7 @@ class Run:
         await self.at_rest()
         report = await self.report()
         if live is not None:
-            self._engine.retire(live)
+            self._engine.evict(live)
         return report
 
     async def at_rest(self) -> RunOutcome:
@@ -280,9 +280,11 @@ class Run:
         if not isinstance(feedback, Feedback):
             raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
         state = await self.state()
-        item = raised(feedback, state.workflow.kinds)
+        item = to_feedback(feedback, state.workflow.kinds)
         known = source == HUMAN or source in state.steps
-        mentions = await mentions_for(self._engine.journal, state, source, looked_for((item,)) if known else ())
+        mentions = await mentions_for(
+            self._engine.journal, state, source, requirements_to_trace((item,)) if known else ()
+        )
         events = await self._engine.submit(self.id, c.RaiseFeedback(source, item, mentions=mentions))
         for event in events:
             if isinstance(event, Refused):
@@ -360,9 +362,9 @@ def _require_workflow(given: object) -> None:
         raise TypeError(f"the workflow is a {type(given).__name__}: expected backedge.Workflow")
 
 
-def _hiring(workflow: Runnable) -> Hiring | None:
+def _resolver(workflow: Runnable) -> StepResolver | None:
     # Named first, since a look at the shape of an object takes long.
-    return workflow if isinstance(workflow, Workflow | Hiring) else None
+    return workflow if isinstance(workflow, Workflow | StepResolver) else None
 
 
 def run(

@@ -10,11 +10,12 @@ from backedge.analytics.context import changes, context, value_at
 from backedge.core import commands as c
 from backedge.core.context import unread
 from backedge.core.errors import AgentError, IllegalCommand, JournalError
-from backedge.core.state import RunState, evolve
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.engine.codec import canonical
 from backedge.engine.engine import Engine
-from backedge.engine.stored import events_of, outputs
+from backedge.engine.store import events_of, outputs
 
 LARGEST = 64 * 1024
 """Bytes of one value: larger things are outputs of steps, or files."""

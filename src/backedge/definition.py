@@ -13,15 +13,16 @@ from backedge.adapters.agents.comparing import ComparingFunction
 from backedge.adapters.agents.function import Function, FunctionAgent
 from backedge.adapters.agents.models import Model
 from backedge.adapters.agents.report_value import ReportValue
-from backedge.core import workflow as core
-from backedge.core.bound import max_attempts
-from backedge.core.define import added as joined
-from backedge.core.define import defined, groups_of, members, rung_names
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
-from backedge.core.near import nearest
-from backedge.core.written import mapping, pass_rule, pointers, route_rules, shown, words
-from backedge.ports import Agent, Hired
+from backedge.core.suggestions import did_you_mean
+from backedge.core.workflow import definition as core
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.build import build_added_steps as joined
+from backedge.core.workflow.build import build_workflow, groups_of, ladder_names, members, pass_rule
+from backedge.core.workflow.parsing import mapping, pointers, shown, words
+from backedge.core.workflow.routes import route_rules
+from backedge.ports import Agent, ResolvedSteps
 
 Names = str | Sequence[str]
 Executor = Function | Agent | Literal["human"]
@@ -112,7 +113,7 @@ class Workflow:
                 problems.append(f"step {step.name!r}: {error}")
         if problems:
             raise WorkflowError(tuple(problems))
-        self.definition = defined(
+        self.definition = build_workflow(
             name,
             built,
             profile=profile,
@@ -143,7 +144,7 @@ class Workflow:
         assert bound is not None  # a definition that nothing bounds was refused
         return bound
 
-    def hired(self, added: Mapping[str, object], workflow: core.Workflow) -> Hired:
+    def resolve(self, added: Mapping[str, object], workflow: core.Workflow) -> ResolvedSteps:
         """Who does steps that a planner adds to a run: a Step, or a mapping that names registered agents. Raises
         WorkflowError with all that is wrong."""
         steps, problems, agents, specs = [], list[str](), dict[str, Agent](), dict[str, Any]()
@@ -156,7 +157,7 @@ class Workflow:
                 problems.append(f"step {name!r}: {error}")
         if problems:
             raise WorkflowError(tuple(problems))
-        return Hired(joined(workflow, steps), agents, specs)
+        return ResolvedSteps(joined(workflow, steps), agents, specs)
 
     def _spec(self, name: str, step: Step) -> dict[str, object]:
         """A step as it can be written down: its functions by the names under which they are registered."""
@@ -180,12 +181,12 @@ class Workflow:
         """A step as it was written down, as the arguments of Step."""
         for key in spec:
             if key not in (*_WRITTEN, "agent", "agents"):
-                raise WorkflowError(f"unknown key {key!r}: {nearest(key, (*_WRITTEN, 'agent', 'agents'))}")
+                raise WorkflowError(f"unknown key {key!r}: {did_you_mean(key, (*_WRITTEN, 'agent', 'agents'))}")
         named = words("agent", spec.get("agent") or spec.get("agents") or ())
         known = {**self._registered, HUMAN: HUMAN}
         for name in named:
             if name not in known:
-                raise WorkflowError(f"agent {name!r} is not registered: {nearest(name, known)}")
+                raise WorkflowError(f"agent {name!r} is not registered: {did_you_mean(name, known)}")
         fields_ = {key: value for key, value in spec.items() if key in _WRITTEN}
         return {"agent": [known[name] for name in named], **fields_}
 
@@ -212,7 +213,7 @@ def _core_step(
     ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
     if not ladder:
         raise WorkflowError("it has no agent: give at least one function")
-    rungs = rung_names(step.name, len(ladder), {*taken, *agents})
+    rungs = ladder_names(step.name, len(ladder), {*taken, *agents})
     names = [HUMAN if agent == HUMAN else name for name, agent in zip(rungs, ladder, strict=True)]
     for name, agent in zip(names, ladder, strict=True):
         if name != HUMAN:
@@ -269,7 +270,7 @@ def _repeat(given: Mapping[str, Any] | None) -> core.Repeat | None:
     known = ("until", "max", "to")
     for key in repeat:
         if key not in known:
-            raise WorkflowError(f"repeat has the key {key!r}: {nearest(key, known)}")
+            raise WorkflowError(f"repeat has the key {key!r}: {did_you_mean(key, known)}")
     if "until" not in repeat or "max" not in repeat:
         raise WorkflowError(f"repeat is {repeat!r}: expected `until`, a condition, and `max`, how often at most")
     return core.Repeat(words("until", repeat["until"]), repeat["max"], repeat.get("to", ""))
@@ -296,5 +297,5 @@ def _models(accepts: Any, needs: tuple[str, ...]) -> dict[str, Model]:
         return {needs[0]: Model(accepts, "accepts")}
     for producer in accepts:
         if producer not in needs:
-            raise WorkflowError(f"accepts names {producer!r}, which it does not need: {nearest(producer, needs)}")
+            raise WorkflowError(f"accepts names {producer!r}, which it does not need: {did_you_mean(producer, needs)}")
     return {producer: Model(type_, f"accepts of {producer!r}") for producer, type_ in accepts.items()}

@@ -11,7 +11,7 @@ import msgspec
 from backedge.core.briefing import Briefing
 from backedge.core.model import Change, Resolution, Usage
 from backedge.core.value import Json
-from backedge.core.workflow import Step, Workflow
+from backedge.core.workflow.definition import Step, Workflow
 
 PLACEHOLDERS = ("attempt", "briefing", "outcome", "report", "run", "step")
 """The words in braces that are filled in where they stand in a command."""
@@ -136,12 +136,12 @@ class Agent(Protocol):
         """
         ...
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         """Why inputs do not fit what the step accepts: (producer, JSON pointer, problem); empty if they fit."""
         ...
 
 
-class Hired(msgspec.Struct, frozen=True):
+class ResolvedSteps(msgspec.Struct, frozen=True):
     """Steps that join a run, and who does them."""
 
     steps: tuple[Step, ...]
@@ -149,25 +149,25 @@ class Hired(msgspec.Struct, frozen=True):
     """By the names that the steps have for them."""
     specs: dict[str, Json]
     """The steps as they were written, by name: enough to find the same agents again."""
-    joined: Callable[[str], None] = lambda _: None
+    on_joined: Callable[[str], None] = lambda _: None
     """Told the run that the steps have become part of, now and at every resume of it."""
 
 
 @runtime_checkable
-class Hiring(Protocol):
+class StepResolver(Protocol):
     """Who finds agents for steps that a planner adds to a run."""
 
-    def hired(self, added: Mapping[str, object], workflow: Workflow) -> Hired:
+    def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
         """The steps, checked as if they had been in the workflow from the start. Raises WorkflowError with all that is
         wrong. What it returns as specs, it takes as `added` in any later process."""
         ...
 
 
 @runtime_checkable
-class Recovering(Protocol):
+class Recoverable(Protocol):
     """An agent whose attempts can outlive the process that started them."""
 
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> object | None:
+    async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
         """What an attempt that an earlier process started has left: its result, waited for if it still works.
 
         None if nothing says how it ended: the attempt is in doubt then.

@@ -80,8 +80,8 @@ def outcome_of(folder: Path, argv: list[str], briefing: Briefing | None = None, 
     return outcome
 
 
-def recovered(folder: Path, argv: list[str], briefing: Briefing | None = None, **more: Any) -> Result | None:
-    return play(agent(folder, argv, **more).recovered(briefing or told(), Hands()))
+def recover(folder: Path, argv: list[str], briefing: Briefing | None = None, **more: Any) -> Result | None:
+    return play(agent(folder, argv, **more).recover(briefing or told(), Hands()))
 
 
 def survivors(folder: Path, briefing: Briefing | None = None) -> list[int]:

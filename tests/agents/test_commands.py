@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backedge.adapters.agents.attempt_folder import file_name
-from backedge.core.briefing import Earlier, Issue, Request, Share, Told
+from backedge.core.briefing import BriefedFinding, EarlierRound, FeedbackForAttempt, LoopResult, Request
 from backedge.core.errors import AgentError, WorkflowError
 from backedge.core.model import Option, Severity, Usage
 from backedge.engine.protocol import Finding, Outcome
@@ -68,11 +68,11 @@ def test_the_briefing_has_every_key_even_when_there_is_nothing_to_say(tmp_path: 
 
 
 def test_the_briefing_tells_the_whole_feedback_with_every_field_of_a_finding(tmp_path: Path) -> None:
-    issue = Issue("F-1", "no login", Severity.CRITICAL, "review", persistent=True)
-    share = Share(
+    issue = BriefedFinding("F-1", "no login", Severity.CRITICAL, "review", persistent=True)
+    share = FeedbackForAttempt(
         (issue,),
         (Request("L-1", "fix_request", "test", "mend it", Severity.HIGH, options=(Option("polling"),)),),
-        (Told("L-2", "context_request", "resolved", answers={"plan": {"a": [1]}}),),
+        (LoopResult("L-2", "context_request", "resolved", answers={"plan": {"a": [1]}}),),
         ("use a queue",),
     )
     given = told(
@@ -81,7 +81,7 @@ def test_the_briefing_tells_the_whole_feedback_with_every_field_of_a_finding(tmp
         round=1,
         feedback=share,
         verify=(issue,),
-        history=(Earlier("L-1", 1, ("F-1",)),),
+        history=(EarlierRound("L-1", 1, ("F-1",)),),
         left={"tokens": 5.0},
     )
     said = outcome_of(
@@ -287,10 +287,10 @@ SHAPE = {
 
 def test_inputs_are_held_to_what_the_step_accepts(tmp_path: Path) -> None:
     checked = agent(tmp_path, ["true"], accepts={"plan": SHAPE})
-    assert checked.misfits({"plan": {"units": ["a"]}, "other": 1}) == []
-    assert checked.misfits({}) == [], "a producer that was passed over has no output"
-    assert checked.misfits({"plan": {"units": ["a", 2]}}) == [("plan", "/units/1", "2 is not of type 'string'")]
-    [(producer, pointer, problem)] = checked.misfits({"plan": {}})
+    assert checked.input_errors({"plan": {"units": ["a"]}, "other": 1}) == []
+    assert checked.input_errors({}) == [], "a producer that was passed over has no output"
+    assert checked.input_errors({"plan": {"units": ["a", 2]}}) == [("plan", "/units/1", "2 is not of type 'string'")]
+    [(producer, pointer, problem)] = checked.input_errors({"plan": {}})
     assert (producer, pointer, problem) == ("plan", "", "'units' is a required property")
 
 
@@ -303,10 +303,10 @@ def test_an_output_that_does_not_fit_the_schema_is_an_error_of_the_agent(tmp_pat
 
 def test_a_schema_that_is_none_is_the_authors_error_and_nothing_is_fetched(tmp_path: Path) -> None:
     with pytest.raises(WorkflowError, match="/type"):
-        agent(tmp_path, ["true"], accepts={"plan": {"type": "objekt"}}).misfits({"plan": 1})
+        agent(tmp_path, ["true"], accepts={"plan": {"type": "objekt"}}).input_errors({"plan": 1})
     remote = agent(tmp_path, ["true"], accepts={"plan": {"$ref": "http://127.0.0.1:9/schema.json"}})
     with pytest.raises(WorkflowError, match=r"127\.0\.0\.1"):
-        remote.misfits({"plan": 1})
+        remote.input_errors({"plan": 1})
 
 
 def test_file_names_of_runs_and_steps_are_safe_and_never_the_same() -> None:

@@ -24,7 +24,7 @@ from tests.agents.parts import (
     is_gone,
     outcome_of,
     play,
-    recovered,
+    recover,
     shell,
     survivors,
     told,
@@ -62,7 +62,7 @@ def test_a_living_process_is_waited_for_and_adopted(tmp_path: Path) -> None:
     abandoned(tmp_path, shell(LIVING))
     assert survivors(tmp_path), "the command survives the death of who started it"
     began = time.monotonic()
-    result = recovered(tmp_path, shell(LIVING))
+    result = recover(tmp_path, shell(LIVING))
     assert result is not None
     assert result.outcome == Outcome(output="after all")
     assert result.log == b"said\n"
@@ -75,7 +75,7 @@ def test_what_finished_meanwhile_is_adopted_and_nothing_is_started(tmp_path: Pat
     until_gone(tmp_path)
     assert files_of(tmp_path).ended is None, "nobody saw its end"
     for _ in range(2):
-        result = recovered(tmp_path, shell("echo . >> runs; exit 9"))
+        result = recover(tmp_path, shell("echo . >> runs; exit 9"))
         assert result is not None
         assert result.outcome == Outcome(output="after all")
     assert (tmp_path / "runs").read_text() == ".\n"
@@ -94,7 +94,7 @@ def test_what_finished_meanwhile_is_adopted_and_nothing_is_started(tmp_path: Pat
 def test_a_dead_process_that_left_nothing_complete_is_in_doubt(end: str, tmp_path: Path) -> None:
     abandoned(tmp_path, shell(f"echo . > ready; sleep 0.2; {end}"))
     until_gone(tmp_path)
-    assert recovered(tmp_path, shell("true")) is None
+    assert recover(tmp_path, shell("true")) is None
 
 
 @pytest.mark.parametrize("report", [None, ReportSpec("exitcode")])
@@ -105,9 +105,9 @@ def test_an_exit_code_other_than_0_counts_also_when_nobody_of_us_lived_to_see_it
     until_gone(tmp_path)
     if report is None:
         with pytest.raises(AgentError, match=r"the command failed \(exit code 3\): oh"):
-            recovered(tmp_path, shell("true"))
+            recover(tmp_path, shell("true"))
     else:
-        result = recovered(tmp_path, shell("true"), report=report, judges=True)
+        result = recover(tmp_path, shell("true"), report=report, judges=True)
         assert result is not None
         assert isinstance(result.outcome, Outcome) and result.outcome.verdict == "fail"
 
@@ -116,7 +116,7 @@ def test_a_living_process_that_fails_is_an_error_whoever_waits_for_it(tmp_path: 
     abandoned(tmp_path, shell("echo . > ready; sleep 0.5; echo {}; exit 4"))
     assert survivors(tmp_path)
     with pytest.raises(AgentError, match="exit code 4"):
-        recovered(tmp_path, shell("true"))
+        recover(tmp_path, shell("true"))
 
 
 def test_what_was_printed_is_in_doubt_if_nobody_knows_how_it_ended_and_a_whole_outcome_file_is_not(
@@ -128,9 +128,9 @@ def test_what_was_printed_is_in_doubt_if_nobody_knows_how_it_ended_and_a_whole_o
     os.kill(running.keeper[0], signal.SIGKILL)
     os.kill(running.pid, signal.SIGKILL)
     until_gone(tmp_path)
-    assert recovered(tmp_path, shell("true")) is None
+    assert recover(tmp_path, shell("true")) is None
     files_of(tmp_path).outcome.write_text('{"output": 2}')
-    result = recovered(tmp_path, shell("true"))
+    result = recover(tmp_path, shell("true"))
     assert result is not None
     assert result.outcome == Outcome(output=2)
 
@@ -139,7 +139,7 @@ def test_a_whole_outcome_file_that_makes_no_sense_is_the_agents_error_not_a_doub
     abandoned(tmp_path, shell('echo \'{"outptu": 1}\' > "$BACKEDGE_OUTCOME"; echo . > ready; sleep 0.3'))
     until_gone(tmp_path)
     with pytest.raises(AgentError, match="outptu"):
-        recovered(tmp_path, shell("true"))
+        recover(tmp_path, shell("true"))
 
 
 def test_a_process_that_was_killed_with_us_is_in_doubt_and_what_it_left_is_ended(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_process_that_was_killed_with_us_is_in_doubt_and_what_it_left_is_ended
     running = files_of(tmp_path).running
     assert running is not None
     os.kill(running.pid, signal.SIGKILL)
-    assert recovered(tmp_path, shell("true")) is None
+    assert recover(tmp_path, shell("true")) is None
     assert is_gone(int((tmp_path / "left").read_text()))
 
 
@@ -155,7 +155,7 @@ def test_the_time_that_is_over_counts_when_a_living_process_is_waited_for(tmp_pa
     abandoned(tmp_path, shell("echo . > ready; sleep 60"))
     began = time.monotonic()
     with pytest.raises(AgentError, match=r"timeout: no outcome after 0\.5 s"):
-        recovered(tmp_path, shell("true"), timeout=0.5)
+        recover(tmp_path, shell("true"), timeout=0.5)
     assert time.monotonic() - began < 3
     assert survivors(tmp_path) == []
 
@@ -164,7 +164,7 @@ def test_cancelling_while_a_living_process_is_waited_for_ends_its_tree_and_leave
     abandoned(tmp_path, shell("sleep 60 & echo . > ready; wait"))
 
     async def scenario() -> None:
-        work = asyncio.create_task(agent(tmp_path, ["true"]).recovered(told(), Hands()))
+        work = asyncio.create_task(agent(tmp_path, ["true"]).recover(told(), Hands()))
         await asyncio.sleep(0.2)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -172,44 +172,44 @@ def test_cancelling_while_a_living_process_is_waited_for_ends_its_tree_and_leave
 
     play(scenario())
     assert survivors(tmp_path) == []
-    assert recovered(tmp_path, shell("true")) is None, "what we ended ourselves has no outcome"
+    assert recover(tmp_path, shell("true")) is None, "what we ended ourselves has no outcome"
 
 
 def test_an_end_that_was_seen_is_read_again_as_it_was(tmp_path: Path) -> None:
     outcome_of(tmp_path, shell("echo {}"))
-    again = recovered(tmp_path, shell("true"))
+    again = recover(tmp_path, shell("true"))
     assert again is not None
     assert again.outcome == Outcome()
     with pytest.raises(AgentError, match="exit code 4"):
         outcome_of(tmp_path, shell("echo {}; exit 4"), told(2))
     with pytest.raises(AgentError, match="exit code 4"):
-        recovered(tmp_path, shell("true"), told(2))
+        recover(tmp_path, shell("true"), told(2))
     with pytest.raises(AgentError, match="no such program"):
         outcome_of(tmp_path, ["./nowhere"], told(3))
     with pytest.raises(AgentError, match="no such program"):
-        recovered(tmp_path, shell("true"), told(3))
+        recover(tmp_path, shell("true"), told(3))
     with pytest.raises(AgentError, match="timeout"):
         outcome_of(tmp_path, shell("sleep 60"), told(4), timeout=0.1)
     with pytest.raises(AgentError, match="timeout"):
-        recovered(tmp_path, shell("true"), told(4))
+        recover(tmp_path, shell("true"), told(4))
 
 
 def test_an_attempt_that_never_began_is_in_doubt(tmp_path: Path) -> None:
-    assert recovered(tmp_path, shell("true")) is None
+    assert recover(tmp_path, shell("true")) is None
 
 
 def test_an_attempt_of_which_only_the_beginning_is_recorded_is_in_doubt(tmp_path: Path) -> None:
     folder = files_of(tmp_path)
     folder.make()
-    assert recovered(tmp_path, shell("true")) is None
+    assert recover(tmp_path, shell("true")) is None
     folder.starting = Starting(time.time())
-    assert recovered(tmp_path, shell("true")) is None
+    assert recover(tmp_path, shell("true")) is None
 
 
 def test_a_living_process_that_was_never_recorded_is_found_by_its_mark(tmp_path: Path) -> None:
     abandoned(tmp_path, shell(LIVING))
     (files_of(tmp_path).path / "process.json").unlink()
-    result = recovered(tmp_path, shell("true"))
+    result = recover(tmp_path, shell("true"))
     assert result is not None
     assert result.outcome == Outcome(output="after all")
 
@@ -221,9 +221,9 @@ def test_a_number_that_is_another_process_now_is_not_waited_for(tmp_path: Path) 
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         folder.running = Running(stranger.pid, "earlier", ("sleep", "60"))
-        assert recovered(tmp_path, shell("true")) is None
+        assert recover(tmp_path, shell("true")) is None
         folder.outcome.write_text('{"output": 1}')
-        result = recovered(tmp_path, shell("true"))
+        result = recover(tmp_path, shell("true"))
         assert result is not None
         assert result.outcome == Outcome(output=1)
         assert stranger.poll() is None, "the stranger was left alone"
@@ -237,7 +237,7 @@ def test_records_that_something_else_wrote_are_an_error_that_says_so(tmp_path: P
     folder.make()
     (folder.path / "starting").write_text("garbage")
     with pytest.raises(AgentError, match="starting of the attempt cannot be read"):
-        recovered(tmp_path, shell("true"))
+        recover(tmp_path, shell("true"))
 
 
 def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
     git("add", ".")
     git("commit", "-qm", "x")
     abandoned(tmp_path, shell("echo . > ready; sleep 0.3; printf 'one\\n2\\nthree\\n' > kept.txt; echo {}"))
-    result = recovered(tmp_path, shell("true"))
+    result = recover(tmp_path, shell("true"))
     assert result is not None
     assert set(result.files) == {Change("kept.txt", ((2, 2),)), Change("ready")}
 
@@ -259,17 +259,17 @@ def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
 def test_a_report_that_was_finished_is_adopted_and_so_is_an_exit_code_unless_nobody_saw_it(tmp_path: Path) -> None:
     code = 'echo . > ready; sleep 0.2; echo \'[{"description": "bad"}]\' > "$BACKEDGE_REPORT"'
     abandoned_with_report(tmp_path, code)
-    result = recovered(tmp_path, shell("true"), report=ReportSpec("json"), judges=True)
+    result = recover(tmp_path, shell("true"), report=ReportSpec("json"), judges=True)
     assert result is not None
     assert isinstance(result.outcome, Outcome)
     assert result.outcome.verdict == "fail"
     assert list(result.outcome.findings) == [Finding("bad")]
-    by_code = recovered(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True)
+    by_code = recover(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True)
     assert by_code is not None
     assert isinstance(by_code.outcome, Outcome) and by_code.outcome.verdict == "pass"
-    assert recovered(tmp_path, shell("true"), report=ReportSpec("junit"), judges=True) is None
+    assert recover(tmp_path, shell("true"), report=ReportSpec("junit"), judges=True) is None
     files_of(tmp_path).exit.unlink()
-    assert recovered(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True) is None
+    assert recover(tmp_path, shell("true"), report=ReportSpec("exitcode"), judges=True) is None
 
 
 def abandoned_with_report(folder: Path, code: str) -> None:
@@ -283,7 +283,7 @@ def test_the_process_that_started_an_attempt_can_recover_it_too(tmp_path: Path) 
         work = asyncio.create_task(agent(tmp_path, shell("sleep 0.4; echo {}; exit 3")).work(told(), Hands()))
         await until(lambda: files_of(tmp_path).running is not None)
         with pytest.raises(AgentError, match="exit code 3"):
-            await agent(tmp_path, ["true"]).recovered(told(), Hands())
+            await agent(tmp_path, ["true"]).recover(told(), Hands())
         with pytest.raises(AgentError, match="exit code 3"):
             await work
 
@@ -303,7 +303,7 @@ def test_a_kill_at_any_moment_of_starting_never_makes_it_run_twice_nor_loses_wha
     time.sleep(delay)
     starter.kill()
     starter.wait()
-    result = recovered(tmp_path, shell("echo . >> runs"))
+    result = recover(tmp_path, shell("echo . >> runs"))
     until_gone(tmp_path)
     runs = (tmp_path / "runs").read_text() if (tmp_path / "runs").exists() else ""
     assert runs in ("", ".\n")

@@ -156,7 +156,7 @@ class Talker:
             return Outcome()
         return self._said
 
-    def misfits(self, inputs: object) -> list[tuple[str, str, str]]:
+    def input_errors(self, inputs: object) -> list[tuple[str, str, str]]:
         return []
 
 

@@ -24,8 +24,8 @@ from backedge.cli.attempt_log import Log
 from backedge.cli.live import Lines, view_on
 from backedge.cli.live_frame import frame
 from backedge.core.commands import Pause
-from backedge.core.limits import Limits
 from backedge.core.model import Finding, Severity, Usage
+from backedge.core.workflow.limits import Limits
 from tests.cli_setup.parts import asked, backedge, story
 from tests.core.play import Play, failed, flow, out, step
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from backedge.analytics.report import report
 from backedge.cli.story import story
 from backedge.core.commands import Reclassify
-from backedge.core.limits import Limits
 from backedge.core.model import Feedback, Finding, Kind, Severity
+from backedge.core.workflow.limits import Limits
 from tests.cli_setup.parts import backedge
 from tests.cli_setup.parts import story as project
 from tests.core.play import Play, failed, flow, step

@@ -107,8 +107,8 @@ class Bench:
             self.result(briefing, **more)
         return caught.value
 
-    def recovered(self, briefing: Briefing | None = None, **more: Any) -> Result | None:
-        return play(self.agent(**more).recovered(briefing or told(), Hands()), PATIENCE)
+    def recover(self, briefing: Briefing | None = None, **more: Any) -> Result | None:
+        return play(self.agent(**more).recover(briefing or told(), Hands()), PATIENCE)
 
     def folder(self, briefing: Briefing | None = None) -> CliFolder:
         briefing = briefing or told()

@@ -162,8 +162,8 @@ def test_an_output_that_does_not_fit_the_steps_schema_is_an_error_with_its_cost(
 
 def test_inputs_that_do_not_fit_are_told_by_producer(tmp_path: Path) -> None:
     fussy = agent(tmp_path, accepts={"plan": {"type": "string"}})
-    assert fussy.misfits({"plan": 1}) == [("plan", "", "1 is not of type 'string'")]
-    assert fussy.misfits({"other": 1}) == []
+    assert fussy.input_errors({"plan": 1}) == [("plan", "", "1 is not of type 'string'")]
+    assert fussy.input_errors({"other": 1}) == []
 
 
 def test_a_repeatedly_unknown_conversation_is_tried_afresh_once_only(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_living_cli_is_waited_for_after_a_crash_and_adopted(tmp_path: Path) ->
     async def scenario() -> None:
         work = asyncio.create_task(agent(tmp_path, code=code).work(told(), Hands()))
         await until_there(tmp_path / "runs")
-        again = await agent(tmp_path, code=code).recovered(told(), Hands())
+        again = await agent(tmp_path, code=code).recover(told(), Hands())
         assert again is not None
         assert again.outcome == Outcome(output=1)
         await work

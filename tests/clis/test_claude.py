@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backedge.adapters.agents.clis.cli import Options
-from backedge.core.briefing import Issue, Share
+from backedge.core.briefing import BriefedFinding, FeedbackForAttempt
 from backedge.core.model import Severity, Usage
 from backedge.engine.protocol import Claim, Finding
 from tests.agents.parts import told
@@ -31,7 +31,7 @@ def answer(**outcome: object) -> Call:
     return Call("StructuredOutput", outcome)
 
 
-ISSUE = Issue("F-1", "greets the wrong planet", Severity.HIGH, "review", file="greeting.py", line=1)
+ISSUE = BriefedFinding("F-1", "greets the wrong planet", Severity.HIGH, "review", file="greeting.py", line=1)
 
 
 def test_a_real_turn_edits_a_file_and_says_what_it_cost(claude: Bench) -> None:
@@ -67,7 +67,7 @@ def test_a_rework_goes_on_with_the_conversation_and_costs_what_it_costs_itself(c
     claude.model.says(write(claude), answer(output=1, summary="wrote it"))
     first = claude.result()
     claude.model.says(answer(output=2, summary="mended", resolutions=[{"finding": "F-1", "status": "fixed"}]))
-    briefing = told(2, mode="rework", round=1, session=first.session, feedback=Share(findings=(ISSUE,)))
+    briefing = told(2, mode="rework", round=1, session=first.session, feedback=FeedbackForAttempt(findings=(ISSUE,)))
     second = claude.result(briefing)
     assert second.session == first.session
     asked = claude.model.asked_text(-1)
@@ -164,7 +164,7 @@ def test_a_finished_report_is_adopted_after_a_crash_and_nothing_is_started(claud
     claude.model.says(write(claude), answer(output=1, summary="done"))
     result = claude.result()
     (claude.folder().path / "ended.json").unlink()
-    again = claude.recovered()
+    again = claude.recover()
     assert again is not None
     assert again.outcome == result.outcome
     assert again.session == result.session
@@ -177,7 +177,7 @@ def test_half_a_report_leaves_a_doubt(claude: Bench) -> None:
     folder = claude.folder()
     (folder.path / "ended.json").unlink()
     folder.stdout.write_bytes(folder.stdout.read_bytes()[:-40])
-    assert claude.recovered() is None
+    assert claude.recover() is None
 
 
 def test_hostile_text_reaches_the_model_as_data(claude: Bench) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backedge.adapters.agents.clis.cli import Options, Session
-from backedge.core.briefing import Issue, Share
+from backedge.core.briefing import BriefedFinding, FeedbackForAttempt
 from backedge.core.model import Severity, Usage
 from backedge.engine.protocol import Claim, Finding
 from tests.agents.parts import told
@@ -33,7 +33,7 @@ def answer(**outcome: object) -> Text:
     return Text(json.dumps({"output": None, "summary": "", "resolutions": None, "feedback": None, **outcome}))
 
 
-ISSUE = Issue("F-1", "greets the wrong planet", Severity.HIGH, "review", file="greeting.txt")
+ISSUE = BriefedFinding("F-1", "greets the wrong planet", Severity.HIGH, "review", file="greeting.txt")
 UNSANDBOXED = Options(permission_mode="danger-full-access")
 
 
@@ -69,7 +69,7 @@ def test_a_rework_goes_on_with_the_conversation_and_uses_what_it_uses_itself(cod
     codex.model.says(
         shell("echo world >> greeting.txt"), answer(resolutions=[{"finding": "F-1", "status": "fixed", "note": None}])
     )
-    briefing = told(2, mode="rework", round=1, session=first.session, feedback=Share(findings=(ISSUE,)))
+    briefing = told(2, mode="rework", round=1, session=first.session, feedback=FeedbackForAttempt(findings=(ISSUE,)))
     second = codex.result(briefing, options=UNSANDBOXED)
     one, two = Session.of(first.session, "codex"), Session.of(second.session, "codex")
     assert one is not None
@@ -125,7 +125,7 @@ def test_a_finished_report_is_adopted_after_a_crash_with_what_it_used_itself(cod
     briefing = told(2, session=first.session)
     second = codex.result(briefing)
     (codex.folder(briefing).path / "ended.json").unlink()
-    again = codex.recovered(briefing)
+    again = codex.recover(briefing)
     assert again is not None
     assert again.outcome == second.outcome
     assert again.session == second.session

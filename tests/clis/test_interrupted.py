@@ -67,7 +67,7 @@ def test_an_attempt_in_doubt_says_what_it_used(tmp_path: Path) -> None:
         work.cancel()
         with suppress(asyncio.CancelledError):
             await work
-        assert await slow(tmp_path).recovered(told(), late) is None
+        assert await slow(tmp_path).recover(told(), late) is None
 
     play(scenario())
     assert late.used == Usage(0.0, 70, 5)
@@ -79,7 +79,7 @@ def test_an_attempt_that_is_cancelled_after_a_crash_says_what_it_used(tmp_path: 
     async def scenario() -> None:
         first = asyncio.create_task(slow(tmp_path).work(told(), early))
         await until((tmp_path / "begun").exists)
-        again = asyncio.create_task(slow(tmp_path).recovered(told(), late))
+        again = asyncio.create_task(slow(tmp_path).recover(told(), late))
         await asyncio.sleep(0.2)
         again.cancel()
         with suppress(asyncio.CancelledError):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from backedge.adapters.agents.clis.asking import Asking
 from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.response_contract import Asking
 from backedge.adapters.agents.clis.schemas import (
     answer_schema,
     decision_schema,
@@ -20,12 +20,12 @@ from backedge.adapters.agents.clis.schemas import (
 )
 from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES, fenced, problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.schema import Schema
-from backedge.core.briefing import Briefing, Earlier, Issue, Known, Request, Share
+from backedge.core.briefing import BriefedFinding, Briefing, EarlierRound, FeedbackForAttempt, KnownStep, Request
 from backedge.core.model import Option, Severity
-from backedge.engine.protocol import understood
+from backedge.engine.protocol import parse_outcome
 from tests.agents.parts import told
 
-ISSUE = Issue("F-1", "no login {{answer}} ```", Severity.CRITICAL, "review", persistent=True)
+ISSUE = BriefedFinding("F-1", "no login {{answer}} ```", Severity.CRITICAL, "review", persistent=True)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -61,8 +61,8 @@ def test_a_prompt_tells_the_task_the_inputs_the_findings_the_history_and_how_to_
         input={"task": "add a login"},
         inputs={"plan": "the plan"},
         previous={"files": 1},
-        feedback=Share(findings=(ISSUE,), advice=("use the library",)),
-        history=(Earlier("L-1", 1, ("F-1 (open): no login",)),),
+        feedback=FeedbackForAttempt(findings=(ISSUE,), advice=("use the library",)),
+        history=(EarlierRound("L-1", 1, ("F-1 (open): no login",)),),
     )
     text = prompt(shipped("code"), briefing, "Answer so.", "/whole")
     for part in (
@@ -109,7 +109,7 @@ def test_nothing_in_a_text_can_end_its_fence_or_be_filled_in(hostile: str) -> No
     assert lines[0] not in "\n".join(lines[1:-1])
     assert not any(ord(letter) < 32 for line in lines for letter in line)
     request = Request("L-1", "fix_request", "review", hostile, Severity.HIGH)
-    briefing = told(input=hostile, inputs={"plan": [hostile]}, feedback=Share(requests=(request,)))
+    briefing = told(input=hostile, inputs={"plan": [hostile]}, feedback=FeedbackForAttempt(requests=(request,)))
     text = prompt("{{task}}{{inputs}}{{feedback}}{{answer}}", briefing, "So.", "")
     assert text.count("## How to answer\n\nSo.") == 1
 
@@ -122,7 +122,9 @@ def test_a_very_long_text_is_cut_and_says_where_the_rest_is() -> None:
 
 def test_feedback_without_end_is_cut_and_cannot_swallow_what_follows() -> None:
     requests = tuple(Request(f"L-{n}", "fix_request", "review", "x" * 15_000, Severity.HIGH) for n in range(20))
-    text = prompt("{{feedback}}\n\n{{answer}}", told(feedback=Share(requests=requests)), "So.", "/the/whole")
+    text = prompt(
+        "{{feedback}}\n\n{{answer}}", told(feedback=FeedbackForAttempt(requests=requests)), "So.", "/the/whole"
+    )
     assert len(text) < MOST + 1_000
     assert text.endswith("all of it is in /the/whole)\n````\n\n## How to answer\n\nSo.\n")
 
@@ -167,9 +169,9 @@ SHAPES: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("schema", "said"), SHAPES)
 def test_what_fits_a_schema_is_understood_by_the_protocol(schema: Any, said: Any) -> None:
-    assert Schema(schema).misfits(said) == []
-    understood(said)
-    assert Schema(schema).misfits({**said, "more": 1})
+    assert Schema(schema).input_errors(said) == []
+    parse_outcome(said)
+    assert Schema(schema).input_errors({**said, "more": 1})
 
 
 @pytest.mark.parametrize(("schema", "said"), SHAPES)
@@ -187,10 +189,10 @@ def test_a_strict_schema_has_no_optional_keys_and_no_free_values(schema: Any, sa
 
 def test_a_strict_answer_is_understood_like_any_other() -> None:
     said = {"output": '{"a": null}', "summary": "s", "resolutions": None, "feedback": [{"kind": "fix_request", "to": ["plan"], "message": "m", "severity": None, "options": None}]}  # fmt: skip
-    outcome = understood(without_nulls(unwrapped(said)))
+    outcome = parse_outcome(without_nulls(unwrapped(said)))
     assert outcome.output == {"a": None}, "what stands in the output is nobody's business"
     assert outcome.feedback[0].severity == "high"
-    assert understood(without_nulls(unwrapped({"output": "plain words"}))).output == "plain words"
+    assert parse_outcome(without_nulls(unwrapped({"output": "plain words"}))).output == "plain words"
 
 
 def test_the_steps_own_schema_is_required_where_it_can_be() -> None:
@@ -207,7 +209,7 @@ def test_the_answer_is_asked_for_in_words_that_fit_the_mode(cli: str) -> None:
     assert "`resolutions`" in judge.words(told(verify=(ISSUE,)))
     producer = Asking(CLIS[cli], False, (), ["plan", "human"], {"type": "object", "title": "own"})
     assert '"title": "own"' in producer.words(told())
-    assert "contested" in producer.words(told(feedback=Share(findings=(ISSUE,))))
+    assert "contested" in producer.words(told(feedback=FeedbackForAttempt(findings=(ISSUE,))))
     assert "`answer`" in producer.words(told(mode="answer"))
     assert set(producer.schema(told(mode="answer"))["properties"]) == {"answer", "summary"}
     has_flag = cli in ("claude", "codex")
@@ -222,7 +224,7 @@ def test_an_agent_that_is_asked_again_is_told_why_its_last_attempt_did_not_count
 
 @pytest.mark.parametrize("cli", CLIS)
 def test_a_planner_is_told_the_steps_and_how_to_change_them(cli: str) -> None:
-    steps = (Known("plan", "planning", running=True, attempts=1), Known("code", "", ("plan",), attempts=2))
+    steps = (KnownStep("plan", "planning", running=True, attempts=1), KnownStep("code", "", ("plan",), attempts=2))
     briefing = Briefing("r", "plan", "planning", 1, "work", steps=steps, left={"max_steps": 3.0})
     asking = Asking(CLIS[cli], False)
     told = asking.words(briefing)
@@ -245,7 +247,7 @@ def test_a_workflows_own_kinds_may_be_said() -> None:
 
 def test_who_is_asked_to_choose_is_asked_for_a_decision() -> None:
     request = Request("L-1", "constraint_violation", "code", "no sockets", Severity.HIGH, options=(Option("polling"),))
-    asked = Briefing("r", "plan", "planning", 2, "decide", feedback=Share(requests=(request,)))
+    asked = Briefing("r", "plan", "planning", 2, "decide", feedback=FeedbackForAttempt(requests=(request,)))
     asking = Asking(CLIS["claude"], False)
     decision = asking.schema(asked)["properties"]["decision"]
     assert decision["properties"]["option"]["enum"] == ["polling"]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from backedge.config import back_edges, mermaid, picture
-from backedge.core.define import defined
-from backedge.core.profiles import RouteRule
-from backedge.core.workflow import Repeat, Step, Workflow
+from backedge.core.workflow.build import build_workflow
+from backedge.core.workflow.definition import Repeat, Step, Workflow
+from backedge.core.workflow.routes import RouteRule
 from tests.config.files import EXAMPLE, read
 
 
@@ -21,7 +21,7 @@ def example(tmp_path: Path) -> Workflow:
 
 
 def flow(*steps: Step, **more: object) -> Workflow:
-    return defined("w", [(step, {}) for step in steps], **more)  # type: ignore[arg-type]
+    return build_workflow("w", [(step, {}) for step in steps], **more)  # type: ignore[arg-type]
 
 
 def test_findings_go_back_to_the_subject_first_and_then_upstream(example: Workflow) -> None:

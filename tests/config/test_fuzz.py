@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backedge.config import SCHEMA, WorkflowFile, WorkflowFileError, mermaid, picture
 from backedge.config.workflow_file import workflow_file
-from backedge.core.workflow import Workflow
+from backedge.core.workflow.definition import Workflow
 from tests.config.files import EXAMPLE
 from tests.config.test_schema import ANYTHING, fitting
 from tests.config.test_workflow_file import EVERYTHING

@@ -14,7 +14,7 @@ from backedge.config import EDITOR_LINE, SCHEMA, SCHEMA_FILE, schema_text
 from backedge.config.check import flaws_of
 from backedge.config.pieces import Schema
 from backedge.config.yaml import loaded
-from backedge.core.limits import NAMES, OF_THE_RUN
+from backedge.core.workflow.limits import NAMES, OF_THE_RUN
 from tests.config.files import EXAMPLE
 from tests.config.test_workflow_file import EVERYTHING
 

@@ -11,11 +11,11 @@ import pytest
 
 from backedge.config import AgentSpec, Report, WorkflowFile, WorkflowFileError, find, load
 from backedge.config.schema import SCHEMA
-from backedge.core.limits import Limits
-from backedge.core.measures import Check, Gate
 from backedge.core.model import Kind, Severity
-from backedge.core.profiles import RouteRule
-from backedge.core.workflow import PassRule, Repeat, Workflow
+from backedge.core.workflow.checks import Check, Gate
+from backedge.core.workflow.definition import PassRule, Repeat, Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.routes import RouteRule
 from tests.config.files import EXAMPLE, problems, read, step
 
 

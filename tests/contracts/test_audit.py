@@ -20,7 +20,7 @@ from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, PayloadPruned
 from backedge.core.events import Event
-from backedge.core.model import Made
+from backedge.core.model import OutputDigest
 from backedge.ports import Append
 
 TAMPERING = [
@@ -181,7 +181,7 @@ def test_the_fields_of_events_that_name_a_large_value_are_known() -> None:
         if field == "log" or field.endswith("payload")
     }
     assert fields == {"input_payload", "log"}
-    assert {field for field in Made.__struct_fields__ if field.endswith("payload")} == {"payload"}
+    assert {field for field in OutputDigest.__struct_fields__ if field.endswith("payload")} == {"payload"}
 
 
 # What stands beside the events

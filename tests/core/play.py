@@ -10,20 +10,31 @@ import msgspec
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.briefing import Briefing, Issue, brief
+from backedge.core.briefing import BriefedFinding, Briefing, brief
+from backedge.core.checks import measure
 from backedge.core.decide import transact
-from backedge.core.define import defined
 from backedge.core.diff import changes
-from backedge.core.limits import Limits
-from backedge.core.loops import Loop
-from backedge.core.measuring import measurement
-from backedge.core.model import HUMAN, Claim, Feedback, Finding, Kind, Made, Outcome, Severity, Usage, Word
-from backedge.core.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
-from backedge.core.plans import Plan
-from backedge.core.references import values_at
-from backedge.core.staleness import part
-from backedge.core.state import RunState
-from backedge.core.workflow import Step, Workflow
+from backedge.core.feedback.loop import Loop
+from backedge.core.model import (
+    HUMAN,
+    Claim,
+    Feedback,
+    Finding,
+    Kind,
+    Outcome,
+    OutputDigest,
+    Severity,
+    Usage,
+    VerdictWord,
+)
+from backedge.core.scheduling.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.scheduling.staleness import part
+from backedge.core.state.run import RunState
+from backedge.core.workflow.build import build_workflow
+from backedge.core.workflow.definition import Step, Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.plan import Plan
+from backedge.core.workflow.values import values_at
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -37,12 +48,12 @@ Reply = Outcome | Planned | Exception
 Script = Callable[["Play", str], Reply]
 
 
-def made(output: Any, before: Any = None, pointers: Sequence[str] = (), values: Sequence[str] = ()) -> Made:
+def made(output: Any, before: Any = None, pointers: Sequence[str] = (), values: Sequence[str] = ()) -> OutputDigest:
     text = msgspec.json.encode(output, order="sorted")
     parts = {p: sha256(msgspec.json.encode(part(output, p), order="sorted")).hexdigest() for p in pointers}
     changed = changes(before, output) if before is not None else ()
     kept = dict(values_at(output, tuple(values)))
-    return Made(sha256(text).hexdigest(), output, size=len(text), parts=parts, changed=changed, values=kept)
+    return OutputDigest(sha256(text).hexdigest(), output, size=len(text), parts=parts, changed=changed, values=kept)
 
 
 def out(output: Any = None, **more: Any) -> Outcome:
@@ -93,7 +104,7 @@ def flow(*steps: Step, **more: Any) -> Workflow:
 
 def profiled(name: str, *steps: Step, **more: Any) -> Workflow:
     """A workflow with the limits and habits of a profile."""
-    return defined("w", [(each, {}) for each in steps], profile=name, **more)
+    return build_workflow("w", [(each, {}) for each in steps], profile=name, **more)
 
 
 class Play:
@@ -179,7 +190,7 @@ class Play:
     def measure(self, name: str) -> Reply:
         """What the engine finds when it measures a check or a gate by itself."""
         try:
-            return out(measurement(self.s.graph.measures[name], self.brief(name).inputs))
+            return out(measure(self.s.graph.measures[name], self.brief(name).inputs))
         except ValueError as error:
             return error
 
@@ -244,7 +255,7 @@ class Play:
         return [effect.escalation for effect in pending(self.s, self.now) if isinstance(effect, AskPerson)]
 
 
-def texts(issues: Sequence[Issue]) -> list[str]:
+def texts(issues: Sequence[BriefedFinding]) -> list[str]:
     return [issue.description for issue in issues]
 
 
@@ -259,7 +270,7 @@ __all__ = [
     "Play",
     "Severity",
     "Usage",
-    "Word",
+    "VerdictWord",
     "ask",
     "failed",
     "flow",

@@ -19,7 +19,6 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.errors import IllegalCommand
-from backedge.core.limits import Limits
 from backedge.core.model import (
     HUMAN,
     Answer,
@@ -33,10 +32,14 @@ from backedge.core.model import (
     Severity,
     Usage,
 )
-from backedge.core.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
-from backedge.core.profiles import PROFILES, RouteRule
-from backedge.core.state import RunState, StepState, evolve
-from backedge.core.workflow import DEFAULT_PHASES, PassRule, Policy, Step, Workflow, problems_of
+from backedge.core.scheduling.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState, StepState
+from backedge.core.workflow.definition import DEFAULT_PHASES, PassRule, Policy, Step, Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.profiles import PROFILES
+from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.validate import problems_of
 from tests.core.play import made
 
 T = TypeVar("T")
@@ -278,7 +281,9 @@ def an_outcome(pick: Pick, state: RunState, name: str, temper: str) -> Outcome |
     if running.mode == "decide":
         return Outcome(made(None), decision=_a_decision(pick, temper), feedback=feedback, usage=usage)
     if not state.graph.is_judge(name):
-        claims = tuple(Claim(f"F-{id}", one_of(pick, ("fixed", "contested"))) for id in some_of(pick, running.given, 2))
+        claims = tuple(
+            Claim(f"F-{id}", one_of(pick, ("fixed", "contested"))) for id in some_of(pick, running.to_address, 2)
+        )
         if temper == "nonsense":
             claims = (Claim("F-99", "withdrawn"),)
         output = {"a": 0, "b": 0} if temper == "steady" else an_output(pick)

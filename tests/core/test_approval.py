@@ -6,8 +6,8 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core.errors import IllegalCommand
+from backedge.core.escalation.packet import packet
 from backedge.core.model import Kind
-from backedge.core.packet import packet
 from tests.core.play import Play, ask, flow, grows, out, step
 
 STEPS = (step("code"), step("deploy", "code", approval="human"), step("tell", "deploy"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from backedge.core.bound import max_attempts
 from backedge.core.errors import WorkflowError
-from backedge.core.limits import Limits
-from backedge.core.workflow import graph_of
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.validate import valid_graph
 from tests.core.play import Play, Reply, failed, flow, grows, step
 
 STEPS = (step("plan"), step("design", "plan"), step("review", reviews="design"))
@@ -65,7 +65,7 @@ def test_a_check_of_inputs_may_reach_judges_too() -> None:
 
 def test_what_nothing_bounds_is_refused() -> None:
     with pytest.raises(WorkflowError, match="nothing bounds this workflow"):
-        graph_of(flow(*STEPS, limits={"rounds_total": None}))
+        valid_graph(flow(*STEPS, limits={"rounds_total": None}))
 
 
 def test_the_worst_that_agents_can_do_stays_within_the_bound() -> None:

@@ -9,7 +9,8 @@ import pytest
 from backedge.core import commands as c
 from backedge.core.briefing import Briefing, notices
 from backedge.core.model import HUMAN, Finding, Kind, Option, Severity
-from backedge.core.wording import clean, escaped, feedback_text, one_line, summary_of
+from backedge.core.text import clean, escaped, one_line
+from backedge.core.wording import feedback_text, summary_of
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
 CHAIN = (

@@ -11,12 +11,13 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import notices
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Breach, Feedback, Finding, Kind, Option, Resolution, Severity
-from backedge.core.pending import pending
-from backedge.core.state import replay
-from backedge.core.survey import Start
-from backedge.core.wording import feedback_text, one_line, summary_of
+from backedge.core.scheduling.pending import pending
+from backedge.core.scheduling.scheduler import Start
+from backedge.core.state.evolve import replay
+from backedge.core.text import one_line
+from backedge.core.wording import feedback_text, summary_of
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, profiled, step, texts
 
 # A0: the loop engine
@@ -266,7 +267,7 @@ def test_a1_16_one_rejection_is_mended_the_fourth_blocks() -> None:
 def test_a1_19_unblocking_resets_the_counters_only_if_asked_to(choice: str, left: int) -> None:
     play = refining(*[failed(Finding(f"{n}", Severity.CRITICAL, True)) for n in range(9)]).run()
     play.decide(choice, note="again")
-    assert play.loop().round - 1 - play.loop().forgiven.get("loop", 0) == left
+    assert play.loop().round - 1 - play.loop().waived.get("loop", 0) == left
     with pytest.raises(AlreadyClosed):
         play.decide(choice, "E-1", note="again")
 

@@ -8,11 +8,12 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.loops import LoopState
-from backedge.core.model import Breach, Feedback, Finding, Kind, Malformed, Severity, Usage
-from backedge.core.pending import pending
-from backedge.core.state import RunState, evolve
-from backedge.core.survey import Start
+from backedge.core.feedback.loop import LoopState
+from backedge.core.model import Breach, Feedback, Finding, Kind, MalformedFeedback, Severity, Usage
+from backedge.core.scheduling.pending import pending
+from backedge.core.scheduling.scheduler import Start
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, profiled, step, texts
 
 # A3: phase-aware routing
@@ -114,7 +115,7 @@ def test_a3_18_the_ledger_tells_where_a_defect_came_from_and_what_it_cost() -> N
 def test_a3_19_what_passes_needs_no_repair_and_a_repair_that_changes_nothing_is_counted() -> None:
     assert asp(passed()).s.rounds == 0
     play = Play(flow(*ASP), {"review": [failed("x"), failed("x"), failed("x")]}).run()
-    assert (play.loop().unchanged, play.s.recoveries) == (2, 2)
+    assert (play.loop().unchanged_reworks, play.s.recoveries) == (2, 2)
     artifact = play.s.steps["design"].artifact
     assert artifact is not None and (artifact.version, artifact.output) == (1, "design")
 
@@ -153,11 +154,13 @@ def test_a4_01_a_complete_fix_request_to_an_ancestor_is_accepted() -> None:
     [
         (ask("model", message=" "), "message"),
         (ask(), "to"),
-        (Malformed(("model",), "kind 'wish' is unknown"), "kind"),
-        (Malformed(("model",), "severity 'banana' is unknown"), "severity"),
+        (MalformedFeedback(("model",), "kind 'wish' is unknown"), "kind"),
+        (MalformedFeedback(("model",), "severity 'banana' is unknown"), "severity"),
     ],
 )
-def test_a4_02_what_is_missing_or_unknown_is_refused_by_name(feedback: Feedback | Malformed, field: str) -> None:
+def test_a4_02_what_is_missing_or_unknown_is_refused_by_name(
+    feedback: Feedback | MalformedFeedback, field: str
+) -> None:
     play = working()
     before = play.s
     play.do(c.RaiseFeedback("e2e", feedback, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.model import Breach, Kind, Status
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
 from backedge.core.wording import feedback_text
 from tests.core.play import Play, Reply, Script, failed, grows, out, passed, profiled, step, texts
 
@@ -66,7 +66,7 @@ def test_a2_10_accepting_the_current_state_is_not_verified() -> None:
 def test_a2_11_history_changes_nothing_and_cancelling_keeps_the_work() -> None:
     play = stopped()
     before = play.s
-    assert len(play.loop().recent) == 4
+    assert len(play.loop().past_rounds) == 4
     assert play.s is before
     play.decide("cancel")
     artifact = play.s.steps["implement"].artifact

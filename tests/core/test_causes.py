@@ -6,7 +6,7 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.limits import Limits, with_overrides
+from backedge.core.workflow.limits import Limits, with_overrides
 from tests.core.play import Finding, Play, ask, failed, flow, grows, passed, step
 
 OFF = Limits(

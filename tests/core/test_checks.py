@@ -9,9 +9,9 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import IllegalCommand
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Finding, Kind, Severity, Status
-from backedge.core.pending import CheckInputs, pending
+from backedge.core.scheduling.pending import CheckInputs, pending
 from tests.core.play import Play, ask, failed, flow, grows, passed, step, texts
 
 

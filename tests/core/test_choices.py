@@ -10,10 +10,10 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import notices
 from backedge.core.errors import IllegalCommand
-from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Chosen, Decision, Option, Resolution
+from backedge.core.feedback.loop import LoopState
+from backedge.core.model import HUMAN, ChosenOption, Decision, Option, Resolution
 from backedge.core.wording import feedback_text
-from backedge.core.workflow import problems_of
+from backedge.core.workflow.validate import problems_of
 from tests.core.play import Feedback, Kind, Play, Reply, ask, flow, grows, out, step
 
 STEPS = (
@@ -58,7 +58,7 @@ def choosing(feedback: Feedback | None = None, wait: bool = False, **scripts: An
     return play
 
 
-def choice_of(play: Play) -> Chosen:
+def choice_of(play: Play) -> ChosenOption:
     choice = play.loop().choice
     assert choice is not None
     return choice
@@ -124,7 +124,7 @@ def test_who_waits_in_mid_work_is_told_without_being_run_again() -> None:
     play = choosing(architect=chooses("polling"), pm=chooses("polling"), wait=True)
     for name in ("architect", "pm", "architect"):
         play.finish(name)
-    assert play.loop().told
+    assert play.loop().result_delivered
     play.finish("code")
     assert play.attempts()["code"] == 1
     assert play.loop().state is LoopState.RESOLVED

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from backedge.core.conditions import condition, holds
-from backedge.core.references import MISSING, Reference, equal, found, reference, values_at
+from backedge.core.workflow.conditions import holds, parse_condition
+from backedge.core.workflow.values import MISSING, Reference, equal, parse_reference, value_at, values_at
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ from backedge.core.references import MISSING, Reference, equal, found, reference
     ],
 )
 def test_a_condition_says_what_it_says(text: str, value: Any, met: bool) -> None:
-    assert holds(condition(text), value) is met
+    assert holds(parse_condition(text), value) is met
 
 
 @pytest.mark.parametrize(
@@ -71,26 +71,26 @@ def test_a_condition_says_what_it_says(text: str, value: Any, met: bool) -> None
 )
 def test_what_is_no_condition_is_named_with_what_would_be_one(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"write|use|did|give|`in`") as error:
-        condition(text)
+        parse_condition(text)
     assert why in str(error.value)
 
 
 @pytest.mark.parametrize("more", ["and plan:/b == 2", "or plan:/b", "&& plan:/b == 2", "|| x", "== 2", "< 3"])
 def test_two_conditions_in_one_are_not_taken_for_a_text(more: str) -> None:
     with pytest.raises(ValueError, match="write several as a list, or put a text in quotes"):
-        condition(f"plan:/a == 1 {more}")
-    assert condition(f'plan:/a == "1 {more}"').literal == f"1 {more}"
+        parse_condition(f"plan:/a == 1 {more}")
+    assert parse_condition(f'plan:/a == "1 {more}"').literal == f"1 {more}"
 
 
 def test_a_text_of_several_words_needs_no_quotes() -> None:
-    assert condition("plan:/a == very fast").literal == "very fast"
+    assert parse_condition("plan:/a == very fast").literal == "very fast"
 
 
 def test_a_reference_reads_as_it_is_written() -> None:
-    assert reference("plan:/a/b") == Reference("plan", "/a/b")
-    assert [str(reference(text)) for text in ("plan", "plan:", "plan:/a~1b")] == ["plan", "plan", "plan:/a~1b"]
+    assert parse_reference("plan:/a/b") == Reference("plan", "/a/b")
+    assert [str(parse_reference(text)) for text in ("plan", "plan:", "plan:/a~1b")] == ["plan", "plan", "plan:/a~1b"]
     with pytest.raises(ValueError, match="is no reference"):
-        reference("two words:/a")
+        parse_reference("two words:/a")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_reference_reads_as_it_is_written() -> None:
 )
 def test_null_is_something_and_nothing_is_not(pointer: str, there: Any) -> None:
     whole = {"a": [{"b/c": None}]}
-    assert found(whole, pointer) == there
+    assert value_at(whole, pointer) == there
     assert values_at(whole, (pointer,)) == ({} if there is MISSING else {pointer: there})
     assert repr(MISSING) == "nothing"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.ledger import UNSETTLED
+from backedge.core.findings.ledger import UNSETTLED
 from backedge.core.model import HUMAN, Claim, Outcome, Status
-from backedge.core.state import evolve, replay
+from backedge.core.state.evolve import evolve, replay
 from backedge.core.value import replace
 from tests.core.play import Finding, Play, ask, failed, flow, grows, out, passed, step
 from tests.core.strategies import effort

@@ -8,7 +8,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.context import unread
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
 from tests.core.play import Play, ask, flow, out, step
 
 TEAM = (step("architect"), step("developer", "architect"))

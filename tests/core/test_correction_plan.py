@@ -8,10 +8,10 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Finding, Kind, Severity
-from backedge.core.pending import pending
-from backedge.core.survey import Start
+from backedge.core.scheduling.pending import pending
+from backedge.core.scheduling.scheduler import Start
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
 CHAIN = (

@@ -9,10 +9,11 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Finding, Option, Resolution, Status
-from backedge.core.state import Escalation, replay
-from backedge.core.workflow import Step
+from backedge.core.state.evolve import replay
+from backedge.core.state.run import Escalation
+from backedge.core.workflow.definition import Step
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
 WORK = (
@@ -218,7 +219,7 @@ def test_skip_defers_the_findings_and_passes_over_the_source() -> None:
     play = stuck().decide("skip").run()
     assert play.outcome == "accepted"
     assert {each.status for each in play.s.findings.values()} == {Status.DEFERRED}
-    assert play.s.steps["review"].passed_over
+    assert play.s.steps["review"].skipped_by_decision
     play.person_raises("design").run()
     assert play.attempts()["review"] == 2
 
@@ -266,7 +267,7 @@ def test_skip_of_a_step_that_made_nothing_passes_over_its_judges() -> None:
     steps = step("a"), step("t", reviews="a"), step("z", "a")
     play = Play(flow(*steps), {"a": [Exception("x")], "t": [failed("there is nothing")]}).run().decide("skip").run()
     assert (play.outcome, play.attempts()) == ("accepted", {"a": 3, "t": 0, "z": 1})
-    assert play.s.steps["t"].passed_over
+    assert play.s.steps["t"].skipped_by_decision
 
 
 def test_a_judge_of_several_steps_judges_what_there_is_when_one_is_skipped() -> None:
@@ -286,7 +287,7 @@ def test_skip_of_a_rework_leaves_the_judges_alone_that_passed_what_there_is() ->
     steps = step("a"), step("t", reviews="a"), step("u", reviews="a")
     play = Play(flow(*steps), {"a": [out("a1"), Exception("x")], "t": [failed("x")], "u": [passed()]})
     play.run().decide("skip").run()
-    assert [name for name, each in play.s.steps.items() if each.passed_over] == ["a", "t"]
+    assert [name for name, each in play.s.steps.items() if each.skipped_by_decision] == ["a", "t"]
 
 
 def test_feedback_to_a_step_that_was_passed_over_makes_it_due_again() -> None:
@@ -384,7 +385,7 @@ class TestNoAnswer:
     def test_showing_the_history_changes_nothing(self) -> None:
         play = stuck()
         before = play.s
-        assert packet(play).reason and play.loop().recent
+        assert packet(play).reason and play.loop().past_rounds
         assert play.s is before
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from backedge.core.diff import DEEPEST, LONGEST_TEXT, MOST, changed_lines, changes
-from backedge.core.ledger import sits_in
+from backedge.core.findings.identity import lies_in
 from backedge.core.model import Change, Finding
 
 
@@ -122,21 +122,21 @@ def at(**place: Any) -> Finding:
     ],
 )
 def test_a_finding_sits_in_what_changed_only_if_its_place_does(finding: Finding, change: Change, inside: bool) -> None:
-    assert sits_in(finding, [change]) is inside
+    assert lies_in(finding, [change]) is inside
 
 
 def test_where_files_are_named_the_output_says_nothing_of_the_others() -> None:
     changed = [Change(""), Change("a.py")]
-    assert sits_in(at(file="a.py"), changed)
-    assert not sits_in(at(file="b.py"), changed)
-    assert sits_in(at(path="/api"), changed)
+    assert lies_in(at(file="a.py"), changed)
+    assert not lies_in(at(file="b.py"), changed)
+    assert lies_in(at(path="/api"), changed)
 
 
 def test_a_finding_sits_in_a_fix_that_rewrote_much() -> None:
     before, after = ({f"k{key}": value for key in range(250)} for value in (1, 2))
-    assert sits_in(at(path="/k1"), changes(before, after))
-    assert sits_in(at(path="/0/k"), changes({"k": 1}, [{"k": 2}]))
+    assert lies_in(at(path="/k1"), changes(before, after))
+    assert lies_in(at(path="/0/k"), changes({"k": 1}, [{"k": 2}]))
 
 
 def test_a_finding_sits_in_nothing_if_nothing_changed() -> None:
-    assert not sits_in(at(file="a.py"), [])
+    assert not lies_in(at(file="a.py"), [])

@@ -10,10 +10,10 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import notices
 from backedge.core.errors import IllegalCommand
-from backedge.core.limits import Limits
-from backedge.core.loops import FINAL, LoopState
-from backedge.core.model import HUMAN, Breach, Finding, Kind, Malformed, Option, Severity, Usage, severity_of
-from backedge.core.state import replay
+from backedge.core.feedback.loop import FINAL, LoopState
+from backedge.core.model import HUMAN, Breach, Finding, Kind, MalformedFeedback, Option, Severity, Usage, severity_of
+from backedge.core.state.evolve import replay
+from backedge.core.workflow.limits import Limits
 from tests.core.play import Play, Reply, ask, failed, flow, grows, made, out, passed, profiled, step, texts
 
 PLANNED = (step("plan", phase="planning"), step("design", "plan", phase="design"), step("review", reviews="design"))
@@ -84,7 +84,7 @@ def test_fault_1_the_switch_for_breaches_is_read(policy: str, outcome: str) -> N
 
 def test_fault_1_no_record_stays_in_progress_for_ever() -> None:
     play = planned(failed("x"), failed("y"), passed())
-    assert all(loop.state in FINAL for loop in play.s.closed.values()) and not play.s.loops
+    assert all(loop.state in FINAL for loop in play.s.closed_loops.values()) and not play.s.loops
 
 
 def test_fault_1_the_last_error_is_recorded() -> None:
@@ -122,7 +122,7 @@ def test_fault_2_with_two_domains_both_finish() -> None:
     scripts: dict[str, Any] = {"api": grows, "web": grows, "api_review": rejects, "web_test": rejects}
     play = Play(profiled("tight-loop", *domains), scripts).run()
     assert play.outcome == "verified"
-    assert all(each.state is LoopState.RESOLVED for each in play.s.closed.values())
+    assert all(each.state is LoopState.RESOLVED for each in play.s.closed_loops.values())
 
 
 # 3: phase-aware routing
@@ -203,7 +203,7 @@ def test_fault_4_the_root_and_earlier_siblings_are_reached() -> None:
 
 def test_fault_4_self_feedback_and_a_priority_of_banana_are_refused() -> None:
     play = asking("b")
-    play.do(c.RaiseFeedback("b", Malformed(("a",), "severity 'banana' is unknown"), 1))
+    play.do(c.RaiseFeedback("b", MalformedFeedback(("a",), "severity 'banana' is unknown"), 1))
     assert (len(play.s.refused), play.opened()) == (2, 0)
     with pytest.raises(ValueError, match="banana"):
         severity_of("banana")

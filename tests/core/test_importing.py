@@ -8,8 +8,8 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import decide, transact
 from backedge.core.errors import AlreadyClosed, ImportRefused, NotFound
-from backedge.core.pending import outcome_of, pending
-from backedge.core.state import replay
+from backedge.core.scheduling.pending import outcome_of, pending
+from backedge.core.state.evolve import replay
 from tests.core.play import ask
 
 IMPORT = c.ImportFile("i-1", "feedback-jsonl", "log.jsonl", "{}\n")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Kind
+from backedge.core.workflow.build import build_workflow
 from tests.core.play import Play, ask, flow, grows, out, step
 
 STEPS = (step("plan", phase="planning"), step("code", "plan", phase="code"))
@@ -19,7 +19,7 @@ def test_an_own_kind_behaves_as_the_kind_it_stands_for_and_keeps_its_name() -> N
     play.finish("plan")
     play.raises("code", ask("plan", kind=Kind.FIX_REQUEST, called="security_block")).run()
     assert play.attempts() == {"plan": 2, "code": 2}
-    assert (play.loop().kind, play.loop().word) == (Kind.FIX_REQUEST, "security_block")
+    assert (play.loop().kind, play.loop().kind_name) == (Kind.FIX_REQUEST, "security_block")
     assert play.briefings["plan"][1].feedback.requests[0].kind == "security_block"
     assert play.briefings["code"][1].feedback.resolutions[0].kind == "security_block"
 
@@ -43,8 +43,10 @@ def test_the_same_behaviour_by_another_name_is_something_else() -> None:
     play.finish("code")
     play.finish("plan")
     play.finish("code")
-    assert [(loop.word, loop.state) for loop in play.s.closed.values()] == [("security_block", LoopState.RESOLVED)]
-    assert [loop.word for loop in play.s.loops.values()] == ["fix_request"]
+    assert [(loop.kind_name, loop.state) for loop in play.s.closed_loops.values()] == [
+        ("security_block", LoopState.RESOLVED)
+    ]
+    assert [loop.kind_name for loop in play.s.loops.values()] == ["fix_request"]
 
 
 @pytest.mark.parametrize(
@@ -57,10 +59,10 @@ def test_the_same_behaviour_by_another_name_is_something_else() -> None:
 )
 def test_an_own_kind_that_means_nothing_is_refused(kinds: dict[str, str], problem: str) -> None:
     with pytest.raises(WorkflowError) as error:
-        defined("w", [(each, {}) for each in STEPS], kinds=kinds)
+        build_workflow("w", [(each, {}) for each in STEPS], kinds=kinds)
     assert problem in str(error.value)
 
 
 def test_the_names_of_own_kinds_do_not_mind_capitals() -> None:
-    made = defined("w", [(each, {}) for each in STEPS], kinds={" Security_Block ": "fix_request"})
+    made = build_workflow("w", [(each, {}) for each in STEPS], kinds={" Security_Block ": "fix_request"})
     assert made.kinds == (("security_block", Kind.FIX_REQUEST),)

@@ -10,17 +10,17 @@ from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core import frontier
 from backedge.core.decide import transact
-from backedge.core.frontier import frontier_of
 from backedge.core.model import Kind, Outcome, Question
-from backedge.core.pages import PAGE, Pages
-from backedge.core.pending import checked_first, next_wake, outcome_of
-from backedge.core.run_state import RunState, under_way
-from backedge.core.state import replay
-from backedge.core.survey import ready
+from backedge.core.scheduling import index as frontier
+from backedge.core.scheduling.index import frontier_of
+from backedge.core.scheduling.pending import needs_input_check, next_wake, outcome_of
+from backedge.core.scheduling.scheduler import ready
+from backedge.core.state.evolve import replay
+from backedge.core.state.paged_map import PAGE, Pages
+from backedge.core.state.run import RunState, running_attempts
 from backedge.core.value import replace
-from backedge.core.workflow import Step
+from backedge.core.workflow.definition import Step
 from tests.core.play import Play, ask, failed, flow, grows, out, passed, planned, step
 from tests.core.strategies import Pick, a_tale, effort, picks, told_to_the_end
 
@@ -46,16 +46,16 @@ def holds_what_a_look_at_every_step_says(run: RunState, now: float) -> None:
     assert run.frontier.running.keys() == anew.running.keys()
     assert run.frontier.erring.keys() == anew.erring.keys()
     plain = looked_over(run)
-    assert under_way(run) == under_way(plain)
+    assert running_attempts(run) == running_attempts(plain)
     assert next_wake(run, now) == next_wake(plain, now)
     for moment in (now, float("inf")):
         every = ready(plain, moment)
         assert ready(run, moment) == every
         # What is asked for is there, and nothing that is less urgent is put before it.
-        free = [start for start in every if not checked_first(run, start)]
+        free = [start for start in every if not needs_input_check(run, start)]
         for most in (1, 2):
             some = ready(run, moment, most)
-            assert [start for start in some if not checked_first(run, start)][:most] == free[:most]
+            assert [start for start in some if not needs_input_check(run, start)][:most] == free[:most]
 
 
 @pytest.mark.usefixtures("kept")
@@ -99,7 +99,7 @@ def grown(size: int, counted: Callable[[object, str, object], None] | None = Non
     events, run = transact(None, c.StartRun("r", workflow), 1.0, 4)
     told = list(events)
     while run.ended is None:
-        name, running = under_way(run)[0]
+        name, running = running_attempts(run)[0]
         done = c.FinishAttempt(name, running.attempt, report(run, name))
         sys.setprofile(counted)
         try:

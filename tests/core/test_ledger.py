@@ -8,7 +8,8 @@ import pytest
 
 from backedge.core import events as e
 from backedge.core.briefing import Briefing
-from backedge.core.ledger import place_of, sighted, with_status
+from backedge.core.findings.identity import location_of
+from backedge.core.findings.ledger import after_sighting, with_status
 from backedge.core.model import Claim, Finding, Severity, Status
 from tests.core.play import Limits, Play, Reply, failed, flow, grows, out, passed, step, texts
 
@@ -309,11 +310,11 @@ def test_a_briefing_tells_a_finding_with_all_that_is_known_of_it() -> None:
 def test_a_judge_insists_only_on_what_was_contested_and_is_not_fixed(
     before: Status, seen: Status, insisted: int
 ) -> None:
-    first = sighted(None, e.Sighting(1, Status.OPEN, Finding("x")), "review", 1)
-    again = sighted(with_status(first, before), e.Sighting(1, seen), "review", 2)
+    first = after_sighting(None, e.Sighting(1, Status.OPEN, Finding("x")), "review", 1)
+    again = after_sighting(with_status(first, before), e.Sighting(1, seen), "review", 2)
     assert again.insisted == insisted
 
 
 def test_the_place_of_a_finding_is_its_file_and_line_else_its_path() -> None:
     placed = [Finding("x", file="a.py", line=3), Finding("x", file="a.py"), Finding("x", path="/api"), Finding("x")]
-    assert [place_of(each) for each in placed] == ["a.py:3", "a.py", "/api", ""]
+    assert [location_of(each) for each in placed] == ["a.py:3", "a.py", "/api", ""]

@@ -10,10 +10,11 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.limits import Limits, first_breach, with_overrides
+from backedge.core.breaches import first_breach
 from backedge.core.model import HUMAN, Breach, Finding, Usage
 from backedge.core.value import replace
-from backedge.core.workflow import graph_of
+from backedge.core.workflow.limits import Limits, with_overrides
+from backedge.core.workflow.validate import valid_graph
 from tests.core.play import Play, Reply, Script, ask, failed, flow, grows, out, passed, step
 
 OFF = Limits(
@@ -166,7 +167,7 @@ def used_up() -> Play:
 def test_of_several_breaches_the_first_in_the_order_of_the_table_is_reported(place: int) -> None:
     play = used_up()
     limits = with_overrides(OFF, {"attempts": 100, **dict(ORDER[place:])})
-    state = replace(play.s, graph=graph_of(flow(*play.workflow.steps, limits=limits)))
+    state = replace(play.s, graph=valid_graph(flow(*play.workflow.steps, limits=limits)))
     breach = first_breach(state, play.now, loop=replace(play.loop(), limits=limits), step="design")
     assert breach is not None
     assert (breach.limit, breach.count) == (ORDER[place][0], 2 if place == len(ORDER) - 1 else ORDER[place][1])

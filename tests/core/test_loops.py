@@ -8,9 +8,10 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.loops import ENDINGS, FINAL, TRANSITIONS, Loop, LoopState, way
+from backedge.core.feedback.loop import ENDINGS, FINAL, TRANSITIONS, Loop, LoopState, way
 from backedge.core.model import HUMAN, Finding, Kind, Severity
-from backedge.core.state import RunState, evolve
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
 from tests.core.play import Play, ask, failed, flow, grows, passed, step
 
 S = LoopState
@@ -132,7 +133,7 @@ def test_a_judge_has_one_loop_and_each_failing_verdict_is_its_next_round() -> No
     assert play.opened() == 1
     assert play.loop().round == 2
     assert play.loop().targets == ("plan",)
-    assert [turn.targets for turn in play.loop().recent] == [("design",)]
+    assert [turn.targets for turn in play.loop().past_rounds] == [("design",)]
 
 
 def test_a_judge_that_fails_again_later_opens_a_new_loop_that_names_the_old_one() -> None:
@@ -145,7 +146,7 @@ def test_a_judge_that_fails_again_later_opens_a_new_loop_that_names_the_old_one(
 def test_a_test_that_fails_is_a_test_failure_a_review_a_rejection() -> None:
     work = flow(step("code"), step("review", reviews="code"), step("test", tests="code"))
     play = Play(work, {"code": grows, "review": [failed("x"), passed()], "test": [failed("y"), passed()]}).run()
-    assert {loop.source: loop.kind for loop in play.s.closed.values()} == {
+    assert {loop.source: loop.kind for loop in play.s.closed_loops.values()} == {
         "review": Kind.REVIEW_REJECTION,
         "test": Kind.TEST_FAILURE,
     }

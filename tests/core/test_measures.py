@@ -9,15 +9,16 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.bound import max_attempts
-from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
-from backedge.core.loops import LoopState
-from backedge.core.measures import Check, Gate, check_from, gate_from
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Finding, Kind, Severity, Status
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
 from backedge.core.value import replace
-from backedge.core.workflow import Step, Workflow, problems_of
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.build import build_workflow
+from backedge.core.workflow.checks import Check, Gate, check_from, gate_from
+from backedge.core.workflow.definition import Step, Workflow
+from backedge.core.workflow.validate import problems_of
 from tests.core.play import Play, failed, flow, made, out, passed, step, texts
 
 PLACES = ("ux:/breakpoints", "arch:/breakpoints")
@@ -456,5 +457,5 @@ class TestAsUsersWriteThem:
     )
     def test_what_makes_no_sense_is_named(self, checks: Any, gates: Any, why: str) -> None:
         with pytest.raises(WorkflowError) as error:
-            defined("w", [(each, {}) for each in STEPS], checks=checks, gates=gates)
+            build_workflow("w", [(each, {}) for each in STEPS], checks=checks, gates=gates)
         assert why in str(error.value)

@@ -64,7 +64,7 @@ class TestReplan:
     def test_what_could_not_be_settled_goes_to_the_planner(self) -> None:
         play = stuck(failed("x"), failed("y"), passed(), on_breach="replan")
         assert play.outcome == "verified"
-        assert [(loop.id, loop.state, loop.routed_by, loop.caused_by) for loop in play.s.closed.values()] == [
+        assert [(loop.id, loop.state, loop.routed_by, loop.caused_by) for loop in play.s.closed_loops.values()] == [
             ("L-1", "resolved", "subject", None),
             ("L-2", "resolved", "replan", "L-1"),
         ]
@@ -102,7 +102,10 @@ class TestReplan:
 
         work = flow(*WORK, limits={"rounds_per_loop": 1}, on_breach="replan")
         play = Play(work, {"plan": grows, "design": grows, "code": code}).run()
-        assert (play.outcome, [loop.state for loop in play.s.closed.values()]) == ("verified", ["resolved", "resolved"])
+        assert (play.outcome, [loop.state for loop in play.s.closed_loops.values()]) == (
+            "verified",
+            ["resolved", "resolved"],
+        )
         assert play.briefings["plan"][1].feedback.requests[0].message.endswith("no login")
 
     def test_a_used_up_run_has_no_round_for_a_plan(self) -> None:

@@ -9,10 +9,10 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import decide, transact
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Usage
-from backedge.core.pending import RunAttempt, WakeAt, outcome_of, pending
-from backedge.core.state import evolve, replay
+from backedge.core.scheduling.pending import RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.state.evolve import evolve, replay
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step
 
 REVIEWED = (step("a"), step("r", reviews="a"))
@@ -161,7 +161,7 @@ class TestErrors:
         before = play.s.seconds_at_work(play.s.last_at)
         play.now = play.s.last_at + 10.0
         play.do(c.DropAttempt("a", 1, "in doubt", seconds=said, why="it goes on"))
-        assert play.s.worked - before == pytest.approx(counted)
+        assert play.s.seconds_worked - before == pytest.approx(counted)
         (packet,) = play.s.escalations.values()
         assert packet.reason == "attempt 1 of 'a' is in doubt: it goes on; continue runs it again"
 

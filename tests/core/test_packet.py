@@ -10,8 +10,8 @@ from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core.errors import NotFound
+from backedge.core.escalation.packet import Packet, packet
 from backedge.core.model import HUMAN, Breach, Finding, Option, Severity
-from backedge.core.packet import Packet, packet
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 from tests.core.strategies import Pick, a_tale, effort, picks
 
@@ -207,7 +207,7 @@ def test_an_unknown_one_is_not_found() -> None:
 def test_every_escalation_of_any_run_has_a_packet_that_tells_each_of_its_options(pick: Pick) -> None:
     tale = a_tale(pick)
     tale.rest()
-    for found in (*tale.s.escalations.values(), *tale.s.decided.values()):
+    for found in (*tale.s.escalations.values(), *tale.s.decided_escalations.values()):
         told = packet(tale.s, found.id)
         assert tuple(each.choice for each in told.options if not each.option) == found.options
         assert all(each.next for each in told.options)

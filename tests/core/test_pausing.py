@@ -10,7 +10,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed
 from backedge.core.model import HUMAN, Finding, Severity
-from backedge.core.pending import AskPerson, pending
+from backedge.core.scheduling.pending import AskPerson, pending
 from tests.core.play import Play, ask, failed, flow, grows, passed, step
 
 # Two branches: a → b → c, and x → y.

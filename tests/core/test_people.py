@@ -8,7 +8,7 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Breach, Option, Resolution
 from tests.core.play import Play, Script, ask, failed, flow, grows, out, step
 

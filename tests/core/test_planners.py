@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from backedge.core.feedback.routing import planner_for, planning_steps
 from backedge.core.model import HUMAN
-from backedge.core.planners import planner_for, planning_steps
-from backedge.core.workflow import graph_of
+from backedge.core.workflow.validate import valid_graph
 from tests.core.play import flow, step
 
 WORK = (
@@ -16,10 +16,10 @@ WORK = (
 
 
 def test_the_nearest_of_the_planning_phase_else_the_root() -> None:
-    graph = graph_of(flow(*WORK))
+    graph = valid_graph(flow(*WORK))
     assert planner_for(graph, "review") == "plan"
     assert planner_for(graph, HUMAN) == "plan"
     assert planner_for(graph, "plan") == "ask"
     assert planner_for(graph, "ask") is None
     assert planning_steps(graph, "code") == ("plan", "ask")
-    assert planner_for(graph_of(flow(step("a"), step("b", "a"))), "b") == "a"
+    assert planner_for(valid_graph(flow(step("a"), step("b", "a"))), "b") == "a"

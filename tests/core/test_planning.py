@@ -8,16 +8,17 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.bound import max_attempts
-from backedge.core.define import added, defined
 from backedge.core.errors import WorkflowError
-from backedge.core.limits import Limits
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Finding, Kind, Severity, Status
-from backedge.core.plans import Noted
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
 from backedge.core.value import replace
-from backedge.core.workflow import PassRule, Repeat, Step, Workflow, problems_of
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.build import build_added_steps, build_workflow
+from backedge.core.workflow.definition import PassRule, Repeat, Step, Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.plan import NotedValues
+from backedge.core.workflow.validate import problems_of
 from tests.core.play import Planned, Play, ask, failed, flow, grows, out, passed, planned, step
 
 PLAN = step("plan", phase="planning", plans=True)
@@ -39,13 +40,13 @@ def error(play: Play, name: str = "plan") -> str:
 
 
 def grouped(*steps: Step) -> Workflow:
-    return defined("w", [(each, {}) for each in steps])
+    return build_workflow("w", [(each, {}) for each in steps])
 
 
 def joining(*steps: Step, remove: tuple[str, ...] = (), **more: Any) -> Any:
     """A plan whose steps are read like those of a file."""
     whole = more.pop("of")
-    return planned("p", *added(whole, [(each, {}) for each in steps]), remove=remove, **more)
+    return planned("p", *build_added_steps(whole, [(each, {}) for each in steps]), remove=remove, **more)
 
 
 class TestGroups:
@@ -180,7 +181,7 @@ class TestReplacing:
 
     def test_a_change_of_steps_is_a_change_though_the_output_is_the_same(self) -> None:
         play = self.replan(remove=("docs",))
-        assert play.loop().shares["plan"].changed and play.loop().unchanged == 0
+        assert play.loop().shares["plan"].changed and play.loop().unchanged_reworks == 0
 
     def test_the_errors_of_the_old_agent_are_not_those_of_the_new_one(self) -> None:
         scripts: dict[str, Any] = {
@@ -503,24 +504,24 @@ class TestBound:
     @pytest.mark.parametrize("most", [0, -1, True, 1.5, "many"])
     def test_max_steps_is_a_whole_number(self, most: Any) -> None:
         with pytest.raises(WorkflowError, match=r"max_steps is .*: expected a whole number, 1 or more"):
-            defined("w", [(PLAN, {})], max_steps=most)
+            build_workflow("w", [(PLAN, {})], max_steps=most)
 
 
 class TestHabits:
     """Added steps are as if they had been in the file from the start."""
 
     def test_the_profile_holds_for_them(self) -> None:
-        workflow = defined("w", [(PLAN, {})], profile="asp", limits={"same_finding": False})
-        (review, test) = added(workflow, [(step("r", reviews="plan"), {}), (step("t", tests="plan"), {})])
+        workflow = build_workflow("w", [(PLAN, {})], profile="asp", limits={"same_finding": False})
+        (review, test) = build_added_steps(workflow, [(step("r", reviews="plan"), {}), (step("t", tests="plan"), {})])
         assert review.passes_if == PassRule("asp-design")
         assert test.limits is not None and (test.limits.rounds_per_loop, test.limits.same_finding) == (1, None)
 
     def test_limits_of_their_own_are_checked(self) -> None:
-        workflow: Workflow = defined("w", [(PLAN, {})])
-        (review,) = added(workflow, [(step("r", reviews="plan"), {"rounds_per_loop": 1})])
+        workflow: Workflow = build_workflow("w", [(PLAN, {})])
+        (review,) = build_added_steps(workflow, [(step("r", reviews="plan"), {"rounds_per_loop": 1})])
         assert review.limits == Limits(rounds_per_loop=1)
         with pytest.raises(WorkflowError, match="limit 'rounds' is unknown"):
-            added(workflow, [(step("r", reviews="plan"), {"rounds": 1})])
+            build_added_steps(workflow, [(step("r", reviews="plan"), {"rounds": 1})])
 
 
 class TestNotes:
@@ -529,7 +530,11 @@ class TestNotes:
     def test_a_condition_of_a_new_step_sees_what_is_there(self) -> None:
         ui = Step("ui", needs=("look", "plan"), when=("look:/ui == true",), reads=(("look", ("/size",)),))
         said = planned("p", ui)
-        notes = {"look": Noted({"/size": "3"}, {"/ui": True}), "code": Noted(values={"/a": 1}), "gone": Noted()}
+        notes = {
+            "look": NotedValues({"/size": "3"}, {"/ui": True}),
+            "code": NotedValues(values={"/a": 1}),
+            "gone": NotedValues(),
+        }
         plan = Planned(said.outcome, replace(said.plan, noted=notes))
         late = step("replan", "look", plans=True)
         play = Play(flow(PLAN, step("look"), late, CODE, max_steps=9), {"replan": [plan]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backedge.core.pmap import Map
+from backedge.core.state.persistent_map import Map
 
 LARGE = 100
 """Enough entries to make a map a trie."""

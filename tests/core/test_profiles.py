@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from backedge.core.define import defined, pass_rule, rung_names
 from backedge.core.errors import WorkflowError
-from backedge.core.limits import Limits, limit_problems, with_overrides
 from backedge.core.model import Severity
-from backedge.core.profiles import PROFILES, RouteRule
-from backedge.core.workflow import PassRule, Step, Workflow
+from backedge.core.workflow.build import build_workflow, ladder_names, pass_rule
+from backedge.core.workflow.definition import PassRule, Step, Workflow
+from backedge.core.workflow.limits import Limits, limit_problems, with_overrides
+from backedge.core.workflow.profiles import PROFILES
+from backedge.core.workflow.routes import RouteRule
 from tests.core.play import step
 
 STEPS = (
@@ -25,7 +26,7 @@ STEPS = (
 
 
 def define(*steps: Step, own: dict[str, dict[str, object]] | None = None, **more: Any) -> Workflow:
-    return defined("w", [(each, (own or {}).get(each.name, {})) for each in steps or STEPS], **more)
+    return build_workflow("w", [(each, (own or {}).get(each.name, {})) for each in steps or STEPS], **more)
 
 
 def problems(**more: Any) -> tuple[str, ...]:
@@ -185,7 +186,7 @@ def test_all_problems_are_named_at_once() -> None:
 def test_no_two_agents_of_any_steps_have_the_same_name(steps: list[str], names: list[str]) -> None:
     found: list[str] = []
     for name in steps:
-        found += rung_names(name, 3, {*steps, *found})
+        found += ladder_names(name, 3, {*steps, *found})
     assert found == names
     assert len(set(found)) == len(found)
 

@@ -13,17 +13,19 @@ from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.bound import max_attempts
 from backedge.core.briefing import brief
 from backedge.core.decide import decide
-from backedge.core.graph import Graph
-from backedge.core.ledger import UNSETTLED, fingerprint, ledger_key
-from backedge.core.loops import FINAL, TRANSITIONS, LoopState, way
-from backedge.core.model import ASIDE, HUMAN, Severity
-from backedge.core.pending import WakeAt, outcome_of, pending
-from backedge.core.state import RunState, evolve
-from backedge.core.survey import ready
-from backedge.core.verdicts import stated_findings
+from backedge.core.feedback.loop import FINAL, TRANSITIONS, LoopState, way
+from backedge.core.findings.identity import fingerprint, ledger_key
+from backedge.core.findings.ledger import UNSETTLED
+from backedge.core.findings.verdicts import stated_findings
+from backedge.core.model import HUMAN, SIDE_MODES, Severity
+from backedge.core.scheduling.pending import WakeAt, outcome_of, pending
+from backedge.core.scheduling.scheduler import ready
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.graph import Graph
 from tests.core.strategies import Pick, Tale, a_tale, effort, picks, told_to_the_end
 
 NET = "nothing can start, and nothing says why"
@@ -125,7 +127,7 @@ def no_finding_is_lost(tale: Tale) -> None:
         if isinstance(turn.command, c.FinishAttempt) and given:
             sighted = {sighting.id for sighting in given[0].findings}
             for finding in stated_findings(turn.command.outcome):
-                assert turn.after.known[ledger_key(turn.command.step, fingerprint(finding))] in sighted
+                assert turn.after.finding_by_key[ledger_key(turn.command.step, fingerprint(finding))] in sighted
             # What it had to answer for is answered, one way or another.
             assert turn.before is not None
             answered = sighted | {id for id, _ in given[0].settled}
@@ -172,7 +174,7 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                             for phase in after.findings[finding].phases
                             for target in nearest_of_phase(after.graph, loop.source, phase)
                             # What a person skipped before it made anything made no defect either.
-                            if after.steps[target].artifact is not None or not after.steps[target].passed_over
+                            if after.steps[target].artifact is not None or not after.steps[target].skipped_by_decision
                         }
                         # Who is at work on it already keeps it, and so does who was before it was sent elsewhere.
                         got = {to for to, share in loop.shares.items() if finding in share.findings}
@@ -190,15 +192,15 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                 owed |= {
                     f"F-{id}"
                     for loop in before.loops.values()
-                    if loop.state is LoopState.VALIDATING and event.mode not in ASIDE and event.step in loop.shares
+                    if loop.state is LoopState.VALIDATING and event.mode not in SIDE_MODES and event.step in loop.shares
                     for share in (loop.shares[event.step],)
-                    if not share.charged
+                    if not share.counted
                     for id in share.findings
                 }
                 # What several judges say in the same words is told once, with all their names for it.
                 assert {id for issue in told for id in (issue.id, *issue.same_as)} == owed
                 assert not any(before.loops[id].shares[event.step].done for id in event.loops)
-                if event.mode not in ASIDE and not event.loops:
+                if event.mode not in SIDE_MODES and not event.loops:
                     own = [loop for loop in before.loops.values() if loop.source == event.step and loop.by_verdict]
                     assert all(share.done for loop in own for share in loop.shares.values()), "it verifies too early"
             elif isinstance(event, e.AttemptSucceeded):
@@ -380,7 +382,7 @@ def nothing_runs_again_without_a_reason(tale: Tale) -> None:
                     isinstance(ev, e.LoopClosed) and before.loop(ev.loop).source == event.step  # type: ignore[union-attr]
                     for ev in turn.events
                 )
-                again = verifies or step.told or step.replaced or checked
+                again = verifies or step.results_due or step.replaced or checked
                 if not (event.loops or step.artifact is None or again or event.step in lost):
                     assert _digests(before, event.step) != step.artifact.consumed
 
@@ -403,20 +405,26 @@ def _digests(state: RunState, name: str) -> dict[str, str]:
 def nothing_starts_too_early(tale: Tale) -> None:
     for turn in tale.turns:
         for before, event, _ in turn.passages():
-            if not isinstance(event, e.AttemptStarted) or event.mode in ASIDE:
+            if not isinstance(event, e.AttemptStarted) or event.mode in SIDE_MODES:
                 continue
             for name in (*before.graph.upstream[event.step], *before.graph.consumers[event.step]):
                 running = before.steps[name].running
-                assert running is None or running.awaits or running.mode in ASIDE, (event.step, name)
+                assert running is None or running.awaits or running.mode in SIDE_MODES, (event.step, name)
             for need in before.graph.needs[event.step]:
-                assert before.steps[need].artifact is not None or before.steps[need].passed_over, (event.step, need)
+                assert before.steps[need].artifact is not None or before.steps[need].skipped_by_decision, (
+                    event.step,
+                    need,
+                )
             if not before.loops:
                 for need in before.graph.upstream[event.step]:
-                    assert before.steps[need].passed_over or _current(before, need), (event.step, need)
+                    assert before.steps[need].skipped_by_decision or _current(before, need), (event.step, need)
                 for gate in before.graph.gates[event.step]:
                     verdict = before.steps[gate].verdict
                     passed = verdict is not None and (verdict.word != "fail" or verdict.accepted)
-                    assert before.steps[gate].passed_over or (passed and _current(before, gate)), (event.step, gate)
+                    assert before.steps[gate].skipped_by_decision or (passed and _current(before, gate)), (
+                        event.step,
+                        gate,
+                    )
 
 
 def _current(state: RunState, name: str) -> bool:

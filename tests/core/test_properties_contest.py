@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from hypothesis import given
 
 from backedge.core import commands as c
-from backedge.core.ledger import UNSETTLED
-from backedge.core.limits import Limits
+from backedge.core.findings.ledger import UNSETTLED
 from backedge.core.model import HUMAN, Answer, Claim, Decision, Finding, Outcome
-from backedge.core.state import replay
-from backedge.core.workflow import Policy, Step, Workflow, problems_of
+from backedge.core.state.evolve import replay
+from backedge.core.workflow.definition import Policy, Step, Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.validate import problems_of
 from tests.core.play import ask, made
 from tests.core.strategies import Pick, Tale, effort, one_of, picks, rarely, some_of, told_to_the_end
 from tests.core.test_properties import (
@@ -98,7 +99,7 @@ class Contest(Tale):
             return Outcome(made(None), verdict="pass") if steady else self._verdict(name)
         output = {"a": step.attempts % 3, "b": pick(2)} if not steady else {"a": 1, "b": 0}
         said: tuple[Answer, ...] = ("fixed", "contested")
-        claims = [Claim(f"F-{id}", one_of(pick, said)) for id in some_of(pick, step.running.given, 2)]
+        claims = [Claim(f"F-{id}", one_of(pick, said)) for id in some_of(pick, step.running.to_address, 2)]
         raised = (ask(HUMAN, message="which?"),) if not steady and rarely(pick, 8) else ()
         graph = self.s.graph
         result = made(output, before, graph.pointers[name], graph.values[name])

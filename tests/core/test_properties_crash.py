@@ -16,12 +16,14 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import brief
 from backedge.core.decide import transact
-from backedge.core.fold.loops import asked_key
-from backedge.core.limits import Limits
 from backedge.core.model import HUMAN, Decision, Feedback, Finding, Kind, Option, Outcome, Severity
-from backedge.core.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
-from backedge.core.state import RunState, replay
-from backedge.core.workflow import Workflow, problems_of
+from backedge.core.scheduling.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.state.evolve import replay
+from backedge.core.state.loops import asked_key
+from backedge.core.state.run import RunState
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.validate import problems_of
 from tests.core.play import made
 from tests.core.strategies import Pick, a_workflow, effort, one_of, picks
 
@@ -159,7 +161,7 @@ class Run:
         if question is not None and (name, running.attempt) not in self.asked:
             self.asked.add((name, running.attempt))
             self.do(c.RaiseFeedback(name, question, running.attempt))
-            loop = self.s.steps[name].asked.get(asked_key(question))
+            loop = self.s.steps[name].asked_loops.get(asked_key(question))
             if loop is not None:
                 self.do(c.Await(loop, name, running.attempt))
             return
@@ -178,7 +180,7 @@ class Run:
             "artifacts": {name: made.artifact and made.artifact.digest for name, made in self.s.steps.items()},
             "findings": sorted((f.found_by, f.finding.description, f.status) for f in self.s.findings.values()),
             "rounds": self.s.rounds,
-            "loops": len(self.s.closed),
+            "loops": len(self.s.closed_loops),
         }
 
 

@@ -9,9 +9,9 @@ from backedge.core import events as e
 from backedge.core.briefing import brief
 from backedge.core.decide import decide
 from backedge.core.errors import IllegalCommand
-from backedge.core.loops import FINAL, Loop, LoopState
+from backedge.core.feedback.loop import FINAL, Loop, LoopState
 from backedge.core.model import Kind
-from backedge.core.profiles import PROFILES
+from backedge.core.workflow.profiles import PROFILES
 from tests.core.play import Finding, Play, failed, flow, out, passed, step
 
 

@@ -9,13 +9,14 @@ from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.bound import max_attempts
-from backedge.core.limits import Limits
 from backedge.core.model import HUMAN, Feedback, Kind, Usage
-from backedge.core.plans import Plan
-from backedge.core.replanning import plan_problem
-from backedge.core.state import RunState
-from backedge.core.workflow import DEFAULT_PHASES, Step, Workflow, problems_of
+from backedge.core.planning import plan_problem
+from backedge.core.state.run import RunState
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.definition import DEFAULT_PHASES, Step, Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.plan import Plan
+from backedge.core.workflow.validate import problems_of
 from tests.core.strategies import (
     STUBBORN,
     TEMPERS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.bound import max_attempts
 from backedge.core.model import HUMAN, Status
-from backedge.core.pending import stuck
+from backedge.core.scheduling.pending import is_stuck
+from backedge.core.workflow.bound import max_attempts
 from tests.core.play import (
     Feedback,
     Finding,
@@ -76,7 +76,7 @@ def test_a_step_that_broke_after_asking_a_later_one_is_tried_again_first() -> No
     play = Play(flow(step("a"), step("review", reviews="a"), step("b", "a"), scope="any"))
     ask(play, "a", "b")
     fail(play, "a")
-    assert not stuck(play.s)
+    assert not is_stuck(play.s)
     assert play.run().outcome == "verified"
 
 
@@ -110,7 +110,7 @@ def test_a_waiter_whose_answer_is_there_is_told_even_if_another_waits_for_it() -
     attempt = play.s.steps["code"].running
     assert attempt is not None and "review" in running(play)
     play.do(c.Await(loop, "code", attempt.attempt))
-    assert play.s.loops[loop].told
+    assert play.s.loops[loop].result_delivered
     assert play.run().outcome == "verified"
 
 

@@ -9,16 +9,17 @@ from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.bound import max_attempts
-from backedge.core.graph import Graph
-from backedge.core.limits import Limits
-from backedge.core.measures import Check, Gate
-from backedge.core.measuring import measurement
-from backedge.core.model import ASIDE, Outcome, Usage
-from backedge.core.shapes import present
-from backedge.core.skipping import skipped_for_good
-from backedge.core.state import replay
-from backedge.core.workflow import Repeat, Step, Workflow, problems_of
+from backedge.core.checks import measure
+from backedge.core.feedback.rerouting import permanently_skipped
+from backedge.core.model import SIDE_MODES, Outcome, Usage
+from backedge.core.scheduling.skipping import present_needs
+from backedge.core.state.evolve import replay
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.checks import Check, Gate
+from backedge.core.workflow.definition import Repeat, Step, Workflow
+from backedge.core.workflow.graph import Graph
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.validate import problems_of
 from tests.core.play import made
 from tests.core.strategies import Pick, Tale, a_workflow, an_outcome, effort, one_of, picks, rarely, told_to_the_end
 from tests.core.test_properties import open_loops_wait_for_a_person, something_is_always_pending
@@ -80,10 +81,10 @@ class ShapedTale(Tale):
         return msgspec.structs.replace(outcome, made=msgspec.structs.replace(outcome.made, values=recorded))
 
     def _measured(self, name: str) -> Outcome | str:
-        artifacts = {need: self.s.steps[need].artifact for need in present(self.s, name)}
+        artifacts = {need: self.s.steps[need].artifact for need in present_needs(self.s, name)}
         inputs = {need: artifact.output for need, artifact in artifacts.items() if artifact is not None}
         try:
-            return Outcome(made(measurement(self.s.graph.measures[name], inputs), None, (), ("",)))
+            return Outcome(made(measure(self.s.graph.measures[name], inputs), None, (), ("",)))
         except ValueError as error:
             return str(error)
 
@@ -158,6 +159,6 @@ def test_nothing_of_a_skipped_step_reaches_anybody(pick: Pick) -> None:
     for turn in tale.turns:
         for state, event, _ in turn.passages():
             if isinstance(event, e.AttemptStarted):
-                assert not [need for need in event.inputs if state.steps[need].absent]
-                reworks = event.loops and event.mode not in ASIDE
-                assert not reworks or not skipped_for_good(state, event.step), event
+                assert not [need for need in event.inputs if state.steps[need].condition_false]
+                reworks = event.loops and event.mode not in SIDE_MODES
+                assert not reworks or not permanently_skipped(state, event.step), event

@@ -9,9 +9,9 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.loops import LoopState
-from backedge.core.model import Breach, Kind, Malformed
-from backedge.core.state import asked_key
+from backedge.core.feedback.loop import LoopState
+from backedge.core.model import Breach, Kind, MalformedFeedback
+from backedge.core.state.loops import asked_key
 from tests.core.play import Play, Script, Severity, ask, flow, grows, out, step
 
 PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
@@ -56,7 +56,7 @@ def test_raising_the_same_again_is_the_next_round() -> None:
     assert play.opened() == 1
     assert play.loop().breach == Breach("rounds_per_loop", 3, 3)
     assert play.attempts() == {"plan": 4, "code": 4}
-    assert [turn.message for turn in play.loop().recent] != []
+    assert [turn.message for turn in play.loop().past_rounds] != []
 
 
 def test_raising_it_again_by_another_name_of_the_root_is_the_next_round_too() -> None:
@@ -74,8 +74,8 @@ def test_raising_something_else_resolves_the_loop_and_opens_another() -> None:
         )
     )
     play.run()
-    assert [loop.kind for loop in play.s.closed.values()] == kinds
-    assert all(loop.state is LoopState.RESOLVED for loop in play.s.closed.values())
+    assert [loop.kind for loop in play.s.closed_loops.values()] == kinds
+    assert all(loop.state is LoopState.RESOLVED for loop in play.s.closed_loops.values())
 
 
 def test_one_item_is_one_loop_whatever_its_number_of_targets() -> None:
@@ -108,7 +108,7 @@ def test_the_root_is_a_name_for_the_first_step() -> None:
 
 def test_what_cannot_be_understood_is_refused_with_the_reason() -> None:
     play = coding()
-    play.do(c.RaiseFeedback("code", Malformed(("plan",), "kind 'banana' is unknown", "m"), 1))
+    play.do(c.RaiseFeedback("code", MalformedFeedback(("plan",), "kind 'banana' is unknown", "m"), 1))
     assert play.of(e.FeedbackRefused) == [
         e.FeedbackRefused(play.now, "code", ("plan",), "kind 'banana' is unknown", "m")
     ]
@@ -117,7 +117,7 @@ def test_what_cannot_be_understood_is_refused_with_the_reason() -> None:
 
 def test_a_malformed_item_does_not_keep_a_loop_open() -> None:
     def code(play: Play, name: str) -> Any:
-        again = (Malformed(("plan",), "no kind"),) if play.s.steps[name].attempts > 1 else (ask("plan"),)
+        again = (MalformedFeedback(("plan",), "no kind"),) if play.s.steps[name].attempts > 1 else (ask("plan"),)
         return out(play.now, feedback=again)
 
     play = coding(code=code).run()
@@ -237,7 +237,7 @@ class TestReassigned:
         play.finish("design")
         play.raises("code", ask("plan", message="again"))
         assert (play.opened(), play.loop().targets) == (1, ("design",))
-        assert play.s.steps["code"].asked == {asked_key(ask("plan", message="again")): "L-1"}
+        assert play.s.steps["code"].asked_loops == {asked_key(ask("plan", message="again")): "L-1"}
 
     def test_anything_else_resolves_it(self) -> None:
         play = self.reassigned()
@@ -254,7 +254,7 @@ class TestSeveralQuestionsOfOneAttempt:
         loop = f"L-{play.opened()}"
         play.do(c.Await(loop, "code", play.s.steps["code"].attempts))
         play.finish("plan", out(answer=message.upper()))
-        assert play.loop(loop).told
+        assert play.loop(loop).result_delivered
         return loop
 
     def test_each_is_a_loop_of_its_own_and_is_answered(self) -> None:
@@ -313,7 +313,7 @@ class TestLostInMidWork:
         (told,) = play.briefings["code"][1].feedback.resolutions
         assert (told.loop, told.text) == ("L-1", "use pg")
         play.finish("code")
-        assert play.s.steps["code"].told == ()
+        assert play.s.steps["code"].results_due == ()
         assert play.attempts() == {"code": 2}
 
     def test_of_one_that_was_lost_before(self) -> None:

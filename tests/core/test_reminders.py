@@ -6,7 +6,7 @@ from typing import Any
 
 from backedge.core import events as e
 from backedge.core.model import Claim
-from backedge.core.workflow import Repeat
+from backedge.core.workflow.definition import Repeat
 from tests.core.play import Feedback, Kind, Outcome, Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
 

@@ -8,9 +8,15 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.loops import LoopState
-from backedge.core.model import HUMAN, Kind, Malformed
-from backedge.core.requirements import looked_for, looked_for_in, loop_about, makers, mentions
+from backedge.core.feedback.loop import LoopState
+from backedge.core.feedback.requirements import (
+    loop_about,
+    mentions,
+    producers_before,
+    requirements_of,
+    requirements_to_trace,
+)
+from backedge.core.model import HUMAN, Kind, MalformedFeedback
 from backedge.core.wording import feedback_text
 from tests.core.play import Feedback, Finding, Outcome, Play, failed, flow, out, step
 
@@ -70,8 +76,11 @@ class TestMentions:
         sent = Feedback(Kind.TECHNICAL_INFEASIBILITY, ("plan",), "no", requirement_id="REQ-3")
         other = Feedback(Kind.FIX_REQUEST, (), "no", requirement_id="REQ-4")
         plain = Finding("slow", requirement_id="REQ-5")
-        assert looked_for((owned, sent, other, Malformed((), "x")), (GAP, plain)) == ("REQ-2", "REQ-1")
-        assert looked_for_in(Outcome(out().made)) == ()
+        assert requirements_to_trace((owned, sent, other, MalformedFeedback((), "x")), (GAP, plain)) == (
+            "REQ-2",
+            "REQ-1",
+        )
+        assert requirements_of(Outcome(out().made)) == ()
 
 
 class TestGaps:
@@ -194,5 +203,5 @@ def test_a_requirement_stands_for_the_newest_loop_about_it() -> None:
 def test_a_requirement_is_traced_through_what_was_made() -> None:
     play = Play(flow(*WORK))
     play.finish("ask")
-    assert makers(play.s, "test") == ["ask"]
-    assert makers(play.s, HUMAN) == ["ask"]
+    assert producers_before(play.s, "test") == ["ask"]
+    assert producers_before(play.s, HUMAN) == ["ask"]

@@ -9,11 +9,13 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
+from backedge.core.feedback.routing import route_for
 from backedge.core.model import HUMAN, Finding, Status
-from backedge.core.profiles import PROFILES, RouteRule
-from backedge.core.routing import route_for
-from backedge.core.workflow import Step, Workflow, graph_of
+from backedge.core.workflow.definition import Step, Workflow
+from backedge.core.workflow.profiles import PROFILES
+from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.validate import valid_graph
 from tests.core.play import Limits, Play, ask, failed, flow, grows, passed, step, texts
 
 CHAIN = (
@@ -27,7 +29,7 @@ CHAIN = (
 def routed(
     work: Workflow, finding: Finding, reporter: str = "review", blockers: int = 0
 ) -> tuple[tuple[str, ...], str]:
-    route = route_for(graph_of(work), reporter, finding.affected_phase, finding, blockers)
+    route = route_for(valid_graph(work), reporter, finding.affected_phase, finding, blockers)
     return route.targets, route.rule
 
 
@@ -419,13 +421,13 @@ class TestScope:
 
     @pytest.mark.parametrize(("scope", "legal"), [("upstream", ("root", "model")), ("any", ("root", "model", "peer"))])
     def test_legal_targets(self, scope: str, legal: tuple[str, ...]) -> None:
-        graph = graph_of(flow(*self.WORK, scope=scope))
+        graph = valid_graph(flow(*self.WORK, scope=scope))
         assert graph.legal_targets("code") == legal
         for source in graph.steps:
             assert tuple(name for name in graph.steps if graph.is_legal(source, name)) == graph.legal_targets(source)
 
     def test_the_root_is_reached_by_who_does_not_need_it(self) -> None:
-        graph = graph_of(flow(step("first"), step("second"), step("third", "second")))
+        graph = valid_graph(flow(step("first"), step("second"), step("third", "second")))
         assert graph.legal_targets("third") == ("first", "second")
 
     @pytest.mark.parametrize(

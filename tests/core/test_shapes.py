@@ -8,16 +8,17 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.bound import max_attempts
-from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Finding, Kind, Outcome, Severity
-from backedge.core.pending import stuck
-from backedge.core.profiles import RouteRule
-from backedge.core.shapes import skips
-from backedge.core.state import replay
-from backedge.core.workflow import Repeat, Step, graph_of, problems_of
+from backedge.core.scheduling.pending import is_stuck
+from backedge.core.scheduling.skipping import is_skipped
+from backedge.core.state.evolve import replay
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.build import build_workflow
+from backedge.core.workflow.definition import Repeat, Step
+from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.validate import problems_of, valid_graph
 from tests.core.play import Play, ask, failed, flow, grows, out, passed, step
 
 
@@ -47,7 +48,7 @@ class TestWhen:
     def test_a_step_whose_condition_is_not_met_is_skipped_and_what_needs_it_runs_without_it(self) -> None:
         play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)}).run()
         assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
-        assert skips(play.s, "ui")
+        assert is_skipped(play.s, "ui")
         assert play.briefings["ship"][0].inputs == {}
         assert play.of(e.ConditionSeen)[0].reason == "plan:/ui == true"
 
@@ -61,8 +62,8 @@ class TestWhen:
         work = flow(PLAN, ui(), other, step("j", reviews="ui"), Step("both", judges=("ui", "other")), SHIP)
         play = Play(work, {"plan": plans(False)}).run()
         assert played(play) == ("verified", {"plan": 1, "ui": 0, "other": 1, "j": 0, "both": 1, "ship": 1})
-        assert skips(play.s, "j")
-        assert not skips(play.s, "both")
+        assert is_skipped(play.s, "j")
+        assert not is_skipped(play.s, "both")
 
     def test_a_change_of_what_it_refers_to_lets_it_run_after_all(self) -> None:
         work = flow(PLAN, ui(), SHIP, step("j", reviews="plan"))
@@ -91,12 +92,12 @@ class TestWhen:
         late = step("late", "plan", when=("open_loops == 0",))
         play = Play(flow(PLAN, late, step("other")), room=1)
         play.finish("plan", out("plan", feedback=(ask("human"),)))
-        assert play.s.steps["late"].seen is None  # its need is provisional until the answer
+        assert play.s.steps["late"].condition is None  # its need is provisional until the answer
         play.raises("other", ask("human"))
         play.decide("resolve", "E-1", note="ok")
         play.finish("other")
         play.finish("plan")
-        assert skips(play.s, "late")
+        assert is_skipped(play.s, "late")
         play.decide("resolve", note="ok").run()
         assert played(play) == ("done", {"plan": 2, "late": 0, "other": 2})
 
@@ -115,7 +116,7 @@ class TestWhen:
         play.raises("ship", ask("plan"))
         play.do(c.Await("L-1", "ship", 1))
         play.finish("plan", out({"ui": False, "text": 2}))
-        assert play.loop().told
+        assert play.loop().result_delivered
         assert play.run().outcome == "done"
 
 
@@ -214,7 +215,7 @@ class TestRepeat:
         play = Play(flow(PLAN, until(most=1)), {"polish": [*scores(3), out(answer="so")]}).run()
         play.person_raises("polish", kind=Kind.CONTEXT_REQUEST).run()
         assert played(play) == ("done", {"plan": 1, "polish": 2})
-        assert not stuck(play.s)
+        assert not is_stuck(play.s)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_a_condition_on_a_step_that_is_skipped_sees_nothing() -> None:
     assert play.attempts() == {"plan": 1, "ui": 1, "more": 1, "less": 0, "j": 1}
     play.person_raises("plan").run()
     assert played(play) == ("verified", {"plan": 2, "ui": 1, "more": 1, "less": 1, "j": 2})
-    assert skips(play.s, "more")
+    assert is_skipped(play.s, "more")
 
 
 def test_who_waits_in_mid_work_waits_for_a_condition_to_be_looked_at() -> None:
@@ -263,16 +264,16 @@ def test_who_waits_in_mid_work_waits_for_a_condition_to_be_looked_at() -> None:
     play.do(c.Await("L-1", "ship", 1))
     play.room = 1
     play.finish("plan", out({"ui": False}))
-    assert not play.loop().told
+    assert not play.loop().result_delivered
     play.room = 99
     play.do(c.Proceed())
-    assert play.loop().told
+    assert play.loop().result_delivered
     assert play.run().outcome == "done"
 
 
 class TestGroups:
     def needs(self, *steps: Step) -> dict[str, tuple[str, ...]]:
-        return graph_of(defined("w", [(each, {}) for each in steps])).needs
+        return valid_graph(build_workflow("w", [(each, {}) for each in steps])).needs
 
     def test_who_needs_a_group_needs_all_its_steps(self) -> None:
         found = self.needs(

@@ -9,10 +9,10 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import IllegalCommand
-from backedge.core.loops import LoopState
-from backedge.core.measures import Gate
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Decision, Kind, Option, Outcome, Status
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
+from backedge.core.workflow.checks import Gate
 from tests.core.play import Finding, Play, ask, failed, flow, grows, out, passed, step
 
 WHY = "'ui' is skipped ('plan:/ui == true' is not met)"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backedge.core.staleness import part
+from backedge.core.scheduling.staleness import part
 from tests.core.play import Play, Reply, failed, flow, grows, made, out, passed, step
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from backedge.core import events as e
+from backedge.core.findings.verdicts import verdict_by_rule
 from backedge.core.model import HUMAN, Claim, Decision, Finding, Kind, Outcome, Severity, Status, Usage, severity_of
-from backedge.core.verdicts import computed
-from backedge.core.workflow import PassRule
+from backedge.core.workflow.definition import PassRule
 from tests.core.play import Play, Reply, ask, failed, flow, grows, made, out, passed, step
 
 
@@ -130,7 +130,7 @@ RULES: list[tuple[PassRule, list[Finding], str]] = [
 
 @pytest.mark.parametrize(("rule", "findings", "word"), RULES)
 def test_a_rule_computes_the_verdict_from_the_findings(rule: PassRule, findings: list[Finding], word: str) -> None:
-    assert computed(rule, findings) == word
+    assert verdict_by_rule(rule, findings) == word
 
 
 class TestWithARule:

@@ -9,7 +9,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import NotFound
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN
 from tests.core.play import Play, Script, ask, flow, grows, step
 

@@ -101,4 +101,4 @@ def test_an_escalated_loop_of_somebody_else_does_not_keep_an_answer_from_its_wai
     running = play.s.steps["code"].running
     assert running is not None
     assert running.awaits == ()
-    assert play.loop("L-2").told
+    assert play.loop("L-2").result_delivered

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from backedge.core.errors import WorkflowError
-from backedge.core.graph import Reach
 from backedge.core.model import HUMAN
-from backedge.core.near import near, nearest
-from backedge.core.profiles import RouteRule
-from backedge.core.workflow import PassRule, Step, Workflow, graph_of, phase_order, problems_of
+from backedge.core.suggestions import closest, did_you_mean
+from backedge.core.workflow.definition import PassRule, Step, Workflow, phase_order
+from backedge.core.workflow.graph import Reach, graph_of
+from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.validate import problems_of, valid_graph
 from tests.core.play import flow, step
 
 FINE = (step("plan", phase="planning"), step("code", "plan", phase="code"), step("review", reviews="code"))
@@ -19,7 +20,7 @@ FINE = (step("plan", phase="planning"), step("code", "plan", phase="code"), step
 
 def test_a_workflow_that_can_run_has_no_problems() -> None:
     assert problems_of(flow(*FINE)) == ()
-    assert graph_of(flow(*FINE)).root == "plan"
+    assert valid_graph(flow(*FINE)).root == "plan"
 
 
 def rule(**counts: int) -> PassRule:
@@ -99,7 +100,7 @@ def test_all_problems_are_named_at_once() -> None:
     work = Workflow("", (step("a", "b", timeout=-1.0), step("a"), step(HUMAN)), profile="x", phases=("p", "p"))
     assert len(problems_of(work)) == 7
     with pytest.raises(WorkflowError) as error:
-        graph_of(work)
+        valid_graph(work)
     assert error.value.problems == problems_of(work)
 
 
@@ -140,12 +141,12 @@ class TestPhases:
 
     def test_a_judge_has_the_phase_of_its_subject_whatever_it_says(self) -> None:
         work = flow(step("a", phase="code"), step("j", reviews="a", phase="zzz"))
-        assert graph_of(work).phase_of["j"] == "code"
+        assert valid_graph(work).phase_of["j"] == "code"
         assert "zzz" not in phase_order(work)
 
     def test_a_step_without_a_label_has_that_of_the_latest_step_it_needs(self) -> None:
         work = flow(step("a", phase="planning"), step("b", phase="design"), step("c", "b", "a"), step("d"))
-        graph = graph_of(work)
+        graph = valid_graph(work)
         assert (graph.phase_of["c"], graph.phase_of["d"]) == ("design", "")
         assert graph.rank("d") < graph.rank("a") < graph.rank("c")
 
@@ -153,7 +154,7 @@ class TestPhases:
 class TestGraph:
     """Who is upstream of whom."""
 
-    GRAPH = graph_of(
+    GRAPH = valid_graph(
         flow(
             step("a"),
             step("b", "a"),
@@ -177,21 +178,21 @@ class TestGraph:
 
     def test_distances_are_counted_in_needs(self) -> None:
         work = flow(step("a"), step("b", "a"), step("c", "a", "b"), step("d", "c"))
-        assert graph_of(work).distances("d") == {"d": 0, "c": 1, "a": 2, "b": 2}
+        assert valid_graph(work).distances("d") == {"d": 0, "c": 1, "a": 2, "b": 2}
 
 
 def test_the_nearest_word_or_all_of_them() -> None:
     words: Any = ("pass", "fail")
-    assert nearest("pas", words) == "did you mean 'pass'?"
-    assert nearest("PASS", words) == nearest("Pas", words) == "did you mean 'pass'?"
-    assert nearest("a", ["B", "A"]) == "did you mean 'A'?"
-    assert (near("fial", ["fail", "FAIL"]), near(3, words), near("p" * 1000, ["p" * 1000])) == ("fail", "", "")
-    assert nearest("zzz", words) == "use one of: pass, fail"
+    assert did_you_mean("pas", words) == "did you mean 'pass'?"
+    assert did_you_mean("PASS", words) == did_you_mean("Pas", words) == "did you mean 'pass'?"
+    assert did_you_mean("a", ["B", "A"]) == "did you mean 'A'?"
+    assert (closest("fial", ["fail", "FAIL"]), closest(3, words), closest("p" * 1000, ["p" * 1000])) == ("fail", "", "")
+    assert did_you_mean("zzz", words) == "use one of: pass, fail"
 
 
 def test_a_long_chain_is_not_worked_out_step_by_step_before_anybody_asks() -> None:
     chain = flow(*(step(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(2000)))
-    graph = graph_of(chain)
+    graph = valid_graph(chain)
     assert (len(graph.upstream), len(graph.downstream), len(graph.before)) == (0, 0, 0)
     assert len(graph.upstream["s1999"]) == 1999 and len(graph.downstream["s0"]) == 1999
     assert graph.before["s3"] == {"s0", "s1", "s2"}

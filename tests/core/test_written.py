@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
-from backedge.core.profiles import RouteRule
-from backedge.core.workflow import Step, Workflow
-from backedge.core.written import mapping, pass_rule, pointers, route_rules, shown, words
+from backedge.core.workflow.build import build_workflow, pass_rule
+from backedge.core.workflow.definition import Step, Workflow
+from backedge.core.workflow.parsing import mapping, pointers, shown, words
+from backedge.core.workflow.routes import RouteRule, route_rules
 from tests.core.play import step
 
 TEXTS = "expected text, or a list of texts"
@@ -71,7 +71,7 @@ def test_what_makes_sense_is_read() -> None:
 
 def define(*steps: Step, own: Any = None, name: Any = "w", **more: Any) -> Workflow:
     given = steps or (step("a"), step("j", reviews="a"))
-    return defined(name, [(each, own if each.judges else {}) for each in given], **more)
+    return build_workflow(name, [(each, own if each.judges else {}) for each in given], **more)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

@@ -17,8 +17,8 @@ import pytest
 from backedge import Engine, SqliteJournal
 from backedge.adapters.journals.audit import verify_all
 from backedge.core import events as e
-from backedge.core.state import replay
-from backedge.engine.codec import decoded
+from backedge.core.state.evolve import replay
+from backedge.engine.codec import decode_events
 from tests.crash.worker import Log, workflow
 
 PROGRAM = str(Path(__file__).with_name("worker.py"))
@@ -93,7 +93,7 @@ async def check(path: Path, log: str) -> None:
         records = await journal.read(head.run)
         assert [record.seq for record in records] == list(range(1, head.seq + 1))
         stored |= {(head.run, record.seq): record.link for record in records}
-        events = decoded(records)
+        events = decode_events(records)
         state = replay(events)
         assert state is not None
         assert state.ended is not None

@@ -9,7 +9,7 @@ from backedge import Briefing, Engine, Feedback, Finding, Outcome, Step, Usage, 
 from backedge.analytics.defects import defects
 from backedge.analytics.statistics import statistics
 from backedge.core import events as e
-from backedge.core.state import RunState
+from backedge.core.state.run import RunState
 from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.parts import flow, named, play
 

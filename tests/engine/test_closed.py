@@ -136,7 +136,7 @@ def test_a_timeout_leaves_an_agent_behind_that_does_not_stop() -> None:
     async def scenario() -> tuple[Report, list[e.Event], int]:
         async with Engine(grace=GRACE) as engine:
             run = await engine.start(flow(Step("a", stubborn_once, timeout=0.02, idempotent=True)))
-            return await run.result(), await run.events(), engine._inner.places.taken
+            return await run.result(), await run.events(), engine._inner.slots.taken
 
     report, events, taken = play(scenario(), patience=5)
     assert (report.outcome, report.steps["a"].output, attempts) == ("done", "made", [1, 2])
@@ -153,7 +153,7 @@ def test_cancelling_a_run_records_an_agent_that_does_not_stop_as_in_doubt() -> N
             await asyncio.sleep(0.01)
             await run.cancel()
             assert (await run.result()).outcome == "cancelled"
-            await until(lambda: not engine._inner.places.taken)
+            await until(lambda: not engine._inner.slots.taken)
             await asyncio.sleep(0.01)
             return await run.events()
 
@@ -192,7 +192,7 @@ def test_releasing_a_run_does_not_wait_for_an_agent_that_does_not_stop() -> None
             run = await engine.start(flow(Step("a", never_stops)), run="r")
             await asyncio.sleep(0.01)
             await run.release()
-            assert engine._inner.places.taken == 0
+            assert engine._inner.slots.taken == 0
             return await run.events()
 
     assert [event.reason for event in only(e.AttemptDropped, play(scenario(), patience=5))] == ["in doubt"]
@@ -313,7 +313,7 @@ def test_resuming_a_paused_run_that_was_cancelled_changes_nothing() -> None:
             run = await engine.start(work, run="r")
             await run.pause()
             await run.cancel()
-            await until(lambda: not engine._inner.places.taken)
+            await until(lambda: not engine._inner.slots.taken)
             await asyncio.sleep(0.01)
             before = len(await run.events())
             await run.release()

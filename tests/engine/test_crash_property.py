@@ -36,7 +36,8 @@ from backedge import (
 )
 from backedge.adapters.journals.audit import verify
 from backedge.core import events as e
-from backedge.core.state import RunState, replay
+from backedge.core.state.evolve import replay
+from backedge.core.state.run import RunState
 from backedge.testing import Crashed, CrashingJournal, FakeClock
 from tests.engine.parts import PATIENCE, flow, only, play
 
@@ -139,7 +140,7 @@ class World:
 
         return flow(self.growing("plan"), self.step("code", code, needs="plan"), self.growing("last", needs="code"))
 
-    def misfits(self) -> Workflow:
+    def input_errors(self) -> Workflow:
         def plan(briefing: Briefing, attempt: Attempt) -> Any:
             return {"version": "1"} if briefing.feedback else {"version": [1]}
 

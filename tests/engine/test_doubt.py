@@ -255,14 +255,14 @@ def test_a_run_that_was_left_in_the_wait_before_a_retry_goes_on_when_its_time_ha
     async def scenario() -> Report:
         async with Engine(journal, clock=clock) as engine:
             run = await engine.start(work, run="r")
-            await until(lambda: not engine._inner.places.taken)
+            await until(lambda: not engine._inner.slots.taken)
             await asyncio.sleep(0.01)
         async with Engine(journal, clock=clock) as engine:
             run = await engine.resume("r", work)
             await asyncio.sleep(0.01)
             assert (await run.report()).steps["a"].attempts == 1, "not before its time"
             clock.advance(0.5)
-            await until(lambda: not engine._inner.places.taken and clock._sleepers)
+            await until(lambda: not engine._inner.slots.taken and clock._sleepers)
             clock.advance(1.0)
             return await run.result()
 

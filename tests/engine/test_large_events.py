@@ -22,11 +22,11 @@ from backedge.cli.prune import _named
 from backedge.core import events as e
 from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, JournalTooNew
-from backedge.core.loops import LoopState
-from backedge.core.model import Made, Resolution
-from backedge.engine.codec import decoded, encoded
+from backedge.core.feedback.loop import LoopState
+from backedge.core.model import OutputDigest, Resolution
+from backedge.engine.codec import decode_events, encode_events
 from backedge.engine.large import INLINE, put_back, set_aside_in
-from backedge.engine.stored import events_of
+from backedge.engine.store import events_of
 from backedge.ports import Append, Record
 from backedge.testing import ScriptedAgent
 from tests.core.strategies import effort
@@ -38,7 +38,7 @@ LONG = "a line of what was said\n" * 600
 
 def written_and_read(event: e.Event) -> tuple[bytes, dict[str, bytes]]:
     """An event as it is stored, seen to be read back to the byte."""
-    [body], payloads = encoded([event])
+    [body], payloads = encode_events([event])
     if payloads:
         assert put_back(body, payloads) == msgspec.json.encode(event)
     else:
@@ -62,10 +62,10 @@ def test_whatever_is_said_is_read_back_as_it_was(answers: dict[str, Any], text: 
         e.AnswerGiven(1.0, "L-1", "plan", answers),
         e.LoopClosed(2.0, "L-1", LoopState.RESOLVED, Resolution("resolved", text=text, answers=answers)),
         e.ValueSet(3.0, "a.b", answers),
-        e.AttemptSucceeded(4.0, "plan", 1, Made("d", values=answers), summary=text),
+        e.AttemptSucceeded(4.0, "plan", 1, OutputDigest("d", values=answers), summary=text),
     ):
         body, payloads = written_and_read(event)
-        fields = len(event.__struct_fields__) + len(Made.__struct_fields__)
+        fields = len(event.__struct_fields__) + len(OutputDigest.__struct_fields__)
         assert len(body) <= INLINE * fields
         assert all(len(value) > INLINE for value in payloads.values())
 
@@ -104,9 +104,9 @@ def test_a_small_event_is_stored_as_it_is() -> None:
 
 
 def test_an_older_version_says_that_it_needs_a_newer_one() -> None:
-    [body], _ = encoded([e.AnswerGiven(1.0, "L-1", "plan", LONG)])
+    [body], _ = encode_events([e.AnswerGiven(1.0, "L-1", "plan", LONG)])
     with pytest.raises(JournalTooNew, match="unknown field `large`"):
-        decoded([Record(1, body, "")])
+        decode_events([Record(1, body, "")])
 
 
 def test_a_large_value_that_has_no_place_in_its_event_is_damage() -> None:
@@ -203,7 +203,7 @@ def test_pruning_leaves_what_events_are_made_of(tmp_path: Path) -> None:
 
 
 def _stored(events: list[e.Event]) -> tuple[tuple[bytes, ...], str, str, dict[str, bytes]]:
-    bodies, payloads = encoded(events)
+    bodies, payloads = encode_events(events)
     return bodies, "w", "done", payloads
 
 
@@ -290,6 +290,6 @@ def test_an_export_tells_all_and_the_chain_can_be_recomputed_from_it() -> None:
 
 
 def test_the_chain_covers_what_was_taken_out() -> None:
-    [one], _ = encoded([e.AnswerGiven(1.0, "L-1", "plan", LONG)])
-    [other], _ = encoded([e.AnswerGiven(1.0, "L-1", "plan", LONG.replace("said", "sung", 1))])
+    [one], _ = encode_events([e.AnswerGiven(1.0, "L-1", "plan", LONG)])
+    [other], _ = encode_events([e.AnswerGiven(1.0, "L-1", "plan", LONG.replace("said", "sung", 1))])
     assert link(genesis("r"), one) != link(genesis("r"), other)

@@ -14,10 +14,10 @@ from backedge import Engine, MemoryJournal, Report, Step
 from backedge.adapters.agents.report_value import ReportValue
 from backedge.core import events as e
 from backedge.core.errors import AgentError
-from backedge.core.measures import Check, Gate
-from backedge.core.state import replay
-from backedge.core.workflow import Step as Bare
-from backedge.core.workflow import Workflow
+from backedge.core.state.evolve import replay
+from backedge.core.workflow.checks import Check, Gate
+from backedge.core.workflow.definition import Step as Bare
+from backedge.core.workflow.definition import Workflow
 from backedge.engine.engine import Engine as Inner
 from backedge.errors import WorkflowError
 from tests.engine.parts import flow, named, only, play
@@ -134,7 +134,7 @@ def test_a_report_is_a_file_of_the_workspace(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(AgentError, match="cannot be read"):
         asyncio.run(ReportValue(tmp_path, "pipe.json", "").work(None, None))  # type: ignore[arg-type]
-    assert list(ReportValue(tmp_path, "r", "").misfits({})) == []
+    assert list(ReportValue(tmp_path, "r", "").input_errors({})) == []
 
 
 def test_what_nobody_measures_does_not_start() -> None:

@@ -28,7 +28,7 @@ from backedge import (
 )
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, JournalUnavailable
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
 from backedge.errors import IllegalCommand
 from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.parts import SlowJournal, flow, named, only, play, turns_until, until
@@ -286,7 +286,7 @@ def test_an_agent_that_ignores_being_cancelled_changes_nothing_any_more() -> Non
             run = await engine.start(flow(Step("a", stubborn)))
             await asyncio.sleep(0.01)
             await run.cancel()
-            await until(lambda: not engine._inner.places.taken)
+            await until(lambda: not engine._inner.slots.taken)
             await asyncio.sleep(0.01)
             return await run.result(), await run.events()
 
@@ -346,7 +346,7 @@ def test_errors_in_a_row_wait_half_a_second_and_twice_as_long_each_time() -> Non
         async with Engine(clock=clock) as engine:
             run = await engine.start(flow(Step("a", agent), limits={"errors_in_a_row": 9}))
             for count in range(1, 9):
-                await until(lambda n=count: len(begun) == n and not engine._inner.places.taken)  # type: ignore[misc]
+                await until(lambda n=count: len(begun) == n and not engine._inner.slots.taken)  # type: ignore[misc]
                 wait = min(0.5 * 2 ** (count - 1), 30.0)
                 clock.advance(wait - 0.001)
                 await asyncio.sleep(0.002)
@@ -401,7 +401,7 @@ def test_pausing_starts_nothing_and_lets_what_runs_finish() -> None:
             await run.pause(by="maria")
             await run.pause(by="maria")
             go.set()
-            await until(lambda: not engine._inner.places.taken)
+            await until(lambda: not engine._inner.slots.taken)
             await asyncio.sleep(0.01)
             report = await run.report()
             assert report.paused

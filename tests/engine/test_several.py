@@ -15,7 +15,7 @@ from backedge import Briefing, Engine, MemoryJournal, Report, SqliteJournal, Ste
 from backedge.adapters.journals.audit import verify
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, NotFound
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
 from backedge.errors import RunHeld
 from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.conftest import Process, Start

@@ -8,7 +8,7 @@ import pytest
 
 from backedge import Engine, Report, Step
 from backedge.core import events as e
-from backedge.core.state import replay
+from backedge.core.state.evolve import replay
 from backedge.engine.codec import LONGEST_VALUE
 from backedge.errors import WorkflowError
 from tests.engine.parts import flow, named, only, play

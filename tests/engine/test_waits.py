@@ -138,7 +138,7 @@ def test_the_place_of_one_attempt_is_given_up_once_however_often_it_waits() -> N
             )
             run = await engine.start(work_flow)
             assert (await run.result()).outcome == "done"
-            assert engine._inner.places.taken == 0
+            assert engine._inner.slots.taken == 0
 
     play(scenario(), patience=10)
     assert most <= 2, "who goes on after a wait may be one too many; nobody else"
@@ -257,7 +257,7 @@ def test_a_plain_function_sees_the_newer_inputs_after_a_wait() -> None:
 
 def test_both_kinds_of_attempt_have_the_same_surface() -> None:
     from backedge.adapters.agents.function import Blocking
-    from backedge.engine.attempt import LiveAttempt
+    from backedge.engine.attempts.live_attempt import LiveAttempt
 
     def surface(kind: type) -> set[str]:
         return {name for name in dir(kind) if not name.startswith("_")}

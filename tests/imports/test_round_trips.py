@@ -21,7 +21,7 @@ from backedge.analytics.files.iterations import _row
 from backedge.analytics.files.loop_report import report_records
 from backedge.analytics.progress import FeedbackLoop, Iteration, Progress, Result, scratchpad_of
 from backedge.core.errors import AlreadyClosed, ImportRefused
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Severity
 from tests.core.strategies import effort
 from tests.engine.parts import play

@@ -134,9 +134,9 @@ def test_the_facts_are_those_of_the_replayed_run(pick: Pick) -> None:
     found = run_facts(tale.events)
     assert found is not None
     state = tale.s
-    loops = {loop.id: loop for loop in (*state.closed.values(), *state.loops.values())}
+    loops = {loop.id: loop for loop in (*state.closed_loops.values(), *state.loops.values())}
     assert {id: (loop.kind, loop.severity, loop.rounds) for id, loop in found.loops.items()} == {
-        id: (loop.word, loop.severity, loop.round) for id, loop in loops.items()
+        id: (loop.kind_name, loop.severity, loop.round) for id, loop in loops.items()
     }
     counted, told = statistics_of([found]).loops, statistics([state])
     for name in ("total", "active", "resolved", "escalations", "by_kind", "success_rate", "average_rounds"):

@@ -15,7 +15,7 @@ from backedge.backlog.entry import Entry
 from backedge.cli.board import _width, board_lines
 from backedge.config import load
 from backedge.core.assessor import STATUSES, assess
-from backedge.project import place
+from backedge.project import find_project
 from tests.stories.parts import Stories
 
 entries = st.builds(
@@ -73,7 +73,7 @@ def test_a_story_in_a_folder_that_cannot_be_written_is_a_persons(
     project.story("a")
     source = load(project.folder / "backedge.yaml")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    (action,) = asyncio.run(backlog_of(source, place(source.path), None)).actions()
+    (action,) = asyncio.run(backlog_of(source, find_project(source.path), None)).actions()
     assert (action.kind, action.priority) == ("person", 10_001)
     assert action.reason.startswith("stories/a.md cannot be written: ")
 

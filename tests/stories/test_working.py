@@ -15,7 +15,7 @@ import pytest
 
 from backedge.cli.backlog import End, Work
 from backedge.config import load
-from backedge.project import place
+from backedge.project import find_project
 from tests.stories.parts import PASS, Stories, rejected
 
 ALWAYS = {"review": [rejected(f"wrong {each}") for each in "abcdefghijklmnop"]}
@@ -412,7 +412,7 @@ def test_watching_does_not_miss_what_is_written_after_its_last_look(project: Sto
             return end
 
     async def watch() -> None:
-        watching = asyncio.create_task(LateWork(source, place(source.path), quiet=True).watched())
+        watching = asyncio.create_task(LateWork(source, find_project(source.path), quiet=True).watched())
         try:
             await asyncio.to_thread(until, project.executions)
         finally:

@@ -8,9 +8,10 @@ import msgspec
 
 from backedge.core import events as e
 from backedge.core.errors import NotFound
-from backedge.core.loops import Loop
+from backedge.core.feedback.loop import Loop
 from backedge.core.model import HUMAN
-from backedge.core.state import RunState, replay
+from backedge.core.state.evolve import replay
+from backedge.core.state.run import RunState
 
 Means = Mapping[str, tuple[float, float]]
 
@@ -44,7 +45,7 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
     if not found.choosing:
         return radius
     options = {
-        each.option: _radius(state, found, found.rework_for(each), means, changes=True) for each in found.offered
+        each.option: _radius(state, found, found.rework_for(each), means, changes=True) for each in found.options
     }
     return msgspec.structs.replace(radius, options=options)
 
@@ -78,4 +79,4 @@ def _means(history: Iterable[e.Event]) -> Means:
 
 def _runs_again(state: RunState, name: str, targets: Sequence[str]) -> bool:
     step = state.steps[name]
-    return bool(step.attempts) and name not in targets and not step.passed_over and not step.absent
+    return bool(step.attempts) and name not in targets and not step.skipped_by_decision and not step.condition_false

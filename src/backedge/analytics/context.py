@@ -19,8 +19,8 @@ from backedge.core.briefing import notices
 from backedge.core.context import ANY, unread
 from backedge.core.errors import NotFound
 from backedge.core.model import HUMAN
-from backedge.core.near import nearest
-from backedge.core.state import RunState
+from backedge.core.state.run import RunState
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 
 
@@ -74,7 +74,7 @@ def _pause_reason(state: RunState) -> str:
     if state.paused_by is not None:
         return f"paused by {state.paused_by}" if state.paused_by else "paused by hand"
     pausing = [loop for loop in state.loops.values() if loop.pauses]
-    words = (f"{loop.id} {loop.word} of {loop.source}" for loop in pausing)
+    words = (f"{loop.id} {loop.kind_name} of {loop.source}" for loop in pausing)
     return "; ".join(words)
 
 
@@ -88,7 +88,7 @@ def value_at(tree: Json, path: str) -> Json:
             if path == key or path.startswith(f"{key}."):
                 return value_at(tree[key], path[len(key) + 1 :])
         raise NotFound(
-            f"nothing stands under {path!r}: {nearest(path.partition('.')[0], tree) if tree else 'it is empty'}"
+            f"nothing stands under {path!r}: {did_you_mean(path.partition('.')[0], tree) if tree else 'it is empty'}"
         )
     if (
         isinstance(tree, list | tuple)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from backedge.core import events as e
-from backedge.core.ledger import Tracked
-from backedge.core.state import RunState, evolve
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
 
 
 class Defect(msgspec.Struct, frozen=True):
@@ -79,7 +80,7 @@ def defects(events: Iterable[e.Event]) -> list[Defect]:
 
 
 def _defect(
-    state: RunState, tracked: Tracked, attempts: dict[str, int], cost: float, seconds: float, latency: float
+    state: RunState, tracked: TrackedFinding, attempts: dict[str, int], cost: float, seconds: float, latency: float
 ) -> Defect:
     injected = next(iter(tracked.phases), None)
     if injected is None and tracked.introduced_by:

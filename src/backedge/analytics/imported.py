@@ -7,9 +7,9 @@ from backedge.analytics.files import LoopRecord, read
 from backedge.analytics.report import FindingReport, LoopReport, Report, UsageReport
 from backedge.core import events as e
 from backedge.core.model import Resolution
-from backedge.core.pending import outcome_of
-from backedge.core.state import RunState
-from backedge.core.wording import one_line
+from backedge.core.scheduling.pending import outcome_of
+from backedge.core.state.run import RunState
+from backedge.core.text import one_line
 
 ROUTED_BY = "imported"
 

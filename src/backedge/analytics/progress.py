@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from backedge.analytics.tight_loop import KEPT_ITERATIONS, VERIFIED, Cycle, Judged, LoopStatus, TightLoop
-from backedge.core.wording import escaped
+from backedge.core.text import escaped
 
 Result = Literal["PASS", "FAIL"]
 

@@ -10,13 +10,14 @@ from typing import Literal
 
 from backedge.core import events as e
 from backedge.core.assessor import Decision, StoryPhase, severity_of_review
-from backedge.core.graph import Graph
-from backedge.core.ledger import Tracked
-from backedge.core.loops import Loop
+from backedge.core.feedback.loop import Loop
+from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import Finding, Severity
-from backedge.core.state import RunState, evolve
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
+from backedge.core.text import one_line
 from backedge.core.value import Value, replace
-from backedge.core.wording import one_line
+from backedge.core.workflow.graph import Graph
 
 KEPT_REVIEWS = 10
 KEPT_ITERATIONS = 50
@@ -178,14 +179,14 @@ def counts_in_words(blockers: int, critical: int, major: int, minor: int) -> str
 
 def summary_of(state: RunState, loops: list[Loop]) -> str:
     """What loops ask for, in one line."""
-    ids = dict.fromkeys(id for loop in loops for id in loop.given)
+    ids = dict.fromkeys(id for loop in loops for id in loop.finding_ids)
     found = [state.findings[id].finding for id in ids]
     counted = [counts_in_words(*_counts(found))] if found else []
     return "; ".join([*counted, *(short(loop.feedback.message) for loop in loops if loop.feedback)])
 
 
 def _details(state: RunState, loops: list[Loop]) -> list[str]:
-    ids = dict.fromkeys(id for loop in loops for id in loop.given)
+    ids = dict.fromkeys(id for loop in loops for id in loop.finding_ids)
     lines = []
     for tracked in sorted((state.findings[id] for id in ids), key=_worst_first):
         finding = tracked.finding
@@ -200,7 +201,7 @@ def _details(state: RunState, loops: list[Loop]) -> list[str]:
     return lines
 
 
-def _worst_first(tracked: Tracked) -> tuple[bool, int]:
+def _worst_first(tracked: TrackedFinding) -> tuple[bool, int]:
     return not tracked.finding.blocking, tracked.finding.severity.rank
 
 

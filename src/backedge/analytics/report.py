@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from backedge.core.ledger import Tracked
-from backedge.core.loops import Loop
-from backedge.core.model import Breach, Chosen, Option, Position, Resolution
-from backedge.core.pending import outcome_of
-from backedge.core.shapes import skips
-from backedge.core.staleness import fresh
-from backedge.core.state import Escalation, RunState
-from backedge.core.survey import passes
+from backedge.core.feedback.loop import Loop
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.model import Breach, ChosenOption, Option, Position, Resolution
+from backedge.core.scheduling.pending import outcome_of
+from backedge.core.scheduling.scheduler import passes
+from backedge.core.scheduling.skipping import is_skipped
+from backedge.core.scheduling.staleness import is_fresh
+from backedge.core.state.run import Escalation, RunState
 from backedge.core.value import Json
 
 
@@ -49,7 +49,7 @@ class LoopReport(Shape, frozen=True):
     options: tuple[Option, ...] = ()
     positions: tuple[Position, ...] = ()
     """What the targets of a choice said, oldest first."""
-    choice: Chosen | None = None
+    choice: ChosenOption | None = None
     responses: dict[str, Json] = {}
     """What targets said when they acknowledged this round: message, action and eta, by target."""
 
@@ -154,8 +154,10 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
     for each in tracked:
         if each.loop is not None:
             by_loop.setdefault(each.loop, []).append(each.name)
-    loops = sorted((*state.closed.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
-    packets = sorted((*state.decided.values(), *state.escalations.values()), key=lambda packet: int(packet.id[2:]))
+    loops = sorted((*state.closed_loops.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
+    packets = sorted(
+        (*state.decided_escalations.values(), *state.escalations.values()), key=lambda packet: int(packet.id[2:])
+    )
     told = {name: _step(state, name, outputs or {}) for name in state.steps}
     return Report(
         run=state.run,
@@ -203,27 +205,27 @@ def _state_of(state: RunState, name: str) -> str:
     step = state.steps[name]
     if step.running is not None:
         return "running"
-    if step.passed_over:
+    if step.skipped_by_decision:
         return "passed_over"
-    if skips(state, name):
+    if is_skipped(state, name):
         return "skipped"
     if step.artifact is None:
         return "waiting"
-    if not fresh(state, name):
+    if not is_fresh(state, name):
         return "stale"
     return "failing" if state.graph.is_judge(name) and not passes(state, name) else "done"
 
 
 def _given(loop: Loop) -> list[str]:
     """The findings of a loop's rounds, as far as it remembers them: one that another loop has by now was here too."""
-    rounds = (*(turn.findings for turn in loop.recent), *(share.findings for share in loop.shares.values()))
+    rounds = (*(turn.findings for turn in loop.past_rounds), *(share.findings for share in loop.shares.values()))
     return [f"F-{id}" for findings in rounds for id in findings]
 
 
 def _loop(loop: Loop, findings: list[str]) -> LoopReport:
     return LoopReport(
         loop.id,
-        loop.word,
+        loop.kind_name,
         loop.source,
         loop.targets,
         loop.state,
@@ -237,14 +239,14 @@ def _loop(loop: Loop, findings: list[str]) -> LoopReport:
         loop.feedback.message if loop.feedback else "",
         loop.severity,
         loop.blocking,
-        loop.offered,
+        loop.options,
         loop.positions,
         loop.choice,
         loop.acknowledged,
     )
 
 
-def _finding(tracked: Tracked) -> FindingReport:
+def _finding(tracked: TrackedFinding) -> FindingReport:
     finding = tracked.finding
     return FindingReport(
         tracked.name,

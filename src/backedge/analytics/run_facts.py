@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from backedge.analytics.files import Contents, read
 from backedge.core import events as e
-from backedge.core.ledger import Tracked
-from backedge.core.loops import Loop, LoopState
-from backedge.core.state import RunState, evolve
-from backedge.core.workflow import phase_order
+from backedge.core.feedback.loop import Loop, LoopState
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
+from backedge.core.workflow.definition import phase_order
 
 OPEN = "open"
 """The state of a loop that is neither closed nor waiting for a person's decision."""
@@ -148,8 +149,8 @@ def _replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
         imported_facts(facts, read(state.imported.form, state.imported.text))
         return
     asked = {packet.loop for packet in state.escalations.values()}
-    for loop in (*state.closed.values(), *state.loops.values()):
-        facts.loops[loop.id] = LoopFacts(loop.word, loop.severity, loop.round, _state(loop, asked))
+    for loop in (*state.closed_loops.values(), *state.loops.values()):
+        facts.loops[loop.id] = LoopFacts(loop.kind_name, loop.severity, loop.round, _state(loop, asked))
     facts.findings = {each.id: _finding(state, each, each.id in checked) for each in state.findings.values()}
     facts.escalations = state.opened_escalations
 
@@ -160,7 +161,7 @@ def _state(loop: Loop, asked: set[str | None]) -> str:
     return LoopState.ESCALATING if loop.id in asked or loop.state is LoopState.ESCALATING else OPEN
 
 
-def _finding(state: RunState, tracked: Tracked, checked: bool) -> FindingFacts:
+def _finding(state: RunState, tracked: TrackedFinding, checked: bool) -> FindingFacts:
     phase_of, judge = state.graph.phase_of, state.graph.steps.get(tracked.found_by)
     injected = next(iter(tracked.phases), "")
     if not injected and tracked.introduced_by:

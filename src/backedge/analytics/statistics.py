@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from backedge.core.loops import FINAL, LoopState
-from backedge.core.state import RunState
+from backedge.core.feedback.loop import FINAL, LoopState
+from backedge.core.state.run import RunState
 
 
 class Statistics(msgspec.Struct, frozen=True):
@@ -63,8 +63,8 @@ def statistics(states: Iterable[RunState]) -> Statistics:
     """The statistics of some runs together."""
     tally = LoopTally()
     for state in states:
-        for loop in (*state.closed.values(), *state.loops.values()):
-            tally.add(loop.word, loop.severity, loop.state, loop.round)
+        for loop in (*state.closed_loops.values(), *state.loops.values()):
+            tally.add(loop.kind_name, loop.severity, loop.state, loop.round)
         tally.escalations += state.opened_escalations
     return tally.statistics()
 

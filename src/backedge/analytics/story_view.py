@@ -5,11 +5,11 @@ from __future__ import annotations
 from backedge.analytics.refinement import Iteration, Refinement, Review, phase_of, short, summary_of
 from backedge.core.assessor import PHASES, Decision, StoryPhase, StoryStatus, limit_reached
 from backedge.core.assessor import Story as Assessed
-from backedge.core.loops import Loop
-from backedge.core.pending import outcome_of
-from backedge.core.staleness import fresh
-from backedge.core.state import ASKED, Escalation, RunState
-from backedge.core.survey import passes, ready
+from backedge.core.feedback.loop import Loop
+from backedge.core.scheduling.pending import outcome_of
+from backedge.core.scheduling.scheduler import passes, ready
+from backedge.core.scheduling.staleness import is_fresh
+from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.value import Value
 
 CREATE_PR = "create_pr"
@@ -220,17 +220,17 @@ def _completions(state: RunState) -> dict[StoryPhase, bool]:
 def _stands(state: RunState, name: str) -> bool:
     """Whether a step is done, and is not being done again."""
     step = state.steps[name]
-    if step.passed_over:
+    if step.skipped_by_decision:
         return True
     under_way = any(
-        name in loop.shares and loop.shares[name].charged and not loop.shares[name].done
+        name in loop.shares and loop.shares[name].counted and not loop.shares[name].done
         for loop in state.loops.values()
     )
-    return step.running is None and not under_way and fresh(state, name)
+    return step.running is None and not under_way and is_fresh(state, name)
 
 
 def _passes(state: RunState, judge: str) -> bool:
-    return state.steps[judge].passed_over or passes(state, judge)
+    return state.steps[judge].skipped_by_decision or passes(state, judge)
 
 
 def _rejects(state: RunState, judge: str) -> bool:
@@ -263,7 +263,7 @@ def _under_way(state: RunState) -> list[Loop]:
 def _targets(state: RunState, loop: Loop, begun: bool) -> list[str]:
     """The steps that a loop waits for: those whose rework was begun, or those whose was not."""
     return [
-        name for name, share in loop.shares.items() if name in state.steps and share.charged is begun and not share.done
+        name for name, share in loop.shares.items() if name in state.steps and share.counted is begun and not share.done
     ]
 
 

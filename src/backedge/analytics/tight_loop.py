@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Literal
 
 from backedge.core import events as e
-from backedge.core.graph import Graph
-from backedge.core.model import ASIDE, Finding, Status
-from backedge.core.plans import replanned
-from backedge.core.pmap import Map
+from backedge.core.model import SIDE_MODES, Finding, Status
+from backedge.core.state.persistent_map import Map
+from backedge.core.text import one_line
 from backedge.core.value import Value, replace
-from backedge.core.wording import one_line
-from backedge.core.workflow import Workflow, graph_of
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.graph import Graph, graph_of
+from backedge.core.workflow.plan import with_plan
 
 VERIFIED = "IMPLEMENTATION_VERIFIED"
 """The completion promise."""
@@ -145,7 +145,7 @@ def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
         case e.EscalationDecided():
             return _decided(loop, event)
         case e.StepsChanged():
-            graph = graph_of(replanned(loop.workflow, event.added, event.removed, event.gained))
+            graph = graph_of(with_plan(loop.workflow, event.added, event.removed, event.gained))
             judges = {name: count for name, count in loop.streaks.items() if name in graph.steps}
             return replace(loop, graph=graph, streaks=judges)
         case e.RunEnded():
@@ -158,7 +158,7 @@ def _started(loop: TightLoop, event: e.AttemptStarted) -> TightLoop:
     name = event.step
     if loop.graph.is_judge(name):
         return loop
-    if event.mode in ASIDE:
+    if event.mode in SIDE_MODES:
         return replace(loop, answering=loop.answering | {name})
     cycles = loop.cycles
     if cycles[-1].made.keys() & {name, *loop.graph.downstream[name]}:

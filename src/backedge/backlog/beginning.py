@@ -16,10 +16,10 @@ from backedge.backlog.worktrees import restored, worktree_of
 from backedge.config import WorkflowFile, load
 from backedge.config.workflow_file import workflow_file
 from backedge.core.errors import BackedgeError
-from backedge.core.limits import Limits
 from backedge.core.value import Json, replace
-from backedge.core.workflow import Workflow
-from backedge.project import FileWorkflow, Place, agents_of, file_of, keep_file, origin_of, secrets_of
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.limits import Limits
+from backedge.project import FileWorkflow, Project, agents_of, file_of, keep_workflow_file, origin_of, secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
 
@@ -77,7 +77,7 @@ def _text(entry: Entry) -> str:
     return entry.path.read_bytes().decode("utf-8")
 
 
-def _placed(source: WorkflowFile, spot: Place, entry: Entry) -> WorkflowFile:
+def _placed(source: WorkflowFile, spot: Project, entry: Entry) -> WorkflowFile:
     """The workflow file where the story is worked on: in its own worktree, if it has one."""
     assert source.stories is not None
     data = source.path.read_bytes()
@@ -86,7 +86,7 @@ def _placed(source: WorkflowFile, spot: Place, entry: Entry) -> WorkflowFile:
     return workflow_file(data, worktree_of(spot, source.folder, entry.id) / source.path.name)
 
 
-def file_for(spot: Place, run: str, folder: Path) -> WorkflowFile:
+def file_for(spot: Project, run: str, folder: Path) -> WorkflowFile:
     """The workflow file that a run goes on with, in the place where it began: a worktree that is gone is made again.
 
     Raises WorkflowError."""
@@ -94,7 +94,7 @@ def file_for(spot: Place, run: str, folder: Path) -> WorkflowFile:
     return file_of(spot, run)
 
 
-async def caught_up(spot: Place, run: Run) -> None:
+async def caught_up(spot: Project, run: Run) -> None:
     """Tell a run that goes on by its id what people have changed in its story, if it works on one."""
     try:
         found = await story_of(spot, run.id)
@@ -104,16 +104,16 @@ async def caught_up(spot: Place, run: Run) -> None:
         await told_anew(run, *found)
 
 
-async def begun(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
+async def begun(engine: Engine, source: WorkflowFile, spot: Project, entry: Entry, views: Views) -> Run:
     """Start the run of a story."""
     placed = _placed(source, spot, entry)
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
     workflow = FileWorkflow(bounded, spot, agents_of(placed, spot, views), views)
-    keep_file(spot, entry.next_run, placed)
+    keep_workflow_file(spot, entry.next_run, placed)
     return await engine.start(workflow, input_of(source, entry, _text(entry)), entry.next_run)
 
 
-async def gone_on(engine: Engine, source: WorkflowFile, spot: Place, entry: Entry, views: Views) -> Run:
+async def gone_on(engine: Engine, source: WorkflowFile, spot: Project, entry: Entry, views: Views) -> Run:
     """Go on with the run of a story. It keeps the workflow that it started with. Raises RunHeld."""
     kept = spot.kept_file(entry.run).exists()
     placed = file_for(spot, entry.run, source.folder) if kept else _placed(source, spot, entry)

@@ -16,7 +16,8 @@ from backedge.adapters.stories import Glance
 from backedge.analytics.refinement import Iteration, phase_of
 from backedge.analytics.story_view import CREATE_PR, StoryView, assessed
 from backedge.core.assessor import Story
-from backedge.core.workflow import Workflow, graph_of
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.graph import graph_of
 
 RUN = "s-"
 GENERATION = "~"

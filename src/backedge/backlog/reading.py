@@ -22,8 +22,8 @@ from backedge.config import WorkflowFile, find, load
 from backedge.core.assessor import Action, assess
 from backedge.core.errors import NotFound, WorkflowError
 from backedge.core.events import Event
-from backedge.core.near import nearest
-from backedge.project import Place
+from backedge.core.suggestions import did_you_mean
+from backedge.project import Project
 
 RECORDS = "stories"
 """The folder, beside the journal, with what we wrote last to each story."""
@@ -56,7 +56,7 @@ class Backlog:
         if found:
             raise NotFound(f"{name!r} is the name of {len(found)} stories: {', '.join(entry.name for entry in found)}")
         known = [entry.id for entry in self.entries]
-        hint = nearest(name, known) if len(known) < 20 else "`backedge board` shows them"
+        hint = did_you_mean(name, known) if len(known) < 20 else "`backedge board` shows them"
         raise NotFound(f"there is no story {name!r}: {hint}" if known else f"there is no story {name!r}, nor any other")
 
 
@@ -109,7 +109,7 @@ def _read(path: str, most: int = sys.maxsize) -> bytes:
         os.close(handle)
 
 
-async def backlog_of(source: WorkflowFile, spot: Place, engine: Engine | None) -> Backlog:
+async def backlog_of(source: WorkflowFile, spot: Project, engine: Engine | None) -> Backlog:
     """The stories of a project; `engine` has its journal, None if there is none yet."""
     folder = story_folder(source)
     heads = await engine.runs() if engine else ()
@@ -172,7 +172,7 @@ def _newest_runs(runs: Sequence[str]) -> dict[str, str]:
     return {id: run for id, (_, run) in found.items()}
 
 
-async def _view(spot: Place, engine: Engine, id: str, run: str, seq: int) -> StoryView | None:
+async def _view(spot: Project, engine: Engine, id: str, run: str, seq: int) -> StoryView | None:
     record = record_of(spot, id)
     if record is not None and (record.view.run, record.view.seq) == (run, seq):
         return record.view
@@ -187,16 +187,16 @@ def view_of_events(events: Sequence[Event]) -> StoryView:
     return view_of(told)
 
 
-def record_path(spot: Place, id: str) -> Path:
+def record_path(spot: Project, id: str) -> Path:
     return spot.state / RECORDS / f"{id}.json"
 
 
-def is_story(spot: Place, run: str) -> bool:
+def is_story(spot: Project, run: str) -> bool:
     """Whether a run works on a story."""
     return run.startswith(RUN) and record_path(spot, run.removeprefix(RUN).partition(GENERATION)[0]).is_file()
 
 
-async def story_of(spot: Place, run: str) -> tuple[WorkflowFile, Entry] | None:
+async def story_of(spot: Project, run: str) -> tuple[WorkflowFile, Entry] | None:
     """The story that a run works on, and the workflow file as it is now; None for a run without one.
 
     Raises BackedgeError and OSError if the story cannot be had."""
@@ -212,7 +212,7 @@ async def story_of(spot: Place, run: str) -> tuple[WorkflowFile, Entry] | None:
 _decoder = msgspec.json.Decoder(Written)
 
 
-def record_of(spot: Place, id: str) -> Written | None:
+def record_of(spot: Project, id: str) -> Written | None:
     """What we wrote last to a story; None if there is nothing, or nothing that this version understands."""
     try:
         return _decoder.decode(_read(f"{spot.state}/{RECORDS}/{id}.json"))

@@ -17,7 +17,7 @@ from backedge.analytics.refinement import KEPT_ITERATIONS, KEPT_REVIEWS
 from backedge.analytics.story_view import StoryView
 from backedge.backlog.entry import Written, fields_of, note_of
 from backedge.backlog.reading import record_of, record_path
-from backedge.project import Place
+from backedge.project import Project
 
 KEPT = {"refinement_iterations": KEPT_ITERATIONS, "review_history": KEPT_REVIEWS}
 """The lists of a story, and how many of each it keeps."""
@@ -28,7 +28,7 @@ HINTS = {
 }
 
 
-def updated(spot: Place, id: str, path: Path, name: str, view: StoryView) -> list[str]:
+def updated(spot: Project, id: str, path: Path, name: str, view: StoryView) -> list[str]:
     """Write what a run says into its story. Returns remarks: what a person had changed that the journal owns.
 
     Raises StoryFileError and OSError, with the story as it was."""
@@ -89,7 +89,7 @@ def _hint(field: str) -> str:
 
 
 @contextmanager
-def _alone(spot: Place, id: str) -> Iterator[None]:
+def _alone(spot: Project, id: str) -> Iterator[None]:
     """One process of ours at a time writes a story."""
     lock = record_path(spot, id).with_suffix(".lock")
     lock.parent.mkdir(parents=True, exist_ok=True)

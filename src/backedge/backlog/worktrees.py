@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 from backedge.core.errors import WorkflowError
-from backedge.project import Place
+from backedge.project import Project
 
 FOLDER = "worktrees"
 
 
-def worktree_of(spot: Place, folder: Path, id: str) -> Path:
+def worktree_of(spot: Project, folder: Path, id: str) -> Path:
     """The folder of the project in the worktree of a story, made on the branch story/ID if it is not there.
 
     Raises WorkflowError."""
@@ -29,7 +29,7 @@ def worktree_of(spot: Place, folder: Path, id: str) -> Path:
     return inside
 
 
-def restored(spot: Place, folder: Path, file: Path) -> None:
+def restored(spot: Project, folder: Path, file: Path) -> None:
     """Make the worktree again that a workflow file stands in, if it is gone. Raises WorkflowError."""
     trees = spot.state.resolve() / FOLDER
     if file.is_relative_to(trees) and not file.parent.is_dir():

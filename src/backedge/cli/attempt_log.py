@@ -8,8 +8,8 @@ from pathlib import Path
 from unicodedata import category
 
 from backedge.adapters.agents.clis.folder import CliFolder
-from backedge.adapters.agents.clis.said import cli_of, said
-from backedge.core.wording import clean
+from backedge.adapters.agents.clis.transcript import cli_of, said
+from backedge.core.text import clean
 
 TAIL = 8 * 1024
 """Bytes at the end of a log that are looked at."""

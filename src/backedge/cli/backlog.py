@@ -29,9 +29,9 @@ from backedge.config import WorkflowFile
 from backedge.core import events as e
 from backedge.core.assessor import PERSON, Action, reset_by
 from backedge.core.errors import AgentError, BackedgeError, RunHeld, WorkflowError
-from backedge.core.pending import CheckInputs, pending
-from backedge.core.survey import Start
-from backedge.project import Place
+from backedge.core.scheduling.pending import CheckInputs, pending
+from backedge.core.scheduling.scheduler import Start
+from backedge.project import Project
 
 INTERRUPTED = 130
 GLANCE = 0.5
@@ -55,7 +55,7 @@ class Work:
     """How stories are worked on, as the options say."""
 
     source: WorkflowFile
-    spot: Place
+    spot: Project
     only: str | None = None
     parallel: int = 1
     quiet: bool = False
@@ -273,7 +273,7 @@ async def _step(engine: Engine, run: Run) -> None:
 
 async def _soon(run: Run) -> bool:
     """Wait for a try again that is due; False if none is."""
-    from backedge.core.pending import next_wake
+    from backedge.core.scheduling.pending import next_wake
 
     state = await run.state()
     wake = next_wake(state, time.time())
@@ -394,7 +394,7 @@ async def _interruptible(work: Callable[[], Any]) -> End | None:
     return end
 
 
-async def refreshed(spot: Place, run: Run, remark: Callable[[str], None]) -> None:
+async def refreshed(spot: Project, run: Run, remark: Callable[[str], None]) -> None:
     """Bring the story of a run up to date after an answer; nothing for a run that is not that of a story."""
     try:
         found = await story_of(spot, run.id)

@@ -68,9 +68,9 @@ class Lazy(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            from backedge.core.near import near
+            from backedge.core.suggestions import closest
 
-            meant = near(args[0], COMMANDS)
+            meant = closest(args[0], COMMANDS)
             hint = f"did you mean {meant!r}?" if meant else "`backedge --help` lists them"
             raise click.UsageError(f"no command {args[0]!r}: {hint}") from None
 

@@ -15,12 +15,12 @@ import msgspec
 
 from backedge.app import Engine, Run
 from backedge.core.errors import NotFound
-from backedge.core.near import near
-from backedge.core.wording import escaped, one_line
+from backedge.core.suggestions import closest
+from backedge.core.text import escaped, one_line
 from backedge.engine.large import set_aside_in
-from backedge.engine.stored import whole
+from backedge.engine.store import whole
 from backedge.ports import Record
-from backedge.project import Place, place
+from backedge.project import Project, find_project
 
 T = TypeVar("T")
 _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
@@ -57,11 +57,11 @@ def say(text: str = "") -> None:
     click.echo(text, err=True)
 
 
-def where(journal: Path | None, file: Path | None = None) -> Place:
-    return place(file, journal)
+def where(journal: Path | None, file: Path | None = None) -> Project:
+    return find_project(file, journal)
 
 
-def existing(journal: Path | None) -> Place:
+def existing(journal: Path | None) -> Project:
     """The place of a project whose journal is there. Raises NotFound: looking for one must not make one."""
     spot = where(journal)
     if not spot.journal.exists():
@@ -120,7 +120,7 @@ async def the_run(engine: Engine, name: str | None) -> Run:
         return await engine.find(found[0])
     if found:
         raise NotFound(f"{name!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
-    meant = near(name, [head.run for head in heads[:LOOKED_AT]], ALIKE)
+    meant = closest(name, [head.run for head in heads[:LOOKED_AT]], ALIKE)
     hint = f"did you mean {meant!r}?" if meant else f"the newest are {', '.join(head.run for head in heads[:5])}"
     raise NotFound(f"run {name!r} does not exist in this journal: {hint}")
 
@@ -131,7 +131,7 @@ def shown(text: str, width: int = 100) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def idle_words(spot: Place, run: str) -> str:
+def idle_words(spot: Project, run: str) -> str:
     """How a run goes on that nobody executes: a story by `run`, which knows its file and its place."""
     from backedge.backlog import is_story
 

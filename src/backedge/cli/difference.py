@@ -16,10 +16,9 @@ from backedge.app import Engine
 from backedge.cli.common import print_json, shown
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged
-from backedge.core.graph import Graph
-from backedge.core.model import ASIDE, Change, Made
-from backedge.core.wording import clean
-from backedge.core.workflow import graph_of
+from backedge.core.model import SIDE_MODES, Change, OutputDigest
+from backedge.core.text import clean
+from backedge.core.workflow.graph import Graph, graph_of
 
 MOST_LINES = 80
 """Of one difference; the whole of a large artifact is not something to read on a terminal."""
@@ -54,7 +53,7 @@ class Rework(msgspec.Struct, frozen=True):
 async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Event]) -> list[Rework]:
     """Every version after the first of every step that makes something, in the order in which they were made."""
     found: list[Rework] = []
-    before: dict[str, tuple[int, Made]] = {}
+    before: dict[str, tuple[int, OutputDigest]] = {}
     started: dict[tuple[str, int], e.AttemptStarted] = {}
     graph: Graph | None = None
     for event in events:
@@ -66,7 +65,7 @@ async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Even
             case e.AttemptSucceeded() if graph is not None and not graph.is_judge(event.step):
                 start = started[event.step, event.attempt]
                 version, last = before.get(event.step, (0, None))
-                if start.mode in ASIDE or (last is not None and last.digest == event.made.digest):
+                if start.mode in SIDE_MODES or (last is not None and last.digest == event.made.digest):
                     continue
                 before[event.step] = version + 1, event.made
                 if last is not None:
@@ -78,7 +77,7 @@ async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Even
 
 
 async def _rework(
-    engine: Engine, kept: Path, start: e.AttemptStarted, version: int, last: Made, event: e.AttemptSucceeded
+    engine: Engine, kept: Path, start: e.AttemptStarted, version: int, last: OutputDigest, event: e.AttemptSucceeded
 ) -> Rework:
     files = tuple(change for change in event.made.changed if change.where and not change.where.startswith("/"))
     try:
@@ -115,7 +114,7 @@ def _kept_lines(path: Path) -> list[str]:
         return []
 
 
-async def _lines(engine: Engine, made: Made) -> list[str]:
+async def _lines(engine: Engine, made: OutputDigest) -> list[str]:
     output: Any = made.output
     if made.payload is not None:
         output = msgspec.json.decode(await engine.journal.payload(made.payload))

@@ -25,19 +25,19 @@ from backedge.cli.live import Progress, view_on
 from backedge.cli.stepping import at_terminal, once, stepped
 from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find
-from backedge.core.bound import max_attempts
 from backedge.core.errors import IllegalCommand, WorkflowError
-from backedge.core.pending import RunOutcome
-from backedge.engine.live import resting
-from backedge.engine.opening import new_run_id
+from backedge.core.scheduling.pending import RunOutcome
+from backedge.core.workflow.bound import max_attempts
+from backedge.engine.live_run import resting
+from backedge.engine.starting import new_run_id
 from backedge.project import (
     FileWorkflow,
-    Place,
+    Project,
     agents_of,
     changed_since,
     checked_file,
     end_agent,
-    keep_file,
+    keep_workflow_file,
     secrets_of,
 )
 from backedge.project.results import stdout_for_results
@@ -76,7 +76,7 @@ class Execution:
         if not self.quiet:
             click.echo(result, err=self.as_json)
 
-    def progress(self, spot: Place) -> Progress:
+    def progress(self, spot: Project) -> Progress:
         # A question and a frame that is drawn anew would wipe each other out.
         plain = self.plain or self.step
         return Progress(spot, say, None if self.quiet else view_on(sys.stderr, say, spot.state, plain, self.log))
@@ -157,7 +157,7 @@ def run(
         name = run_id or new_run_id(time.time())
         if run_id and any(head.run == run_id for head in await engine.runs()):
             raise IllegalCommand(f"run {name!r} exists: `backedge resume {name}` goes on with it, or choose another id")
-        keep_file(spot, name, source)
+        keep_workflow_file(spot, name, source)
         if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
         return await engine.start(FileWorkflow(source, spot, agents, progress.paths), given, name)
@@ -204,7 +204,7 @@ def resume(run_name: str | None, **how: Any) -> None:
     _execute(spot, go_on, progress, execution)
 
 
-def _execute(spot: Place, begin: Begin, progress: Progress, execution: Execution) -> None:
+def _execute(spot: Project, begin: Begin, progress: Progress, execution: Execution) -> None:
     with stdout_for_results():
         outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
     for line in closing_words(report) if outcome is not None else ():
@@ -219,7 +219,7 @@ def _execute(spot: Place, begin: Begin, progress: Progress, execution: Execution
 
 
 async def _executed(
-    spot: Place, begin: Begin, progress: Progress, execution: Execution
+    spot: Project, begin: Begin, progress: Progress, execution: Execution
 ) -> tuple[RunOutcome | None, Report]:
     """Execute until the end, a rest or an interruption, for which the outcome is None."""
     stop, engine = asyncio.Event(), Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL)
@@ -230,7 +230,7 @@ async def _executed(
     def interrupted() -> None:
         if stop.is_set():
             # Asked twice: what is being ended gets no more time, and is recorded all the same.
-            engine.hurry()
+            engine.kill_now()
             for task in asyncio.all_tasks() - {executing}:
                 task.cancel()
         else:
@@ -280,7 +280,7 @@ async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:
 
 
 def _work_through(
-    source: WorkflowFile, spot: Place, story: Path | None, watch: bool, dry_run: bool, execution: Execution
+    source: WorkflowFile, spot: Project, story: Path | None, watch: bool, dry_run: bool, execution: Execution
 ) -> None:
     from backedge.cli.backlog import Work, work_through
     from backedge.cli.stories import print_next

@@ -25,10 +25,10 @@ from backedge.app import Engine, Run
 from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run, where
 from backedge.config import WorkflowFileError, find, load
 from backedge.core.errors import ImportRefused, NotFound
-from backedge.core.loops import LoopState
-from backedge.core.state import RunState
-from backedge.core.wording import escaped
-from backedge.project import Place, secrets_of
+from backedge.core.feedback.loop import LoopState
+from backedge.core.state.run import RunState
+from backedge.core.text import escaped
+from backedge.project import Project, secrets_of
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of a file that is imported: it stands in one event."""
@@ -200,7 +200,7 @@ def _text(data: bytes, file: Path, secrets: Secrets) -> str:
         raise ImportRefused(f"{file}: line {line}: not UTF-8 ({error.reason}): save it as UTF-8") from None
 
 
-def _secrets(spot: Place) -> Secrets:
+def _secrets(spot: Project) -> Secrets:
     try:
         return secrets_of(load(find(spot.folder)))
     except WorkflowFileError:

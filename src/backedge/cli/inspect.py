@@ -25,10 +25,10 @@ from backedge.cli.common import (
     wrapped,
 )
 from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
-from backedge.core.bound import max_attempts
 from backedge.core.errors import JournalError
-from backedge.core.wording import clean
-from backedge.project import Place, agents_of, checked_file, missing_programs
+from backedge.core.text import clean
+from backedge.core.workflow.bound import max_attempts
+from backedge.project import Project, agents_of, checked_file, missing_programs
 
 LOOKED_AT = 100
 """How many of the newest runs costs are taken from."""
@@ -75,7 +75,7 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
         say(wrapped(f"warning: {clean(warning)}", sys.stderr))
 
 
-def _costs(source: WorkflowFile, spot: Place, bound: int) -> Costs | None:
+def _costs(source: WorkflowFile, spot: Project, bound: int) -> Costs | None:
     """What the newest runs of this workflow have cost; None if there are none."""
     if not spot.journal.exists():
         return None

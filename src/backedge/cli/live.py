@@ -15,8 +15,9 @@ from backedge.app import Run
 from backedge.cli.attempt_log import Log
 from backedge.cli.telling import Teller
 from backedge.core.events import Event, RunStarted
-from backedge.core.state import RunState, evolve, replay
-from backedge.project import Place
+from backedge.core.state.evolve import evolve, replay
+from backedge.core.state.run import RunState
+from backedge.project import Project
 
 TICK = 0.15
 """Seconds between two looks at the clock and the logs."""
@@ -159,7 +160,7 @@ def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool =
     return Screen(out, state) if lively else Lines(say, state, log)
 
 
-async def refresh_views(place: Place, run: Run, say: Callable[[str], None]) -> None:
+async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) -> None:
     """Bring the files of a run up to date after an answer: there may be nobody who executes it and would do so."""
     from backedge.cli.backlog import refreshed
 
@@ -170,7 +171,7 @@ async def refresh_views(place: Place, run: Run, say: Callable[[str], None]) -> N
 class Progress:
     """Everything that follows the events of a process that executes a run. Use it as an async context manager."""
 
-    def __init__(self, place: Place, say: Callable[[str], None], view: View | None) -> None:
+    def __init__(self, place: Project, say: Callable[[str], None], view: View | None) -> None:
         self._views = RunViews(lambda run: place.kept_file(run).parent, view.remark if view is not None else say)
         self._view = view
         self._showing: AbstractAsyncContextManager[Any] = shown_by(view) if view is not None else nullcontext()

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from backedge.analytics.report import Report, StepReport, report
 from backedge.cli.common import counted, shown
-from backedge.core.ledger import UNSETTLED
-from backedge.core.limits import left, spent
-from backedge.core.loops import Loop
-from backedge.core.state import RunState
+from backedge.core.breaches import limits_left, spent
+from backedge.core.feedback.loop import Loop
+from backedge.core.findings.ledger import UNSETTLED
+from backedge.core.state.run import RunState
 
 MARKS = {
     "running": ("▸", "bold cyan"),
@@ -139,8 +139,8 @@ def _loops(state: RunState, told: Report, now: float, width: int) -> Iterable[Te
             (f"↩ {loop.id} ", "bold yellow"), (f"{loop.source} → {', '.join(loop.targets) or '…'}", "yellow")
         )
         about = _wrapped([title, Text(_round(loop) + _nearest(state, loop, now))], width, gap="  ")
-        if about[-1].cell_len + 2 + len(loop.word) <= width:
-            about[-1].append(f"  {loop.word}", style="dim")
+        if about[-1].cell_len + 2 + len(loop.kind_name) <= width:
+            about[-1].append(f"  {loop.kind_name}", style="dim")
         rows += about
         given = [f"F-{id}" for id in dict.fromkeys(id for share in loop.shares.values() for id in share.findings)]
         still = [findings[id] for id in given if findings[id].status in UNSETTLED]
@@ -159,7 +159,7 @@ def _round(loop: Loop) -> str:
     limits = loop.limits
     bounds = (limits.rounds_per_loop, limits.rounds_per_step, limits.rounds_per_pair)
     bound = next((each for each in bounds if each is not None), None)
-    number = loop.round - loop.forgiven.get("loop", 0) + (not loop.delivered)
+    number = loop.round - loop.waived.get("loop", 0) + (not loop.delivered)
     if bound is None:
         return f"round {number}"
     most = bound + loop.granted
@@ -168,7 +168,7 @@ def _round(loop: Loop) -> str:
 
 def _nearest(state: RunState, loop: Loop, now: float) -> str:
     """The limit that has least left for this loop."""
-    kept = left(state, now, loop, None)
+    kept = limits_left(state, now, loop, None)
     if not kept:
         return ""
     name = min(kept, key=lambda each: kept[each])

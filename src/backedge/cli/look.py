@@ -31,9 +31,9 @@ from backedge.cli.prune import report_of
 from backedge.cli.story import story
 from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
-from backedge.core.near import nearest
-from backedge.engine.codec import decoded
-from backedge.engine.stored import records_of
+from backedge.core.suggestions import did_you_mean
+from backedge.engine.codec import decode_events
+from backedge.engine.store import records_of
 
 GLANCE = 0.5
 """Seconds between two looks at who executes a run."""
@@ -91,7 +91,7 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
 
     report, remark, events, changed = asking(journal, ask)
     if step_name is not None and step_name not in report.steps:
-        raise NotFound(f"run {report.run} has no step {step_name!r}: {nearest(step_name, report.steps)}")
+        raise NotFound(f"run {report.run} has no step {step_name!r}: {did_you_mean(step_name, report.steps)}")
     if diff:
         print_reworks(changed, step_name, as_json)
         return
@@ -142,7 +142,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
             somebody = Somebody(engine, found, view)
             while True:
                 records = await records_of(engine.journal, found.id, seen)
-                for event in decoded(records):
+                for event in decode_events(records):
                     view.tell(found.id, event)
                 seen = records[-1].seq if records else seen
                 state = await found.state()

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from backedge.analytics.report import EscalationReport, escalation_report
 from backedge.app import Engine
 from backedge.cli.common import shown
-from backedge.core.briefing import Issue, Request
-from backedge.core.choices import Choice
-from backedge.core.decisions import VERDICTS
+from backedge.core.briefing import BriefedFinding, Request
 from backedge.core.errors import JournalError
-from backedge.core.packet import Material, Packet, Round, packet
-from backedge.core.state import RunState
+from backedge.core.escalation.answering import VERDICTS
+from backedge.core.escalation.options import PacketOption
+from backedge.core.escalation.packet import Material, Packet, Round, packet
+from backedge.core.state.run import RunState
+from backedge.core.text import clean
 from backedge.core.value import Json, replace
-from backedge.core.wording import clean
 
 MOST_FINDINGS = 5
 """Findings of one round that are listed."""
@@ -104,7 +104,7 @@ def _round_lines(turn: Round, known: str) -> Iterator[str]:
     yield from _issue_lines(turn.findings)
 
 
-def _issue_lines(findings: Sequence[Issue]) -> Iterator[str]:
+def _issue_lines(findings: Sequence[BriefedFinding]) -> Iterator[str]:
     for finding in findings[:MOST_FINDINGS]:
         place = f" {shown(finding.place, 60)}" if finding.place else ""
         yield f"  {finding.id} [{finding.severity}] {finding.status}{place}: {shown(finding.description, 100)}"
@@ -139,7 +139,7 @@ def _text(output: Json) -> str:
     return output if isinstance(output, str) else json.dumps(output, indent=1, ensure_ascii=False)
 
 
-def _choice_lines(choice: Choice) -> Iterator[str]:
+def _choice_lines(choice: PacketOption) -> Iterator[str]:
     words = f' --option "{shown(choice.option, 60)}"' if choice.option else _needed(choice.needs)
     yield f"  {choice.choice}{words}: {shown(choice.next, 200)}"
     parts = [("effort", choice.effort), ("impact", choice.impact)]

@@ -20,10 +20,10 @@ from backedge.app import Engine, Run
 from backedge.cli.common import existing, journal_option, json_option, print_json
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged, RunHeld
-from backedge.engine.codec import decoded
-from backedge.engine.stored import events_of
+from backedge.engine.codec import decode_events
+from backedge.engine.store import events_of
 from backedge.ports import Record, RunHead
-from backedge.project import Place
+from backedge.project import Project
 
 ENDED = ("verified", "done", "accepted", "failed", "cancelled")
 PRUNED = "pruned.json"
@@ -81,7 +81,7 @@ def _age(text: str) -> float:
     return float(given[1]) * {"d": 86_400, "h": 3_600, "m": 60, "s": 1}[given[2]]
 
 
-async def _pruned(spot: Place, age: float | None, count: int, dry_run: bool) -> Freed:
+async def _pruned(spot: Project, age: float | None, count: int, dry_run: bool) -> Freed:
     async with Engine(spot.journal) as engine:
         ended = [head for head in await engine.runs() if head.outcome in ENDED][count:]
         ready: list[str] = []
@@ -107,7 +107,7 @@ async def _older(engine: Engine, head: RunHead, age: float | None) -> bool:
     return bool(last) and last[-1].at < time.time() - age
 
 
-def _removed(spot: Place, runs: Sequence[str], dry_run: bool, held: tuple[str, ...]) -> Freed:
+def _removed(spot: Project, runs: Sequence[str], dry_run: bool, held: tuple[str, ...]) -> Freed:
     files = [path for run in runs for path in _files(spot, run)]
     size = sum(path.lstat().st_size for path in files)
     payloads, bytes_ = prune_payloads(spot.journal, set(runs), _named, dry_run)
@@ -124,7 +124,7 @@ def _removed(spot: Place, runs: Sequence[str], dry_run: bool, held: tuple[str, .
 
 
 def _named(bodies: Iterable[bytes]) -> Iterator[str]:
-    for event in decoded([Record(0, body, "") for body in bodies]):
+    for event in decode_events([Record(0, body, "") for body in bodies]):
         match event:
             case e.RunStarted(input_payload=str(digest)) | e.AttemptFailed(log=str(digest)):
                 yield digest
@@ -134,11 +134,11 @@ def _named(bodies: Iterable[bytes]) -> Iterator[str]:
                 pass
 
 
-def _attempts(spot: Place, run: str) -> Path:
+def _attempts(spot: Project, run: str) -> Path:
     return AttemptFolder(spot.state, run, "step", 1).path.parent
 
 
-def _files(spot: Place, run: str) -> Iterator[Path]:
+def _files(spot: Project, run: str) -> Iterator[Path]:
     yield from (path for path in _attempts(spot, run).rglob("*") if not path.is_dir())
     kept = spot.kept_file(run).parent
     yield from (path for path in kept.glob("*") if path.name not in KEPT and not path.is_dir())
@@ -153,7 +153,7 @@ def _size(count: int) -> str:
     return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
 
 
-async def report_of(run: Run, spot: Place) -> tuple[Report, str]:
+async def report_of(run: Run, spot: Project) -> tuple[Report, str]:
     """The report of a run, and a remark if its large outputs are no longer there because they were pruned."""
     try:
         return await run.report(), ""

@@ -27,7 +27,7 @@ def code_of() -> int:
         error.show()
         return error.exit_code
     except BackedgeError as error:
-        from backedge.core.wording import clean
+        from backedge.core.text import clean
 
         click.echo(f"backedge: {clean(str(error))}", err=True)
         return 2

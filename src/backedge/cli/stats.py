@@ -16,8 +16,8 @@ from backedge.analytics.stats import Stats, Tally, rows
 from backedge.app import Engine
 from backedge.cli.common import counted, journal_option, json_option, listing, print_json, shown, the_run
 from backedge.core.errors import NotFound
-from backedge.core.near import nearest
-from backedge.engine.stored import events_of
+from backedge.core.suggestions import did_you_mean
+from backedge.engine.store import events_of
 from backedge.ports import RunHead
 
 _AGO = re.compile(r"(\d+)([hdw])")
@@ -100,7 +100,7 @@ async def _heads(engine: Engine, run: str | None, workflow: str | None) -> list[
         names = {head.workflow for head in heads}
         if workflow not in names:
             raise NotFound(
-                f"no run of a workflow {workflow!r}: {nearest(workflow, sorted(names)) if names else 'none yet'}"
+                f"no run of a workflow {workflow!r}: {did_you_mean(workflow, sorted(names)) if names else 'none yet'}"
             )
         heads = [head for head in heads if head.workflow == workflow]
     return heads

@@ -10,10 +10,10 @@ from typing import Literal
 
 from backedge.app import Engine, Run
 from backedge.cli.common import say, shown
-from backedge.core.pending import CheckInputs, RunOutcome, next_wake, pending
-from backedge.core.state import RunState
-from backedge.core.survey import Start
-from backedge.engine.live import resting
+from backedge.core.scheduling.pending import CheckInputs, RunOutcome, next_wake, pending
+from backedge.core.scheduling.scheduler import Start
+from backedge.core.state.run import RunState
+from backedge.engine.live_run import resting
 
 Answer = Literal["go", "stop", "all"]
 Ask = Callable[[str], Awaitable[Answer]]

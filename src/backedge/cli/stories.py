@@ -22,19 +22,19 @@ from backedge.config import WorkflowFile, find, load
 from backedge.core.assessor import STATUSES, Action
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import IllegalCommand
-from backedge.core.state import ASKED
-from backedge.project import Place
+from backedge.core.state.run import ASKED
+from backedge.project import Project
 
 T = TypeVar("T")
 MOST_SHOWN = 20
 
 
-def _project(journal: Path | None) -> tuple[WorkflowFile, Place]:
+def _project(journal: Path | None) -> tuple[WorkflowFile, Project]:
     source = load(find(Path.cwd()))
     return source, where(journal, source.path)
 
 
-def _ask(spot: Place, ask: Callable[[Engine | None], Awaitable[T]]) -> T:
+def _ask(spot: Project, ask: Callable[[Engine | None], Awaitable[T]]) -> T:
     """Ask with the journal of the project; with None if there is none yet, for looking must not make one."""
 
     async def go() -> T:
@@ -46,7 +46,7 @@ def _ask(spot: Place, ask: Callable[[Engine | None], Awaitable[T]]) -> T:
     return asyncio.run(go())
 
 
-def _backlog(source: WorkflowFile, spot: Place) -> Backlog:
+def _backlog(source: WorkflowFile, spot: Project) -> Backlog:
     return _ask(spot, lambda engine: backlog_of(source, spot, engine))
 
 
@@ -67,7 +67,7 @@ def next(limit: int, journal: Path | None, as_json: bool) -> None:
     print_next(source, spot, None, limit, as_json)
 
 
-def print_next(source: WorkflowFile, spot: Place, only: str | None, limit: int, as_json: bool) -> None:
+def print_next(source: WorkflowFile, spot: Project, only: str | None, limit: int, as_json: bool) -> None:
     """The actions of all stories, or of one."""
     backlog = _backlog(source, spot)
     if only is not None:
@@ -289,7 +289,7 @@ def unblock(
         click.echo(f"{entry.id} is {entry.story.status}; `backedge run` goes on with what is most urgent")
 
 
-async def _decide(engine: Engine, spot: Place, entry: Entry, reset: bool, rounds: int, note: str, who: str) -> None:
+async def _decide(engine: Engine, spot: Project, entry: Entry, reset: bool, rounds: int, note: str, who: str) -> None:
     run = await engine.find(entry.run)
     for packet in list((await run.state()).escalations.values()):
         if packet.reason == ASKED:
@@ -301,7 +301,7 @@ async def _decide(engine: Engine, spot: Place, entry: Entry, reset: bool, rounds
     _write(spot, entry, view_of_events(await run.events()))
 
 
-def _write(spot: Place, entry: Entry, view: Any) -> None:
+def _write(spot: Project, entry: Entry, view: Any) -> None:
     for remark in updated(spot, entry.id, entry.path, entry.name, view):
         say(remark)
 

@@ -10,7 +10,7 @@ from backedge.analytics.report import FindingReport, LoopReport, Report
 from backedge.cli.common import counted, shown
 from backedge.core import events as e
 from backedge.core.events import Event
-from backedge.core.positions import BY_OPTION
+from backedge.core.feedback.loop import BY_OPTION
 
 
 def story(report: Report, events: Sequence[Event]) -> Iterator[str]:

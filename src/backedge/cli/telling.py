@@ -8,7 +8,8 @@ from backedge.analytics.report import Report
 from backedge.cli.common import counted, shown
 from backedge.core import events as e
 from backedge.core.events import Event
-from backedge.core.state import RunState, evolve, replay
+from backedge.core.state.evolve import evolve, replay
+from backedge.core.state.run import RunState
 
 
 class Teller:
@@ -55,7 +56,7 @@ def line_of(event: Event, state: RunState) -> str:
             loop = state.loops[event.loop]
             rule = next(iter(event.rules), "")
             by = f" (by {rule})" if rule else ""
-            return f"↩ {loop.id} {loop.word}: {loop.source} → {', '.join(event.shares)}{by}"
+            return f"↩ {loop.id} {loop.kind_name}: {loop.source} → {', '.join(event.shares)}{by}"
         case e.PositionTaken():
             why = f": {shown(event.reason, 80)}" if event.reason else ""
             return f"  ~ {event.loop}: {event.target} is for “{shown(event.option, 60)}”{why}"

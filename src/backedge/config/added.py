@@ -17,7 +17,7 @@ from backedge.config.workflow_file import WorkflowFile, own_limits
 from backedge.config.yaml import Document
 from backedge.core.errors import WorkflowError
 from backedge.core.value import Json
-from backedge.core.workflow import Step
+from backedge.core.workflow.definition import Step
 
 HERE = "add_steps"
 

@@ -13,7 +13,7 @@ from backedge.config.check import flaws_of
 from backedge.config.pieces import choice, flag, number, record
 from backedge.config.problems import Flaw, Problem, WorkflowFileError
 from backedge.config.yaml import Document, loaded
-from backedge.core.near import near
+from backedge.core.suggestions import closest
 
 FILE = ".agentic-sdlc.json"
 ON_BREACH = ("manual", "error", "skip")
@@ -87,7 +87,7 @@ def _flaws(value: Any) -> list[Flaw]:
         return [Flaw((), 'expected {"refinement": {…}}: correct it, or remove the file')]
     if PART in value:
         return list(flaws_of(value[PART], _SCHEMA, trail=(PART,)))
-    slips = [key for key in value if near(key, [PART], 0.8)]
+    slips = [key for key in value if closest(key, [PART], 0.8)]
     return [Flaw((key,), f"unknown key: did you mean {PART!r}?", at_key=True) for key in slips]
 
 

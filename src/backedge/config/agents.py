@@ -12,7 +12,7 @@ from backedge.config.problems import Trail, quoted
 from backedge.config.schema import CLIS, ROLES
 from backedge.config.source import Source, seconds
 from backedge.core.model import HUMAN
-from backedge.core.near import near, nearest
+from backedge.core.suggestions import closest, did_you_mean
 from backedge.core.value import Json
 from backedge.ports import PLACEHOLDERS
 
@@ -109,7 +109,7 @@ def look_at_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> No
     """Warn of words in braces that look like a slip of a placeholder. Any others are for the program itself."""
     for index, part in enumerate(run):
         for word in dict.fromkeys(_BRACES.findall(part)):
-            meant = near(word, PLACEHOLDERS) if word not in PLACEHOLDERS else ""
+            meant = closest(word, PLACEHOLDERS) if word not in PLACEHOLDERS else ""
             if meant:
                 source.warn((*trail, index), f"{{{word}}} is left as it is: did you mean '{{{meant}}}'?")
 
@@ -125,7 +125,7 @@ def _agent_called(source: Source, trail: Trail, word: str, known: Mapping[str, A
     elif re.search(r"[\s/\\]", word):
         source.refuse(trail, f"got {quoted(word)}, expected the name of an agent: a command goes into `run`, as a list")
     else:
-        source.refuse(trail, f"unknown agent {quoted(word)}: {nearest(word, known)}")
+        source.refuse(trail, f"unknown agent {quoted(word)}: {did_you_mean(word, known)}")
     return None
 
 

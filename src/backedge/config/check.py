@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from backedge.config.pieces import Schema
 from backedge.config.problems import Flaw, Trail
 from backedge.config.words import expected, got, hint, kinds_of, meant_key, unknown_key
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 
 Written = Callable[[Trail], str]
@@ -31,7 +31,7 @@ def flaws_of(value: Json, schema: Schema, written: Written = lambda _: "", trail
         for index, item in enumerate(value):
             yield from flaws_of(item, schema["items"], written, (*trail, index))
     elif "enum" in schema and value not in schema["enum"]:
-        yield Flaw(trail, f"got {got(value, trail)}: {nearest(value, schema['enum'])}")
+        yield Flaw(trail, f"got {got(value, trail)}: {did_you_mean(value, schema['enum'])}")
     elif not _fits_bounds(value, schema):
         yield Flaw(trail, _mismatch(value, schema, written, trail))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 from unicodedata import east_asian_width
 
-from backedge.core.graph import Graph
-from backedge.core.measures import Check, Gate
-from backedge.core.workflow import Workflow, graph_of
+from backedge.core.workflow.checks import Check, Gate
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.graph import Graph, graph_of
 
 _LEAST = 20
 """No text is drawn narrower than this."""

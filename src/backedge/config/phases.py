@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from backedge.config.problems import quoted
 from backedge.config.source import Source
-from backedge.core.near import near
-from backedge.core.workflow import DEFAULT_PHASES
+from backedge.core.suggestions import closest
+from backedge.core.workflow.definition import DEFAULT_PHASES
 
 _NEAR = 0.75
 """How alike two words are of which one may be a slip of the other."""
@@ -46,4 +46,4 @@ def look_at_undeclared(source: Source, step: str, phase: str, declared: Sequence
 def _meant(phase: str, seen: Sequence[str]) -> str:
     """The phase that this one may be a slip of; words that are told apart by their numbers are meant as they are."""
     alike = [each for each in seen if _DIGITS.findall(each) == _DIGITS.findall(phase)]
-    return near(phase, alike, _NEAR)
+    return closest(phase, alike, _NEAR)

@@ -26,11 +26,11 @@ from backedge.config.pieces import (
     time_limit,
     words,
 )
-from backedge.core.limits import OF_THE_RUN
-from backedge.core.measures import BOUNDS, RESOLUTIONS, RULES
 from backedge.core.model import Kind, Severity
-from backedge.core.profiles import PROFILES
-from backedge.core.workflow import PASS_RULES
+from backedge.core.workflow.checks import BOUNDS, RESOLUTIONS, RULES
+from backedge.core.workflow.definition import PASS_RULES
+from backedge.core.workflow.limits import OF_THE_RUN
+from backedge.core.workflow.profiles import PROFILES
 
 SCHEMA_FILE = "backedge.schema.json"
 """The name under which the schema is published beside a workflow file."""

@@ -10,11 +10,11 @@ from typing import Literal
 from backedge.config.agents import AgentSpec
 from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
-from backedge.core.define import groups_of, members, pass_rule
 from backedge.core.model import HUMAN
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json, replace
-from backedge.core.workflow import Repeat, Step
+from backedge.core.workflow.build import groups_of, members, pass_rule
+from backedge.core.workflow.definition import Repeat, Step
 from backedge.ports import PLACEHOLDER
 
 LONGEST_QUESTION = 10_000
@@ -201,7 +201,7 @@ def _accepts(source: Source, name: str, given: Mapping[str, Json]) -> dict[str, 
     found = {}
     for producer, schema in accepts.items():
         if producer not in inputs and name not in source.flawed:
-            known = nearest(producer, inputs) if inputs else "add it to needs"
+            known = did_you_mean(producer, inputs) if inputs else "add it to needs"
             source.refuse((*trail, producer), f"the step does not need {quoted(producer)}: {known}", at_key=True)
         found[producer] = source.own_schema((*trail, producer), schema)
     return found

@@ -6,9 +6,9 @@ import re
 
 from backedge.config.pieces import LARGEST, SOME_TIME, Schema
 from backedge.config.problems import Trail, quoted
-from backedge.core.limits import OF_THE_RUN
-from backedge.core.near import near, nearest
+from backedge.core.suggestions import closest, did_you_mean
 from backedge.core.value import Json
+from backedge.core.workflow.limits import OF_THE_RUN
 
 _SWITCHES = {"on": "true", "yes": "true", "off": "false", "no": "false"}
 _OTHER_NAMES = {
@@ -125,7 +125,7 @@ def unknown_key(key: str, known: list[str], trail: Trail) -> str:
     if key in OF_THE_RUN and trail[-1:] == ("limits",):
         return "unknown key: it bounds the whole run, set it in limits at the top"
     meant = meant_key(key, known)
-    return f"unknown key: did you mean {meant!r}?" if meant else f"unknown key: {nearest(key, known)}"
+    return f"unknown key: did you mean {meant!r}?" if meant else f"unknown key: {did_you_mean(key, known)}"
 
 
 def meant_key(key: str, known: list[str]) -> str:
@@ -133,7 +133,7 @@ def meant_key(key: str, known: list[str]) -> str:
     other = _OTHER_NAMES.get(key.lower().replace("-", "_"), "")
     if other in known:
         return other
-    return near(key.replace("-", "_"), known)
+    return closest(key.replace("-", "_"), known)
 
 
 def _is_duration(schema: Schema) -> bool:

@@ -26,11 +26,11 @@ from backedge.config.steps import (
 )
 from backedge.config.stories import StoriesSpec, stories_of, with_last_step
 from backedge.config.yaml import MAX_BYTES, Document, loaded
-from backedge.core.define import defined
 from backedge.core.errors import WorkflowError
-from backedge.core.profiles import RouteRule
 from backedge.core.value import Json
-from backedge.core.workflow import MAX_STEPS, Step, Workflow
+from backedge.core.workflow.build import build_workflow
+from backedge.core.workflow.definition import MAX_STEPS, Step, Workflow
+from backedge.core.workflow.routes import RouteRule
 
 FILE_NAMES = (FILE_NAME, "backedge.yml")
 
@@ -148,7 +148,7 @@ def _inspected(source: Source, agents: Iterable[AgentSpec], inspect: Inspect) ->
 def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> Workflow | None:
     value = source.value
     try:
-        return defined(
+        return build_workflow(
             value.get("name") or source.folder.resolve().name or "workflow",
             steps,
             profile=value.get("profile", "default"),

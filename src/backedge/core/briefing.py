@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from backedge.core.for_people import judged_for_people
-from backedge.core.ledger import Tracked
-from backedge.core.limits import left
-from backedge.core.loops import Loop
-from backedge.core.model import ASIDE, Chosen, Mode, Option, Position, Severity
-from backedge.core.positions import outcome_so_far, signed
-from backedge.core.reminders import is_new
-from backedge.core.shapes import present
+from backedge.core.breaches import limits_left
+from backedge.core.feedback.loop import Loop, result_so_far, with_chooser
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.model import SIDE_MODES, ChosenOption, Mode, Option, Position, Severity
+from backedge.core.scheduling.skipping import present_needs
+from backedge.core.scheduling.verification import human_feedback_to_verify, not_delivered_yet
+from backedge.core.state.run import Running, RunState
 from backedge.core.value import Json, Value, replace
 
-if TYPE_CHECKING:
-    from backedge.core.state import Running, RunState
 
-
-class Issue(Value, frozen=True):
+class BriefedFinding(Value, frozen=True):
     """A finding as a briefing tells it."""
 
     id: str
@@ -74,11 +70,11 @@ class Request(Value, frozen=True):
     details: Json = None
     positions: tuple[Position, ...] = ()
     """What the targets of a choice have said so far, and in which round."""
-    choice: Chosen | None = None
+    choice: ChosenOption | None = None
     """What was chosen, for the steps that it sends to rework."""
 
 
-class Told(Value, frozen=True):
+class LoopResult(Value, frozen=True):
     """How something that this step raised came out."""
 
     loop: str
@@ -91,7 +87,7 @@ class Told(Value, frozen=True):
     answers: dict[str, Json] = {}
 
 
-class Earlier(Value, frozen=True):
+class EarlierRound(Value, frozen=True):
     """One earlier round of a loop."""
 
     loop: str
@@ -100,12 +96,12 @@ class Earlier(Value, frozen=True):
     message: str = ""
 
 
-class Share(Value, frozen=True):
+class FeedbackForAttempt(Value, frozen=True):
     """What this attempt has to address."""
 
-    findings: tuple[Issue, ...] = ()
+    findings: tuple[BriefedFinding, ...] = ()
     requests: tuple[Request, ...] = ()
-    resolutions: tuple[Told, ...] = ()
+    resolutions: tuple[LoopResult, ...] = ()
     advice: tuple[str, ...] = ()
     """New approaches that people gave, in their words."""
 
@@ -113,7 +109,7 @@ class Share(Value, frozen=True):
         return bool(self.findings or self.requests or self.resolutions)
 
 
-class Known(Value, frozen=True):
+class KnownStep(Value, frozen=True):
     """A step of the run, as a planner is told of it."""
 
     name: str
@@ -141,14 +137,14 @@ class Briefing(Value, frozen=True, gc=True):
     """The conversation of this step's last attempt, for agents that can go on with one."""
     input: Json = None
     inputs: dict[str, Json] = {}
-    feedback: Share = Share()
-    verify: tuple[Issue, ...] = ()
+    feedback: FeedbackForAttempt = FeedbackForAttempt()
+    verify: tuple[BriefedFinding, ...] = ()
     previous: Json = None
-    history: tuple[Earlier, ...] = ()
+    history: tuple[EarlierRound, ...] = ()
     left: dict[str, float] = {}
     last_error: str = ""
     """Why this step's last attempt did not count, if it did not: the agent broke, or contradicted itself."""
-    steps: tuple[Known, ...] = ()
+    steps: tuple[KnownStep, ...] = ()
     """All steps of the run as they are now, for one that plans."""
 
 
@@ -157,9 +153,9 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     running = state.steps[step].running
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
-    graph, judge = state.graph, state.graph.is_judge(step) and running.mode not in ASIDE
-    people = judged_for_people(state, step) if judge and state.loops else ()
-    of_loops = running.loops or running.reminded or running.verifies or running.told or people
+    graph, judge = state.graph, state.graph.is_judge(step) and running.mode not in SIDE_MODES
+    people = human_feedback_to_verify(state, step) if judge and state.loops else ()
+    of_loops = running.loops or running.unverified_loops or running.verifies or running.results or people
     told_more = _feedback(state, step, now, running, people) if of_loops else {}
     return Briefing(
         run=state.run,
@@ -170,19 +166,21 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         agent=graph.steps[step].called_agent(running.agent),
         session=state.steps[step].session,
         input=input,
-        inputs={need: outputs[need] for need in present(state, step) if need in outputs},
-        verify=issues_of(state, state.steps[step].open_findings) if judge else (),
+        inputs={need: outputs[need] for need in present_needs(state, step) if need in outputs},
+        verify=briefed_findings(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
         last_error=state.steps[step].last_error,
         steps=_known(state) if graph.steps[step].plans else (),
-        **(told_more or {"left": left(state, now, None, step)}),
+        **(told_more or {"left": limits_left(state, now, None, step)}),
     )
 
 
-def _known(state: RunState) -> tuple[Known, ...]:
+def _known(state: RunState) -> tuple[KnownStep, ...]:
     graph = state.graph
     return tuple(
-        Known(name, graph.phase_of[name], graph.needs[name], each.judges, of_step.attempts, of_step.running is not None)
+        KnownStep(
+            name, graph.phase_of[name], graph.needs[name], each.judges, of_step.attempts, of_step.running is not None
+        )
         for name, each in graph.steps.items()
         for of_step in (state.steps[name],)
     )
@@ -191,29 +189,29 @@ def _known(state: RunState) -> tuple[Known, ...]:
 def _feedback(state: RunState, step: str, now: float, running: Running, people: tuple[Loop, ...]) -> dict[str, Any]:
     """The part of a briefing that is about loops."""
     # A decision may have closed a loop, or sent it elsewhere, since the attempt began.
-    waiting = [loop for id in running.reminded if (loop := state.loop(id)) is not None]
-    reminded = [loop for loop in waiting if not is_new(loop, step)]
+    waiting = [loop for id in running.unverified_loops if (loop := state.loop(id)) is not None]
+    reminded = [loop for loop in waiting if not not_delivered_yet(loop, step)]
     given = [loop for id in running.loops if (loop := state.loop(id)) is not None]
-    given += [loop for loop in waiting if is_new(loop, step)]
+    given += [loop for loop in waiting if not_delivered_yet(loop, step)]
     verified = [loop for id in running.verifies if (loop := state.loop(id)) is not None]
     raised = [loop for loop in verified if loop.feedback is not None]
     judged = [loop for loop in verified if loop.by_verdict]
-    closed = [ended for id in running.told if (ended := state.loop(id)) is not None]
+    closed = [ended for id in running.results if (ended := state.loop(id)) is not None]
     return {
         "round": max((loop.round for loop in (*given, *judged, *people)), default=0),
-        "feedback": Share(
-            findings=issues_of(state, running.given),
+        "feedback": FeedbackForAttempt(
+            findings=briefed_findings(state, running.to_address),
             requests=tuple(
                 request for loop in sorted((*given, *people), key=_turn) if (request := request_of(loop)) is not None
             ),
-            resolutions=tuple(told(loop) for loop in (*closed, *raised)),
+            resolutions=tuple(loop_result(loop) for loop in (*closed, *raised)),
             advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *reminded, *judged) if loop.advice)),
         ),
         "history": (
             *(earlier for loop in (*given, *reminded, *judged, *raised) for earlier in _history(state, loop)),
             *(_unverified(state, step, loop) for loop in reminded),
         ),
-        "left": left(state, now, max(given, key=lambda loop: loop.round, default=None), step),
+        "left": limits_left(state, now, max(given, key=lambda loop: loop.round, default=None), step),
     }
 
 
@@ -222,9 +220,9 @@ def _turn(loop: Loop) -> tuple[int, int]:
     return loop.severity.rank, -loop.round
 
 
-def issue(tracked: Tracked) -> Issue:
+def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
     finding = tracked.finding
-    return Issue(
+    return BriefedFinding(
         id=tracked.name,
         description=finding.description,
         severity=finding.severity,
@@ -248,21 +246,21 @@ def issue(tracked: Tracked) -> Issue:
     )
 
 
-def issues_of(state: RunState, ids: Iterable[int]) -> tuple[Issue, ...]:
+def briefed_findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
     """The worst first, blocking before the rest; one finding once, whichever loops bring it and whoever found it."""
-    same: dict[str, list[Issue]] = {}
+    same: dict[str, list[BriefedFinding]] = {}
     for id in dict.fromkeys(ids):
         tracked = state.findings[id]
-        same.setdefault(tracked.fingerprint, []).append(issue(tracked))
+        same.setdefault(tracked.fingerprint, []).append(briefed_finding(tracked))
     merged = [found[0] if len(found) == 1 else _merged(sorted(found, key=_gravity)) for found in same.values()]
     return tuple(sorted(merged, key=_gravity))
 
 
-def _gravity(each: Issue) -> tuple[int, bool]:
+def _gravity(each: BriefedFinding) -> tuple[int, bool]:
     return each.severity.rank, not each.blocking
 
 
-def _merged(found: list[Issue]) -> Issue:
+def _merged(found: list[BriefedFinding]) -> BriefedFinding:
     """What several judges found, as the worst of them states it."""
     return replace(
         found[0],
@@ -279,7 +277,7 @@ def request_of(loop: Loop) -> Request | None:
         return None
     return Request(
         loop=loop.id,
-        kind=loop.word,
+        kind=loop.kind_name,
         source=loop.source,
         message=raised.message,
         severity=raised.severity,
@@ -295,18 +293,18 @@ def request_of(loop: Loop) -> Request | None:
     )
 
 
-def told(loop: Loop) -> Told:
+def loop_result(loop: Loop) -> LoopResult:
     """How a loop came out so far, for the step that raised it."""
     message = loop.feedback.message if loop.feedback else ""
     end = loop.resolution
     if end is None:
-        end = signed(loop, outcome_so_far(loop, "fixed" if loop.choice is None else "chosen"))
-    return Told(loop.id, loop.word, end.state, message, end.by, end.text, end.option, end.answers)
+        end = with_chooser(loop, result_so_far(loop, "fixed" if loop.choice is None else "chosen"))
+    return LoopResult(loop.id, loop.kind_name, end.state, message, end.by, end.text, end.option, end.answers)
 
 
-def _history(state: RunState, loop: Loop) -> tuple[Earlier, ...]:
+def _history(state: RunState, loop: Loop) -> tuple[EarlierRound, ...]:
     return tuple(
-        Earlier(
+        EarlierRound(
             loop.id,
             turn.round,
             tuple(
@@ -315,16 +313,16 @@ def _history(state: RunState, loop: Loop) -> tuple[Earlier, ...]:
             ),
             turn.message,
         )
-        for turn in loop.recent
+        for turn in loop.past_rounds
     )
 
 
-def _unverified(state: RunState, step: str, loop: Loop) -> Earlier:
+def _unverified(state: RunState, step: str, loop: Loop) -> EarlierRound:
     """What an earlier attempt of a step did for a loop, and has to stay done until it is verified."""
     share, raised, choice = loop.shares.get(step), loop.feedback, loop.choice
     findings = (state.findings[id] for id in (share.findings if share is not None else ()))
     chosen = f" (chosen: {choice.option})" if choice is not None else ""
-    return Earlier(
+    return EarlierRound(
         loop.id,
         loop.round,
         tuple(f"{each.name} (addressed, not verified yet): {each.finding.description}" for each in findings),
@@ -344,14 +342,14 @@ class Notice(Value, frozen=True):
     acknowledged: bool = False
     details: Json = None
     options: tuple[Option, ...] = ()
-    resolution: Told | None = None
+    resolution: LoopResult | None = None
     response: Json = None
     """What the target said when it acknowledged it: message, action and eta."""
 
 
 def notices(state: RunState, target: str) -> tuple[Notice, ...]:
     """All feedback that was ever addressed to a step, oldest first."""
-    loops = [*state.closed.values(), *state.loops.values()]
+    loops = [*state.closed_loops.values(), *state.loops.values()]
     return tuple(_notice(state, loop, target) for loop in sorted(loops, key=_age) if target in loop.involved)
 
 
@@ -365,13 +363,13 @@ def _notice(state: RunState, loop: Loop, target: str) -> Notice:
     return Notice(
         loop=loop.id,
         source=loop.source,
-        kind=loop.word,
+        kind=loop.kind_name,
         message=loop.feedback.message if loop.feedback else "; ".join(findings),
         severity=loop.severity,
         resolved=not loop.open,
         acknowledged=target in loop.acknowledged,
         details=loop.feedback.details if loop.feedback else None,
         options=loop.feedback.options if loop.feedback else (),
-        resolution=told(loop) if not loop.open else None,
+        resolution=loop_result(loop) if not loop.open else None,
         response=loop.acknowledged.get(target),
     )

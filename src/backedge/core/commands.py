@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from backedge.core.model import Feedback, Finding, Malformed, Outcome, Usage
-from backedge.core.plans import Plan
+from backedge.core.model import Feedback, Finding, MalformedFeedback, Outcome, Usage
 from backedge.core.value import Json, Value
-from backedge.core.workflow import Workflow
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.plan import Plan
 
 Choice = Literal["resolve", "continue", "revise", "reassign", "reclassify", "accept", "skip", "cancel"]
 
@@ -82,7 +82,7 @@ class RaiseFeedback(Value, frozen=True):
     """Feedback by an agent in mid-work, which quotes its attempt, or by a person or outsider, which does not."""
 
     source: str
-    feedback: Feedback | Malformed
+    feedback: Feedback | MalformedFeedback
     attempt: int = 0
     mentions: dict[str, tuple[str, ...]] = {}
     """The steps whose artifacts mention the requirement that it is about, by its id."""

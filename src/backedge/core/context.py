@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.draft import Draft
 from backedge.core.errors import IllegalCommand, NotFound
 from backedge.core.model import HUMAN
-from backedge.core.near import nearest
-from backedge.core.run_state import RunState
+from backedge.core.state.run import RunState
+from backedge.core.suggestions import did_you_mean
+from backedge.core.transaction import Transaction
 from backedge.core.value import Json
 
 ANY = "*"
@@ -17,7 +17,7 @@ OF_THE_RUN = ("agent_contexts", "feedback_loops", "workflow_state")
 """What stands in the tree of a run beside the values that people and agents keep."""
 
 
-def set_value(draft: Draft, command: c.SetValue) -> None:
+def set_value(tx: Transaction, command: c.SetValue) -> None:
     """Keep a value. Raises IllegalCommand for a path that cannot be one."""
     parts = command.path.split(".")
     if not all(part.strip() for part in parts):
@@ -28,7 +28,7 @@ def set_value(draft: Draft, command: c.SetValue) -> None:
         raise IllegalCommand(
             f"{parts[0]!r} is what the run itself says: it is read, and changes with the run; keep values under other names"
         )
-    inside: Json = draft.state.values
+    inside: Json = tx.state.values
     for place, part in enumerate(parts[:-1], 1):
         inside = inside.get(part, {})
         if not isinstance(inside, dict):
@@ -36,34 +36,34 @@ def set_value(draft: Draft, command: c.SetValue) -> None:
             raise IllegalCommand(
                 f"{here!r} is a value, not a place for others: choose another path than {command.path!r}"
             )
-    draft.add(e.ValueSet(draft.now, command.path, command.value, command.by))
+    tx.add(e.ValueSet(tx.now, command.path, command.value, command.by))
 
 
-def keep_values(draft: Draft, command: c.KeepValues) -> None:
+def keep_values(tx: Transaction, command: c.KeepValues) -> None:
     if not command.name.strip():
         raise IllegalCommand("the checkpoint has no name: give it one")
-    draft.add(e.ValuesKept(draft.now, command.name, command.by))
+    tx.add(e.ValuesKept(tx.now, command.name, command.by))
 
 
-def restore_values(draft: Draft, command: c.RestoreValues) -> None:
-    kept = draft.state.checkpoints
+def restore_values(tx: Transaction, command: c.RestoreValues) -> None:
+    kept = tx.state.checkpoints
     if command.name not in kept:
-        hint = nearest(command.name, kept) if kept else "none was made yet"
+        hint = did_you_mean(command.name, kept) if kept else "none was made yet"
         raise NotFound(f"checkpoint {command.name!r} does not exist: {hint}")
-    draft.add(e.ValuesRestored(draft.now, command.name, command.by))
+    tx.add(e.ValuesRestored(tx.now, command.name, command.by))
 
 
-def read_feedback(draft: Draft, command: c.ReadFeedback) -> None:
+def read_feedback(tx: Transaction, command: c.ReadFeedback) -> None:
     """Clear what a step has received from its inbox; the loops, and this event, keep it."""
-    if command.step not in draft.state.steps and command.step != HUMAN:
-        raise NotFound(f"step {command.step!r} is unknown: {nearest(command.step, draft.state.steps)}")
-    loops = unread(draft.state, command.step)
+    if command.step not in tx.state.steps and command.step != HUMAN:
+        raise NotFound(f"step {command.step!r} is unknown: {did_you_mean(command.step, tx.state.steps)}")
+    loops = unread(tx.state, command.step)
     if loops:
-        draft.add(e.FeedbackRead(draft.now, command.step, loops))
+        tx.add(e.FeedbackRead(tx.now, command.step, loops))
 
 
 def unread(state: RunState, step: str) -> tuple[str, ...]:
     """The loops to a step whose feedback was not read yet, oldest first."""
-    loops = [loop for loop in (*state.closed.values(), *state.loops.values()) if step in loop.involved]
+    loops = [loop for loop in (*state.closed_loops.values(), *state.loops.values()) if step in loop.involved]
     seen = state.read.get(step, ())
     return tuple(sorted((loop.id for loop in loops if loop.id not in seen), key=lambda id: int(id[2:])))

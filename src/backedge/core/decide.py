@@ -6,28 +6,40 @@ from typing import assert_never
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.accidents import one_line
-from backedge.core.choosing import choice_problem, take_position
+from backedge.core.breaches import first_breach
+from backedge.core.checks import with_verdict
 from backedge.core.context import keep_values, read_feedback, restore_values, set_value
-from backedge.core.decisions import decide_escalation, done_by_hand, reclassify, spelled
-from backedge.core.draft import Draft, end_run, escalate_step
-from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.judging import check_inputs, judge
-from backedge.core.limits import BUDGETS, first_breach
-from backedge.core.loops import LoopState
-from backedge.core.measuring import judged
-from backedge.core.model import ASIDE, HUMAN, Breach, Outcome
-from backedge.core.near import nearest
-from backedge.core.pending import checked_first
-from backedge.core.raising import raise_feedback, verify_by_doing
-from backedge.core.replanning import plan_problem, replan
-from backedge.core.settle import settle, start_attempt
-from backedge.core.shapes import call_for_help, exhausted, repeats
-from backedge.core.state import REPEAT, Running, RunState, delivers, evolve
-from backedge.core.survey import ready
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
+from backedge.core.escalation.answering import decide_escalation, outcome_by_hand, reclassify, with_plain_choice
+from backedge.core.escalation.opening import escalate_step
+from backedge.core.feedback.closing import end_run
+from backedge.core.feedback.judging import check_inputs, record_verdict
+from backedge.core.feedback.loop import LoopState
+from backedge.core.feedback.raising import raise_feedback, resolve_by_rerun
+from backedge.core.feedback.voting import choice_problem, take_position
+from backedge.core.findings.normalise import printable_line
+from backedge.core.findings.verdicts import (
+    contradiction,
+    ignored_fields_warning,
+    verdict_of,
+    with_known_phases,
+    with_stated_findings,
+)
+from backedge.core.model import HUMAN, SIDE_MODES, Breach, Outcome
+from backedge.core.planning import plan_problem, replan
+from backedge.core.scheduling.pending import needs_input_check
+from backedge.core.scheduling.scheduler import ready
+from backedge.core.scheduling.settle import settle, start_attempt
+from backedge.core.scheduling.skipping import exhausted_reason, help_request, must_repeat
+from backedge.core.state.attempts import still_answers
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import REPEAT, Running, RunState
+from backedge.core.suggestions import did_you_mean
+from backedge.core.transaction import Transaction
 from backedge.core.value import replace
-from backedge.core.verdicts import contradiction, left_aside, verdict_of, with_known_phases, with_stated_findings
-from backedge.core.workflow import Step, Workflow
+from backedge.core.workflow.definition import Step, Workflow
+from backedge.core.workflow.limits import BUDGETS
+from backedge.core.workflow.validate import problems_of
 
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
@@ -51,28 +63,30 @@ def transact(
     if state is None:
         if not isinstance(command, c.StartRun):
             raise NotFound(f"the run does not exist: it has to be started before {type(command).__name__}")
+        if problems := problems_of(command.workflow):
+            raise WorkflowError(problems)
         started = e.RunStarted(now, command.run, command.workflow, command.input, command.input_payload)
-        draft = Draft(evolve(None, started), now, room)
-        draft.events.append(started)
+        tx = Transaction(evolve(None, started), now, room)
+        tx.events.append(started)
     else:
-        draft = Draft(state, now, room)
-        _apply(draft, command)
-    settle(draft)
-    return tuple(draft.events), draft.state
+        tx = Transaction(state, now, room)
+        _apply(tx, command)
+    settle(tx)
+    return tuple(tx.events), tx.state
 
 
 def _imported(command: c.ImportFile, now: float) -> tuple[tuple[e.Event, ...], RunState]:
     """A run that has ended when it begins. Its one step stands for the file; nobody ever does it."""
     started = e.RunStarted(now, command.run, Workflow(command.name, (Step("import", agents=(HUMAN,)),)))
-    draft = Draft(evolve(None, started), now, room=0)
-    draft.events.append(started)
-    draft.add(e.FileImported(now, command.form, command.name, command.text))
-    draft.add(e.RunEnded(now, "imported"))
-    return tuple(draft.events), draft.state
+    tx = Transaction(evolve(None, started), now, room=0)
+    tx.events.append(started)
+    tx.add(e.FileImported(now, command.form, command.name, command.text))
+    tx.add(e.RunEnded(now, "imported"))
+    return tuple(tx.events), tx.state
 
 
-def _apply(draft: Draft, command: c.Command) -> None:
-    state = draft.state
+def _apply(tx: Transaction, command: c.Command) -> None:
+    state = tx.state
     match command:
         case c.StartRun():
             raise IllegalCommand(f"run {command.run!r} was started before: resume it, or choose another id")
@@ -83,57 +97,57 @@ def _apply(draft: Draft, command: c.Command) -> None:
         case c.Proceed():
             return
         case c.FinishAttempt():
-            draft.mentions = command.mentions
-            _finish(draft, command)
+            tx.mentions = command.mentions
+            _finish(tx, command)
         case c.FailAttempt():
             running = _running(state, command.step, command.attempt)
-            _fail(draft, running, command)
+            _fail(tx, running, command)
         case c.DropAttempt():
-            _drop(draft, command)
+            _drop(tx, command)
         case c.CheckedInputs():
-            _check(draft, command)
+            _check(tx, command)
         case c.RaiseFeedback():
-            draft.mentions = command.mentions
-            _raise(draft, command)
+            tx.mentions = command.mentions
+            _raise(tx, command)
         case c.Await():
-            _await(draft, command)
+            _await(tx, command)
         case c.StopWaiting():
             running = _running(state, command.step, command.attempt)
             if command.loop in running.awaits:
-                draft.add(e.WaitEnded(draft.now, command.loop, command.step, command.attempt))
+                tx.add(e.WaitEnded(tx.now, command.loop, command.step, command.attempt))
         case c.Acknowledge():
-            _acknowledge(draft, command)
+            _acknowledge(tx, command)
         case c.Decide():
-            command = spelled(command)
-            decide_escalation(draft, command)
-            done = done_by_hand(draft, command)
+            command = with_plain_choice(command)
+            decide_escalation(tx, command)
+            done = outcome_by_hand(tx, command)
             if done is not None:
-                _finish(draft, done)
+                _finish(tx, done)
         case c.Reclassify():
-            reclassify(draft, command)
+            reclassify(tx, command)
         case c.ChangeInput():
             _refuse_ended(state)
-            draft.add(e.InputChanged(draft.now, command.input))
+            tx.add(e.InputChanged(tx.now, command.input))
         case c.SetValue():
-            set_value(draft, command)
+            set_value(tx, command)
         case c.KeepValues():
-            keep_values(draft, command)
+            keep_values(tx, command)
         case c.RestoreValues():
-            restore_values(draft, command)
+            restore_values(tx, command)
         case c.ReadFeedback():
-            read_feedback(draft, command)
+            read_feedback(tx, command)
         case c.Pause():
             _refuse_ended(state)
             if state.paused_by is None:
-                draft.add(e.RunPaused(draft.now, command.by))
+                tx.add(e.RunPaused(tx.now, command.by))
         case c.Resume():
             if state.paused_by is not None:
-                draft.add(e.RunResumed(draft.now, command.by))
+                tx.add(e.RunResumed(tx.now, command.by))
         case c.Cancel():
             _refuse_ended(state)
-            by = one_line(command.by)
-            reason = one_line(command.reason) or (f"cancelled by {by}" if by else "cancelled")
-            end_run(draft, "cancelled", reason, by or "a person")
+            by = printable_line(command.by)
+            reason = printable_line(command.reason) or (f"cancelled by {by}" if by else "cancelled")
+            end_run(tx, "cancelled", reason, by or "a person")
         case _:
             assert_never(command)
 
@@ -153,32 +167,32 @@ def _running(state: RunState, step: str, attempt: int) -> Running:
     return running
 
 
-def _finish(draft: Draft, command: c.FinishAttempt) -> None:
-    state, name, outcome = draft.state, command.step, command.outcome
+def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
+    state, name, outcome = tx.state, command.step, command.outcome
     running = _running(state, name, command.attempt)
     if state.ended is not None:
-        draft.add(e.AttemptDropped(draft.now, name, command.attempt, "interrupted", outcome.usage, command.seconds))
+        tx.add(e.AttemptDropped(tx.now, name, command.attempt, "interrupted", outcome.usage, command.seconds))
         return
     outcome = with_known_phases(state, outcome)
     error = None
     if name in state.graph.measures:
         try:
-            outcome = judged(state.graph, name, outcome)
+            outcome = with_verdict(state.graph, name, outcome)
         except ValueError as wrong:
             error = str(wrong)
-    error = error or _nonsense(state, name, running, outcome) or plan_problem(state, name, running, command.plan)
+    error = error or _outcome_problem(state, name, running, outcome) or plan_problem(state, name, running, command.plan)
     if error is not None:
         failed = c.FailAttempt(
             name, command.attempt, error, outcome.usage, command.seconds, command.log, command.session
         )
-        _fail(draft, running, failed)
+        _fail(tx, running, failed)
         return
-    word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode not in ASIDE else None
+    word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode not in SIDE_MODES else None
     outcome = with_stated_findings(outcome)
-    replan(draft, name, running, command.plan)
-    draft.add(
+    replan(tx, name, running, command.plan)
+    tx.add(
         e.AttemptSucceeded(
-            draft.now,
+            tx.now,
             name,
             command.attempt,
             outcome.made,
@@ -188,44 +202,44 @@ def _finish(draft: Draft, command: c.FinishAttempt) -> None:
             command.seconds,
             command.log,
             command.session,
-            left_aside(running.mode, outcome),
+            ignored_fields_warning(running.mode, outcome),
         )
     )
     if running.mode == "answer":
         for loop in running.loops:
-            if delivers(draft.state, loop, name):
-                draft.add(e.AnswerGiven(draft.now, loop, name, outcome.answer))
+            if still_answers(tx.state, loop, name):
+                tx.add(e.AnswerGiven(tx.now, loop, name, outcome.answer))
     elif running.mode == "decide":
         assert outcome.decision is not None
-        if delivers(draft.state, running.loops[0], name):
-            take_position(draft, running.loops[0], name, outcome.decision)
-    elif not repeats(draft.state, name):
+        if still_answers(tx.state, running.loops[0], name):
+            take_position(tx, running.loops[0], name, outcome.decision)
+    elif not must_repeat(tx.state, name):
         # Repeated in vain, it asks for help as if its agent had: once more is the next round.
-        plea = call_for_help(draft.state, name)
+        plea = help_request(tx.state, name)
         if plea is not None:
             outcome = replace(outcome, feedback=(*outcome.feedback, plea))
-        verify_by_doing(draft, name, running, outcome.feedback)
+        resolve_by_rerun(tx, name, running, outcome.feedback)
     if word is not None:
-        judge(draft, name, command.attempt, outcome, word)
+        record_verdict(tx, name, command.attempt, outcome, word)
     for item in outcome.feedback:
-        raise_feedback(draft, name, item, running)
-    if running.mode not in ASIDE:
-        _give_in(draft, name)
+        raise_feedback(tx, name, item, running)
+    if running.mode not in SIDE_MODES:
+        _escalate_exhausted_repeat(tx, name)
 
 
-def _give_in(draft: Draft, name: str) -> None:
+def _escalate_exhausted_repeat(tx: Transaction, name: str) -> None:
     """Ask a person about a step that was repeated as often as it may be, unless another step was asked for help."""
-    reason = exhausted(draft.state, name)
+    reason = exhausted_reason(tx.state, name)
     if reason is None:
         return
-    repeat, turns = draft.state.graph.steps[name].repeat, draft.state.steps[name].turns
+    repeat, turns = tx.state.graph.steps[name].repeat, tx.state.steps[name].repeats
     assert repeat is not None
-    helped = any(loop.source == name and repeat.to in loop.targets for loop in draft.state.loops.values())
+    helped = any(loop.source == name and repeat.to in loop.targets for loop in tx.state.loops.values())
     if not helped:
-        escalate_step(draft, name, Breach(REPEAT, turns, turns), reason)
+        escalate_step(tx, name, Breach(REPEAT, turns, turns), reason)
 
 
-def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) -> str | None:
+def _outcome_problem(state: RunState, name: str, running: Running, outcome: Outcome) -> str | None:
     """Why an outcome cannot be one of this step; None if it can."""
     if running.mode == "answer":
         return "no answer: the step was asked a question" if outcome.answer is None else None
@@ -237,7 +251,7 @@ def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) ->
         return contradiction(state, name, outcome)
     if outcome.verdict is not None or outcome.findings:
         return f"step {name!r} judges nothing, but gave a verdict or findings: raise feedback instead"
-    given = {f"F-{id}" for id in (*running.given, *running.kept)}
+    given = {f"F-{id}" for id in (*running.to_address, *running.must_keep_fixed)}
     for claim in outcome.claims:
         if claim.finding not in given:
             return f"resolutions name {claim.finding!r}, which was not given to {name!r} ({', '.join(sorted(given))})"
@@ -246,81 +260,84 @@ def _nonsense(state: RunState, name: str, running: Running, outcome: Outcome) ->
     return None
 
 
-def _fail(draft: Draft, running: Running, command: c.FailAttempt) -> None:
+def _fail(tx: Transaction, running: Running, command: c.FailAttempt) -> None:
     name, error = command.step, command.error
-    streak = draft.state.steps[name].errors
+    streak = tx.state.steps[name].errors
     wait = min(FIRST_RETRY * 2 ** min(streak, 10), LONGEST_RETRY)
-    draft.add(
+    tx.add(
         e.AttemptFailed(
-            draft.now,
+            tx.now,
             name,
             running.attempt,
             error,
-            draft.now + wait,
+            tx.now + wait,
             command.usage,
             command.seconds,
             command.log,
             command.session,
         )
     )
-    if draft.state.ended is None:
-        breach = first_breach(draft.state, draft.now, step=name)
+    if tx.state.ended is None:
+        breach = first_breach(tx.state, tx.now, step=name)
         if breach is not None and breach.limit not in BUDGETS:
-            escalate_step(draft, name, breach, f"agent of {name!r} keeps breaking: {error}")
+            escalate_step(tx, name, breach, f"agent of {name!r} keeps breaking: {error}")
 
 
-def _drop(draft: Draft, command: c.DropAttempt) -> None:
-    _running(draft.state, command.step, command.attempt)
-    draft.add(
-        e.AttemptDropped(draft.now, command.step, command.attempt, command.reason, command.usage, command.seconds)
-    )
-    asks = draft.state.graph.steps[command.step].on_doubt == "ask"
-    if command.reason == "in doubt" and asks and draft.state.ended is None:
+def _drop(tx: Transaction, command: c.DropAttempt) -> None:
+    _running(tx.state, command.step, command.attempt)
+    tx.add(e.AttemptDropped(tx.now, command.step, command.attempt, command.reason, command.usage, command.seconds))
+    asks = tx.state.graph.steps[command.step].on_doubt == "ask"
+    if command.reason == "in doubt" and asks and tx.state.ended is None:
         escalate_step(
-            draft,
+            tx,
             command.step,
             None,
             f"attempt {command.attempt} of {command.step!r} is in doubt: {command.why}; continue runs it again",
         )
 
 
-def _check(draft: Draft, command: c.CheckedInputs) -> None:
-    start = next((s for s in ready(draft.state, draft.now) if s.step == command.step), None)
-    if start is None or not checked_first(draft.state, start):
+def _check(tx: Transaction, command: c.CheckedInputs) -> None:
+    start = next((s for s in ready(tx.state, tx.now) if s.step == command.step), None)
+    if start is None or not needs_input_check(tx.state, start):
         raise IllegalCommand(f"step {command.step!r} is not waiting for a check of its inputs")
     for producer, _ in command.problems:
-        if producer not in draft.state.graph.needs[command.step]:
+        if producer not in tx.state.graph.needs[command.step]:
             raise IllegalCommand(f"step {command.step!r} does not need {producer!r}: it cannot have rejected it")
-    if check_inputs(draft, command.step, command.problems):
+    if check_inputs(tx, command.step, command.problems):
         # The check may have closed the one loop that this step was to go on for while the run is paused.
-        start = next((s for s in ready(draft.state, draft.now) if s.step == command.step), None)
+        start = next((s for s in ready(tx.state, tx.now) if s.step == command.step), None)
         if start is not None:
-            start_attempt(draft, start)
+            start_attempt(tx, start)
 
 
-def _raise(draft: Draft, command: c.RaiseFeedback) -> None:
-    state, source = draft.state, command.source
+def _raise(tx: Transaction, command: c.RaiseFeedback) -> None:
+    state, source = tx.state, command.source
     if state.ended is not None and state.ended.outcome in ("failed", "cancelled", "imported"):
         _refuse_ended(state)
     if source != HUMAN and source not in state.steps:
-        raise NotFound(f"source {source!r} is unknown: {nearest(source, (*state.steps, HUMAN))}")
+        raise NotFound(f"source {source!r} is unknown: {did_you_mean(source, (*state.steps, HUMAN))}")
     running = _running(state, source, command.attempt) if command.attempt else None
-    raise_feedback(draft, source, command.feedback, running)
+    raise_feedback(tx, source, command.feedback, running)
 
 
-def _await(draft: Draft, command: c.Await) -> None:
-    running = _running(draft.state, command.step, command.attempt)
-    loop = draft.state.loop(command.loop)
+def _await(tx: Transaction, command: c.Await) -> None:
+    running = _running(tx.state, command.step, command.attempt)
+    loop = tx.state.loop(command.loop)
     if loop is None or loop.source != command.step:
         raise NotFound(f"step {command.step!r} did not raise {command.loop!r}: it can wait only for what it raised")
-    if loop.open and loop.state is not LoopState.ESCALATING and not loop.told and loop.id not in running.awaits:
-        draft.add(e.WaitBegan(draft.now, loop.id, command.step, command.attempt))
+    if (
+        loop.open
+        and loop.state is not LoopState.ESCALATING
+        and not loop.result_delivered
+        and loop.id not in running.awaits
+    ):
+        tx.add(e.WaitBegan(tx.now, loop.id, command.step, command.attempt))
 
 
-def _acknowledge(draft: Draft, command: c.Acknowledge) -> None:
-    loop = draft.state.loop(command.loop)
+def _acknowledge(tx: Transaction, command: c.Acknowledge) -> None:
+    loop = tx.state.loop(command.loop)
     if loop is None:
-        raise NotFound(f"loop {command.loop!r} is unknown: open are {', '.join(draft.state.loops) or 'none'}")
+        raise NotFound(f"loop {command.loop!r} is unknown: open are {', '.join(tx.state.loops) or 'none'}")
     if not loop.open:
         raise AlreadyClosed(f"loop {loop.id} is {loop.state}: there is nothing left to acknowledge")
     if command.target not in loop.targets:
@@ -328,4 +345,4 @@ def _acknowledge(draft: Draft, command: c.Acknowledge) -> None:
         raise IllegalCommand(f"{command.target!r} is not a target of {loop.id}: only {targets} can acknowledge it")
     if command.target in loop.acknowledged:
         raise AlreadyClosed(f"{command.target!r} has acknowledged {loop.id} already: the first word stands")
-    draft.add(e.FeedbackAcknowledged(draft.now, loop.id, command.target, command.message, command.action, command.eta))
+    tx.add(e.FeedbackAcknowledged(tx.now, loop.id, command.target, command.message, command.action, command.eta))

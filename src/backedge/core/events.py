@@ -10,24 +10,24 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import (
     Breach,
     Claim,
     Feedback,
     Finding,
     Kind,
-    Made,
     Mode,
+    OutputDigest,
     Question,
     Resolution,
     Status,
     Usage,
-    Word,
+    VerdictWord,
 )
-from backedge.core.plans import Noted
 from backedge.core.value import Json, Value
-from backedge.core.workflow import Step, Workflow
+from backedge.core.workflow.definition import Step, Workflow
+from backedge.core.workflow.plan import NotedValues
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type"):
@@ -59,7 +59,7 @@ class AttemptStarted(Fact, frozen=True, tag="attempt_started/1"):
 class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/1"):
     step: str
     attempt: int
-    made: Made
+    made: OutputDigest
     summary: str = ""
     claims: tuple[Claim, ...] = ()
     usage: Usage = Usage()
@@ -110,7 +110,7 @@ class VerdictGiven(Fact, frozen=True, tag="verdict_given/1"):
     judge: str
     attempt: int
     """0 for the check of inputs, which costs no attempt."""
-    word: Word
+    word: VerdictWord
     findings: tuple[Sighting, ...] = ()
     settled: tuple[tuple[int, Status], ...] = ()
     """What became of open findings that were not reported again."""
@@ -301,7 +301,7 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):
     """The loops whose feedback asked for it."""
     specs: dict[str, Json] = {}
     """The added steps as they were written, from which their agents are found again."""
-    noted: dict[str, Noted] = {}
+    noted: dict[str, NotedValues] = {}
     """What the new steps read, or refer to, of artifacts that were there already."""
     replaced: tuple[str, ...] = ()
     """Those of the added steps that take the place of one."""

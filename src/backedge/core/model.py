@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import force_setattr
 
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json, Value
 
 HUMAN = "human"
@@ -20,10 +20,10 @@ Mode = Literal["work", "rework", "verify", "answer", "decide"]
 """Why a step is executed: for the first time or because its inputs changed; to fix; to judge a fix; to answer; to
 choose."""
 
-ASIDE: tuple[Mode, ...] = ("answer", "decide")
+SIDE_MODES: tuple[Mode, ...] = ("answer", "decide")
 """Executions that leave the step's artifact as it is: nothing downstream is stale after them."""
 
-Word = Literal["pass", "conditional", "needs_improvement", "fail"]
+VerdictWord = Literal["pass", "conditional", "needs_improvement", "fail"]
 """The judgement of an artifact version. All but `fail` let the work go on."""
 
 
@@ -58,7 +58,7 @@ def severity_of(word: str) -> tuple[Severity, bool]:
     """The severity and the blocking flag that a judge's word stands for; ValueError for a word nobody defined."""
     meaning = _SEVERITY_WORDS.get(word.strip().lower())
     if meaning is None:
-        raise ValueError(f"severity {word!r} is unknown: {nearest(word, sorted(_SEVERITY_WORDS))}")
+        raise ValueError(f"severity {word!r} is unknown: {did_you_mean(word, sorted(_SEVERITY_WORDS))}")
     return meaning
 
 
@@ -94,7 +94,7 @@ class Kind(StrEnum):
     QUALITY_GATE_FAILURE = "quality_gate_failure"
 
 
-MOST_USED = 1_000_000_000_000
+MAX_USAGE = 1_000_000_000_000
 """Nobody spends more, in dollars or tokens: a larger amount is a mistake, and sums stay numbers that can be written."""
 
 
@@ -108,22 +108,22 @@ class Usage(Value, frozen=True):
     def __post_init__(self) -> None:
         for name in ("cost_usd", "tokens_in", "tokens_out"):
             amount = getattr(self, name)
-            if not 0 <= amount <= MOST_USED:
-                got = "too large" if amount > MOST_USED else amount
-                raise ValueError(f"usage {name} is {got}: expected a number from 0 to {MOST_USED}")
+            if not 0 <= amount <= MAX_USAGE:
+                got = "too large" if amount > MAX_USAGE else amount
+                raise ValueError(f"usage {name} is {got}: expected a number from 0 to {MAX_USAGE}")
 
     def __add__(self, other: Usage) -> Usage:
         """Both together; what is more than can be told is told as the most that can."""
-        if other == NOTHING_USED:
+        if other == NO_USAGE:
             return self
         return Usage(
-            min(self.cost_usd + other.cost_usd, MOST_USED),
-            min(self.tokens_in + other.tokens_in, MOST_USED),
-            min(self.tokens_out + other.tokens_out, MOST_USED),
+            min(self.cost_usd + other.cost_usd, MAX_USAGE),
+            min(self.tokens_in + other.tokens_in, MAX_USAGE),
+            min(self.tokens_out + other.tokens_out, MAX_USAGE),
         )
 
 
-NOTHING_USED = Usage()
+NO_USAGE = Usage()
 
 
 class Finding(Value, frozen=True):
@@ -174,7 +174,7 @@ class Position(Value, frozen=True):
     reason: str = ""
 
 
-class Chosen(Value, frozen=True):
+class ChosenOption(Value, frozen=True):
     """The option that holds, whose word that is, and why."""
 
     option: str
@@ -205,7 +205,7 @@ class Feedback(Value, frozen=True):
         return self.called or self.kind
 
 
-class Malformed(Value, frozen=True):
+class MalformedFeedback(Value, frozen=True):
     """Feedback that could not be understood: it is refused like any other that cannot be delivered."""
 
     to: tuple[str, ...]
@@ -233,7 +233,7 @@ class Change(Value, frozen=True):
     """For text: the line ranges of the new version, first and last included."""
 
 
-class Made(Value, frozen=True):
+class OutputDigest(Value, frozen=True):
     """What an attempt produced, described: enough to decide on, without the value itself when that is large."""
 
     digest: str
@@ -252,12 +252,12 @@ class Made(Value, frozen=True):
 class Outcome(Value, frozen=True):
     """All that an attempt can report, in the engine's own words."""
 
-    made: Made
+    made: OutputDigest
     summary: str = ""
-    verdict: Word | None = None
+    verdict: VerdictWord | None = None
     findings: tuple[Finding, ...] = ()
     claims: tuple[Claim, ...] = ()
-    feedback: tuple[Feedback | Malformed, ...] = ()
+    feedback: tuple[Feedback | MalformedFeedback, ...] = ()
     answer: Json = None
     decision: Decision | None = None
     usage: Usage = Usage()

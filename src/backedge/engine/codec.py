@@ -13,10 +13,10 @@ import msgspec
 from backedge.core.diff import changes
 from backedge.core.errors import AgentError, JournalDamaged, JournalTooNew
 from backedge.core.events import Event
-from backedge.core.model import Made
-from backedge.core.references import values_at
-from backedge.core.staleness import part
+from backedge.core.model import OutputDigest
+from backedge.core.scheduling.staleness import part
 from backedge.core.value import Json
+from backedge.core.workflow.values import values_at
 from backedge.engine.large import INLINE, set_aside
 from backedge.ports import Record
 
@@ -29,7 +29,7 @@ _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def encoded(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
+def encode_events(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
     """Events as JSON, and the large values in them by their digests, to be stored beside."""
     bodies: list[bytes] = []
     payloads: dict[str, bytes] = {}
@@ -42,7 +42,7 @@ def encoded(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes
     return tuple(bodies), payloads
 
 
-def decoded(records: Iterable[Record]) -> list[Event]:
+def decode_events(records: Iterable[Record]) -> list[Event]:
     """The events of records that are whole, as `stored.records_of` gives them. Raises JournalTooNew or JournalDamaged,
     naming the event, for what is no event."""
     events = []
@@ -115,21 +115,21 @@ def digest_of(text: bytes) -> str:
     return sha256(text).hexdigest()
 
 
-def described(
+def describe_output(
     text: bytes, before: Json, has_before: bool, pointers: Sequence[str], values: Sequence[str] = ()
-) -> tuple[Made, dict[str, bytes]]:
+) -> tuple[OutputDigest, dict[str, bytes]]:
     """An output as an attempt reports it, with the payload to store if it is large."""
     value = msgspec.json.decode(text)
     digest = digest_of(text)
     large = len(text) > INLINE
-    made = Made(
+    made = OutputDigest(
         digest=digest,
         output=None if large else value,
         payload=digest if large else None,
         size=len(text),
         parts=parts_of(value, pointers),
         changed=changes(before, value) if has_before else (),
-        values=recorded(value, values),
+        values=values_for_rules(value, values),
     )
     return made, {digest: text} if large else {}
 
@@ -139,7 +139,7 @@ def parts_of(value: Json, pointers: Sequence[str]) -> dict[str, str]:
     return {pointer: digest_of(msgspec.json.encode(part(value, pointer), order="sorted")) for pointer in pointers}
 
 
-def recorded(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
+def values_for_rules(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
     """The values at these places, for the rules to decide on. Raises AgentError for one that is too large."""
     found = dict(values_at(value, tuple(pointers))) if pointers else {}
     for pointer, each in found.items():

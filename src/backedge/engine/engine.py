@@ -19,20 +19,20 @@ from backedge.core.errors import (
     NotExecuted,
 )
 from backedge.core.model import Usage
-from backedge.core.pending import outcome_of
-from backedge.core.state import Running, RunState
+from backedge.core.scheduling.pending import outcome_of
+from backedge.core.state.run import Running, RunState
 from backedge.core.value import Json
-from backedge.core.workflow import Workflow
+from backedge.core.workflow.definition import Workflow
+from backedge.engine.attempts.execution import DID_NOT_STOP, recover
 from backedge.engine.clock import SystemClock
-from backedge.engine.codec import encoded
-from backedge.engine.joining import agents_for
-from backedge.engine.listening import Subscriber, Subscribers
-from backedge.engine.live import LiveRun
-from backedge.engine.opening import new_run_id, require_agents, start_command
-from backedge.engine.perform import DID_NOT_STOP, recover
-from backedge.engine.places import Places
-from backedge.engine.stored import events_of, stored_state
-from backedge.ports import Agent, Append, Claims, Clock, Hiring, Journal, RunHead
+from backedge.engine.codec import encode_events
+from backedge.engine.dynamic_steps import agents_for
+from backedge.engine.live_run import LiveRun
+from backedge.engine.slots import Slots
+from backedge.engine.starting import new_run_id, require_agents, start_command
+from backedge.engine.store import events_of, stored_state
+from backedge.engine.subscribers import Subscriber, Subscribers
+from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead, StepResolver
 
 MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
@@ -64,12 +64,12 @@ class Engine:
                 raise ValueError(f"{name} is {most!r}: expected a whole number, 1 or more")
         self.journal, self.claims = journal, claims
         self.clock: Clock = clock or SystemClock()
-        self.places = Places(max_parallel)
+        self.slots = Slots(max_parallel)
         self.max_output, self.grace = max_output, grace
         self._hurry = asyncio.Event()
         self.closing = False
         self._live: dict[str, LiveRun] = {}
-        self._ended: dict[str, tuple[Mapping[str, Agent], Hiring | None]] = {}
+        self._ended: dict[str, tuple[Mapping[str, Agent], StepResolver | None]] = {}
         """Who did the runs that have ended here: late feedback sends them back to work."""
         self._followers: set[asyncio.Event] = set()
         self._subscribers = Subscribers()
@@ -99,7 +99,7 @@ class Engine:
             self._unsubscribe = None
         for task in self._notices:
             task.cancel()
-        await self._gone([*(task for live in self._live.values() for task in live.stop()), *self._notices])
+        await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._notices])
         errors: list[BackedgeError] = []
         for live in list(self._live.values()):
             live.leave_behind()
@@ -110,11 +110,11 @@ class Engine:
         if errors:
             raise errors[0]
 
-    def hurry(self) -> None:
+    def kill_now(self) -> None:
         """Give agents that are told to stop no more time than it takes to kill them."""
         self._hurry.set()
 
-    async def _gone(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+    async def _wait_stopped(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """Wait for tasks that were told to stop, but not longer than the grace that agents have."""
         if not tasks:
             return
@@ -136,7 +136,7 @@ class Engine:
 
     async def _stopped(self, live: LiveRun) -> None:
         """Stop all that runs of a run, and leave behind what does not."""
-        await self._gone(live.stop())
+        await self._wait_stopped(live.stop())
         live.leave_behind()
 
     async def _let_go(self, live: LiveRun) -> None:
@@ -172,7 +172,7 @@ class Engine:
         agents: Mapping[str, Agent],
         input: Json = None,
         run: str | None = None,
-        hiring: Hiring | None = None,
+        resolver: StepResolver | None = None,
     ) -> LiveRun:
         """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
         self.require_open()
@@ -180,7 +180,7 @@ class Engine:
         run = run or new_run_id(self.clock.now())
         command, payloads = start_command(run, workflow, input, self.max_output)
         self.claims.claim(run)
-        live = LiveRun(self, run, None, agents, hiring)
+        live = LiveRun(self, run, None, agents, resolver)
         self._live[run] = live
         try:
             await live.submit(command, payloads)
@@ -195,7 +195,7 @@ class Engine:
         """Record a file of another system as a run of its own. Raises AlreadyClosed if it was imported before."""
         self.require_open()
         events, after = transact(None, command, self.clock.now())
-        bodies, large = encoded(events)
+        bodies, large = encode_events(events)
         entry = Append(command.run, 0, bodies, after.workflow.name, outcome_of(after), large)
         try:
             await self.journal.append(entry)
@@ -203,7 +203,7 @@ class Engine:
             transact(await self.state_of(command.run), command, self.clock.now())
             raise
 
-    async def resume(self, run: str, agents: Mapping[str, Agent], hiring: Hiring | None = None) -> LiveRun:
+    async def resume(self, run: str, agents: Mapping[str, Agent], resolver: StepResolver | None = None) -> LiveRun:
         """Go on with a run where its journal ends, also if somebody paused it. Attempts found running are in doubt:
         re-run, or asked about.
 
@@ -220,12 +220,12 @@ class Engine:
         self._ended.pop(run, None)
         try:
             state = await self.state_of(run)
-            agents = {**agents, **agents_for(hiring, state.specs, state)}
+            agents = {**agents, **agents_for(resolver, state.specs, state)}
             require_agents(state.workflow, agents)
         except BaseException:
             self.claims.release(run)
             raise
-        live = LiveRun(self, run, state, agents, hiring)
+        live = LiveRun(self, run, state, agents, resolver)
         self._live[run] = live
         try:
             for name, step in state.steps.items():
@@ -258,18 +258,18 @@ class Engine:
             await self._stopped(live)
             await self._let_go(live)
 
-    def retire(self, live: LiveRun) -> None:
+    def evict(self, live: LiveRun) -> None:
         """Keep no more of a run that has ended than it takes to go on with it: the journal has the rest."""
         if self._live.get(live.run) is live and live.finished and not self.closing:
             del self._live[live.run]
-            self._ended[live.run] = live.agents, live.hiring
+            self._ended[live.run] = live.agents, live.step_resolver
             self.claims.release(live.run)
 
-    async def _taken_up(self, run: str) -> LiveRun | None:
+    async def _resume_ended(self, run: str) -> LiveRun | None:
         """A run that had ended here, to go on with; None if somebody else has it now."""
-        agents, hiring = self._ended[run]
+        agents, resolver = self._ended[run]
         with suppress(BackedgeError):
-            return await self.resume(run, agents, hiring)
+            return await self.resume(run, agents, resolver)
         return None
 
     # Asking and answering
@@ -325,7 +325,7 @@ class Engine:
         self.require_open()
         live = self._live.get(run)
         if live is None and run in self._ended:
-            live = await self._taken_up(run)
+            live = await self._resume_ended(run)
         if live is not None:
             return await live.submit(command)
         while True:
@@ -333,13 +333,13 @@ class Engine:
             events, after = transact(state, command, self.clock.now())
             if not events:
                 return ()
-            bodies, large = encoded(events)
+            bodies, large = encode_events(events)
             entry = Append(run, state.seq, bodies, after.workflow.name, outcome_of(after), large)
             try:
                 await self.journal.append(entry)
             except JournalConflict:
                 continue
-            self.tell(run, events)
+            self.notify(run, events)
             return events
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
@@ -349,27 +349,27 @@ class Engine:
 
     # For live runs
 
-    def room(self) -> int:
+    def free_slots(self) -> int:
         """How many more attempts may start."""
-        return 0 if self.closing else self.places.free()
+        return 0 if self.closing else self.slots.free()
 
-    def tell(self, run: str, events: tuple[e.Event, ...]) -> None:
+    def notify(self, run: str, events: tuple[e.Event, ...]) -> None:
         self._subscribers.tell(run, events)
 
     def allow(self, attempts: int | None) -> None:
         """Let so many more attempts start, and then none; None lets all start that can."""
         self.require_open()
-        self.places.left = attempts
-        self.give_room()
+        self.slots.left = attempts
+        self.start_waiting_runs()
 
-    def give_room(self) -> None:
+    def start_waiting_runs(self) -> None:
         """A place is free: those who found none may have it, the one who has waited longest first."""
-        while not self.closing and (run := self.places.next_in_line()) is not None:
+        while not self.closing and (run := self.slots.next_in_queue()) is not None:
             live = self._live.get(run)
             if live is not None and live.broken is None:
                 self.proceed_soon(live)
                 return
-            self.places.leave_line(run)
+            self.slots.leave_queue(run)
 
     def proceed_soon(self, live: LiveRun) -> None:
         """Start what can start in a run."""
@@ -379,7 +379,7 @@ class Engine:
     async def _proceed(self, live: LiveRun) -> None:
         with suppress(BackedgeError):
             await live.submit(c.Proceed())
-        self.give_room()
+        self.start_waiting_runs()
 
     def _written(self, run: str, seq: int) -> None:
         live = self._live.get(run)
@@ -390,7 +390,7 @@ class Engine:
 
     async def _look_again(self, run: str) -> None:
         if run in self._ended:
-            await self._taken_up(run)
+            await self._resume_ended(run)
 
     async def _notice(self, live: LiveRun) -> None:
         with suppress(BackedgeError):

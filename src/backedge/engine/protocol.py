@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from backedge.core import model
 from backedge.core.errors import AgentError
-from backedge.core.model import Kind, Made, Usage, severity_of
-from backedge.core.near import nearest
+from backedge.core.model import Kind, OutputDigest, Usage, severity_of
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 from backedge.engine.codec import canonical, plain
-from backedge.engine.misfits import misfits
+from backedge.engine.shape_errors import shape_errors
 
 LONGEST_TEXT = 16_000
 """Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
@@ -32,11 +32,11 @@ Kinds = Sequence[tuple[str, Kind]]
 """The kinds of feedback that a workflow adds: (name, the kind that it behaves as)."""
 
 
-class Said(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class AgentMessage(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Base of what agents say."""
 
 
-class Finding(Said, frozen=True):
+class Finding(AgentMessage, frozen=True):
     """One defect.
 
     `severity` is critical, high, medium or low, or a word that means one of them (blocker, major, warning, minor …).
@@ -57,7 +57,7 @@ class Finding(Said, frozen=True):
     requirement_id: str | None = None
 
 
-class Option(Said, frozen=True):
+class Option(AgentMessage, frozen=True):
     """One way out of a decision: `rework` names the steps that it sends back to work; `accept` records the limitation
     and mends nothing."""
 
@@ -68,14 +68,14 @@ class Option(Said, frozen=True):
     accept: bool = False
 
 
-class Decision(Said, frozen=True):
+class Decision(AgentMessage, frozen=True):
     """The option that a step is for, of those it was offered, and why."""
 
     option: str
     reason: str = ""
 
 
-class Feedback(Said, frozen=True):
+class Feedback(AgentMessage, frozen=True):
     """What goes back to the steps that can mend it. `to` names one target, several, or "human"."""
 
     kind: str
@@ -91,7 +91,7 @@ class Feedback(Said, frozen=True):
     details: Json = None
 
 
-class Claim(Said, frozen=True):
+class Claim(AgentMessage, frozen=True):
     """What a step says of one finding: fixed, not_fixed, withdrawn or duplicate by its judge; fixed or contested by
     the step that reworked."""
 
@@ -100,7 +100,7 @@ class Claim(Said, frozen=True):
     note: str = ""
 
 
-class Outcome(Said, frozen=True):
+class Outcome(AgentMessage, frozen=True):
     """All that an attempt can report. Every field is optional: `Outcome()` is done, with no output."""
 
     output: Json = None
@@ -132,12 +132,12 @@ def _stated(findings: Sequence[Finding | str]) -> list[Finding]:
     return [Finding(each) if isinstance(each, str) else each for each in findings]
 
 
-def understood(said: Json) -> Outcome:
+def parse_outcome(said: Json) -> Outcome:
     """An outcome from JSON. Raises AgentError, naming all places, for unknown keys and wrong types."""
     try:
         return msgspec.convert(_in_small_letters(said), Outcome)
     except msgspec.ValidationError as error:
-        wrong = "; ".join(misfits(_in_small_letters(said), Outcome))
+        wrong = "; ".join(shape_errors(_in_small_letters(said), Outcome))
         raise AgentError(f"the outcome is not understood: {wrong}", usage=_used(said)) from error
 
 
@@ -167,7 +167,7 @@ def _used(said: Json) -> Usage | None:
     return None
 
 
-def checked(said: Outcome, most: int) -> Outcome:
+def checked_outcome(said: Outcome, most: int) -> Outcome:
     """The outcome with all but its output as it will be read back. Raises AgentError for wrong types, for what is not
     JSON and for more than `most` bytes: what a Python function builds is not checked when it is built."""
     # Added steps may hold functions: they are checked by whoever finds agents for them.
@@ -186,7 +186,7 @@ _INSTEAD = "write a file, or put it into the output, and say where it is"
 _NOTHING_MORE = Outcome()
 
 
-def translated(said: Outcome, made: Made, kinds: Kinds = ()) -> model.Outcome:
+def to_model(said: Outcome, made: OutputDigest, kinds: Kinds = ()) -> model.Outcome:
     """The outcome in the engine's own words; `kinds` are the workflow's own. Raises AgentError for what means nothing."""
     size = len(msgspec.json.encode(said.answer)) if said.answer is not None else 0
     if size > LARGEST_ASIDE:
@@ -198,7 +198,7 @@ def translated(said: Outcome, made: Made, kinds: Kinds = ()) -> model.Outcome:
             verdict=said.verdict,
             findings=tuple(map(_finding, said.findings)),
             claims=tuple(map(_claim, said.resolutions)),
-            feedback=tuple(raised(item, kinds) for item in said.feedback),
+            feedback=tuple(to_feedback(item, kinds) for item in said.feedback),
             answer=said.answer,
             decision=model.Decision(_text(said.decision.option), _text(said.decision.reason))
             if said.decision
@@ -235,23 +235,23 @@ def _finding(said: Finding) -> model.Finding:
 _feedback = msgspec.json.Decoder(Feedback)
 
 
-def raised(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.Malformed:
+def to_feedback(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.MalformedFeedback:
     """Feedback in the engine's own words, or why it makes no sense: it is refused then, not an error of the agent."""
     try:
         canonical(said.details, maxsize, "details")
         said = _feedback.decode(msgspec.json.encode(said, enc_hook=plain))
     except (AgentError, msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
-        return model.Malformed((), f"the feedback is not understood: {error}")
+        return model.MalformedFeedback((), f"the feedback is not understood: {error}")
     to = tuple(dict.fromkeys(_listed(said.to)))
     size = len(msgspec.json.encode((said.details, said.artifacts, said.options)))
     if size > LARGEST_ASIDE:
         wrong = f"the details of the feedback have {size:,} bytes: at most {LARGEST_ASIDE:,} are kept; {_INSTEAD}"
-        return model.Malformed(to, wrong, _text(said.message))
+        return model.MalformedFeedback(to, wrong, _text(said.message))
     try:
         severity, blocking = severity_of(said.severity)
         kind, called = _kind(said.kind, dict(kinds))
     except ValueError as error:
-        return model.Malformed(to, str(error), _text(said.message))
+        return model.MalformedFeedback(to, str(error), _text(said.message))
     return model.Feedback(
         kind=kind,
         to=to,
@@ -275,7 +275,7 @@ def _kind(word: str, own: Mapping[str, Kind]) -> tuple[Kind, str]:
         return own[name], name
     known = [*(kind.value for kind in Kind), *own]
     if name not in known:
-        raise ValueError(f"kind {word!r} is unknown: {nearest(name, known)}")
+        raise ValueError(f"kind {word!r} is unknown: {did_you_mean(name, known)}")
     return Kind(name), ""
 
 

@@ -17,11 +17,12 @@ from backedge.adapters.reports.spec import ReportSpec
 from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
-from backedge.core.workflow import Step, graph_of
+from backedge.core.workflow.definition import Step
+from backedge.core.workflow.graph import graph_of
 from backedge.ports import Agent
 from backedge.project.functions import imported
 from backedge.project.inspecting import options_of
-from backedge.project.place import Place, secrets_of
+from backedge.project.project import Project, secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
 """The files that show a run to its agents, by their names in the briefing."""
@@ -29,7 +30,7 @@ Views = Callable[[str], Mapping[str, str]]
 
 def agents_of(
     source: WorkflowFile,
-    place: Place,
+    place: Project,
     views: Views | None = None,
     installed: bool = True,
     only: Collection[str] | None = None,
@@ -62,7 +63,7 @@ class _Staff:
     """What all agents of a file have in common."""
 
     source: WorkflowFile
-    place: Place
+    place: Project
     views: Views | None
     secrets: Secrets
 

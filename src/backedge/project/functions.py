@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from backedge.core.errors import WorkflowError
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.project.results import stdout_for_results
 
 
@@ -41,11 +41,11 @@ def _other_modules(module: str, folder: Path, error: BaseException) -> str:
     """The module of the folder that may have been meant."""
     if not isinstance(error, ModuleNotFoundError) or error.name != module.partition(".")[0]:
         return ""
-    said = nearest(module, sorted(path.stem for path in folder.glob("*.py")))
+    said = did_you_mean(module, sorted(path.stem for path in folder.glob("*.py")))
     return f": {said}" if said.startswith("did you mean") else f": write {module.replace('.', '/')}.py, or install it"
 
 
 def _other_functions(function: str, holder: object) -> str:
     known = [name for name, each in vars(holder).items() if callable(each) and not name.startswith("_")]
-    said = nearest(function, known)
+    said = did_you_mean(function, known)
     return said if said.startswith("did you mean") else "correct the name, or write it"

@@ -23,7 +23,7 @@ from backedge.adapters.agents.workspace import FileDigests, Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
-from backedge.engine.protocol import Outcome, understood
+from backedge.engine.protocol import Outcome, parse_outcome
 from backedge.ports import PLACEHOLDER, Attempt, Result
 
 LOG_KEPT = 256 * 1024
@@ -160,7 +160,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
                 return found if ended.known or found.verdict == "fail" else None
             read, in_file = reported(folder.outcome, folder.stdout, self._max_output)
             # A whole outcome file is an end that can be judged; what was printed may have been followed by a failure.
-            return understood(read) if ended.known or in_file else None
+            return parse_outcome(read) if ended.known or in_file else None
         except AgentError:
             if self._plain and ended.known and not folder.outcome.exists():
                 return _words(folder.stdout)
@@ -182,7 +182,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
     def _spent(self, folder: AttemptFolder) -> object:
         """What a command that failed says it used: that counts however it ended."""
         try:
-            return understood(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
+            return parse_outcome(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
         except AgentError as error:
             return error.usage
 

@@ -26,5 +26,5 @@ class ComparingFunction:
             )
         return Outcome(verdict="pass" if said is True else "fail", summary=said if isinstance(said, str) else "")
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes what it gets
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes what it gets
         return ()

@@ -54,7 +54,7 @@ async def executed(folder: AttemptFolder, program: Program, bounds: Bounds) -> E
     return await process.ended(bounds)
 
 
-async def recovered(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
+async def recover(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
     """How an attempt ended that an earlier process of ours began, waited for if it still runs; None if it was never
     begun, or was taken back. If nobody saw its end, neither code nor signal is known."""
     starting = folder.starting

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from backedge.adapters.agents.models import Model
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import ASIDE, Resolution, Usage
+from backedge.core.model import SIDE_MODES, Resolution, Usage
 from backedge.core.value import Json
 from backedge.engine.codec import copied
-from backedge.engine.protocol import Decision, Outcome, understood
+from backedge.engine.protocol import Decision, Outcome, parse_outcome
 from backedge.ports import Attempt
 
 Function = Callable[..., Any]
@@ -68,12 +68,12 @@ class FunctionAgent:
             raise AgentError("the agent returned a coroutine: expected an output; await it, and return what it gives")
         return self._outcome(said, briefing.mode)
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return [
             (name, pointer, problem)
             for name, model in self._accepts.items()
             if name in inputs
-            for pointer, problem in model.misfits(inputs[name])
+            for pointer, problem in model.input_errors(inputs[name])
         ]
 
     def _outcome(self, said: Any, mode: str) -> Outcome:
@@ -84,13 +84,13 @@ class FunctionAgent:
         elif mode == "decide":
             outcome = Outcome(decision=_decision(said))
         elif self._judges and isinstance(said, dict):
-            outcome = understood(said)
+            outcome = parse_outcome(said)
         elif self._judges and said is not None:
             raise AgentError(f"a judge returned {type(said).__name__}: expected passed(), failed() or an Outcome")
         else:
             outcome = Outcome(output=said)
-        if self._returns is not None and mode not in ASIDE:
-            problems = self._returns.misfits(outcome.output, stored=False)
+        if self._returns is not None and mode not in SIDE_MODES:
+            problems = self._returns.input_errors(outcome.output, stored=False)
             if problems:
                 where, problem = problems[0]
                 wrong = f"the output does not fit what the step returns: {where or 'the whole'}: {problem}"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from backedge.core.value import Json
-from backedge.core.written import shown
+from backedge.core.workflow.parsing import shown
 
 
 class Model:
@@ -33,7 +33,7 @@ class Model:
         # By the rules of JSON: a strict model takes a date from a text there, and a tuple from a list.
         return self._adapter.validate_json(msgspec.json.encode(value))
 
-    def misfits(self, value: Any, stored: bool = True) -> list[tuple[str, str]]:
+    def input_errors(self, value: Any, stored: bool = True) -> list[tuple[str, str]]:
         """Where a value, as a journal stores it or as Python made it, does not fit: (JSON pointer, problem)."""
         from pydantic import ValidationError
 

@@ -12,8 +12,8 @@ import msgspec
 from backedge.adapters.agents.outcome_text import Unreadable, last_object
 from backedge.adapters.agents.regular_file import NotAFile, opened
 from backedge.core.errors import AgentError
+from backedge.core.text import clean, one_line
 from backedge.core.value import Json
-from backedge.core.wording import clean, one_line
 
 TAIL = 16 * 1024 * 1024
 """Bytes at the end of stdout in which the outcome is looked for."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
-from backedge.adapters.agents.execution import Program, executed, kept_before, recovered
+from backedge.adapters.agents.execution import Program, executed, kept_before, recover
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.shapes import Shapes
 from backedge.adapters.agents.workspace import Snapshot
@@ -36,15 +36,15 @@ class ProgramAgent(ABC, Generic[Folder]):
     def _result(self, briefing: Briefing, folder: Folder, ended: Ended, before: Snapshot | None) -> Result | None:
         """What the attempt brought; None if nobody saw its end and it left nothing complete."""
 
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002 - as in `work`
+    async def recover(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002 - as in `work`
         folder = self._attempt_folder(briefing)
-        ended = await recovered(folder, self._bounds)
+        ended = await recover(folder, self._bounds)
         if ended is None:
             return None
         return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.misfits(inputs)
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return self._shapes.input_errors(inputs)
 
     async def _ran(self, briefing: Briefing, folder: Folder, program: Program) -> Result:
         """Run the program to its end, and read what it brought."""

@@ -13,9 +13,10 @@ import re
 from collections.abc import Callable
 
 from backedge.core.briefing import Briefing
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
+from backedge.core.text import clean, one_line
 from backedge.core.value import Json
-from backedge.core.wording import DATA, clean, feedback_text, one_line
+from backedge.core.wording import DATA, feedback_text
 
 ROLES = ("plan", "design", "code", "review", "test-writer")
 
@@ -50,7 +51,7 @@ def problems_of(template: str) -> list[str]:
     """Why a text cannot be used as a template; empty if it can."""
     known = (*_NEEDED, *_WORDS)
     found = [
-        (blank.start(), blank[1], nearest(blank[1], known))
+        (blank.start(), blank[1], did_you_mean(blank[1], known))
         for blank in _BLANK.finditer(template)
         if blank[1] not in known
     ]

@@ -11,14 +11,16 @@ from backedge.adapters.agents.secrets import Secrets
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
-from backedge.ports import Agent, Attempt, Recovering, Result
+from backedge.ports import Agent, Attempt, Recoverable, Result
 
 
 def redacted(agent: Agent, secrets: Secrets) -> Agent:
     """The agent itself where there are no secrets."""
     if not secrets:
         return agent
-    return RecoveringRedactingAgent(agent, secrets) if isinstance(agent, Recovering) else RedactingAgent(agent, secrets)
+    return (
+        RecoveringRedactingAgent(agent, secrets) if isinstance(agent, Recoverable) else RedactingAgent(agent, secrets)
+    )
 
 
 class RedactingAgent:
@@ -30,8 +32,8 @@ class RedactingAgent:
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
         return await self._heard(self._agent.work(briefing, self._hands(attempt)))
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._agent.misfits(inputs)
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return self._agent.input_errors(inputs)
 
     def _hands(self, attempt: Attempt) -> Attempt:
         return cast(Attempt, RedactingAttempt(attempt, self._secrets))
@@ -59,8 +61,8 @@ class RedactingAgent:
 class RecoveringRedactingAgent(RedactingAgent):
     """The same for an agent whose attempts outlive this process."""
 
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> object | None:
-        return await self._heard(cast(Recovering, self._agent).recovered(briefing, self._hands(attempt)))
+    async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
+        return await self._heard(cast(Recoverable, self._agent).recover(briefing, self._hands(attempt)))
 
 
 class RedactingAttempt:

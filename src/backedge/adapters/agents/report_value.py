@@ -11,8 +11,8 @@ from pathlib import Path
 from backedge.adapters.agents.regular_file import opened
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.references import Missing, found
 from backedge.core.value import Json
+from backedge.core.workflow.values import Missing, value_at
 from backedge.engine.protocol import Outcome
 from backedge.ports import Attempt
 
@@ -29,7 +29,7 @@ class ReportValue:
     async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - a report knows no attempt
         return Outcome(await asyncio.to_thread(self._value))
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes none
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes none
         return ()
 
     def _value(self) -> Json:
@@ -49,7 +49,7 @@ class ReportValue:
             whole = json.loads(data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             raise AgentError(f"the report {self._report!r} is not JSON: {error}") from error
-        value = found(whole, self._pointer)
+        value = value_at(whole, self._pointer)
         if isinstance(value, Missing):
             raise AgentError(f"the report {self._report!r} has nothing at {self._pointer}: correct the path")
         return value

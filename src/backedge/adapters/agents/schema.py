@@ -20,7 +20,7 @@ class Schema:
     def __init__(self, schema: Json) -> None:
         self._schema = schema
 
-    def misfits(self, value: Json) -> list[tuple[str, str]]:
+    def input_errors(self, value: Json) -> list[tuple[str, str]]:
         """Where a value does not fit: (JSON pointer, problem)."""
         from referencing.exceptions import Unresolvable
 

@@ -9,7 +9,7 @@ import msgspec
 from backedge.adapters.agents.schema import Schema
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import ASIDE, Usage
+from backedge.core.model import SIDE_MODES, Usage
 from backedge.core.value import Json
 from backedge.engine.codec import plain
 from backedge.engine.protocol import Outcome
@@ -26,19 +26,19 @@ class Shapes:
     def __bool__(self) -> bool:
         return bool(self._accepts) or self._schema is not None
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         """Why inputs do not fit: (producer, JSON pointer, problem). One that was passed over is not asked for."""
         return [
             (producer, pointer, problem)
             for producer, shape in self._accepts.items()
             if producer in inputs
-            for pointer, problem in shape.misfits(inputs[producer])
+            for pointer, problem in shape.input_errors(inputs[producer])
         ]
 
     def require(self, briefing: Briefing, output: Json, usage: Usage) -> None:
         """Raises AgentError, with what it cost, for an output that does not fit. An answer is no output."""
-        if self._schema is not None and briefing.mode not in ASIDE:
-            for where, problem in self._schema.misfits(output):
+        if self._schema is not None and briefing.mode not in SIDE_MODES:
+            for where, problem in self._schema.input_errors(output):
                 wrong = f"the output does not fit the step's schema: {where or 'the whole'}: {problem}"
                 raise AgentError(wrong, usage=usage)
 
@@ -55,8 +55,8 @@ class ShapedAgent:
             self._shapes.require(briefing, _as_json(said.output), said.usage)
         return said
 
-    def misfits(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.misfits(inputs)
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
+        return self._shapes.input_errors(inputs)
 
 
 def shaped(agent: Agent, shapes: Shapes) -> Agent:

@@ -11,11 +11,11 @@ from backedge.adapters.journals.payloads import payloads_of
 from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, JournalTooNew, PayloadPruned
 from backedge.core.events import Event, RunEnded
-from backedge.core.pending import outcome_of
-from backedge.core.state import replay
-from backedge.engine.codec import decoded
+from backedge.core.scheduling.pending import outcome_of
+from backedge.core.state.evolve import replay
+from backedge.engine.codec import decode_events
 from backedge.engine.large import set_aside_in
-from backedge.engine.stored import whole
+from backedge.engine.store import whole
 from backedge.ports import Journal, Record, RunHead
 
 
@@ -104,7 +104,7 @@ async def _check(journal: Journal, run: str, listed: RunHead | None, head: str |
                 raise _wrongly_pruned(run, record.seq, digest, "no part of an event ever is")
     all_whole = [await whole(journal, record) for record in records]
     try:
-        events = decoded(all_whole)
+        events = decode_events(all_whole)
     except (JournalTooNew, JournalDamaged):
         events = []  # the chain is whole, but only a newer version can say what it means
     if listed is not None and events:

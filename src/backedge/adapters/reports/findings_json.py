@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from backedge.core.errors import AgentError
-from backedge.engine.protocol import Finding, Outcome, understood
+from backedge.engine.protocol import Finding, Outcome, parse_outcome
 
 
 def read_json(text: bytes) -> Outcome | Sequence[Finding]:
@@ -17,7 +17,7 @@ def read_json(text: bytes) -> Outcome | Sequence[Finding]:
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise AgentError(f"the report is not JSON: {error}; the tool may have been cut off") from error
     if isinstance(said, dict):
-        return understood(said)
+        return parse_outcome(said)
     try:
         return msgspec.convert(said, list[Finding])
     except msgspec.ValidationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from backedge.core.wording import clean
+from backedge.core.text import clean
 
 LONGEST_EVIDENCE = 4_000
 """Characters of evidence that are kept of one finding."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from backedge.adapters.stories.front_matter import StoryFileError, meant, parsed, split
 from backedge.core.assessor import STATUSES, StoryStatus
-from backedge.core.near import near
+from backedge.core.suggestions import closest
+from backedge.core.text import one_line
 from backedge.core.value import Value
-from backedge.core.wording import one_line
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOST_REFINEMENTS = 10
@@ -114,7 +114,7 @@ def _checked(values: dict[str, Any], data: bytes, file: str, stem: str) -> Glanc
         problem, where = f"id is {id!r}: use letters, digits, dots, dashes and underscores, at most 100", "id"
     status: Any = values.get("status") or "backlog"
     if status not in STATUSES:
-        meant = near(status, STATUSES, 0.85)
+        meant = closest(status, STATUSES, 0.85)
         hint = f"did you mean {meant!r}?" if meant else f"use one of {', '.join(STATUSES)}"
         problem, where = f"status is {status!r}: {hint}", "status"
     priority = values.get("priority")

@@ -10,9 +10,9 @@ import msgspec
 
 from backedge.analytics.defects import Defect
 from backedge.analytics.progress import Progress
-from backedge.core.loops import FINAL, LoopState
+from backedge.core.feedback.loop import FINAL, LoopState
 from backedge.core.model import Kind, Severity, severity_of
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 
 KINDS = tuple(map(str, Kind))
@@ -127,7 +127,7 @@ def word(record: Mapping[str, Any], name: str, known: Iterable[str], default: st
         return default
     value, words = text(record, name), tuple(known)
     if value not in words:
-        raise Trouble(f"{name} {value!r} is unknown: {nearest(value, words)}")
+        raise Trouble(f"{name} {value!r} is unknown: {did_you_mean(value, words)}")
     return value
 
 

@@ -20,7 +20,7 @@ from backedge.analytics.files.contents import (
     word,
 )
 from backedge.core.errors import ImportRefused
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Severity
 
 TYPES = {

@@ -14,7 +14,7 @@ from backedge.analytics.files.feedback_lines import read_lines
 from backedge.analytics.files.iterations import read_progress_file, read_scratchpad
 from backedge.analytics.files.loop_report import LIST, read_report
 from backedge.core.errors import ImportRefused
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 
 Form = Literal["loops", "feedback-jsonl", "defects", "progress", "scratchpad"]
@@ -35,7 +35,7 @@ def read(form: str, content: str) -> Contents:
     if form in _TEXTS:
         return _TEXTS[form](content)
     if form not in _DOCUMENTS:
-        raise ImportRefused(f"form {form!r} is unknown: {nearest(form, FORMS)}")
+        raise ImportRefused(f"form {form!r} is unknown: {did_you_mean(form, FORMS)}")
     try:
         document = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError) as error:

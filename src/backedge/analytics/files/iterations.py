@@ -13,9 +13,9 @@ from backedge.analytics.files.contents import Contents, LoopRecord, Trouble, wor
 from backedge.analytics.progress import FeedbackLoop, Iteration, Progress, Result, read_progress
 from backedge.analytics.tight_loop import LoopStatus
 from backedge.core.errors import ImportRefused
-from backedge.core.loops import LoopState
+from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Kind, Severity, Status
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 
 STATUSES: tuple[LoopStatus, ...] = get_args(LoopStatus)
@@ -133,7 +133,7 @@ class _Pad:
         found = _RESULT.fullmatch(value)
         if not found:
             said = value.partition(" ")[0]
-            raise Trouble(f"{name} {said!r} is unknown: {nearest(said, ('PASS', 'FAIL', 'not run'))}")
+            raise Trouble(f"{name} {said!r} is unknown: {did_you_mean(said, ('PASS', 'FAIL', 'not run'))}")
         tests = name == "Test Result"
         result: Result | None = None if found[1] == "not run" else ("PASS" if found[1] == "PASS" else "FAIL")
         self._set(**{"test_result" if tests else "review_result": result})
@@ -156,7 +156,7 @@ def _status(said: str) -> LoopStatus:
     for known in STATUSES:
         if said == known:
             return known
-    raise Trouble(f"status {said!r} is unknown: {nearest(said, ('continuing', *STATUSES))}")
+    raise Trouble(f"status {said!r} is unknown: {did_you_mean(said, ('continuing', *STATUSES))}")
 
 
 def _row(results: Iterable[Result | None]) -> int:

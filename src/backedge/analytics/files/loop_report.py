@@ -21,7 +21,7 @@ from backedge.analytics.files.contents import (
     word,
 )
 from backedge.core.errors import ImportRefused
-from backedge.core.loops import FINAL, LoopState
+from backedge.core.feedback.loop import FINAL, LoopState
 from backedge.core.value import Json
 
 STATES = {state.value.upper(): state for state in LoopState}

@@ -10,9 +10,10 @@ from backedge.analytics.files.forms import read
 from backedge.analytics.progress import progress
 from backedge.analytics.tight_loop import TightLoop, tight_loop
 from backedge.core import events as e
-from backedge.core.loops import Loop
+from backedge.core.feedback.loop import Loop
 from backedge.core.model import Resolution
-from backedge.core.state import RunState, evolve
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
 from backedge.core.value import Json
 
 
@@ -35,7 +36,7 @@ def contents_of(events: Iterable[e.Event], iso: Callable[[float], str]) -> Conte
     if state.imported is not None:
         return read(state.imported.form, state.imported.text)
     log = defects(seen)
-    loops = sorted((*state.closed.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
+    loops = sorted((*state.closed_loops.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
     return Contents(
         tuple(_record(loop, log, iso(loop.opened_at), closed.get(loop.id), reasons.get(loop.id, "")) for loop in loops),
         tuple(log),
@@ -49,10 +50,10 @@ def _record(loop: Loop, log: Iterable[Defect], opened: str, closed: str | None, 
     found = "; ".join(defect.description for defect in log if defect.loop == loop.id)
     return LoopRecord(
         id=loop.id,
-        kind=loop.word,
+        kind=loop.kind_name,
         source=loop.source,
         targets=loop.targets,
-        message=raised.message if raised else found or loop.word,
+        message=raised.message if raised else found or loop.kind_name,
         state=loop.state,
         severity=loop.severity,
         blocking=loop.blocking,

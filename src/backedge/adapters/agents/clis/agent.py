@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from backedge.adapters.agents.artifact import ArtifactFiles
 from backedge.adapters.agents.attempt_folder import Ended
 from backedge.adapters.agents.briefing_json import briefing_json
-from backedge.adapters.agents.clis.asking import Asking
 from backedge.adapters.agents.clis.cli import Call, Cli, Options, Report, Session, refusals
 from backedge.adapters.agents.clis.folder import Begun, CliFolder
 from backedge.adapters.agents.clis.known import CLIS
 from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
+from backedge.adapters.agents.clis.response_contract import Asking
 from backedge.adapters.agents.execution import Program
 from backedge.adapters.agents.outcome import tail
 from backedge.adapters.agents.process import Bounds
@@ -103,9 +103,9 @@ class CliAgent(ProgramAgent[CliFolder]):
         with self._counted(briefing, attempt):
             return await self._worked(briefing)
 
-    async def recovered(self, briefing: Briefing, attempt: Attempt) -> Result | None:
+    async def recover(self, briefing: Briefing, attempt: Attempt) -> Result | None:
         with self._counted(briefing, attempt):
-            found = await super().recovered(briefing, attempt)
+            found = await super().recover(briefing, attempt)
         if found is None:
             attempt.spend(self._used(briefing))
         return found

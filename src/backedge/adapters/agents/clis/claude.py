@@ -13,7 +13,7 @@ from typing import Any
 
 from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, items, mapping, money, words
 from backedge.core.model import Usage
-from backedge.core.wording import one_line
+from backedge.core.text import one_line
 
 
 class Claude(Cli):

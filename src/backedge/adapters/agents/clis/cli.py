@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from backedge.core.model import Usage
-from backedge.core.near import nearest
+from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 
 Event = Mapping[str, Any]
@@ -129,7 +129,9 @@ def refusals(cli: Cli, options: Options) -> list[tuple[str, str]]:
     ]
     mode = options.permission_mode
     if mode and "permission_mode" in cli.options and mode not in cli.modes:
-        found.append(("permission_mode", f"{cli.name} has no permission_mode {mode!r}: {nearest(mode, cli.modes)}"))
+        found.append(
+            ("permission_mode", f"{cli.name} has no permission_mode {mode!r}: {did_you_mean(mode, cli.modes)}")
+        )
     words = [("model", options.model), *(("allowed_tools", tool) for tool in options.allowed_tools or ())]
     found += [
         (name, f"{word!r} would be read as a flag of {cli.name}: correct it")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, mapping, words
 from backedge.core.model import Usage
-from backedge.core.wording import one_line
+from backedge.core.text import one_line
 
 
 class Codex(Cli):

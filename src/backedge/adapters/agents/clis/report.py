@@ -8,9 +8,9 @@ from backedge.adapters.agents.clis.schemas import unwrapped, without_nulls
 from backedge.adapters.agents.outcome import excerpt, last_lines, parsed
 from backedge.adapters.agents.outcome_text import Unreadable, last_object
 from backedge.core.errors import AgentError
+from backedge.core.text import clean
 from backedge.core.value import Json
-from backedge.core.wording import clean
-from backedge.engine.protocol import Outcome, understood
+from backedge.engine.protocol import Outcome, parse_outcome
 
 
 class UnknownSession(AgentError):
@@ -34,7 +34,7 @@ def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Ses
     if report.problem:
         raise AgentError(report.problem)
     said_json = report.structured if report.structured is not None else _last(cli, report.text)
-    return understood(without_nulls(unwrapped(said_json) if cli.strict else said_json))
+    return parse_outcome(without_nulls(unwrapped(said_json) if cli.strict else said_json))
 
 
 def log_of(note: str, report: Report, stderr: str) -> bytes:

@@ -1,0 +1,108 @@
+"""Which limit is hit: the one function that stops a loop, and how much of each limit is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from backedge.core.feedback.loop import Loop
+from backedge.core.model import Breach
+from backedge.core.state.run import RunState
+from backedge.core.value import replace
+
+
+def first_breach(state: RunState, now: float, loop: Loop | None = None, step: str | None = None) -> Breach | None:
+    """The first limit that forbids the next attempt of `step`, or a further round of `loop`."""
+    for name, count, bound in _counts(state, now, loop, step):
+        if bound is not None and count >= bound:
+            return Breach(name, count, bound)
+    return None
+
+
+def _counts(
+    state: RunState, now: float, loop: Loop | None, step: str | None
+) -> Iterator[tuple[str, float, float | None]]:
+    """Each limit that applies, in the order in which they are reported: (name, count, bound with what was granted)."""
+    grants = state.grants
+    if step is not None:
+        if state.graph.budgets:
+            yield from _budgets(state, now)
+        own = state.graph.limits_of(step)
+        if own.errors_in_a_row is not None:
+            of_step = state.steps[step]
+            yield "errors_in_a_row", of_step.errors, own.errors_in_a_row + of_step.errors_granted
+    if loop is None:
+        return
+    own = loop.limits
+    if own.rounds_total is not None:
+        yield "rounds_total", state.rounds, own.rounds_total + grants.get("rounds_total", 0)
+    if own.recoveries_total is not None:
+        yield "recoveries_total", state.recoveries, own.recoveries_total + grants.get("recoveries_total", 0)
+    more, off = loop.granted, loop.waived
+    # With every share delivered nothing is asked for any more; what is left is still told of all targets.
+    waiting = [target for target, share in loop.shares.items() if not share.counted] or list(loop.shares)
+    if own.rounds_per_loop is not None and not loop.delivered:
+        yield "rounds_per_loop", loop.round - off.get("loop", 0), own.rounds_per_loop + more
+    if own.rounds_per_pair is not None:
+        pairs = (state.pairs.get((loop.source, t), 0) - off.get(f"pair:{t}", 0) for t in waiting)
+        yield "rounds_per_pair", max(pairs, default=0), own.rounds_per_pair + more
+    if own.rounds_per_step is not None:
+        rounds = (state.rounds_of(t) - off.get(f"step:{t}", 0) for t in waiting)
+        yield "rounds_per_step", max(rounds, default=0), own.rounds_per_step + more
+    if loop.delivered:
+        return
+    # These are about the round as a whole: once a first target has it, the others get their share of it.
+    if own.same_finding is not None:
+        yield "same_finding", loop.longest_streak, own.same_finding + more
+    if own.failures_in_a_row is not None:
+        yield "failures_in_a_row", loop.failures, own.failures_in_a_row + more
+    if own.no_change is not None:
+        yield "no_change", loop.unchanged_reworks, own.no_change + more
+    if own.oscillation is not None:
+        yield "oscillation", loop.oscillations, own.oscillation + more
+    if own.diverging and len(loop.balance) == 2 and loop.round >= loop.diverging_from:
+        authored = sum(pair[0] for pair in loop.balance)
+        removed = sum(pair[1] for pair in loop.balance)
+        if authored:
+            yield "diverging", authored, removed
+
+
+def _budgets(state: RunState, now: float) -> Iterator[tuple[str, float, float | None]]:
+    for name, bound in state.graph.budgets:
+        yield name, spent(state, name, now), _exact(bound + state.grants.get(name, 0))
+
+
+def _exact(amount: float) -> float:
+    """Eight times 0.1 is 0.8: what binary fractions leave behind neither hides a breach nor is shown to anybody."""
+    return round(amount, 9)
+
+
+def spent(state: RunState, budget: str, now: float) -> float:
+    """How much of a budget of the run is used up."""
+    match budget:
+        case "cost_usd":
+            return _exact(state.usage.cost_usd)
+        case "tokens":
+            return state.usage.tokens_in + state.usage.tokens_out
+        case "attempts":
+            return state.attempts
+        case _:
+            return state.seconds_at_work(now)
+
+
+def limit_counts(state: RunState, now: float, loop: Loop | None, step: str | None) -> tuple[Breach, ...]:
+    """Each limit that applies, hit or not, with what counts towards a further try; budgets always."""
+    if loop is not None and loop.delivered:
+        loop = replace(loop, delivered=False)
+    counts = list(_counts(state, now, loop, step))
+    if step is None:
+        counts[:0] = _budgets(state, now)
+    return tuple(Breach(name, count, bound) for name, count, bound in counts if bound is not None)
+
+
+def limits_left(state: RunState, now: float, loop: Loop | None, step: str | None) -> dict[str, float]:
+    """How much is left of each limit that applies, for briefings. What a round used up is counted once it is given."""
+    if loop is not None and loop.delivered:
+        loop = replace(loop, delivered=False)
+    found = {name: _exact(bound - count) for name, count, bound in _counts(state, now, loop, step) if bound is not None}
+    plans = step is not None and state.graph.steps[step].plans
+    return {**found, "max_steps": state.workflow.max_steps - state.steps_ever} if plans else found

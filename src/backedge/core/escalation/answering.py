@@ -1,0 +1,270 @@
+"""What a person's answer to an escalation does."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import assert_never, cast
+
+from backedge.core import events as e
+from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
+from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
+from backedge.core.escalation.opening import VERIFY_OPTIONS, WITHDRAWN, ask_person, escalate_loop
+from backedge.core.feedback.closing import close_loop, end_run, settle_findings, skip_by_decision
+from backedge.core.feedback.judging import reroute_reclassified, send_round
+from backedge.core.feedback.loop import Loop, LoopState, positions_by_target
+from backedge.core.feedback.rerouting import permanently_skipped
+from backedge.core.feedback.routing import legal_targets, steps_of_phase
+from backedge.core.feedback.voting import choice_problem, choose, find_option
+from backedge.core.findings.normalise import printable_line
+from backedge.core.model import HUMAN, SIDE_MODES, Decision, Outcome, OutputDigest, Resolution, Status, VerdictWord
+from backedge.core.scheduling.scheduler import start_wanted
+from backedge.core.scheduling.settle import record_start
+from backedge.core.state.run import ASKED, Escalation, RunState, number
+from backedge.core.suggestions import did_you_mean
+from backedge.core.transaction import Transaction
+from backedge.core.value import replace
+from backedge.core.workflow.limits import BUDGETS
+
+VERDICTS: tuple[VerdictWord, ...] = ("pass", "fail", "needs_improvement")
+
+
+def with_plain_choice(command: Decide) -> Decide:
+    """A decision with its choice as it is spelled here: people may write Accept."""
+    return replace(command, choice=command.choice.strip().casefold())
+
+
+def decide_escalation(tx: Transaction, command: Decide) -> None:
+    """Record a decision and do what it says."""
+    packet = _open_packet(tx.state, command)
+    command = replace(command, choice=_meant(packet, command.choice), by=printable_line(command.by))
+    choice = cast("Choice", command.choice)
+    loop = tx.state.loops[packet.loop] if packet.loop else None
+    _require_arguments(tx.state, packet, loop, command)
+    grants = choice in ("continue", "revise", "reassign", "reclassify")
+    budget = packet.breach is not None and packet.breach.limit in BUDGETS
+    bound = getattr(tx.state.workflow.limits, packet.breach.limit) if budget and packet.breach else 0
+    tx.add(
+        e.EscalationDecided(
+            tx.now,
+            packet.id,
+            choice,
+            command.by,
+            command.note,
+            rounds=command.rounds if grants and not budget and (loop or packet.breach) else 0,
+            amount=(bound if command.amount is None else command.amount) if grants and budget else 0.0,
+            option=command.option,
+            target=command.target,
+            phase=command.phase,
+        )
+    )
+    who = command.by or "a person"
+    match choice:
+        case "cancel":
+            end_run(tx, "cancelled", command.note or f"cancelled by {who}", by=who)
+        case "skip":
+            skip_by_decision(tx, packet.loop, packet.step, who)
+        case "continue" | "revise":
+            if loop is not None:
+                _repeat_round(tx, loop)
+        case "reassign":
+            assert loop is not None and command.target is not None
+            _reassign(tx, loop, command.target)
+        case "reclassify":
+            assert loop is not None and command.phase is not None
+            _reclassify_all(tx, loop, command.phase, command.by)
+        case "accept":
+            assert loop is not None
+            settle_findings(tx, loop, Status.ACCEPTED)
+            close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by=who, text=command.note))
+        case "resolve" if loop is None:
+            return  # a person did the step itself: `done_by_hand` says what
+        case "resolve":
+            assert loop is not None
+            _resolve(tx, tx.state.loops[loop.id], command, who)
+        case _:
+            assert_never(choice)
+
+
+def _resolve(tx: Transaction, loop: Loop, command: Decide, who: str) -> None:
+    """Close a loop with a person's answer, or do what the option says that they chose."""
+    option = find_option(loop, command.option) if command.option else None
+    if option is not None and (option.rework or option.accept):
+        choose(tx, loop, option, who, command.note)
+        return
+    said = loop.answers or positions_by_target(loop)
+    if option is not None and loop.choosing:
+        tx.add(e.ChoiceMade(tx.now, loop.id, option.option, who, command.note))
+    resolution = Resolution("resolved", who, command.note, option.option if option else command.option, said)
+    close_loop(tx, loop, LoopState.RESOLVED, resolution)
+
+
+def outcome_by_hand(tx: Transaction, command: Decide) -> FinishAttempt | None:
+    """The outcome of a step that a person did, as their decision says it; its attempt begins and ends here."""
+    packet = tx.state.escalation(command.escalation)
+    assert packet is not None
+    if packet.step is None or packet.reason != ASKED or command.choice != "resolve":
+        return None
+    # Nothing keeps a person's work from being used: what is no longer wanted of them is withdrawn before they answer.
+    start = start_wanted(tx.state, packet.step)
+    assert start is not None
+    said = command.note.strip() or (command.option or "").strip()
+    attempt = record_start(tx, start, HUMAN)
+    digest = sha256(json.dumps(said).encode()).hexdigest()
+    outcome = Outcome(OutputDigest(digest, said, size=len(said)), summary=command.note)
+    if start.mode == "answer":
+        outcome = replace(outcome, answer=said)
+    if start.mode == "decide":
+        outcome = replace(outcome, decision=_decision_by_hand(tx.state.loops[start.loops[0]], command))
+    if tx.state.graph.is_judge(packet.step) and start.mode not in SIDE_MODES:
+        outcome = replace(outcome, verdict=_verdict(command))
+    return FinishAttempt(packet.step, attempt, outcome)
+
+
+def _decision_by_hand(loop: Loop, command: Decide) -> Decision:
+    decision = Decision(command.option or command.note, command.note if command.option else "")
+    problem = choice_problem(loop, decision)
+    if problem is not None:
+        raise IllegalCommand(f"{problem} (--option)")
+    return decision
+
+
+def _open_packet(state: RunState, command: Decide) -> Escalation:
+    packet = state.escalation(command.escalation)
+    if packet is None:
+        opened = ", ".join(state.escalations) or "none"
+        raise NotFound(f"escalation {command.escalation!r} is unknown in run {state.run!r}: open are {opened}")
+    if packet.decided is not None:
+        first = packet.decided
+        if first.choice == WITHDRAWN:
+            raise AlreadyClosed(f"{packet.id} was withdrawn: {first.note}")
+        who = f" by {first.by}" if first.by else ""
+        raise AlreadyClosed(f"{packet.id} was decided before: {first.choice}{who}; the first decision stands")
+    if _meant(packet, command.choice) not in packet.options:
+        raise IllegalCommand(
+            f"{command.choice!r} is no choice for {packet.id}: {did_you_mean(command.choice, packet.options)}"
+        )
+    return packet
+
+
+def _meant(packet: Escalation, word: str) -> str:
+    """The choice that a word stands for: an approval may be called one."""
+    return {"approve": "continue", "reject": "cancel"}.get(word, word) if packet.asks_approval else word
+
+
+def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, command: Decide) -> None:
+    if command.rounds < 1:
+        raise IllegalCommand(f"rounds is {command.rounds}: expected 1 or more")
+    if command.amount is not None and not 0 < command.amount < float("inf"):
+        raise IllegalCommand(f"amount is {command.amount}: expected more than 0")
+    match command.choice:
+        case "revise" if not command.note.strip():
+            raise IllegalCommand("revise needs a note: say the new approach in words")
+        case "resolve" if not _says_something(command) and (packet.reason == ASKED or loop is not None):
+            if packet.options == VERIFY_OPTIONS:
+                return  # whoever raised it says that it is fixed
+            raise IllegalCommand("resolve needs an answer: give an option or a note")
+        case "resolve" if command.option and loop and loop.feedback and loop.feedback.options:
+            offered = [option.option for option in loop.feedback.options]
+            if find_option(loop, command.option) is None:
+                hint = did_you_mean(command.option, offered)
+                raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; a note takes free text")
+        case "resolve" if packet.step and state.graph.is_judge(packet.step):
+            if _verdict(command) is None:
+                got = repr(command.option) if command.option else "no option"
+                raise IllegalCommand(f"{packet.step!r} needs a verdict as the option, got {got}: {', '.join(VERDICTS)}")
+            if _verdict(command) == "fail" and not command.note.strip():
+                raise IllegalCommand("a fail needs a note: say what is wrong")
+        case "reassign":
+            _require_target(state, loop, command.target)
+        case "reclassify" if command.phase not in state.graph.phases:
+            raise IllegalCommand(
+                f"phase {command.phase!r} is unknown: {did_you_mean(command.phase, state.graph.phases)}"
+                if command.phase
+                else f"reclassify needs a phase: say which with --phase ({', '.join(state.graph.phases)})"
+            )
+
+
+def _verdict(command: Decide) -> VerdictWord | None:
+    """The verdict that a person gives as the option; capitals do not matter."""
+    said = (command.option or "").strip().lower()
+    return next((word for word in VERDICTS if word == said), None)
+
+
+def _says_something(command: Decide) -> bool:
+    return bool(command.note.strip() or (command.option or "").strip())
+
+
+def _require_target(state: RunState, loop: Loop | None, target: str | None) -> None:
+    assert loop is not None
+    able = (*_able(state, loop.source), HUMAN)
+    legal = tuple(to for to in able if not permanently_skipped(state, to))
+    if target in legal:
+        return
+    if target in able:
+        known = f"{target!r} is skipped: use one of {', '.join(legal)}"
+    elif target and target in state.steps and target != loop.source and not state.graph.is_judge(target):
+        known = f"{target!r} comes after what {loop.source!r} complains about: use one of {', '.join(legal)}"
+    else:
+        known = f"got {target!r}: {did_you_mean(target, legal)}" if target else "say which with --target STEP"
+    raise IllegalCommand(f"reassign needs a target, {known}")
+
+
+def _able(state: RunState, source: str) -> tuple[str, ...]:
+    """The steps that a person can send a loop to: peers too, but what comes after a step did not spoil it."""
+    graph = state.graph
+    if graph.workflow.scope == "any" or source == HUMAN:
+        return legal_targets(graph, source)
+    after = graph.downstream[source].union(*(graph.downstream[subject] for subject in graph.steps[source].judges))
+    return tuple(name for name in graph.steps if name != source and not graph.is_judge(name) and name not in after)
+
+
+def _repeat_round(tx: Transaction, loop: Loop) -> None:
+    """Go on where the loop stopped: what was routed and not delivered is delivered, to whom a person has named since;
+    a finished round is verified, or asked again."""
+    reroute_reclassified(tx, tx.state.loops[loop.id])
+    loop = tx.state.loops[loop.id]
+    if loop.state is LoopState.VALIDATING:
+        return
+    if all(share.done for share in loop.shares.values()):
+        shares = {target: share.findings for target, share in loop.shares.items()}
+        tx.add(e.FeedbackRouted(tx.now, loop.id, shares))
+    elif HUMAN in loop.shares and not any(packet.loop == loop.id for packet in tx.state.escalations.values()):
+        ask_person(tx, loop)
+
+
+def _reassign(tx: Transaction, loop: Loop, target: str) -> None:
+    ids = loop.finding_ids
+    tx.add(e.FeedbackRouted(tx.now, loop.id, {target: ids}, {"decision": ids}))
+    if target == HUMAN:
+        escalate_loop(tx, tx.state.loops[loop.id], None, "reassigned to a person")
+
+
+def _reclassify_all(tx: Transaction, loop: Loop, phase: str, by: str) -> None:
+    ids = loop.finding_ids
+    for id in ids:
+        _record_phase(tx, id, phase, by)
+    send_round(tx, tx.state.loops[loop.id], ids)
+
+
+def _record_phase(tx: Transaction, finding: int, phase: str, by: str) -> None:
+    """Record the phase that injected a finding, and its steps: what a person says is the truth."""
+    graph, judge = tx.state.graph, tx.state.findings[finding].found_by
+    steps = steps_of_phase(graph, judge, phase) if judge in graph.steps else ()
+    tx.add(e.FindingReclassified(tx.now, finding, phase, by, steps))
+
+
+def reclassify(tx: Transaction, command: Reclassify) -> None:
+    """Record the phase that injected a finding; what is not delivered yet goes there."""
+    tracked = tx.state.findings.get(number(command.finding))
+    if tracked is None or tracked.name != command.finding:
+        raise NotFound(f"finding {command.finding!r} is unknown in run {tx.state.run!r}")
+    if command.phase not in tx.state.graph.phases:
+        raise IllegalCommand(
+            f"phase {command.phase!r} is unknown: {did_you_mean(command.phase, tx.state.graph.phases)}"
+        )
+    _record_phase(tx, tracked.id, command.phase, printable_line(command.by))
+    loop = tx.state.loops.get(tracked.loop or "")
+    # What is escalated stays as it is until the decision.
+    if loop is not None and loop.state is not LoopState.ESCALATING:
+        reroute_reclassified(tx, loop)

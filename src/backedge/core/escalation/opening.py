@@ -1,0 +1,97 @@
+"""Opening an escalation: every question to a person starts here."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.escalation.policy import apply_policy
+from backedge.core.feedback.loop import Loop
+from backedge.core.model import Breach, Question
+from backedge.core.state.run import ASKED, NO_APPROVER
+from backedge.core.transaction import Transaction
+
+WITHDRAWN = "withdrawn"
+"""How a question ends that nobody has to answer any more; the note says why."""
+
+
+LOOP_OPTIONS = ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
+
+
+ASKED_OPTIONS = ("resolve", "accept", "skip", "cancel")
+
+
+VERIFY_OPTIONS = ("resolve", "continue", "revise", "reassign", "accept", "cancel")
+
+
+STEP_OPTIONS = ("continue", "skip", "cancel")
+
+
+DO_OPTIONS = ("resolve", "skip", "cancel")
+
+
+RUN_OPTIONS = ("continue", "cancel")
+
+
+def escalate_loop(tx: Transaction, loop: Loop, breach: Breach | None, reason: str = "") -> None:
+    """Hand a loop to a person, or do with it what the workflow says of breaches."""
+    options: tuple[str, ...] = LOOP_OPTIONS
+    if not any(share.findings for share in loop.shares.values()):
+        options = tuple(option for option in options if option != "reclassify")
+    _escalate(tx, reason or _breach_reason(breach), options, loop=loop.id, breach=breach)
+
+
+def _breach_reason(breach: Breach | None) -> str:
+    """Which limit was hit, and by what; the two numbers of this one are of two kinds."""
+    if breach is not None and breach.limit == "diverging":
+        wrote, removed = f"{breach.count:g}", f"{breach.bound:g}"
+        return f"limit {breach}: the last two fixes wrote {wrote} new findings and removed {removed}"
+    return f"limit {breach}"
+
+
+def ask_person(tx: Transaction, loop: Loop) -> None:
+    """Put feedback to a person into the inbox: a question, not a breach. What was asked of the same loop before and
+    lies there still is part of it."""
+    for packet in [each for each in tx.state.escalations.values() if each.loop == loop.id and each.reason == ASKED]:
+        tx.add(e.EscalationDecided(tx.now, packet.id, WITHDRAWN, note="a newer question took its place"))
+    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
+
+
+def ask_to_do(tx: Transaction, step: str, about: Question) -> None:
+    """A person does this step: what they answer is its outcome."""
+    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), ASKED, DO_OPTIONS, step=step, about=about))
+
+
+def ask_to_verify(tx: Transaction, loop: Loop) -> None:
+    """A person's feedback to a step without judges: that person says whether the fix is one."""
+    tx.add(
+        e.EscalationOpened(
+            tx.now, tx.next_escalation(), "the fix waits for your verification", VERIFY_OPTIONS, loop=loop.id
+        )
+    )
+
+
+def ask_approval(tx: Transaction, step: str, about: Question) -> None:
+    """A step that runs only with approval could start: a person says whether it does."""
+    reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it; continue approves, cancel rejects"
+    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, STEP_OPTIONS, step=step, about=about))
+
+
+def escalate_step(tx: Transaction, step: str, breach: Breach | None, reason: str) -> None:
+    _escalate(tx, reason, STEP_OPTIONS, step=step, breach=breach)
+
+
+def escalate_run(tx: Transaction, breach: Breach) -> None:
+    _escalate(tx, f"budget {breach} is used up", RUN_OPTIONS, breach=breach)
+
+
+def _escalate(
+    tx: Transaction,
+    reason: str,
+    options: tuple[str, ...],
+    loop: str | None = None,
+    step: str | None = None,
+    breach: Breach | None = None,
+) -> None:
+    escalation = tx.next_escalation()
+    tx.add(e.EscalationOpened(tx.now, escalation, reason, options, loop, step, breach))
+    if breach is not None:
+        apply_policy(tx, escalation, reason)

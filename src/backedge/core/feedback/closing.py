@@ -1,0 +1,91 @@
+"""Closing loops, skipping steps by decision and ending the run."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.feedback.loop import Loop, LoopState
+from backedge.core.findings.disputes import unanswered_findings
+from backedge.core.model import HUMAN, Resolution, Status
+from backedge.core.state.run import RunState
+from backedge.core.transaction import Transaction
+
+
+def skip_by_decision(tx: Transaction, loop: str | None, step: str | None, by: str) -> None:
+    """Defer the findings and pass over the source, or the step that cannot be done."""
+    if loop is not None:
+        skip_source(tx, tx.state.loops[loop], by)
+        return
+    assert step is not None
+    for waiting in list(tx.state.loops):
+        other = tx.state.loops.get(waiting)
+        if other is not None and step in other.shares and not other.shares[step].done:
+            skip_source(tx, other, by)
+    skip_step(tx, step, by)
+
+
+def skip_source(tx: Transaction, loop: Loop, by: str) -> None:
+    _defer(tx, loop, by)
+    if loop.source != HUMAN:
+        skip_step(tx, loop.source, by)
+
+
+def skip_step(tx: Transaction, step: str, by: str) -> None:
+    """Go on without a step; nobody is left to verify what it asked for."""
+    tx.add(e.StepPassedOver(tx.now, step, f"skipped by {by}"))
+    for loop in [each for each in tx.state.loops.values() if each.source == step]:
+        _defer(tx, loop, by)
+    standing = (*tx.state.steps[step].open_findings, *tx.state.steps[step].unmentioned)
+    if standing:
+        tx.add(e.FindingsSettled(tx.now, standing, Status.DEFERRED))
+    for judge in tx.state.graph.judges_of[step]:
+        if not tx.state.steps[judge].skipped_by_decision and _judges_nothing(tx.state, judge):
+            skip_step(tx, judge, by)
+
+
+def _judges_nothing(state: RunState, judge: str) -> bool:
+    """Whether all that a judge is for was passed over before it was there: its fail would undo that decision."""
+    return all(state.steps[each].never_made for each in state.graph.steps[judge].judges)
+
+
+def _defer(tx: Transaction, loop: Loop, by: str) -> None:
+    settle_findings(tx, loop, Status.DEFERRED)
+    close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by=by, text="skipped"))
+
+
+def settle_findings(tx: Transaction, loop: Loop, status: Status) -> None:
+    """Say by decision what becomes of all findings of a loop that still stand."""
+    shared = {id for share in loop.shares.values() for id in share.findings}
+    source = tx.state.steps.get(loop.source)
+    own = (*source.open_findings, *source.unmentioned) if source and loop.by_verdict else ()
+    standing = sorted(shared.union(own))
+    ids = tuple(id for id in standing if tx.state.findings[id].needs_answer)
+    if ids:
+        tx.add(e.FindingsSettled(tx.now, ids, status))
+
+
+def close_loop(tx: Transaction, loop: Loop, state: LoopState, resolution: Resolution) -> None:
+    """Close a loop, and whatever questions about it still lie in the inbox."""
+    for packet in [each.id for each in tx.state.escalations.values() if each.loop == loop.id]:
+        by, note = resolution.by or "verification", resolution.text
+        tx.add(e.EscalationDecided(tx.now, packet, state.value, by=by, note=note))
+    end_dispute(tx, loop.id)
+    tx.add(e.LoopClosed(tx.now, loop.id, state, resolution))
+
+
+def end_dispute(tx: Transaction, loop: str, now: tuple[int, ...] = ()) -> None:
+    """Settle what the last dispute of a loop left, but for what is disputed now."""
+    for status, ids in unanswered_findings(tx.state, loop, now).items():
+        tx.add(e.FindingsSettled(tx.now, ids, status))
+
+
+def end_run(tx: Transaction, outcome: str, reason: str, by: str) -> None:
+    """End the run by decision or policy: what is open is closed with it, and the work stays."""
+    assert outcome in ("failed", "cancelled")
+    state = LoopState.FAILED if outcome == "failed" else LoopState.CANCELLED
+    # Who did it stands beside it: only a reason is worth more words.
+    said = "" if reason in (outcome, f"{outcome} by {by}") else reason
+    for loop in list(tx.state.loops.values()):
+        close_loop(tx, loop, state, Resolution(state.value, by=by, text=said))
+    for escalation in list(tx.state.escalations):
+        tx.add(e.EscalationDecided(tx.now, escalation, state.value, by=by, note=said))
+    tx.add(e.RunEnded(tx.now, "failed" if outcome == "failed" else "cancelled", reason))

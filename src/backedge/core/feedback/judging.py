@@ -1,0 +1,209 @@
+"""From what a judge said to what follows: the ledger, the verdict, the next round of its loop."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.breaches import first_breach
+from backedge.core.checks import route_of_engine_judge
+from backedge.core.escalation.opening import ask_person, escalate_loop
+from backedge.core.feedback.closing import close_loop, end_dispute
+from backedge.core.feedback.loop import Loop, LoopState
+from backedge.core.feedback.requirements import BY_REQUIREMENT, Gap, gap_of, says_missing
+from backedge.core.feedback.routing import Route, route_for
+from backedge.core.findings.disputes import find_dispute
+from backedge.core.findings.identity import fingerprints, ledger_key
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.findings.verdicts import REMOVED, changes_since, read_verdict
+from backedge.core.model import HUMAN, Finding, Kind, Outcome, Resolution, Status, VerdictWord
+from backedge.core.scheduling.skipping import is_skipped
+from backedge.core.state.run import RunState
+from backedge.core.transaction import Transaction
+from backedge.core.workflow.checks import Check
+
+
+def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, word: VerdictWord) -> None:
+    """Record a verdict and start, continue or resolve the judge's loop."""
+    state = tx.state
+    loop = verdict_loop(state, name)
+    # What is measured could not have been found earlier: each value is a finding of its own.
+    later = loop is not None and name not in state.graph.measures
+    changed = changes_since(state, name)
+    reading = read_verdict(state, name, outcome.findings, outcome.claims, word, changed, later)
+    granted = loop is not None and loop.round < loop.diverging_from
+    dispute = None if granted else find_dispute(state, name, reading.sightings, changed)
+    tx.add(e.VerdictGiven(tx.now, name, attempt, reading.word, reading.sightings, reading.settled))
+    if reading.word != "fail":
+        if loop is not None:
+            close_loop(tx, loop, LoopState.RESOLVED, Resolution("resolved", text=outcome.summary))
+        return
+    if state.steps[name].skipped_by_decision:
+        # A person went on without it while it was at work: what it finds after all starts nothing.
+        judged_by = tx.state.steps[name]
+        tx.add(e.FindingsSettled(tx.now, (*judged_by.open_findings, *judged_by.unmentioned), Status.DEFERRED))
+        return
+    if loop is None:
+        kind = _kind_of(state, name)
+        last = state.steps[name].last_loop
+        tx.add(e.LoopOpened(tx.now, tx.next_loop(), kind, name, attempt, follows=last))
+        loop = verdict_loop(tx.state, name)
+        assert loop is not None
+        balance = None
+    else:
+        authored = sum(sighting.fix_authored for sighting in reading.sightings if sighting.finding is not None)
+        balance = (authored, sum(status in REMOVED for _, status in reading.settled))
+    if dispute is not None:
+        end_dispute(tx, loop.id, dispute.findings)
+        tx.add(e.FindingsContested(tx.now, loop.id, dispute.findings))
+    send_round(tx, loop, reading.actionable, balance, dispute.reason if dispute else "")
+    after = tx.state.loops.get(loop.id)
+    if reading.ask and after is not None and after.state is not LoopState.ESCALATING:
+        escalate_loop(tx, after, None, "new findings that could have been made earlier")
+
+
+def _kind_of(state: RunState, judge: str) -> Kind:
+    measure = state.graph.measures.get(judge)
+    if measure is not None:
+        return Kind.INCONSISTENCY if isinstance(measure, Check) else Kind.QUALITY_GATE_FAILURE
+    return Kind.TEST_FAILURE if state.graph.steps[judge].tests else Kind.REVIEW_REJECTION
+
+
+def route_of(state: RunState, source: str, tracked: TrackedFinding, blockers: int) -> Route:
+    """Where a finding goes: a check or gate says so itself. It goes past steps that are skipped, if need be to the step
+    under judgement: what a skipped one makes, nobody gets, and what a person left out is not asked for again."""
+    if source in state.graph.measures and not tracked.reclassified:
+        return route_of_engine_judge(state, source, tracked.finding)
+    route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
+    if not state.graph.conditions and not state.has_accepted:
+        return route
+    there = _not_skipped(state, route.targets)
+    subjects = state.graph.steps[source].judges
+    return Route(there, route.rule) if there else Route(_not_skipped(state, subjects) or subjects, "subject")
+
+
+def _not_skipped(state: RunState, targets: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        target
+        for target in targets
+        if target == HUMAN or not (is_skipped(state, target) or state.steps[target].never_made)
+    )
+
+
+def verdict_loop(state: RunState, judge: str) -> Loop | None:
+    """The open loop that a judge's verdicts started: there is at most one."""
+    for loop in state.loops.values():
+        if loop.source == judge and loop.by_verdict:
+            return loop
+    return None
+
+
+def send_round(
+    tx: Transaction, loop: Loop, ids: tuple[int, ...], balance: tuple[int, int] | None = None, contested: str = ""
+) -> None:
+    """Route findings as the next round of a loop; escalate it if a limit forbids that round, or if it is contested."""
+    findings = tx.state.findings
+    blockers = sum(findings[id].finding.blocking for id in ids)
+    shares: dict[str, list[int]] = {}
+    rules: dict[str, list[int]] = {}
+    gaps: list[tuple[int, str]] = []
+    for id in ids:
+        tracked = findings[id]
+        route = route_of(tx.state, loop.source, tracked, blockers)
+        gap = _gap(tx, loop.source, tracked) if route.rule == "subject" else None
+        if gap is not None:
+            route = Route((gap.step,), BY_REQUIREMENT)
+            gaps.append((id, gap.words))
+        rules.setdefault(route.rule, []).append(id)
+        # A check of inputs has no step under judgement: what no rule routes stays with the producer.
+        for target in route.targets or tracked.introduced_by:
+            shares.setdefault(target, []).append(id)
+    routed = {target: tuple(share) for target, share in shares.items()}
+    deliver_round(tx, loop, routed, {r: tuple(s) for r, s in rules.items()}, balance, (), tuple(gaps), contested)
+
+
+def _gap(tx: Transaction, judge: str, tracked: TrackedFinding) -> Gap | None:
+    """Where the requirement that a finding misses got lost, if the shell looked for it."""
+    requirement = tracked.finding.requirement_id
+    if requirement is None or requirement not in tx.mentions or not says_missing(tracked.finding):
+        return None
+    return gap_of(tx.state, judge, requirement, tx.mentions[requirement])
+
+
+def reroute_reclassified(tx: Transaction, loop: Loop) -> None:
+    """Send findings that a person has reclassified since they were routed to the steps of that phase. Nobody has them
+    yet; what was delivered of the same round stays where it is."""
+    if not loop.reclassified:
+        return
+    findings = tx.state.findings
+    blockers = sum(findings[id].finding.blocking for id in loop.finding_ids)
+    shares = {
+        target: [id for id in share.findings if id not in loop.reclassified]
+        for target, share in loop.shares.items()
+        if not share.counted
+    }
+    rules: dict[str, list[int]] = {}
+    for id in loop.reclassified:
+        tracked = findings[id]
+        route = route_of(tx.state, loop.source, tracked, blockers)
+        rules.setdefault(route.rule, []).append(id)
+        for target in route.targets or tracked.introduced_by:
+            before = loop.shares.get(target)
+            given = before.findings if before and before.counted else ()
+            if id not in given:
+                # Who is at work on its share is given it again, with what is new.
+                at_work = given if before and not before.done else ()
+                shares.setdefault(target, list(at_work)).append(id)
+    routed = {target: tuple(ids) for target, ids in shares.items() if ids}
+    kept = tuple(target for target, share in loop.shares.items() if share.counted and target not in routed)
+    deliver_round(tx, loop, routed, {rule: tuple(ids) for rule, ids in rules.items()}, kept=kept)
+
+
+def deliver_round(
+    tx: Transaction,
+    loop: Loop,
+    shares: dict[str, tuple[int, ...]],
+    rules: dict[str, tuple[int, ...]],
+    balance: tuple[int, int] | None = None,
+    kept: tuple[str, ...] = (),
+    gaps: tuple[tuple[int, str], ...] = (),
+    contested: str = "",
+) -> None:
+    """Record who gets what; escalate the loop if a limit forbids that or it is contested, and ask the person among the targets."""
+    tx.add(e.FeedbackRouted(tx.now, loop.id, shares, rules, balance=balance, kept=kept, gaps=gaps))
+    routed = tx.state.loops[loop.id]
+    breach = first_breach(tx.state, tx.now, loop=routed)
+    if breach is not None or contested:
+        escalate_loop(tx, routed, breach, contested)
+    elif HUMAN in shares:
+        ask_person(tx, routed)
+
+
+def check_inputs(tx: Transaction, step: str, problems: tuple[tuple[str, Finding], ...]) -> bool:
+    """Record what a check of inputs found; True if they fit. It costs no attempt: a misfit goes to the producer."""
+    loop = next((loop for loop in tx.state.loops.values() if loop.source == step and loop.by_check), None)
+    word: VerdictWord = "fail" if problems else "pass"
+    reading = read_verdict(tx.state, step, tuple(finding for _, finding in problems), (), word, [], later=False)
+    gone = tuple((id, Status.FIXED) for id, _ in reading.settled if _is_misfit(tx.state, id))
+    if reading.sightings or gone:
+        tx.add(e.VerdictGiven(tx.now, step, 0, reading.word, reading.sightings, gone))
+    if reading.word != "fail":
+        if loop is not None:
+            close_loop(tx, loop, LoopState.RESOLVED, Resolution("resolved", text="the inputs fit"))
+        return True
+    if loop is None:
+        tx.add(e.LoopOpened(tx.now, tx.next_loop(), Kind.VALIDATION_FAILURE, step))
+        loop = list(tx.state.loops.values())[-1]
+    shares: dict[str, list[int]] = {}
+    prints = fingerprints(finding for _, finding in problems)
+    for (producer, _), print_ in zip(problems, prints, strict=True):
+        id = tx.state.finding_by_key[ledger_key(step, print_)]
+        if id in reading.actionable and id not in shares.setdefault(producer, []):
+            shares[producer].append(id)
+    every = tuple(dict.fromkeys(id for ids in shares.values() for id in ids))
+    deliver_round(tx, loop, {name: tuple(ids) for name, ids in shares.items()}, {"explicit": every})
+    return False
+
+
+def _is_misfit(state: RunState, finding: int) -> bool:
+    """Whether a check of inputs made a finding: a judge's other findings are not its to settle."""
+    loop = state.loop(state.findings[finding].loop or "")
+    return loop is not None and loop.kind is Kind.VALIDATION_FAILURE

@@ -1,0 +1,272 @@
+"""The life of a loop, as a table: what it is waiting for, and what moves it on.
+
+The diagram in docs/concepts.md is drawn from `TRANSITIONS`; nothing else in the code moves a loop.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from backedge.core.errors import IllegalCommand
+from backedge.core.model import HUMAN, Breach, ChosenOption, Feedback, Kind, Option, Position, Resolution, Severity
+from backedge.core.state.persistent_map import Map
+from backedge.core.value import Json, Value, replace
+from backedge.core.workflow.limits import Limits
+
+
+class LoopState(StrEnum):
+    NOTIFYING = "notifying"
+    WAITING_RESPONSE = "waiting_response"
+    RESOLVING = "resolving"
+    VALIDATING = "validating"
+    ESCALATING = "escalating"
+    RESOLVED = "resolved"
+    ACCEPTED = "accepted"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+FINAL = frozenset({LoopState.RESOLVED, LoopState.ACCEPTED, LoopState.CANCELLED, LoopState.FAILED})
+
+TRANSITIONS: dict[LoopState, dict[str, LoopState]] = {
+    LoopState.NOTIFYING: {"delivered": LoopState.WAITING_RESPONSE},
+    LoopState.WAITING_RESPONSE: {"started": LoopState.RESOLVING, "timeout": LoopState.ESCALATING},
+    LoopState.RESOLVING: {"fix done": LoopState.VALIDATING, "fix failed": LoopState.ESCALATING},
+    LoopState.VALIDATING: {
+        "verified": LoopState.RESOLVED,
+        "next round": LoopState.RESOLVING,
+        "limit reached": LoopState.ESCALATING,
+    },
+    LoopState.ESCALATING: {
+        "decided by hand": LoopState.RESOLVED,
+        "goes on": LoopState.RESOLVING,
+        "accepted": LoopState.ACCEPTED,
+        "cancelled": LoopState.CANCELLED,
+        "failed": LoopState.FAILED,
+    },
+    LoopState.RESOLVED: {},
+    LoopState.ACCEPTED: {},
+    LoopState.CANCELLED: {},
+    LoopState.FAILED: {},
+}
+
+
+ENDINGS: dict[tuple[LoopState, LoopState], LoopState] = {
+    (start, end): LoopState.ESCALATING
+    for start in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING, LoopState.VALIDATING)
+    for end in sorted(FINAL)
+    if end not in TRANSITIONS[start].values()
+}
+"""The only moves of two transitions at once, with the state between them. What is open can be ended wherever it stands,
+by a person, by a policy, with its run, or by a verdict that came before the fix: it is handed over and ended there."""
+
+_WAYS = {(start, end): (start, end) for start, row in TRANSITIONS.items() for end in row.values()} | {
+    (start, end): (start, between, end) for (start, end), between in ENDINGS.items()
+}
+
+
+def way(start: LoopState, end: LoopState) -> tuple[LoopState, ...]:
+    """The states of one move of a loop, first and last included: a transition of the table, or one of `ENDINGS`."""
+    try:
+        return _WAYS[start, end]
+    except KeyError:
+        after = ", ".join(after for before, after in _WAYS if before is start)
+        hint = f"it can become {after}" if after else f"{start} is final"
+        raise IllegalCommand(f"a loop that is {start} cannot become {end}: {hint}") from None
+
+
+SETTLED_BY_CHOICE = (Kind.CONSTRAINT_VIOLATION, Kind.CONTEXT_REQUEST)
+"""The kinds that need no rework where a choice asks for none; of all others the choice only comes first."""
+
+
+class Share(Value, frozen=True):
+    """What one target of a loop gets in the current round, and how far it is."""
+
+    findings: tuple[int, ...] = ()
+    counted: bool = False
+    """Its execution was counted as a round: a retry after an error is not counted again."""
+    done: bool = False
+    changed: bool = False
+    """The fix gave another artifact than before."""
+
+
+class PastRound(Value, frozen=True):
+    """One finished round, as later briefings tell it."""
+
+    round: int
+    targets: tuple[str, ...]
+    findings: tuple[int, ...]
+    message: str = ""
+
+
+MAX_PAST_ROUNDS = 5
+"""How many earlier rounds a briefing tells: enough to learn from, flat in cost."""
+
+
+class Loop(Value, frozen=True):
+    """One feedback from raised to closed."""
+
+    id: str
+    kind: Kind
+    source: str
+    state: LoopState
+    feedback: Feedback | None = None
+    """What was raised; None for a judge's verdict, whose findings say it all."""
+    severity: Severity = Severity.HIGH
+    blocking: bool = False
+    limits: Limits = Limits()
+    """As they were when the loop started."""
+    opened_at: float = 0.0
+    caused_by: str | None = None
+    depth: int = 1
+    follows: str | None = None
+    routed_by: str = ""
+    shares: dict[str, Share] = {}
+    targets: tuple[str, ...] = ()
+    round: int = 0
+    """Rounds delivered."""
+    delivered: bool = False
+    """The current routing was delivered to at least one target."""
+    past_rounds: tuple[PastRound, ...] = ()
+    granted: int = 0
+    waived: dict[str, int] = {}
+    """Counts that a person's new approach took off: of the loop, of pairs, of steps."""
+    longest_streak: int = 0
+    failures: int = 0
+    revised_at: int = 0
+    """How many verdicts, or checks of inputs, there were when a person revised the approach."""
+    unchanged_reworks: int = 0
+    oscillations: int = 0
+    rejected: Map[str, bool] = Map()
+    """Artifact versions that were rejected, as step:digest."""
+    balance: tuple[tuple[int, int], ...] = ()
+    """(fix-authored, removed) findings of the last two verdicts."""
+    diverging_from: int = 0
+    contested: tuple[int, ...] = ()
+    """Its findings, and those of others, that stand against each other."""
+    escalation: str | None = None
+    breach: Breach | None = None
+    answers: dict[str, Json] = {}
+    acknowledged: dict[str, Json] = {}
+    positions: tuple[Position, ...] = ()
+    """What the targets of a choice said, in all rounds, oldest first."""
+    choice: ChosenOption | None = None
+    disputed: bool = False
+    """The targets were asked again because they did not agree."""
+    result_delivered: bool = False
+    """Its source, waiting in mid-work, was given the result of the current round."""
+    advice: str = ""
+    """A person's new approach, in words."""
+    reclassified: tuple[int, ...] = ()
+    """The findings, not yet delivered, whose phase a person has named since they were routed."""
+    resolution: Resolution | None = None
+
+    @property
+    def kind_name(self) -> str:
+        """The kind as reports name it."""
+        return self.feedback.word if self.feedback is not None else self.kind
+
+    @property
+    def open(self) -> bool:
+        return self.state not in FINAL
+
+    @property
+    def by_verdict(self) -> bool:
+        """Started by a judge's failing verdict: there is one such loop to a judge, and its next verdict answers it."""
+        return self.feedback is None and self.kind is not Kind.VALIDATION_FAILURE
+
+    @property
+    def by_check(self) -> bool:
+        """Started by a check of inputs: there is one such loop to a step, and its next check answers it."""
+        return self.kind is Kind.VALIDATION_FAILURE and self.feedback is None
+
+    @property
+    def finding_ids(self) -> tuple[int, ...]:
+        """The findings of the current round, each once."""
+        return tuple(dict.fromkeys(id for share in self.shares.values() for id in share.findings))
+
+    @property
+    def unverified(self) -> bool:
+        """Whether all its fixes are done and wait for the step that asked for them; a person has seen theirs."""
+        return self.source != HUMAN and not self.choosing and all(share.done for share in self.shares.values())
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the run pauses while this loop is open."""
+        return self.open and (self.blocking or self.severity is Severity.CRITICAL)
+
+    @property
+    def answers_only(self) -> bool:
+        """Resolved by an answer, or by a choice that says no more: no artifact is mended."""
+        return not self.chosen_rework if self.choice is not None else self.kind is Kind.CONTEXT_REQUEST
+
+    @property
+    def choosing(self) -> bool:
+        """Whether its targets still have to choose."""
+        if self.choice is not None or self.feedback is None:
+            return False
+        return bool(self.feedback.options) or self.kind is Kind.CONSTRAINT_VIOLATION
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        return self.feedback.options if self.feedback is not None else ()
+
+    @property
+    def chosen_option(self) -> Option:
+        """What the choice says. An option that nobody offered says nothing but its text."""
+        assert self.choice is not None
+        word = self.choice.option
+        return next((each for each in self.options if each.option == word), Option(word))
+
+    @property
+    def chosen_rework(self) -> tuple[str, ...]:
+        """The steps that the choice sends to rework."""
+        return self.rework_for(self.chosen_option)
+
+    def rework_for(self, option: Option) -> tuple[str, ...]:
+        """The steps that choosing an option sends to rework: those that it names, else the targets, if that is how the
+        kind is resolved."""
+        if option.rework or option.accept or self.kind in SETTLED_BY_CHOICE:
+            return option.rework
+        return tuple(target for target in self.targets if target != HUMAN)
+
+    @property
+    def current_positions(self) -> tuple[Position, ...]:
+        """What the targets of a choice said in this round, in the order of the targets."""
+        said = {each.who: each for each in self.positions if each.round == self.round}
+        return tuple(said[who] for who in self.targets if who in said)
+
+    @property
+    def involved(self) -> tuple[str, ...]:
+        """Its targets, and the steps that a choice sends to rework."""
+        return tuple(dict.fromkeys((*self.targets, *self.shares)))
+
+    def moved(self, end: LoopState) -> Loop:
+        """This loop in another state, if the table leads there."""
+        way(self.state, end)
+        return replace(self, state=end)
+
+
+BY_OPTION = "option"
+"""The rule that routes the rework that a chosen option asks for."""
+
+
+BY_DISAGREEMENT = "disagreement"
+"""The rule that asks the targets of a choice once more, each with the positions of all."""
+
+
+def positions_by_target(loop: Loop) -> dict[str, Json]:
+    """What each target of a choice said in this round, as a resolution tells it."""
+    return {each.who: {"option": each.option, "reason": each.reason} for each in loop.current_positions}
+
+
+def result_so_far(loop: Loop, state: str) -> Resolution:
+    """How a loop that is still open came out in this round, for whoever raised it."""
+    if loop.choice is None:
+        return Resolution(state, answers=loop.answers)
+    return Resolution(state, text=loop.choice.reason, option=loop.choice.option, answers=positions_by_target(loop))
+
+
+def with_chooser(loop: Loop, end: Resolution) -> Resolution:
+    """How a loop came out, with the names of those who chose that, where nobody else ended it."""
+    return replace(end, by=loop.choice.by) if loop.choice is not None and not end.by else end

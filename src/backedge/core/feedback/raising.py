@@ -1,0 +1,167 @@
+"""Feedback that an agent or a person raises: joined to what was asked before, refused, or opened as a loop."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.breaches import first_breach
+from backedge.core.escalation.opening import ask_person, escalate_loop
+from backedge.core.feedback.closing import close_loop
+from backedge.core.feedback.loop import Loop, LoopState, result_so_far
+from backedge.core.feedback.requirements import BY_REQUIREMENT, Mentions, goes_to_requirement_owner, owner_of
+from backedge.core.feedback.rerouting import no_target_left
+from backedge.core.feedback.routing import BY_PLANNER, goes_to_planner, planner_for, refusal_reason, step_adder_for
+from backedge.core.feedback.voting import option_refusal
+from backedge.core.model import HUMAN, ROOT, Feedback, Kind, MalformedFeedback
+from backedge.core.state.loops import asked_key
+from backedge.core.state.run import Running, RunState
+from backedge.core.transaction import Transaction
+from backedge.core.value import replace
+from backedge.core.workflow.plan import asks_for_steps
+
+
+def raise_feedback(
+    tx: Transaction, source: str, feedback: Feedback | MalformedFeedback, running: Running | None
+) -> None:
+    """Open a loop, go on with an open one, or record why not."""
+    if isinstance(feedback, MalformedFeedback):
+        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, feedback.reason, feedback.message))
+        return
+    rule = _rule(feedback)
+    feedback = with_targets(tx.state, feedback, source, tx.mentions)
+    if running is not None and _rejoined(tx, source, feedback, running):
+        return
+    unusable = option_refusal(tx.state, source, feedback)
+    if unusable is not None:
+        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, unusable, feedback.message))
+        return
+    again = _verified_by(tx.state, source, feedback, running)
+    if again is not None:
+        tx.add(e.FeedbackRouted(tx.now, again.id, dict.fromkeys(again.targets, ()), {rule: ()}, feedback=feedback))
+        _hand_over(tx, again.id)
+        return
+    caused_by = _deepest(tx.state, running.loops) if running is not None else None
+    reason = refusal_reason(tx.state, source, feedback, caused_by) or no_target_left(tx.state, feedback)
+    if reason is not None:
+        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, reason, feedback.message))
+        return
+    loop = tx.next_loop()
+    warning = ""
+    if feedback.kind is Kind.FIX_REQUEST and not feedback.suggested_fix:
+        warning = "a fix_request without suggested_fix: the target has to guess what would satisfy the source"
+    tx.add(
+        e.LoopOpened(
+            tx.now,
+            loop,
+            feedback.kind,
+            source,
+            running.attempt if running is not None else 0,
+            feedback,
+            caused_by.id if caused_by else None,
+            warning=warning,
+        )
+    )
+    tx.add(e.FeedbackRouted(tx.now, loop, dict.fromkeys(feedback.to, ()), {rule: ()}))
+    _hand_over(tx, loop)
+
+
+def _rule(feedback: Feedback) -> str:
+    """What says where raised feedback goes."""
+    if goes_to_requirement_owner(feedback):
+        return BY_REQUIREMENT
+    return BY_PLANNER if goes_to_planner(feedback) else "explicit"
+
+
+def with_targets(state: RunState, feedback: Feedback, source: str, mentions: Mentions) -> Feedback:
+    """The feedback with its targets by name: `root` is the workflow's first step, unless a step has that name itself.
+    What asks for steps or for another design need not say whom, that is for a planner; nor what names a requirement, it
+    goes to its owner."""
+    if goes_to_requirement_owner(feedback) and feedback.requirement_id is not None:
+        owner = owner_of(state, source, mentions.get(feedback.requirement_id, ()))
+        return replace(feedback, to=(owner,)) if owner is not None else feedback
+    if goes_to_planner(feedback):
+        adds = asks_for_steps(feedback.kind)
+        planner = step_adder_for(state.graph, source) if adds else planner_for(state.graph, source)
+        return replace(feedback, to=(planner,)) if planner is not None else feedback
+    if ROOT not in feedback.to or ROOT in state.graph.steps:
+        return feedback
+    return replace(feedback, to=tuple(dict.fromkeys(state.graph.root if to == ROOT else to for to in feedback.to)))
+
+
+def _hand_over(tx: Transaction, id: str) -> None:
+    loop = tx.state.loops[id]
+    breach = first_breach(tx.state, tx.now, loop=loop)
+    if breach is not None:
+        escalate_loop(tx, loop, breach)
+    elif HUMAN in loop.targets:
+        ask_person(tx, loop)
+
+
+def _rejoined(tx: Transaction, source: str, feedback: Feedback, running: Running) -> bool:
+    """Whether this was asked already by this attempt, or by one before it that was lost in mid-work."""
+    known = tx.state.steps[source].asked_loops.get(asked_key(feedback))
+    if known is None:
+        return False
+    if known not in running.raised_loops:
+        tx.add(e.FeedbackRejoined(tx.now, known, source, running.attempt))
+        return True
+    loop = tx.state.loops.get(known)
+    return loop is not None and not loop.result_delivered
+
+
+def _verified_by(state: RunState, source: str, feedback: Feedback, running: Running | None) -> Loop | None:
+    """The open loop that raising this again rejects: same source, kind and targets, its fix waiting for the verdict.
+
+    Not for people: `human` may be several, and what each of them says is a loop of its own.
+    """
+    if source == HUMAN:
+        return None
+    found = [
+        loop
+        for loop in state.loops.values()
+        if loop.source == source and loop.state is LoopState.VALIDATING and _rejects(loop, feedback, running)
+    ]
+    return next((loop for loop in found if _same_words(loop, feedback)), found[0] if found else None)
+
+
+def _rejects(loop: Loop, feedback: Feedback, running: Running | None) -> bool:
+    """Whether raising feedback says that what came of a loop will not do. An attempt that was told what came of it and
+    asks for something else, if only in other words, asks for that: whoever is executed again raises the old one."""
+    told_it = running is not None and loop.id in running.raised_loops
+    return _is_about(loop, feedback) and (not told_it or _same_words(loop, feedback))
+
+
+def _same_words(loop: Loop, feedback: Feedback) -> bool:
+    assert loop.feedback is not None
+    return asked_key(loop.feedback) == asked_key(replace(feedback, to=loop.feedback.to))
+
+
+def _is_about(loop: Loop, feedback: Feedback) -> bool:
+    """Whether feedback is what a loop was raised for: the same kind, to whom it was raised or where a person sent it."""
+    if loop.feedback is None or loop.kind_name != feedback.word:
+        return False
+    return set(feedback.to) in (set(loop.targets), set(loop.feedback.to))
+
+
+def _deepest(state: RunState, loops: tuple[str, ...]) -> Loop | None:
+    return max((state.loops[id] for id in loops if id in state.loops), key=lambda loop: loop.depth, default=None)
+
+
+def resolve_by_rerun(
+    tx: Transaction, source: str, running: Running, feedback: tuple[Feedback | MalformedFeedback, ...]
+) -> None:
+    """A step that raised feedback was executed again: what it raises again is the next round, the rest is resolved."""
+    if not tx.state.loops:
+        return
+    told = [loop.id for loop in tx.state.loops.values() if loop.source == source and loop.result_delivered]
+    for id in dict.fromkeys((*running.verifies, *told)):
+        loop = tx.state.loops.get(id)
+        if loop is None or loop.by_verdict or loop.feedback is None or loop.state is not LoopState.VALIDATING:
+            continue
+        raised_again = any(
+            isinstance(item, Feedback)
+            and _rejects(loop, with_targets(tx.state, item, source, tx.mentions), running)
+            and option_refusal(tx.state, source, item) is None
+            for item in feedback
+        )
+        if not raised_again:
+            close_loop(tx, loop, LoopState.RESOLVED, result_so_far(loop, "resolved"))

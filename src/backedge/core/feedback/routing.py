@@ -1,0 +1,171 @@
+"""Where feedback goes: to the step that injected the defect. The first rule that matches wins, and is recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from backedge.core.feedback.loop import Loop
+from backedge.core.model import HUMAN, Feedback, Finding, Kind
+from backedge.core.state.run import RunState
+from backedge.core.suggestions import did_you_mean
+from backedge.core.value import Value
+from backedge.core.workflow.definition import DEFAULT_PHASES
+from backedge.core.workflow.graph import Graph
+from backedge.core.workflow.routes import RouteRule
+
+
+class Route(Value, frozen=True):
+    """The targets of one finding, and the rule that chose them."""
+
+    targets: tuple[str, ...]
+    rule: str
+
+
+def route_for(graph: Graph, reporter: str, phases: tuple[str, ...], finding: Finding, blockers: int) -> Route:
+    """Where a finding of `reporter` goes; `blockers` counts the blocking findings of the same verdict.
+
+    A judge's finding is never refused: what no rule routes goes to the step under judgement.
+    """
+    if phases:
+        targets = tuple(dict.fromkeys(step for phase in phases for step in steps_of_phase(graph, reporter, phase)))
+        if targets:
+            return Route(targets, "affected_phase")
+    for rule in graph.workflow.routes:
+        if _matches(rule, finding, blockers):
+            targets = _destinations(graph, reporter, rule.to)
+            if targets:
+                return Route(targets, "routes")
+    return Route(graph.steps[reporter].judges, "subject")
+
+
+def steps_of_phase(graph: Graph, reporter: str, phase: str) -> tuple[str, ...]:
+    """The nearest steps of a phase that the reporter may send feedback to; equally near ones all."""
+    legal = [step for step in graph.legal_targets(reporter) if graph.phase_of[step] == phase]
+    distances = graph.distances(reporter)
+    reachable = [step for step in legal if step in distances]
+    if not reachable:
+        return tuple(legal)
+    nearest = min(distances[step] for step in reachable)
+    return tuple(step for step in reachable if distances[step] == nearest)
+
+
+def step_adder_for(graph: Graph, source: str) -> str:
+    """Who can add the steps that a source misses: the nearest planner that it may send feedback to, else the root."""
+    legal = graph.legal_targets(source) if source != HUMAN else tuple(graph.steps)
+    near = graph.distances(source) if source != HUMAN else {}
+    planners = [name for name in legal if graph.steps[name].plans]
+    return min(planners, key=lambda name: near.get(name, len(graph.steps)), default=graph.root)
+
+
+def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
+    if to == HUMAN:
+        return (HUMAN,)
+    if to in graph.steps:
+        return (to,) if graph.is_legal(reporter, to) else ()
+    found = steps_of_phase(graph, reporter, to)
+    if found or not graph.workflow.nearest_phase:
+        return found
+    order = graph.phases if to in graph.phases else DEFAULT_PHASES
+    for phase in reversed(order[: order.index(to)]):
+        found = steps_of_phase(graph, reporter, phase)
+        if found:
+            return found
+    return (graph.root,)
+
+
+def _matches(rule: RouteRule, finding: Finding, blockers: int) -> bool:
+    if rule.blockers:
+        return blockers >= rule.blockers
+    return has_words(finding.category, rule.category) or has_words(finding.description, rule.keywords)
+
+
+def has_words(text: str, phrases: Iterable[str]) -> bool:
+    """Whether one of the phrases occurs as whole words. The empty phrase matches every text."""
+    words = f" {' '.join(_words(text))} "
+    return any(not phrase or f" {' '.join(_words(phrase))} " in words for phrase in phrases)
+
+
+def _words(text: str) -> list[str]:
+    # camelCase and snake_case are words too: a category is often an identifier.
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
+    return re.findall(r"[^\W_]+", spaced.lower())
+
+
+def legal_targets(graph: Graph, source: str) -> tuple[str, ...]:
+    """The steps that feedback of a step, or of a person, may go to."""
+    if source == HUMAN:
+        return tuple(name for name in graph.steps if not graph.is_judge(name))
+    return graph.legal_targets(source)
+
+
+def refusal_reason(state: RunState, source: str, feedback: Feedback, caused_by: Loop | None) -> str | None:
+    """Why raised feedback cannot be delivered; None if it can."""
+    if not feedback.message.strip():
+        return "message is missing: say what is wrong"
+    if not feedback.to:
+        return "to is missing: name at least one target"
+    graph = state.graph
+    legal = legal_targets(graph, source)
+    for target in feedback.to:
+        if target == source:
+            return f"{target!r} is the source itself: feedback goes to somebody else"
+        if target == HUMAN:
+            continue
+        if target not in graph.steps:
+            return f"target {target!r} is unknown: {did_you_mean(target, (*legal, HUMAN))}"
+        if graph.is_judge(target):
+            return f"target {target!r} is a judge: send it to what is judged ({', '.join(graph.steps[target].judges)})"
+        if target not in legal:
+            return f"target {target!r} is out of scope of {source!r}: use one of {', '.join((*legal, HUMAN))}"
+    return _causal_refusal(state, source, feedback, caused_by)
+
+
+def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by: Loop | None) -> str | None:
+    chain = []
+    loop = caused_by
+    while loop is not None:
+        chain.append(loop)
+        loop = state.loop(loop.caused_by) if loop.caused_by else None
+    for target in (*feedback.to, *(name for option in feedback.options for name in option.rework)):
+        for place, ancestor in enumerate(chain):
+            # A person may always be asked: they see the whole chain, and end it.
+            if ancestor.source == target != HUMAN:
+                path = [each.source for each in reversed(chain[: place + 1])]
+                return f"causal cycle: {' → '.join([*path, source, target])}; it would feed itself"
+    own = state.graph.limits_of(source) if source != HUMAN else state.workflow.limits
+    bound = own.chain_depth
+    if bound is not None and len(chain) + 1 > bound:
+        hops = " → ".join([*(each.source for each in reversed(chain)), source, "/".join(feedback.to)])
+        return f"chain_depth: {len(chain) + 1} hops ({hops}), at most {bound} are allowed"
+    return None
+
+
+PLANNING = "planning"
+
+
+BY_PLANNER = "planner"
+"""The rule that routes what only a planner can mend."""
+
+
+def goes_to_planner(feedback: Feedback) -> bool:
+    """Whether feedback names nobody and is for a planner: steps are missing, or the design as a whole is wrong."""
+    return not feedback.to and feedback.kind in (Kind.DEPENDENCY_MISSING, Kind.ARCHITECTURE_ISSUE)
+
+
+def planner_for(graph: Graph, source: str) -> str | None:
+    """A step that plans, else the nearest of the planning phase, else the root; None for a source that has nobody but
+    itself."""
+    legal = legal_targets(graph, source)
+    planners = [name for name in legal if graph.steps[name].plans]
+    return next(iter((*planners, *planning_steps(graph, source))), None)
+
+
+def planning_steps(graph: Graph, source: str) -> tuple[str, ...]:
+    """The nearest steps of the planning phase, else the root, as far as the source may send feedback to them."""
+    legal = legal_targets(graph, source)
+    if source in graph.steps:
+        nearest = steps_of_phase(graph, source, PLANNING)
+    else:
+        nearest = tuple(name for name in legal if graph.phase_of[name] == PLANNING)
+    return (*nearest, *((graph.root,) if graph.root in legal else ()))

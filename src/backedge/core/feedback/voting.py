@@ -1,0 +1,149 @@
+"""Choices: the targets say which option they are for, the workflow's rule says whose word holds, and it happens.
+
+A person's choice is final, whatever the rule.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from backedge.core import events as e
+from backedge.core.breaches import first_breach
+from backedge.core.escalation.opening import escalate_loop
+from backedge.core.feedback.closing import close_loop
+from backedge.core.feedback.loop import BY_DISAGREEMENT, BY_OPTION, Loop, LoopState, positions_by_target
+from backedge.core.feedback.routing import legal_targets
+from backedge.core.model import Decision, Feedback, Option, Position, Resolution
+from backedge.core.state.run import RunState
+from backedge.core.suggestions import did_you_mean
+from backedge.core.transaction import Transaction
+from backedge.core.workflow.bound import bounded_by_pairs
+
+
+def find_option(loop: Loop, word: str) -> Option | None:
+    """The option that a word names; where nothing was offered any text is one."""
+    if not loop.options:
+        return Option(word.strip()) if word.strip() else None
+    return next((each for each in loop.options if _same(each.option, word)), None)
+
+
+def choice_problem(loop: Loop, decision: Decision | None) -> str | None:
+    """Why a decision is no choice in a loop; None if it is one."""
+    offered = ", ".join(option.option for option in loop.options)
+    among = f" among {offered}" if offered else ""
+    if decision is None or not decision.option.strip():
+        return f"no decision: the step was asked to choose{among}; return decision with an option and a reason"
+    if find_option(loop, decision.option) is None:
+        return f"option {decision.option!r} was not offered: use one of {offered}"
+    return None
+
+
+def take_position(tx: Transaction, id: str, who: str, decision: Decision) -> None:
+    """Record what a target is for. If that settles the choice, what was chosen happens."""
+    option = find_option(tx.state.loops[id], decision.option)
+    assert option is not None
+    tx.add(e.PositionTaken(tx.now, id, who, option.option, decision.reason))
+    loop = tx.state.loops[id]
+    if loop.state is LoopState.ESCALATING:
+        return  # a person is asked about it already: what they decide comes first
+    everyone = all(share.done for share in loop.shares.values())
+    match tx.state.workflow.agreement:
+        case "first":
+            choose(tx, loop, option, who, decision.reason)
+        case "authority" if everyone:
+            position = _highest_authority(tx.state, loop)
+            choose(tx, loop, _option_of(loop, position), position.who, position.reason)
+        case "all" if everyone:
+            _agree(tx, loop)
+        case "authority" | "all":
+            return
+        case _:
+            assert_never(tx.state.workflow.agreement)
+
+
+def _agree(tx: Transaction, loop: Loop) -> None:
+    """All for the same: chosen. Else they are asked once more, with all positions; then a person is."""
+    first = loop.current_positions[0]
+    if all(_same(position.option, first.option) for position in loop.current_positions):
+        who = ", ".join(position.who for position in loop.current_positions)
+        reasons = dict.fromkeys(position.reason for position in loop.current_positions if position.reason)
+        choose(tx, loop, _option_of(loop, first), who, "; ".join(reasons))
+    elif loop.disputed:
+        escalate_loop(tx, loop, None, f"the targets do not agree: {describe_positions(loop.current_positions)}")
+    else:
+        tx.add(e.FeedbackRouted(tx.now, loop.id, dict.fromkeys(loop.shares, ()), {BY_DISAGREEMENT: ()}))
+        _escalate_breach(tx, loop.id)
+
+
+def choose(tx: Transaction, loop: Loop, option: Option, by: str, reason: str) -> None:
+    """Do what an option says: rework of the steps it names, acceptance as it is, or nothing but the answer. A kind
+    that is resolved by rework goes on with that."""
+    tx.add(e.ChoiceMade(tx.now, loop.id, option.option, by, reason))
+    for packet in [each.id for each in tx.state.escalations.values() if each.loop == loop.id]:
+        tx.add(e.EscalationDecided(tx.now, packet, "chosen", by=by, option=option.option))
+    if option.accept:
+        said = positions_by_target(tx.state.loops[loop.id])
+        close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by, reason, option.option, said))
+        return
+    rework = tx.state.loops[loop.id].chosen_rework
+    if rework:
+        tx.add(e.FeedbackRouted(tx.now, loop.id, dict.fromkeys(rework, ()), {BY_OPTION: ()}))
+        _escalate_breach(tx, loop.id)
+
+
+def _escalate_breach(tx: Transaction, id: str) -> None:
+    loop = tx.state.loops[id]
+    breach = first_breach(tx.state, tx.now, loop=loop)
+    if breach is not None:
+        escalate_loop(tx, loop, breach)
+
+
+def _highest_authority(state: RunState, loop: Loop) -> Position:
+    """The position of whoever comes first in the order of authority; those that it does not name come last."""
+    order = state.workflow.authority
+    rank = {who: place for place, who in enumerate((*order, *(to for to in loop.targets if to not in order)))}
+    return min(loop.current_positions, key=lambda position: rank[position.who])
+
+
+def _option_of(loop: Loop, position: Position) -> Option:
+    option = find_option(loop, position.option)
+    assert option is not None
+    return option
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts name the same option: capitals and white space at the ends do not matter."""
+    return one.strip().casefold() == other.strip().casefold()
+
+
+def describe_positions(positions: tuple[Position, ...]) -> str:
+    """Positions as people read them."""
+    return "; ".join(
+        f"{each.who} is for {each.option!r}{f' ({each.reason})' if each.reason else ''}" for each in positions
+    )
+
+
+def option_refusal(state: RunState, source: str, feedback: Feedback) -> str | None:
+    """Why the options of raised feedback cannot be offered; None if they can."""
+    graph = state.graph
+    scope = legal_targets(graph, source) if bounded_by_pairs(state.workflow) else tuple(graph.steps)
+    for place, option in enumerate(feedback.options):
+        if not option.option.strip():
+            return "an option has no text: say what could be done"
+        if any(_same(option.option, other.option) for other in feedback.options[:place]):
+            return f"option {option.option!r} is offered twice: give each a text of its own"
+        if option.accept and option.rework:
+            return f"option {option.option!r} both accepts and asks for rework: make it two options"
+        for name in option.rework:
+            where = f"option {option.option!r} asks for rework of {name!r}"
+            if name == source:
+                return f"{where}, the source itself: it goes on with the resolution anyway"
+            if name not in graph.steps:
+                known = [step for step in graph.steps if step != source and not graph.is_judge(step)]
+                return f"{where}, which is unknown: {did_you_mean(name, known)}"
+            if graph.is_judge(name):
+                return f"{where}, a judge: name what it judges ({', '.join(graph.steps[name].judges)})"
+            if name not in scope:
+                hint = did_you_mean(name, scope) if scope else "leave rework out"
+                return f"{where}, out of scope of {source!r}, where only rounds_per_pair bounds the run: {hint}"
+    return None

@@ -1,0 +1,229 @@
+"""What a judge said, checked for contradictions, and the verdict that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from backedge.core import events as e
+from backedge.core.findings.disputes import is_disputed
+from backedge.core.findings.identity import fingerprints, ledger_key, lies_in
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.model import Change, Claim, Finding, Mode, Outcome, Severity, Status, VerdictWord
+from backedge.core.state.run import RunState, number
+from backedge.core.suggestions import did_you_mean
+from backedge.core.value import Value, replace
+from backedge.core.workflow.definition import PassRule
+
+SERIOUS = (Severity.CRITICAL, Severity.HIGH)
+
+
+_UNASKED: dict[Mode, tuple[str, ...]] = {
+    "answer": ("verdict", "findings", "claims", "decision"),
+    "decide": ("verdict", "findings", "claims", "answer"),
+}
+"""What an outcome says in vain in a mode that asks for something else; in all others an answer and a decision."""
+
+
+def ignored_fields_warning(mode: Mode, outcome: Outcome) -> str:
+    """What of an outcome is ignored in a mode, as a warning; empty if nothing is."""
+    unasked = _UNASKED.get(mode, ("answer", "decision"))
+    names = [name for name in unasked if getattr(outcome, name) not in (None, ())]
+    said = ", ".join("resolutions" if name == "claims" else name for name in names)
+    return f"{said}: ignored, nobody asks for that in mode {mode}" if said else ""
+
+
+def stated_findings(outcome: Outcome) -> tuple[Finding, ...]:
+    """The findings of an outcome; a failing one that only has a summary states that as its one finding."""
+    summary = outcome.summary.strip()
+    if outcome.verdict != "fail" or outcome.findings or not summary:
+        return outcome.findings
+    again = any(claim.status == "not_fixed" for claim in outcome.claims)
+    return () if again else (Finding(description=summary),)
+
+
+def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
+    """Why a judge's outcome cannot be a verdict; None if it can. The judge is asked again, as after any error."""
+    step = state.graph.steps[judge]
+    findings = stated_findings(outcome)
+    again = [claim.finding for claim in outcome.claims if claim.status == "not_fixed"]
+    of_judge = state.steps[judge]
+    known = {f"F-{id}" for id in of_judge.open_findings}
+    for claim in outcome.claims:
+        if claim.finding not in known and not of_judge.unconfirmed.get(number(claim.finding)):
+            given = ", ".join(sorted(known)) or "none"
+            return f"resolutions name {claim.finding!r}, which is not among the findings to verify ({given})"
+        if claim.status == "contested":
+            return f"resolutions say that {claim.finding} is contested: a judge says fixed, not_fixed, withdrawn or duplicate"
+    for finding in findings:
+        if not finding.description.strip():
+            return "a finding has no description: say what is wrong"
+        for phase in finding.affected_phase:
+            if phase not in state.graph.phases:
+                return f"affected_phase {phase!r} is unknown: {did_you_mean(phase, state.graph.phases)}"
+    if outcome.verdict == "fail" and not findings and not again:
+        return "the verdict is fail without findings: say what is wrong, at least in the summary"
+    computable = step.passes_if is not None and (findings or outcome.claims or outcome.summary.strip())
+    if outcome.verdict is None and not computable:
+        return "no verdict: say pass, fail or needs_improvement"
+    if step.passes_if is not None:
+        return None
+    if outcome.verdict == "pass":
+        grave = [finding.description for finding in _standing(state, judge, findings) if finding.severity in SERIOUS]
+        grave += [name for name in again if state.findings[number(name)].finding.severity in SERIOUS]
+        if grave:
+            return f"the verdict is pass, but {grave[0]!r} is critical or high: say fail, or lower the severity"
+    return None
+
+
+def verdict_of(state: RunState, judge: str, outcome: Outcome) -> VerdictWord:
+    """The verdict of an outcome without contradictions: computed where the step says how, else as stated."""
+    rule = state.graph.steps[judge].passes_if
+    if rule is None:
+        assert outcome.verdict is not None
+        return outcome.verdict
+    again = (claim.finding for claim in outcome.claims if claim.status == "not_fixed")
+    findings = [*outcome.findings, *(state.findings[number(name)].finding for name in again)]
+    if outcome.verdict == "fail" and not findings:
+        return "fail"
+    return verdict_by_rule(rule, _standing(state, judge, findings))
+
+
+def _standing(state: RunState, judge: str, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that nobody has accepted: what was accepted of a judge does not make its verdict fail again."""
+    if not state.accepted:
+        return list(findings)
+    prints = fingerprints(findings)
+    pairs = zip(findings, prints, strict=True)
+    return [each for each, print_ in pairs if ledger_key(judge, print_) not in state.accepted]
+
+
+def verdict_by_rule(rule: PassRule, findings: list[Finding]) -> VerdictWord:
+    """The verdict that a rule computes from findings."""
+    critical = sum(finding.severity is Severity.CRITICAL for finding in findings)
+    high = sum(finding.severity is Severity.HIGH for finding in findings)
+    blocking = sum(finding.blocking for finding in findings)
+    match rule.name:
+        case "ai-sdlc":
+            return "fail" if blocking or critical >= 2 else "pass"
+        case "asp-design":
+            return "fail" if critical or high else "pass"
+        case "asp-code":
+            if critical or high >= 5:
+                return "fail"
+            return "conditional" if high else "pass"
+        case _:
+            counts = {level.value: sum(f.severity is level for f in findings) for level in Severity}
+            counts["blocking"] = blocking
+            return "fail" if any(counts[level] > most for level, most in rule.at_most) else "pass"
+
+
+def with_stated_findings(outcome: Outcome) -> Outcome:
+    findings = stated_findings(outcome)
+    return outcome if findings is outcome.findings else replace(outcome, findings=findings)
+
+
+def with_known_phases(state: RunState, outcome: Outcome) -> Outcome:
+    """The outcome with phases as the workflow writes them: judges need not mind capitals."""
+    if not any(finding.affected_phase for finding in outcome.findings):
+        return outcome
+    known = {phase.casefold(): phase for phase in state.graph.phases}
+    findings = tuple(
+        replace(each, affected_phase=tuple(known.get(phase.casefold(), phase) for phase in each.affected_phase))
+        for each in outcome.findings
+    )
+    return replace(outcome, findings=findings)
+
+
+ACTIONABLE = (Status.OPEN, Status.NOT_FIXED, Status.REGRESSED)
+
+
+REMOVED = (Status.FIXED, Status.WITHDRAWN, Status.DUPLICATE)
+
+
+class VerdictReading(Value, frozen=True):
+    """What one verdict says about the ledger."""
+
+    word: VerdictWord
+    sightings: tuple[e.Sighting, ...]
+    settled: tuple[tuple[int, Status], ...]
+    ask: bool = False
+    """It brings findings that could have been made earlier, and a person wants to be asked about those."""
+
+    @property
+    def actionable(self) -> tuple[int, ...]:
+        return tuple(sighting.id for sighting in self.sightings if sighting.status in ACTIONABLE)
+
+
+def read_verdict(
+    state: RunState,
+    judge: str,
+    findings: tuple[Finding, ...],
+    claims: tuple[Claim, ...],
+    word: VerdictWord,
+    changed: list[Change],
+    later: bool,
+) -> VerdictReading:
+    """What a verdict says of each finding. `later` means that its loop is open: the goalposts stand."""
+    sightings: dict[int, e.Sighting] = {}
+    ask = False
+    new: dict[str, int] = {}
+    fails = word == "fail"
+    for finding, print_ in zip(findings, fingerprints(findings), strict=True):
+        key = ledger_key(judge, print_)
+        id = state.finding_by_key.get(key)
+        tracked = state.findings[id] if id is not None else None
+        authored = tracked is None and later and lies_in(finding, changed)
+        if key in state.accepted:
+            status = Status.ACCEPTED
+        elif not fails:
+            status = Status.DEFERRED
+        else:
+            late = later and not authored and (tracked is None or tracked.status is Status.DEFERRED)
+            policy = state.workflow.policy_for(finding.severity) if late else "rework"
+            ask = ask or (policy == "ask" and tracked is None)
+            status = Status.DEFERRED if policy == "defer" else _seen_again(state, tracked)
+        if id is None:
+            # The same defect may stand twice in one report.
+            id = new.setdefault(print_, len(state.findings) + len(new) + 1)
+        text = finding if tracked is None or tracked.finding != finding else None
+        sightings.setdefault(id, e.Sighting(id, status, text, print_ if tracked is None else "", authored))
+    said = {number(claim.finding): claim.status for claim in claims}
+    for id, answer in said.items():
+        if answer == "not_fixed" and id not in sightings:
+            sightings[id] = e.Sighting(id, _seen_again(state, state.findings[id]) if fails else Status.DEFERRED)
+    if fails and not any(sighting.status in ACTIONABLE for sighting in sightings.values()):
+        word = "needs_improvement"
+    complete = state.graph.steps[judge].complete or word != "fail"
+    settled = []
+    of_judge = state.steps[judge]
+    unmentioned = of_judge.unmentioned if word != "fail" else tuple(id for id in said if of_judge.unconfirmed.get(id))
+    for id in (*of_judge.open_findings, *unmentioned):
+        if id not in sightings:
+            unsaid = Status.FIXED if complete else Status.UNCONFIRMED
+            status = Status(said[id]) if id in said else unsaid
+            # The fix that its judge sees is just what another finding is against.
+            settled.append((id, Status.CONTESTED if status is Status.FIXED and is_disputed(state, id) else status))
+    return VerdictReading(word, tuple(sightings.values()), tuple(settled), ask and word == "fail")
+
+
+def _seen_again(state: RunState, tracked: TrackedFinding | None) -> Status:
+    if tracked is None or tracked.status in (Status.WITHDRAWN, Status.DUPLICATE, Status.DEFERRED):
+        return Status.OPEN
+    if tracked.status is Status.CONTESTED and is_disputed(state, tracked.id):
+        return Status.CONTESTED
+    return Status.REGRESSED if tracked.status is Status.FIXED else Status.NOT_FIXED
+
+
+def changes_since(state: RunState, judge: str) -> list[Change]:
+    """Where the artifacts that a judge sees differ from the versions it judged last."""
+    verdict = state.steps[judge].verdict
+    if verdict is None:
+        return []
+    found: list[Change] = []
+    for name, version in verdict.versions.items():
+        step = state.steps.get(name)
+        if step is None or step.artifact is None:
+            continue  # a planner has removed what was judged
+        artifact = step.artifact
+        found += [change for made, changed in artifact.changes if made > version for change in changed]
+    return found

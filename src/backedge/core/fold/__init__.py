@@ -1,1 +1,0 @@
-"""What each event leads to, by what it is about."""

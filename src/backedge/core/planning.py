@@ -1,0 +1,199 @@
+"""A planner's change of the run: whether it can be, and what else it ends.
+
+Why the bound of a run holds although the run grows: all steps that ever were count towards `max_steps`, and every one
+of them is executed at most once for each execution that feedback asked for, and once besides. A planner that nobody
+asked (it runs for the first time, or because what it consumed changed) therefore leaves alone what has run and does not
+come after it: steps after it have not run yet on what it makes now.
+"""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.feedback.closing import close_loop
+from backedge.core.feedback.loop import Loop, LoopState
+from backedge.core.model import HUMAN, SIDE_MODES, Resolution, Status
+from backedge.core.state.attempts import still_answers
+from backedge.core.state.run import Running, RunState
+from backedge.core.suggestions import did_you_mean
+from backedge.core.transaction import Transaction
+from backedge.core.value import replace
+from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.definition import Step
+from backedge.core.workflow.plan import Plan, asks_for_steps, group_members_added, with_plan
+from backedge.core.workflow.validate import problems_of
+
+
+def new_part_of(state: RunState, plan: Plan) -> Plan:
+    """What of a plan is new: a planner that runs again may say again what it said before."""
+    known = [step.name for step in plan.add if step.name in state.specs and _same(state, plan, step.name)]
+    return replace(
+        plan,
+        add=tuple(step for step in plan.add if step.name not in known),
+        remove=tuple(dict.fromkeys(name for name in plan.remove if name in state.steps or name not in state.retired)),
+        specs={name: spec for name, spec in plan.specs.items() if name not in known},
+    )
+
+
+def _same(state: RunState, plan: Plan, name: str) -> bool:
+    return bool(state.specs[name] == plan.specs.get(name))
+
+
+def may_plan(state: RunState, name: str) -> bool:
+    return state.graph.steps[name].plans
+
+
+def not_a_planner(name: str) -> str:
+    """What a step is told that changes the run without being a planner."""
+    return f"step {name!r} adds or removes steps: only a step with `plans: true` may"
+
+
+def plan_problem(state: RunState, name: str, running: Running, plan: Plan) -> str | None:
+    """Why a step cannot change the run like this; None if it can."""
+    if not plan:
+        return None
+    if not may_plan(state, name):
+        return not_a_planner(name)
+    if running.mode in SIDE_MODES:
+        return f"step {name!r} was asked a question: it changes steps when it works, not when it answers"
+    plan = new_part_of(state, plan)
+    for each in plan.remove:
+        known = [step.name for step in state.workflow.steps]
+        if each not in known:
+            return f"remove_steps names {each!r}, which is no step: {did_you_mean(each, known)}"
+    for each in (*plan.remove, *(step.name for step in plan.add)):
+        problem = _untouchable(state, name, running, each)
+        if problem is not None:
+            return problem
+    problem = _joining_problem(state, name, running, plan)
+    if problem is not None:
+        return problem
+    twice = [step.name for step in plan.add if step.name in plan.remove]
+    if twice:
+        return f"step {twice[0]!r} is both added and removed: a step that is added replaces the one of its name"
+    most, ever = state.workflow.max_steps, state.steps_ever + len(plan.add)
+    if ever > most:
+        return (
+            f"max_steps: {len(plan.add)} more would make {ever} steps in this run, removed and replaced ones included, "
+            f"and at most {most} are allowed: add fewer"
+        )
+    changed = with_plan(state.workflow, plan.add, plan.remove, _gained(state, name, running, plan))
+    problems = problems_of(changed)
+    if problems:
+        return f"the changed workflow cannot run: {'; '.join(problems)}"
+    bound, promised = max_attempts(changed), max_attempts(state.workflow)
+    if bound is not None and promised is not None and bound > promised:
+        return _bound_problem(state, plan, bound, promised)
+    return None
+
+
+def _bound_problem(state: RunState, plan: Plan, bound: int, promised: int) -> str:
+    longest = max((each.repeat.max for each in state.workflow.steps if each.repeat), default=1)
+    for each in plan.add:
+        if each.repeat is not None and each.repeat.max > longest:
+            return (
+                f"step {each.name!r} has repeat with max {each.repeat.max}: the bound of this run was promised with "
+                f"{longest} at most; use that, or let a step of the file repeat as often"
+            )
+    return (
+        f"the limits of an added step would allow {bound} attempts in this run, and {promised} were promised: "
+        "leave its limits out, or make them tighter"
+    )
+
+
+def _untouchable(state: RunState, planner: str, running: Running, name: str) -> str | None:
+    """Why a planner cannot replace or remove a step; None if it can."""
+    if name not in state.steps:
+        return None
+    if name == planner:
+        return f"step {name!r} replaces or removes itself: a planner changes other steps"
+    if state.steps[name].running is not None:
+        return f"step {name!r} is running: it can be replaced or removed when it is done"
+    if not _may_run_again(state, planner, running, name):
+        return (
+            f"step {name!r} has run and does not come after {planner!r}: without feedback that asks for it, "
+            f"{planner!r} can change only what comes after it"
+        )
+    return None
+
+
+def _joining_problem(state: RunState, planner: str, running: Running, plan: Plan) -> str | None:
+    """Why steps cannot join a group that others need: these would run again, and nobody asked for that."""
+    stay = (step for step in state.workflow.steps if step.name not in (*plan.remove, *(new.name for new in plan.add)))
+    for step in stay:
+        new = ", ".join(map(repr, group_members_added(step, plan.add)))
+        if new and state.steps[step.name].running is not None:
+            return (
+                f"step {step.name!r} would need {new}, which joins its group, and is running: add it when that is done"
+            )
+        if new and not _may_run_again(state, planner, running, step.name):
+            return (
+                f"step {step.name!r} would need {new}, which joins its group, and has run: without feedback that asks for "
+                f"it, {planner!r} can change only what comes after it"
+            )
+    return None
+
+
+def _may_run_again(state: RunState, planner: str, running: Running, name: str) -> bool:
+    """Whether a planner may change what a step runs on: feedback asks for it, it has not run, or it runs anyway."""
+    return bool(running.loops) or not state.steps[name].attempts or name in state.graph.downstream[planner]
+
+
+def replan(tx: Transaction, name: str, running: Running, plan: Plan) -> None:
+    """Change the run as `plan_problem` allowed it. What the removed steps asked for, or were asked for, ends."""
+    if not plan or not (plan := new_part_of(tx.state, plan)):
+        return
+    gained = _gained(tx.state, name, running, plan)
+    changed = {step.name: step for step in plan.add if step.name in tx.state.steps}
+    ended = [*plan.remove, *(each for each in changed if _other_kind(tx.state.graph.steps[each], changed[each]))]
+    for each in ended:
+        for loop in [loop for loop in tx.state.loops.values() if _names(loop, each)]:
+            _cancel(tx, loop, name, f"{name} {'removed' if each in plan.remove else 'replaced'} {each}")
+        _settle_findings(tx, each, plan.remove)
+    for each in (*plan.remove, *changed):
+        _settle_questions(tx, each, name, f"{name} {'removed' if each in plan.remove else 'replaced'} it")
+    loops = tuple(id for id in running.loops if id in tx.state.loops)
+    noted = {each: found for each, found in plan.noted.items() if each in tx.state.steps and each not in plan.remove}
+    tx.add(
+        e.StepsChanged(
+            tx.now, name, running.attempt, plan.add, plan.remove, gained, loops, plan.specs, noted, tuple(changed)
+        )
+    )
+
+
+def _names(loop: Loop, step: str) -> bool:
+    """Whether a loop is from a step, to it, or offers to send it to rework."""
+    offered = loop.feedback.options if loop.feedback else ()
+    return step == loop.source or step in loop.involved or any(step in option.rework for option in offered)
+
+
+def _other_kind(before: Step, after: Step) -> bool:
+    """Whether a replaced step cannot go on with what the old one began: verdicts, or checks of inputs."""
+    return bool(before.judges) != bool(after.judges) or (before.checked and not after.checked)
+
+
+def _cancel(tx: Transaction, loop: Loop, planner: str, reason: str) -> None:
+    close_loop(tx, loop, LoopState.CANCELLED, Resolution("cancelled", by=planner, text=reason))
+
+
+def _settle_findings(tx: Transaction, name: str, removed: tuple[str, ...]) -> None:
+    """Nobody is left to answer for what a removed judge found. It is a debt, unless what it judged is gone as well."""
+    standing = (*tx.state.steps[name].open_findings, *tx.state.steps[name].unmentioned)
+    judged = tx.state.graph.steps[name].judges
+    owed = name in removed and any(subject not in removed for subject in judged)
+    if standing:
+        tx.add(e.FindingsSettled(tx.now, standing, Status.DEFERRED if owed else Status.WITHDRAWN))
+
+
+def _settle_questions(tx: Transaction, step: str, planner: str, reason: str) -> None:
+    """A person need not decide any more about a step that is no longer what it was."""
+    for packet in [each for each in tx.state.escalations.values() if each.step == step]:
+        choice = "continue" if packet.breach else "cancelled"
+        tx.add(e.EscalationDecided(tx.now, packet.id, choice, by=planner, note=reason))
+
+
+def _gained(state: RunState, name: str, running: Running, plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Who missed something needs the new steps; judges of these are waited for anyway."""
+    new = tuple(step.name for step in plan.add if step.name not in state.steps and not step.judges)
+    asked = (state.loops[id] for id in running.loops if still_answers(state, id, name))
+    sources = dict.fromkeys(loop.source for loop in asked if asks_for_steps(loop.kind) and loop.source != HUMAN)
+    return {source: new for source in sources if new and source not in plan.remove}

@@ -1,0 +1,127 @@
+"""The shape of a run as it turns out: steps that a condition skips, and steps that are repeated until one is met.
+
+A condition is looked at when its step could start, and again when what it refers to has changed; what was seen is
+recorded. A skipped step stands as it is: what needs it runs without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from backedge.core.model import HUMAN, Feedback, Kind
+from backedge.core.value import Json
+from backedge.core.workflow.conditions import Condition, holds
+from backedge.core.workflow.values import MISSING, Missing
+
+if TYPE_CHECKING:
+    from backedge.core.state.run import RunState
+
+
+def value_of(state: RunState, condition: Condition) -> Json | Missing:
+    """The value that a condition is about; nothing for a step that has made nothing, or is skipped."""
+    if condition.of is None:
+        return len(state.loops)
+    step = state.steps[condition.of.step]
+    if step.artifact is None or step.condition_false:
+        return MISSING
+    return step.artifact.values.get(condition.of.pointer, MISSING)
+
+
+def unmet(state: RunState, conditions: Iterable[Condition]) -> Condition | None:
+    """The first of several conditions that is not met; None if all are."""
+    return next((each for each in conditions if not holds(each, value_of(state, each))), None)
+
+
+def condition_basis(state: RunState, name: str) -> str:
+    """What the condition of a step is decided on, as a digest. Loops come and go: only artifacts count."""
+    values = [value_of(state, each) for each in state.graph.conditions[name] if each.of is not None]
+    known = [[each] if not isinstance(each, Missing) else [] for each in values]
+    return sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
+def condition_pending(state: RunState, name: str) -> bool:
+    """Whether the condition of a step has to be looked at before it can start, or stand as it is."""
+    if name not in state.graph.conditions:
+        return False
+    seen = state.steps[name].condition
+    return seen is None or seen.basis != condition_basis(state, name)
+
+
+def is_skipped(state: RunState, name: str) -> bool:
+    """Whether a step is skipped: by its condition, or as the judge of nothing but skipped steps."""
+    graph = state.graph
+    if not graph.conditions:
+        return False
+    if name in graph.conditions and state.steps[name].condition_false and not condition_pending(state, name):
+        return True
+    return graph.is_judge(name) and all(is_skipped(state, subject) for subject in graph.steps[name].judges)
+
+
+def present_needs(state: RunState, name: str) -> tuple[str, ...]:
+    """What a step needs and gets: without the steps that are skipped."""
+    needs = state.graph.needs[name]
+    if any(state.steps[need].condition for need in needs):
+        return tuple(need for need in needs if not state.steps[need].condition_false)
+    return needs
+
+
+def input_versions(state: RunState, name: str) -> dict[str, int]:
+    """The versions of what a step would be given now, by producer."""
+    versions: dict[str, int] = {}
+    for need in present_needs(state, name):
+        artifact = state.steps[need].artifact
+        if artifact is not None:
+            versions[need] = artifact.version
+    return versions
+
+
+def _most(state: RunState, name: str) -> int:
+    repeat = state.graph.steps[name].repeat
+    assert repeat is not None
+    return repeat.max + state.steps[name].repeats_granted
+
+
+def _unfinished(state: RunState, name: str) -> bool:
+    until = state.graph.untils.get(name)
+    return until is not None and state.steps[name].artifact is not None and unmet(state, until) is not None
+
+
+def must_repeat(state: RunState, name: str) -> bool:
+    """Whether a step is to be executed once more, since what it is repeated for is not there yet."""
+    return _unfinished(state, name) and state.steps[name].repeats < _most(state, name)
+
+
+def repeat_count_after(state: RunState, name: str) -> tuple[int, int]:
+    """The number of the turn that the attempt under way is, and what was granted: a repetition goes on with the
+    count, anything else starts a new one."""
+    step = state.steps[name]
+    assert step.running is not None
+    again = step.artifact is not None and step.artifact.consumed == step.running.consumed and not step.running.loops
+    return (step.repeats + 1, step.repeats_granted) if again and must_repeat(state, name) else (1, 0)
+
+
+def exhausted_reason(state: RunState, name: str) -> str | None:
+    """Why a step that was repeated as often as it may be is not finished; None if it is, or goes on."""
+    if not _unfinished(state, name) or must_repeat(state, name):
+        return None
+    missed = unmet(state, state.graph.untils[name])
+    assert missed is not None
+    value = value_of(state, missed)
+    said = "nothing is there" if isinstance(value, Missing) else f"it is {json.dumps(value, ensure_ascii=False)[:200]}"
+    times = "once" if state.steps[name].repeats == 1 else f"{state.steps[name].repeats} times"
+    return f"{name!r} was done {times}, and {missed.text!r} is not met: {said}"
+
+
+def help_request(state: RunState, name: str) -> Feedback | None:
+    """What a step that was repeated in vain sends to the step that its `repeat` names; None if it names none."""
+    repeat = state.graph.steps[name].repeat
+    if repeat is None or repeat.to in ("", HUMAN):
+        return None
+    reason = exhausted_reason(state, name)
+    if reason is None:
+        return None
+    wanted = " and ".join(each.text for each in state.graph.untils[name])
+    return Feedback(Kind.FIX_REQUEST, (repeat.to,), reason, suggested_fix=f"make {wanted} possible")

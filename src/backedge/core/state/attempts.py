@@ -1,0 +1,256 @@
+"""What events about attempts lead to: they start, end, and leave artifacts behind."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.feedback.loop import Loop, LoopState
+from backedge.core.model import SIDE_MODES, Change, Claim, Status
+from backedge.core.scheduling.skipping import repeat_count_after
+from backedge.core.scheduling.staleness import consumed_by, judged_digest
+from backedge.core.scheduling.verification import not_delivered_yet, unverified_fixes
+from backedge.core.state.run import Artifact, Running, RunState, StepState, number, steps_with, with_loop
+from backedge.core.value import replace
+
+KEPT_CHANGES = 4
+"""How many versions back a new finding can be traced to the fix that wrote it."""
+
+
+def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
+    name, step = event.step, state.steps[event.step]
+    loops, pairs = state.loops, state.pairs
+    asked_for = False
+    if event.loops:
+        loops, pairs = dict(loops), dict(pairs)
+        for id in event.loops:
+            loop = loops[id]
+            share = loop.shares[name]
+            if not share.counted:
+                asked_for = True
+                pairs[loop.source, name] = pairs.get((loop.source, name), 0) + 1
+            loop = loop.moved(LoopState.RESOLVING) if loop.state is not LoopState.RESOLVING else loop
+            loops[id] = replace(
+                loop,
+                round=loop.round + (not loop.delivered),
+                delivered=True,
+                shares={**loop.shares, name: replace(share, counted=True)},
+            )
+    # A first attempt that is given feedback counts too: its source runs again to verify it.
+    counted = 1 if asked_for else 0
+    running = Running(
+        attempt=event.attempt,
+        mode=event.mode,
+        started=event.at,
+        agent=event.agent,
+        loops=event.loops,
+        results=step.results_due if event.mode not in SIDE_MODES else (),
+        cause=event.cause,
+        consumed=consumed_by(state, name),
+        input_versions=event.inputs,
+    )
+    findings = state.findings
+    if loops:
+        running = _with_feedback(state, event, running, loops)
+        addressed = {
+            id: replace(findings[id], addressed_at=state.attempts + 1)
+            for id in (*running.to_address, *running.must_keep_fixed)
+        }
+        findings = findings.merged(addressed)
+    started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
+    return replace(
+        state,
+        steps=steps_with(state.steps, name, started),
+        findings=findings,
+        loops=loops,
+        pairs=pairs,
+        attempts=state.attempts + (name not in state.graph.measures),
+        rounds=state.rounds + counted,
+        busy=state.busy + 1,
+        busy_since=state.busy_since if state.busy else event.at,
+    )
+
+
+def _with_feedback(state: RunState, event: e.AttemptStarted, running: Running, loops: dict[str, Loop]) -> Running:
+    """An attempt with what the open loops have for it."""
+    name, aside = event.step, event.mode in SIDE_MODES
+    reminded = unverified_fixes(state, name) if not aside else ()
+    verified = [loop for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING]
+    given = [loops[id] for id in event.loops] + [loop for loop in reminded if not_delivered_yet(loop, name)]
+    return replace(
+        running,
+        to_address=_share_of(name, given),
+        must_keep_fixed=_share_of(name, [loop for loop in reminded if not not_delivered_yet(loop, name)]),
+        unverified_loops=tuple(loop.id for loop in reminded),
+        verifies=tuple(loop.id for loop in verified) if not aside else (),
+    )
+
+
+def _share_of(name: str, loops: list[Loop]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys([finding for loop in loops for finding in loop.shares[name].findings]))
+
+
+def _attempt_over(
+    state: RunState, event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped, step: StepState
+) -> RunState:
+    """What every way to end an attempt has in common: it costs, and `step` is what it leaves, which no longer runs."""
+    busy, since, worked = state.busy - 1, state.busy_since, state.seconds_worked
+    if isinstance(event, e.AttemptDropped) and event.reason == "in doubt":
+        # If its process died after the last event and before this one, the time between is nobody's work, but for what
+        # somebody says was.
+        since = event.at
+        worked = state.seconds_at_work(state.last_at) + min(event.seconds, max(0.0, event.at - state.last_at))
+    elif not busy:
+        worked = state.seconds_at_work(event.at)
+    return replace(
+        state,
+        steps=steps_with(state.steps, event.step, step),
+        usage=state.usage + event.usage,
+        busy=busy,
+        busy_since=since,
+        seconds_worked=worked,
+    )
+
+
+def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
+    name, step = event.step, state.steps[event.step]
+    running = step.running
+    assert running is not None
+    aside = running.mode in SIDE_MODES
+    turns, granted = step.repeats, step.repeats_granted
+    if name in state.graph.untils and not aside:
+        turns, granted = repeat_count_after(state, name)
+    artifact = step.artifact if aside else _made(state, event, step, running)
+    done = replace(
+        step,
+        running=None,
+        artifact=artifact,
+        errors=0,
+        approved=step.approved and aside,
+        errors_granted=0,
+        last_error="",
+        session=event.session or step.session,
+        asked_loops={},
+        replaced=step.replaced and aside,
+        results_due=tuple(id for id in step.results_due if id not in running.results) if step.results_due else (),
+        repeats=turns,
+        repeats_granted=granted,
+    )
+    state = _attempt_over(state, event, done)
+    if aside:
+        return state
+    if running.loops:
+        state = _fixed(state, name, running, step.artifact, artifact)
+    if event.claims and not state.graph.is_judge(name):
+        return _claims_noted(state, event.claims, (*running.to_address, *running.must_keep_fixed))
+    return state
+
+
+def _made(state: RunState, event: e.AttemptSucceeded, step: StepState, running: Running) -> Artifact:
+    """The artifact of an attempt: a new version, if it differs from the one before."""
+    before, made = step.artifact, event.made
+    digest = made.digest
+    if state.graph.is_judge(event.step):
+        digest = judged_digest(digest, running.consumed)
+    changed = before is None or before.digest != digest
+    changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
+    if before is None:
+        version = 1
+    elif changed:
+        version, changes = before.version + 1, (*before.changes, (before.version + 1, made.changed))[-KEPT_CHANGES:]
+    else:
+        version, changes = before.version, before.changes
+    return Artifact(
+        version=version,
+        digest=digest,
+        attempt=event.attempt,
+        output=made.output,
+        payload=made.payload,
+        parts=made.parts,
+        values=made.values,
+        consumed=running.consumed,
+        inputs=running.input_versions,
+        changes=changes,
+        cause=running.cause if changed or before is None else before.cause,
+        summary=event.summary,
+    )
+
+
+def _fixed(state: RunState, name: str, running: Running, before: Artifact | None, after: Artifact | None) -> RunState:
+    """The loops whose findings an attempt was given have its fix, which may be none."""
+    assert after is not None
+    changed = before is None or before.digest != after.digest
+    unchanged = 0
+    loops = dict(state.loops)
+    for id in running.loops:
+        if not still_answers(state, id, name):
+            continue
+        loop = loops[id]
+        if changed and f"{name}:{after.digest}" in loop.rejected:
+            loop = replace(loop, oscillations=loop.oscillations + 1)
+        loops[id] = _share_done(loop, name, changed or running.replanned)
+        unchanged = max(unchanged, loops[id].unchanged_reworks - loop.unchanged_reworks)
+    return replace(state, loops=loops, recoveries=state.recoveries + unchanged)
+
+
+def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
+    step = state.steps[event.step]
+    failed = replace(
+        step,
+        running=None,
+        results_due=_to_tell_again(state, step),
+        errors=step.errors + 1,
+        retry_at=event.retry_at,
+        last_error=event.error,
+        session=event.session or step.session,
+    )
+    return _attempt_over(state, event, failed)
+
+
+def attempt_dropped(state: RunState, event: e.AttemptDropped) -> RunState:
+    step = state.steps[event.step]
+    return _attempt_over(state, event, replace(step, running=None, results_due=_to_tell_again(state, step)))
+
+
+def _to_tell_again(state: RunState, step: StepState) -> tuple[str, ...]:
+    """What the next attempt has to be told: what ended while one that waited for it was lost, too."""
+    assert step.running is not None
+    ended = (id for id in step.running.raised_loops if id not in state.loops)
+    return tuple(dict.fromkeys((*step.results_due, *ended)))
+
+
+def answer_given(state: RunState, event: e.AnswerGiven) -> RunState:
+    loop = state.loops[event.loop]
+    answered = replace(loop, answers={**loop.answers, event.target: event.answer})
+    return with_loop(state, _share_done(answered, event.target, changed=True))
+
+
+def still_answers(state: RunState, loop: str, target: str) -> bool:
+    """Whether a target's attempt still answers a loop: it may have been closed or sent elsewhere by a decision."""
+    share = state.loops[loop].shares.get(target) if loop in state.loops else None
+    return share is not None and share.counted and not share.done
+
+
+def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
+    shares = {**loop.shares, target: replace(loop.shares[target], done=True, changed=changed)}
+    loop = replace(loop, shares=shares)
+    if not all(share.done for share in shares.values()):
+        return loop
+    idle = not any(share.changed for share in shares.values())
+    loop = replace(loop, unchanged_reworks=loop.unchanged_reworks + idle)
+    # A fix that comes while a person is asked about its loop waits for the decision.
+    return loop if loop.state is LoopState.ESCALATING else loop.moved(LoopState.VALIDATING)
+
+
+def _claims_noted(state: RunState, claims: tuple[Claim, ...], given: tuple[int, ...]) -> RunState:
+    """What a step says of a finding holds for the same finding of other judges, which it was told of as one."""
+    findings = state.findings
+    said = {number(claim.finding): claim for claim in claims}
+    for id, claim in tuple(said.items()):
+        same = (other for other in given if findings[other].fingerprint == findings[id].fingerprint)
+        for other in same:
+            said.setdefault(other, claim)
+    for id, claim in said.items():
+        tracked = findings[id]
+        contested = claim.status == "contested" and tracked.needs_answer
+        status = Status.CONTESTED if contested else tracked.status
+        findings = findings.set(id, replace(tracked, claim=claim, status=status))
+    return replace(state, findings=findings)

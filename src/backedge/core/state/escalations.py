@@ -1,0 +1,133 @@
+"""What events about escalations lead to: they are opened, become overdue, and are decided."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.feedback.loop import Loop, LoopState
+from backedge.core.model import HUMAN
+from backedge.core.state.loops import times_spoken
+from backedge.core.state.run import ASKED, REPEAT, Escalation, RunState, number, with_loop, with_step
+from backedge.core.state.waits import without_waiter
+from backedge.core.value import replace
+from backedge.core.workflow.limits import BUDGETS, OF_THE_RUN
+
+
+def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
+    packet = Escalation(
+        event.escalation, event.reason, event.options, event.at, event.loop, event.step, event.breach, event.about
+    )
+    state = replace(
+        state,
+        escalations={**state.escalations, packet.id: packet},
+        opened_escalations=number(packet.id),
+    )
+    if event.loop is not None:
+        state = _person_asked(state, event.loop) if event.breach is None else state
+        loop = replace(state.loops[event.loop], escalation=packet.id, breach=event.breach)
+        if event.reason != ASKED:
+            loop = loop.moved(LoopState.ESCALATING)
+            state = without_waiter(state, loop)
+        return with_loop(state, loop)
+    if event.step is not None and event.breach is not None:
+        # The fix failed: the loops that wait for this step wait for the decision about it.
+        for loop in [each for each in state.loops.values() if _fixing(each, event.step)]:
+            failed = replace(loop.moved(LoopState.ESCALATING), escalation=packet.id)
+            state = without_waiter(with_loop(state, failed), failed)
+    return state
+
+
+def _person_asked(state: RunState, id: str) -> RunState:
+    """A question to a person is a round of its loop, counted when it is put."""
+    loop = state.loops[id]
+    share = loop.shares.get(HUMAN)
+    if share is None or share.counted:
+        return state
+    pair = (loop.source, HUMAN)
+    asked = replace(
+        loop,
+        round=loop.round + (not loop.delivered),
+        delivered=True,
+        shares={**loop.shares, HUMAN: replace(share, counted=True)},
+    )
+    state = replace(with_loop(state, asked), rounds=state.rounds + 1)
+    return replace(state, pairs={**state.pairs, pair: state.pairs.get(pair, 0) + 1})
+
+
+def loop_overdue(state: RunState, event: e.LoopOverdue) -> RunState:
+    loop = state.loops[event.loop]
+    state = with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
+    questions = (each for each in state.escalations.values() if each.loop == loop.id and each.reason == ASKED)
+    packet = replace(next(each for each in questions if each.breach is None), breach=event.breach)
+    return without_waiter(replace(state, escalations={**state.escalations, packet.id: packet}), loop)
+
+
+def _fixing(loop: Loop, step: str) -> bool:
+    share = loop.shares.get(step)
+    return loop.state is LoopState.RESOLVING and share is not None and share.counted and not share.done
+
+
+def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
+    packet = state.escalations[event.escalation]
+    open_ones = {id: other for id, other in state.escalations.items() if id != packet.id}
+    state = replace(
+        state,
+        escalations=open_ones,
+        decided_escalations=state.decided_escalations.set(number(packet.id), replace(packet, decided=event)),
+    )
+    goes_on = event.choice in ("continue", "revise", "reassign", "reclassify")
+    limit = packet.breach.limit if packet.breach else ""
+    if goes_on and limit in OF_THE_RUN:
+        more = event.amount if limit in BUDGETS else event.rounds
+        state = replace(state, grants={**state.grants, limit: state.grants.get(limit, 0) + more})
+    if packet.step is not None and event.choice == "continue":
+        step = state.steps[packet.step]
+        step = replace(step, approved=step.approved or packet.asks_approval)
+        if limit == REPEAT:
+            step = replace(step, repeats_granted=step.repeats_granted + event.rounds)
+        else:
+            step = replace(step, errors_granted=step.errors_granted + event.rounds, retry_at=event.at)
+        state = with_step(state, packet.step, step)
+    loops = dict(state.loops)
+    for id, loop in state.loops.items():
+        if loop.escalation == packet.id:
+            loop = replace(loop, escalation=next((other for other in open_ones if open_ones[other].loop == id), None))
+            if goes_on and loop.state is LoopState.ESCALATING:
+                loop = loop.moved(LoopState.RESOLVING)
+                if event.choice == "continue" and loop.unverified:
+                    loop = loop.moved(LoopState.VALIDATING)
+            if event.choice == "replan":
+                loop = _left_to_its_source(loop)
+            loops[id] = _granted(state, loop, event) if packet.loop else loop
+    return replace(state, loops=loops, replanned=state.replanned or event.choice == "replan")
+
+
+def _left_to_its_source(loop: Loop) -> Loop:
+    """Nobody mends it any more; its source says once more whether it stands, when the new plan was carried out."""
+    done = {target: replace(share, done=True) for target, share in loop.shares.items()}
+    return replace(loop.moved(LoopState.RESOLVING).moved(LoopState.VALIDATING), shares=done)
+
+
+def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
+    if event.choice == "revise":
+        return replace(
+            loop,
+            waived={
+                "loop": loop.round,
+                **{f"pair:{target}": state.pairs.get((loop.source, target), 0) for target in loop.shares},
+                **{f"step:{target}": state.rounds_of(target) for target in loop.shares},
+            },
+            granted=0,
+            longest_streak=0,
+            failures=0,
+            revised_at=times_spoken(state.steps.get(loop.source), loop),
+            unchanged_reworks=0,
+            oscillations=0,
+            balance=(),
+            advice=event.note,
+        )
+    return replace(
+        loop,
+        granted=loop.granted + event.rounds,
+        diverging_from=loop.round + event.rounds,
+        advice=event.note or loop.advice,
+    )

@@ -1,0 +1,161 @@
+"""Where events lead: the fold of a run's history into its state.
+
+`evolve` only writes down what an event says; every judgement was made by `decide` before. What a run is stands in
+`core/state/run.py`; what the larger events do in `core/state/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from backedge.core import events as e
+from backedge.core.scheduling.index import frontier_after, frontier_of, large_or_small
+from backedge.core.scheduling.skipping import condition_basis
+from backedge.core.state.attempts import (
+    answer_given,
+    attempt_dropped,
+    attempt_failed,
+    attempt_started,
+    attempt_succeeded,
+)
+from backedge.core.state.escalations import escalation_decided, escalation_opened, loop_overdue
+from backedge.core.state.findings import finding_reclassified, findings_contested, findings_settled, verdict_given
+from backedge.core.state.loops import (
+    choice_made,
+    feedback_acknowledged,
+    feedback_routed,
+    loop_closed,
+    loop_opened,
+    position_taken,
+)
+from backedge.core.state.run import (
+    ConditionResult,
+    RunState,
+    StepState,
+    with_step,
+)
+from backedge.core.state.steps import steps_changed
+from backedge.core.state.waits import feedback_rejoined, result_delivered, wait_began, wait_ended
+from backedge.core.value import Json, replace
+from backedge.core.workflow.graph import graph_of
+
+
+def replay(events: Iterable[e.Event]) -> RunState | None:
+    """The state after these events; None for none."""
+    state: RunState | None = None
+    for event in events:
+        state = evolve(state, event)
+    return state
+
+
+def evolve(state: RunState | None, event: e.Event) -> RunState:
+    """The state after one more event."""
+    if state is None:
+        if not isinstance(event, e.RunStarted):
+            raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
+        graph = graph_of(event.workflow)
+        started = RunState(
+            run=event.run,
+            graph=graph,
+            started_at=event.at,
+            last_at=event.at,
+            seq=1,
+            input=event.input,
+            input_payload=event.input_payload,
+            steps=large_or_small(dict.fromkeys(graph.steps, StepState())),
+            steps_ever=len(event.workflow.steps),
+        )
+        return replace(started, frontier=frontier_of(started)) if not isinstance(started.steps, dict) else started
+    after = _evolved(state, event)
+    seq, last_at = state.seq + 1, event.at if event.at > state.last_at else state.last_at
+    if isinstance(after.steps, dict):
+        return replace(after, seq=seq, last_at=last_at)
+    return replace(after, seq=seq, last_at=last_at, frontier=frontier_after(state, after))
+
+
+def _evolved(state: RunState, event: e.Event) -> RunState:
+    match event:
+        case e.AttemptStarted():
+            return attempt_started(state, event)
+        case e.AttemptSucceeded():
+            return attempt_succeeded(state, event)
+        case e.VerdictGiven():
+            return verdict_given(state, event)
+        case e.FeedbackRouted():
+            return feedback_routed(state, event)
+        case e.LoopOpened():
+            return loop_opened(state, event)
+        case e.LoopClosed():
+            return loop_closed(state, event)
+        case e.RunEnded():
+            return replace(state, ended=event)
+        case e.AttemptFailed():
+            return attempt_failed(state, event)
+        case e.AttemptDropped():
+            return attempt_dropped(state, event)
+        case e.FeedbackRefused():
+            return replace(state, refused=state.refused.set(len(state.refused), event))
+        case e.FeedbackAcknowledged():
+            return feedback_acknowledged(state, event)
+        case e.FeedbackRejoined():
+            return feedback_rejoined(state, event)
+        case e.AnswerGiven():
+            return answer_given(state, event)
+        case e.PositionTaken():
+            return position_taken(state, event)
+        case e.ChoiceMade():
+            return choice_made(state, event)
+        case e.WaitBegan():
+            return wait_began(state, event)
+        case e.WaitEnded():
+            return wait_ended(state, event)
+        case e.WaiterTold():
+            return result_delivered(state, event)
+        case e.EscalationOpened():
+            return escalation_opened(state, event)
+        case e.LoopOverdue():
+            return loop_overdue(state, event)
+        case e.EscalationDecided():
+            return escalation_decided(state, event)
+        case e.StepPassedOver():
+            step = replace(state.steps[event.step], skipped_by_decision=True)
+            return replace(with_step(state, event.step, step), has_accepted=True)
+        case e.ConditionSeen():
+            seen = ConditionResult(event.met, condition_basis(state, event.step))
+            return with_step(state, event.step, replace(state.steps[event.step], condition=seen))
+        case e.FindingsSettled():
+            return findings_settled(state, event)
+        case e.FindingsContested():
+            return findings_contested(state, event)
+        case e.FindingReclassified():
+            return finding_reclassified(state, event)
+        case e.StepsChanged():
+            return steps_changed(state, event)
+        case e.InputChanged():
+            return replace(state, input=event.input, input_payload=None)
+        case e.ValueSet():
+            return replace(state, values=with_value(state.values, event.path, event.value))
+        case e.ValuesKept():
+            return replace(state, checkpoints={**state.checkpoints, event.name: state.values})
+        case e.ValuesRestored():
+            return replace(state, values=state.checkpoints[event.name])
+        case e.FeedbackRead():
+            return replace(state, read={**state.read, event.step: (*state.read.get(event.step, ()), *event.loops)})
+        case e.FileImported():
+            return replace(state, imported=event)
+        case e.RunPaused():
+            return replace(state, paused_by=event.by)
+        case e.RunResumed():
+            return replace(state, paused_by=None)
+        case e.RunStarted():
+            raise ValueError(f"run {state.run!r} was started before: run_started comes once, and first")
+        case _:
+            assert_never(event)
+
+
+def with_value(values: Json, path: str, value: Json) -> Json:
+    """The values with one more; those on the way to it are made as needed."""
+    part, _, rest = path.partition(".")
+    inside = values.get(part, {}) if rest else None
+    return {**values, part: with_value(inside, rest, value) if rest else value}

@@ -1,0 +1,116 @@
+"""What events about findings lead to: verdicts that see them, decisions that settle or reclassify them."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.findings.identity import location_of
+from backedge.core.findings.ledger import TrackedFinding, after_sighting, with_status
+from backedge.core.model import Status
+from backedge.core.state.persistent_map import Map
+from backedge.core.state.run import LastVerdict, RunState, StepState, steps_with, with_loop
+from backedge.core.value import replace
+
+AT_A_PLACE = 8
+"""How many findings of one place are remembered."""
+
+
+_ALL_SETTLED: Map[int, bool] = Map()
+"""What is unconfirmed after a pass."""
+
+
+def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
+    judge = state.steps[event.judge]
+    by_check = not event.attempt
+    turn = 1 + (judge.checks if by_check else judge.verdicts)
+    findings = state.findings
+    changed = {
+        sighting.id: after_sighting(findings.get(sighting.id), sighting, event.judge, turn)
+        for sighting in event.findings
+    }
+    known = state.finding_by_key.merged({tracked.key: id for id, tracked in changed.items() if id not in findings})
+    for id, status in event.settled:
+        settled = with_status(changed.get(id) or findings[id], status)
+        gone = status in (Status.FIXED, Status.CONTESTED)
+        changed[id] = replace(settled, fixed_at=state.attempts) if gone else settled
+    findings = findings.merged(changed)
+    given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
+    standing = tuple([id for id in given if findings[id].asked_about])
+    if by_check:
+        unconfirmed = _unconfirmed(judge.unconfirmed, changed)
+        judge = replace(judge, open_findings=standing, unconfirmed=unconfirmed, checks=turn)
+    else:
+        assert judge.artifact is not None
+        fails = event.word == "fail"
+        judge = replace(
+            judge,
+            open_findings=standing,
+            unconfirmed=_unconfirmed(judge.unconfirmed, changed) if fails else _ALL_SETTLED,
+            verdict=LastVerdict(event.word, judge.artifact.inputs),
+            verdicts=turn,
+            failures=judge.failures + 1 if fails else 0,
+        )
+    steps = steps_with(state.steps, event.judge, judge)
+    return replace(
+        state, steps=steps, findings=findings, finding_by_key=known, findings_by_location=_placed(state, event)
+    )
+
+
+def _placed(state: RunState, event: e.VerdictGiven) -> Map[str, tuple[int, ...]]:
+    """The findings by place, with those of one more verdict: only the last few at a place can stand against each other."""
+    found: dict[str, tuple[int, ...]] = {}
+    for sighting in event.findings:
+        place = location_of(sighting.finding) if sighting.finding is not None else ""
+        if place:
+            there = found.get(place, state.findings_by_location.get(place, ()))
+            found[place] = (*(id for id in there if id != sighting.id), sighting.id)[-AT_A_PLACE:]
+    return state.findings_by_location.merged(found)
+
+
+def findings_contested(state: RunState, event: e.FindingsContested) -> RunState:
+    contested = {id: with_status(state.findings[id], Status.CONTESTED) for id in event.findings}
+    loop = replace(state.loops[event.loop], contested=event.findings)
+    return replace(with_loop(state, loop), findings=state.findings.merged(contested))
+
+
+def _unconfirmed(before: Map[int, bool], changed: dict[int, TrackedFinding]) -> Map[int, bool]:
+    noted: dict[int, bool] = {}
+    for id, tracked in changed.items():
+        still = tracked.status is Status.UNCONFIRMED
+        if still or id in before:
+            noted[id] = still
+    return before.merged(noted)
+
+
+def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
+    id = event.finding
+    before = state.findings[id]
+    tracked = replace(before, reclassified=(event.phase,), introduced_by=event.introduced_by or before.introduced_by)
+    state = replace(state, findings=state.findings.set(id, tracked))
+    loop = state.loops.get(tracked.loop or "")
+    if loop is None or not any(id in share.findings for share in loop.shares.values() if not share.counted):
+        return state
+    return with_loop(state, replace(loop, reclassified=tuple(dict.fromkeys((*loop.reclassified, id)))))
+
+
+def findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
+    findings, accepted = state.findings, state.accepted
+    for id in event.findings:
+        tracked = with_status(findings[id], event.status)
+        findings = findings.set(id, tracked)
+        if event.status is Status.ACCEPTED:
+            accepted = accepted.set(tracked.key, id)
+    steps = state.steps
+    for judge in dict.fromkeys(findings[id].found_by for id in event.findings):
+        step = steps.get(judge)
+        if step is not None:
+            steps = steps_with(steps, judge, _without_settled(step, findings))
+    compromised = state.has_accepted or event.status in (Status.ACCEPTED, Status.DEFERRED)
+    return replace(state, steps=steps, findings=findings, accepted=accepted, has_accepted=compromised)
+
+
+def _without_settled(step: StepState, findings: Map[int, TrackedFinding]) -> StepState:
+    return replace(
+        step,
+        open_findings=tuple(id for id in step.open_findings if findings[id].asked_about),
+        unconfirmed=_unconfirmed(step.unconfirmed, {id: findings[id] for id in step.unmentioned}),
+    )

@@ -1,0 +1,235 @@
+"""What events about loops lead to: they are opened, routed round by round, and closed."""
+
+from __future__ import annotations
+
+import json
+
+from backedge.core import events as e
+from backedge.core.feedback.loop import (
+    BY_DISAGREEMENT,
+    BY_OPTION,
+    MAX_PAST_ROUNDS,
+    Loop,
+    LoopState,
+    PastRound,
+    Share,
+    with_chooser,
+)
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.model import HUMAN, ChosenOption, Feedback, Position, Severity
+from backedge.core.state.run import RunState, StepState, number, with_loop, with_step
+from backedge.core.state.waits import waits_for, without_waiter
+from backedge.core.value import replace
+
+
+def loop_opened(state: RunState, event: e.LoopOpened) -> RunState:
+    cause = state.loop(event.caused_by) if event.caused_by else None
+    source = event.source
+    raised = event.feedback
+    loop = Loop(
+        id=event.loop,
+        kind=event.kind,
+        source=source,
+        state=LoopState.NOTIFYING,
+        feedback=raised,
+        severity=raised.severity if raised else Severity.LOW,
+        blocking=raised.blocking if raised else False,
+        limits=state.graph.limits_of(source) if source != HUMAN else state.workflow.limits,
+        opened_at=event.at,
+        caused_by=event.caused_by,
+        depth=1 + (cause.depth if cause else 0),
+        follows=event.follows,
+    )
+    state = replace(with_loop(state, loop), opened_loops=number(event.loop), ended=None)
+    if raised is not None and event.attempt and state.steps[source].running is not None:
+        return _asked_in_mid_work(state, source, raised, loop.id)
+    if loop.by_verdict:
+        return with_step(state, source, replace(state.steps[source], last_loop=loop.id))
+    return state
+
+
+def asked_key(feedback: Feedback) -> str:
+    """What makes two pieces of feedback, raised in mid-work, the same question."""
+    more = (feedback.severity, feedback.requested_info, feedback.requirement_id, feedback.details)
+    told = json.dumps(more, sort_keys=True, default=str)
+    return "\n".join((feedback.word, ",".join(sorted(feedback.to)), feedback.message, told))
+
+
+def feedback_acknowledged(state: RunState, event: e.FeedbackAcknowledged) -> RunState:
+    said = {"message": event.message, "action": event.action, "eta": event.eta}
+    loop = state.loops[event.loop]
+    moved = loop.moved(LoopState.RESOLVING) if loop.state is LoopState.WAITING_RESPONSE else loop
+    return with_loop(state, replace(moved, acknowledged={**loop.acknowledged, event.target: said}))
+
+
+def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
+    loop = state.loops[event.loop]
+    recent = loop.past_rounds
+    if loop.delivered and not event.kept:
+        told = loop.feedback.message if loop.feedback else ""
+        recent = (*recent, PastRound(loop.round, loop.targets, loop.finding_ids, told))[-MAX_PAST_ROUNDS:]
+    findings = state.findings
+    routed: dict[int, list[str]] = {}
+    for target, ids in event.shares.items():
+        for id in ids:
+            routed.setdefault(id, []).append(target)
+    severity, blocking, streak = loop.severity, loop.blocking, 0
+    changed: dict[int, TrackedFinding] = {}
+    lost = dict(event.gaps)
+    chosen = {id for ids in event.rules.values() for id in ids}
+    to_subject = event.rules.get("subject", ())
+    for id, targets in routed.items():
+        before = findings[id]
+        steps = tuple(targets) if HUMAN not in targets else tuple(target for target in targets if target != HUMAN)
+        changed[id] = tracked = replace(
+            before,
+            loop=loop.id,
+            # A person may mend it, but it was a step that injected it.
+            introduced_by=steps if steps and id in chosen else before.introduced_by,
+            gap=lost.get(id, "") if id in lost or id in to_subject else before.gap,
+        )
+        if tracked.finding.severity.rank < severity.rank:
+            severity = tracked.finding.severity
+        blocking = blocking or tracked.finding.blocking
+        streak = max(streak, tracked.streak)
+    findings = findings.merged(changed)
+    source = state.steps.get(loop.source)
+    spoken = times_spoken(source, loop) - loop.revised_at
+    shares = {target: loop.shares[target] for target in event.kept}
+    shares |= {target: Share(findings=ids) for target, ids in event.shares.items()}
+    rejected = loop.rejected
+    judged = state.graph.steps[loop.source].judges if source and not event.kept else ()
+    for name in {*event.shares, *judged} - {HUMAN}:
+        artifact = state.steps[name].artifact
+        if artifact is not None:
+            rejected = rejected.set(f"{name}:{artifact.digest}", True)
+    after = _after_routing(loop.state)
+    loop = replace(
+        loop.moved(after) if after is not loop.state else loop,
+        feedback=_in_new_words(loop, event.feedback),
+        shares=shares,
+        targets=tuple(shares),
+        routed_by=next(iter(event.rules), loop.routed_by),
+        delivered=bool(event.kept),
+        reclassified=(),
+        past_rounds=recent,
+        severity=severity,
+        blocking=blocking,
+        longest_streak=min(streak, spoken),
+        failures=min(source.failures, spoken) if source and loop.by_verdict else 0,
+        rejected=rejected,
+        balance=(*loop.balance, event.balance)[-2:] if event.balance else loop.balance,
+        result_delivered=False,
+        answers={},
+        acknowledged={},
+    )
+    loop = with_choice_routed(state.loops[loop.id], loop, event)
+    if loop.state is LoopState.RESOLVING and all(share.done for share in shares.values()):
+        # Those who were left have mended their shares already.
+        loop = loop.moved(LoopState.VALIDATING)
+    state = replace(state, loops={**state.loops, loop.id: loop}, findings=findings)
+    if event.feedback is not None and source is not None and source.running is not None:
+        return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)
+    return state
+
+
+def _after_routing(state: LoopState) -> LoopState:
+    if state is LoopState.NOTIFYING:
+        return LoopState.WAITING_RESPONSE
+    return LoopState.RESOLVING if state in (LoopState.VALIDATING, LoopState.ESCALATING) else state
+
+
+def _in_new_words(loop: Loop, raised: Feedback | None) -> Feedback | None:
+    """What the loop is about, as it was raised last; to whom it was raised first, wherever a person sent it since."""
+    if raised is None or loop.feedback is None:
+        return loop.feedback
+    return replace(raised, to=loop.feedback.to)
+
+
+def _asked_in_mid_work(state: RunState, name: str, feedback: Feedback, loop: str) -> RunState:
+    """Remember under which words an attempt asked: one that repeats its work after a crash asks in the same words."""
+    step = state.steps[name]
+    assert step.running is not None
+    joined = step.running.raised_loops if loop in step.running.raised_loops else (*step.running.raised_loops, loop)
+    asked = {**step.asked_loops, asked_key(feedback): loop}
+    return with_step(state, name, replace(step, asked_loops=asked, running=replace(step.running, raised_loops=joined)))
+
+
+def times_spoken(source: StepState | None, loop: Loop) -> int:
+    """How often the source of a loop has spoken in the way that started it: by a verdict, or by a check of inputs."""
+    if source is None:
+        return 0
+    return source.checks if loop.by_check else source.verdicts
+
+
+def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
+    loop = replace(
+        state.loops[event.loop].moved(event.state), resolution=with_chooser(state.loops[event.loop], event.resolution)
+    )
+    loops = {id: other for id, other in state.loops.items() if id != loop.id}
+    state = replace(
+        state,
+        loops=loops,
+        closed_loops=state.closed_loops.set(number(loop.id), loop),
+        has_accepted=state.has_accepted or event.state is LoopState.ACCEPTED,
+    )
+    if loop.source == HUMAN:
+        return state
+    source = state.steps[loop.source]
+    if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
+        source = replace(source, verdict=replace(source.verdict, accepted=True))
+    lost = source.running is None and loop.id in source.asked_loops.values()
+    if (lost or _told_later(event)) and not waits_for(state, loop):
+        source = replace(source, results_due=(*source.results_due, loop.id))
+    return without_waiter(with_step(state, loop.source, source), loop)
+
+
+def _told_later(event: e.LoopClosed) -> bool:
+    """Whether the source of a loop has to be executed again with its end: it was decided by hand, chosen, or cancelled
+    by a planner."""
+    chosen = event.state is LoopState.ACCEPTED and event.resolution.option is not None
+    by_hand = event.state in (LoopState.RESOLVED, LoopState.CANCELLED) and bool(event.resolution.by)
+    return chosen or by_hand
+
+
+KEPT_POSITIONS = 40
+"""How many positions a loop remembers: enough to decide on, flat in cost."""
+
+
+def position_taken(state: RunState, event: e.PositionTaken) -> RunState:
+    loop = state.loops[event.loop]
+    said = Position(loop.round, event.target, event.option, event.reason)
+    shares = {**loop.shares, event.target: replace(loop.shares[event.target], done=True)}
+    return with_loop(state, replace(loop, shares=shares, positions=(*loop.positions, said)[-KEPT_POSITIONS:]))
+
+
+def choice_made(state: RunState, event: e.ChoiceMade) -> RunState:
+    """Nobody is asked any more: the loop waits for its source, unless the option sends somebody to rework."""
+    loop = state.loops[event.loop]
+    if loop.state is not LoopState.RESOLVING:
+        loop = loop.moved(LoopState.RESOLVING)
+    chosen = replace(
+        loop.moved(LoopState.VALIDATING),
+        choice=ChosenOption(event.option, event.by, event.reason),
+        shares={target: replace(share, done=True) for target, share in loop.shares.items()},
+    )
+    return with_loop(state, chosen)
+
+
+def with_choice_routed(before: Loop, after: Loop, event: e.FeedbackRouted) -> Loop:
+    """A loop after a routing, with what that means for its choice."""
+    if BY_OPTION in event.rules:
+        # The rework that was chosen belongs to the round of the choice; who chose stays on record as its target.
+        return replace(
+            after,
+            targets=before.targets,
+            routed_by=before.routed_by,
+            past_rounds=before.past_rounds,
+            round=before.round + (not before.delivered),
+            delivered=True,
+        )
+    if event.feedback is not None:
+        after = replace(after, choice=None, disputed=False)
+    if BY_DISAGREEMENT in event.rules:
+        after = replace(after, routed_by=before.routed_by, disputed=True)
+    return replace(after, rejected=before.rejected) if after.choosing else after

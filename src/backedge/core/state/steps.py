@@ -1,0 +1,66 @@
+"""What a planner's change of the run leads to: other steps, and another graph."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.scheduling.index import large_or_small
+from backedge.core.state.run import RunState, StepState
+from backedge.core.value import replace
+from backedge.core.workflow.graph import graph_of
+from backedge.core.workflow.plan import NotedValues, with_plan
+
+
+def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
+    graph = graph_of(with_plan(state.workflow, event.added, event.removed, event.gained))
+    added = {step.name for step in event.added}
+    steps = {}
+    for name in graph.steps:
+        step = state.steps.get(name)
+        if step is None:
+            steps[name] = StepState(attempts=state.retired.get(name, 0), added_for=event.loops)
+        else:
+            steps[name] = _replaced(step, judges=graph.is_judge(name)) if name in added else step
+        if name in event.noted:
+            steps[name] = _with_notes(steps[name], event.noted[name])
+    planner = steps[event.by]
+    assert planner.running is not None
+    steps[event.by] = replace(planner, running=replace(planner.running, replanned=True))
+    gone = {name: state.steps[name].attempts for name in event.removed}
+    kept = {name: spec for name, spec in state.specs.items() if name not in gone}
+    return replace(
+        state,
+        graph=graph,
+        steps=large_or_small(steps),
+        frontier=None,
+        steps_ever=state.steps_ever + len(added),
+        retired={**state.retired, **gone},
+        specs={**kept, **event.specs},
+        plans=state.plans.set(len(state.plans), event),
+    )
+
+
+def _with_notes(step: StepState, noted: NotedValues) -> StepState:
+    made = step.artifact
+    if made is None:
+        return step
+    artifact = replace(made, parts={**made.parts, **noted.parts}, values={**made.values, **noted.values})
+    return replace(step, artifact=artifact)
+
+
+def _replaced(step: StepState, judges: bool) -> StepState:
+    """What stays of a step when another definition takes its place: its counters, and what it made until it makes it
+    anew. Errors were those of the old one."""
+    return StepState(
+        attempts=step.attempts,
+        artifact=step.artifact,
+        rounds=step.rounds,
+        replaced=step.artifact is not None,
+        results_due=step.results_due,
+        verdict=step.verdict if judges else None,
+        verdicts=step.verdicts,
+        failures=step.failures,
+        checks=step.checks,
+        last_loop=step.last_loop,
+        open_findings=step.open_findings,
+        unconfirmed=step.unconfirmed,
+    )

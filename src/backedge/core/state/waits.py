@@ -1,0 +1,56 @@
+"""What events about waiting in mid-work lead to: an attempt waits for loops that it raised, is told, or goes on without."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.feedback.loop import Loop
+from backedge.core.scheduling.staleness import consumed_by
+from backedge.core.state.run import RunState, with_loop, with_step
+from backedge.core.value import replace
+
+
+def wait_began(state: RunState, event: e.WaitBegan) -> RunState:
+    return _with_running(state, event.step, awaits=(*_awaited_by(state, event.step), event.loop))
+
+
+def wait_ended(state: RunState, event: e.WaitEnded) -> RunState:
+    return _with_running(state, event.step, awaits=_awaited_by(state, event.step, but=event.loop))
+
+
+def result_delivered(state: RunState, event: e.WaiterTold) -> RunState:
+    """It goes on with its inputs as they are now."""
+    others, consumed = _awaited_by(state, event.step, but=event.loop), consumed_by(state, event.step)
+    state = _with_running(state, event.step, awaits=others, consumed=consumed, input_versions=event.inputs)
+    return with_loop(state, replace(state.loops[event.loop], result_delivered=True))
+
+
+def feedback_rejoined(state: RunState, event: e.FeedbackRejoined) -> RunState:
+    running = state.steps[event.step].running
+    assert running is not None
+    return _with_running(state, event.step, raised_loops=(*running.raised_loops, event.loop))
+
+
+def waits_for(state: RunState, loop: Loop) -> bool:
+    """Whether the source of a loop waits for it in mid-work."""
+    source = state.steps.get(loop.source)
+    return source is not None and source.running is not None and loop.id in source.running.awaits
+
+
+def without_waiter(state: RunState, loop: Loop) -> RunState:
+    """Whoever waits in mid-work for a loop that is over or handed to a person is told so, and goes on."""
+    if not waits_for(state, loop):
+        return state
+    return _with_running(state, loop.source, awaits=_awaited_by(state, loop.source, but=loop.id))
+
+
+def _awaited_by(state: RunState, name: str, but: str | None = None) -> tuple[str, ...]:
+    """What a running attempt waits for, without one loop."""
+    running = state.steps[name].running
+    assert running is not None
+    return tuple(loop for loop in running.awaits if loop != but)
+
+
+def _with_running(state: RunState, name: str, **changes: object) -> RunState:
+    step = state.steps[name]
+    assert step.running is not None
+    return with_step(state, name, replace(step, running=replace(step.running, **changes)))

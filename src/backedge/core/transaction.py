@@ -1,0 +1,33 @@
+"""The events of one decision as they are collected, with the state that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from backedge.core import events as e
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
+
+
+class Transaction:
+    """Collects events; lives only as long as one decision. All of them are appended at once, or none: between two
+    events of one decision the state is not a legal one."""
+
+    def __init__(self, state: RunState, now: float, room: int) -> None:
+        # A clock that jumps back must not make events older than those before them.
+        self.now = max(now, state.last_at)
+        self.state = state
+        self.room = room
+        self.mentions: Mapping[str, Collection[str]] = {}
+        """The steps whose artifacts mention a requirement that the command is about."""
+        self.events: list[e.Event] = []
+
+    def add(self, event: e.Event) -> None:
+        self.events.append(event)
+        self.state = evolve(self.state, event)
+
+    def next_loop(self) -> str:
+        return f"L-{self.state.opened_loops + 1}"
+
+    def next_escalation(self) -> str:
+        return f"E-{self.state.opened_escalations + 1}"

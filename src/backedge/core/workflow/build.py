@@ -1,0 +1,274 @@
+"""From what a user writes to the definition that a run keeps: profiles applied, defaults filled in, all problems named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from backedge.core.errors import WorkflowError
+from backedge.core.model import Kind, Severity
+from backedge.core.suggestions import did_you_mean
+from backedge.core.value import replace
+from backedge.core.workflow.checks import Check, Gate, check_from, gate_from
+from backedge.core.workflow.definition import DEFAULT_PHASES, MAX_STEPS, PASS_RULES, PassRule, Step, Workflow
+from backedge.core.workflow.limits import NAMES as LIMIT_NAMES
+from backedge.core.workflow.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
+from backedge.core.workflow.parsing import mapping, shown, words
+from backedge.core.workflow.profiles import PROFILES, Profile
+from backedge.core.workflow.routes import RouteRule, wordless_phrases
+from backedge.core.workflow.validate import problems_of
+
+T = TypeVar("T")
+M = TypeVar("M", Check, Gate)
+
+
+def build_workflow(
+    name: str,
+    steps: Sequence[tuple[Step, Mapping[str, object]]],
+    *,
+    profile: str = "default",
+    limits: Mapping[str, object] | None = None,
+    phases: str | Sequence[str] = (),
+    scope: str | None = None,
+    routes: Sequence[RouteRule] = (),
+    on_breach: str = "manual",
+    new_findings: str | Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    agreement: str = "all",
+    authority: Sequence[str] = (),
+    checks: Mapping[str, object] | None = None,
+    gates: Mapping[str, object] | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Workflow:
+    """A valid workflow, as a journal would give it back. `steps` come with their own limits as the user wrote them.
+    Raises WorkflowError with all that is wrong."""
+    problems: list[str] = []
+    if profile not in list(PROFILES):
+        problems.append(f"profile {shown(profile)} is unknown: {did_you_mean(profile, PROFILES)}")
+        profile = "default"
+    habits = PROFILES[profile]
+    overrides = _mapping("limits", limits, problems)
+    order = _words("phases", phases, problems)
+    wrong = limit_problems(overrides)
+    problems += wrong
+    problems += [problem for rule in routes for problem in wordless_phrases(rule)]
+    policies = _policies(new_findings, problems)
+    steps = _with_groups(steps, {step.name: step.group for step, _ in steps})
+    built = [_step(step, own, habits, {} if wrong else overrides, problems) for step, own in steps]
+    workflow = Workflow(
+        name=name,
+        steps=tuple(_with_pass_rule(step, built, habits) for step in built),
+        profile=profile,
+        phases=order,
+        scope=_one_of("scope", scope or habits.scope, ("upstream", "any"), problems),
+        routes=(*routes, *habits.routes),
+        limits=with_overrides(habits.limits, {} if wrong else overrides),
+        on_breach=_one_of("on_breach", on_breach, ("manual", "error", "skip", "replan"), problems),
+        new_findings=policies,
+        judges_in_order=habits.judges_in_order,
+        nearest_phase=habits.nearest_phase,
+        kinds=_kinds(_mapping("kinds", kinds, problems), problems),
+        agreement=_one_of("agreement", agreement, ("all", "first", "authority"), problems),
+        authority=_words("authority", authority, problems),
+        checks=tuple(_measures("checks", checks, check_from, problems)),
+        gates=tuple(_measures("gates", gates, gate_from, problems)),
+        max_steps=max_steps,
+    )
+    if type(max_steps) is not int or max_steps < 1:
+        raise WorkflowError((*problems, f"max_steps is {max_steps!r}: expected a whole number, 1 or more"))
+    try:
+        kept = read_back(workflow)
+    except WorkflowError as error:
+        raise WorkflowError((*problems, *error.problems)) from error
+    # Of what was written: a number that is none would be read back as none given.
+    problems += problems_of(workflow)
+    if problems:
+        raise WorkflowError(tuple(problems))
+    return kept
+
+
+def _measures(
+    field: str, given: Mapping[str, object] | None, made: Callable[[str, object], M], problems: list[str]
+) -> Iterator[M]:
+    """The checks or the gates; a problem with one of them is noted, and it is left out."""
+    for name, each in _mapping(field, given, problems).items():
+        try:
+            yield made(name, each)
+        except WorkflowError as error:
+            problems += error.problems
+
+
+def _mapping(field: str, given: object, problems: list[str]) -> dict[str, object]:
+    """What was given by name; if it is no mapping, the problem is noted, and nothing was given."""
+    try:
+        return mapping(field, given)
+    except WorkflowError as error:
+        problems += error.problems
+        return {}
+
+
+def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]) -> T:
+    """The word that was given; if it is none of those known, the problem is noted, and it is the first of them."""
+    for word in known:
+        if word == given:
+            return word
+    problems.append(f"{field} is {shown(given)}: {did_you_mean(given, map(str, known))}")
+    return known[0]
+
+
+def _with_groups(
+    steps: Sequence[tuple[Step, Mapping[str, object]]], everyone: Mapping[str, str]
+) -> list[tuple[Step, Mapping[str, object]]]:
+    """The steps with the members of a group in the place of its name; `everyone` has the group of each step."""
+    groups = groups_of(everyone)
+    if not groups:
+        return list(steps)
+    return [(_with_members(step, groups), own) for step, own in steps]
+
+
+def _with_members(step: Step, groups: Mapping[str, Sequence[str]]) -> Step:
+    return replace(
+        step,
+        needs=members(groups, step.needs, step.name),
+        judges=members(groups, step.judges, step.name),
+        needs_groups=tuple(name for name in step.needs if name in groups),
+        judges_groups=tuple(name for name in step.judges if name in groups),
+    )
+
+
+def groups_of(steps: Mapping[str, str]) -> dict[str, list[str]]:
+    """The members of each group, from the group of each step; a step's own name is no group."""
+    groups: dict[str, list[str]] = {}
+    for name, group in steps.items():
+        if group and group not in steps:
+            groups.setdefault(group, []).append(name)
+    return groups
+
+
+def members(groups: Mapping[str, Sequence[str]], names: Sequence[str], own: str) -> tuple[str, ...]:
+    """Names of steps with the members of a group in the place of its name; a member means the others by it."""
+    found = ([each for each in groups[name] if each != own] if name in groups else [name] for name in names)
+    return tuple(dict.fromkeys(each for every in found for each in every))
+
+
+def _words(field: str, given: object, problems: list[str]) -> tuple[str, ...]:
+    """The words that were given; if they are none, the problem is noted, and there are none."""
+    try:
+        return words(field, given)
+    except WorkflowError as error:
+        problems += error.problems
+        return ()
+
+
+def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str, Kind], ...]:
+    """A workflow's own kinds, by lower-case name: agents need not mind capitals."""
+    found: dict[str, Kind] = {}
+    for name, behaves in given.items():
+        word = name.strip().lower()
+        if not word:
+            problems.append("a kind in kinds has an empty name: give it one")
+        elif behaves not in list(Kind):
+            problems.append(f"kind {name!r} in kinds behaves as {shown(behaves)}: {did_you_mean(behaves, Kind)}")
+        else:
+            found[word] = Kind(str(behaves))
+    return tuple(found.items())
+
+
+def build_added_steps(workflow: Workflow, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> tuple[Step, ...]:
+    """Steps that join a workflow, with the habits of its profile, as if they had been in it from the start. Raises
+    WorkflowError."""
+    habits, problems = PROFILES[workflow.profile], list[str]()
+    changed = [name for name in LIMIT_NAMES if getattr(workflow.limits, name) != getattr(habits.limits, name)]
+    overrides = {name: getattr(workflow.limits, name) for name in changed}
+    groups = {step.name: step.group for step in (*workflow.steps, *(step for step, _ in steps))}
+    built = [_step(step, own, habits, overrides, problems) for step, own in _with_groups(steps, groups)]
+    if problems:
+        raise WorkflowError(tuple(problems))
+    everyone = (*built, *workflow.steps)
+    return tuple(_with_pass_rule(step, everyone, habits) for step in built)
+
+
+def _step(
+    step: Step, given: Mapping[str, object], habits: Profile, overrides: dict[str, object], problems: list[str]
+) -> Step:
+    own = _mapping(f"step {step.name!r}: limits", given, problems)
+    wrong = [f"step {step.name!r}: {problem}" for problem in limit_problems(own)]
+    wrong += [
+        f"step {step.name!r} has limits of its own with {name!r}, which is of the whole run: set it in the workflow's limits"
+        for name in own
+        if name in OF_THE_RUN
+    ]
+    problems += wrong
+    if own and not step.judges:
+        problems.append(f"step {step.name!r} has limits of its own: only judges can, as loops are theirs")
+    base = habits.test_limits if step.tests and habits.test_limits else None
+    if own and not wrong:
+        return replace(step, limits=with_overrides(with_overrides(base or habits.limits, overrides), own))
+    return replace(step, limits=with_overrides(base, overrides)) if base else step
+
+
+def _with_pass_rule(step: Step, steps: Sequence[Step], habits: Profile) -> Step:
+    """The pass rule of a review that names none, as the profile has it."""
+    if step.passes_if is not None or not step.judges or step.tests or not habits.review_passes_if:
+        return step
+    name = habits.review_passes_if
+    if name == "asp":
+        subject = next((other for other in steps if other.name == step.judges[0]), step)
+        early = subject.phase in DEFAULT_PHASES[: DEFAULT_PHASES.index("code")]
+        name = "asp-design" if early else "asp-code"
+    return replace(step, passes_if=PassRule(name))
+
+
+def ladder_names(step: str, rungs: int, taken: Collection[str]) -> tuple[str, ...]:
+    """A name for each agent of a step: the step's own, then step#2, step#3 …, longer where that name is taken."""
+    names = [step]
+    for rung in range(2, rungs + 1):
+        name = f"{step}#{rung}"
+        while name in taken:
+            name += "#"
+        names.append(name)
+    return tuple(names)
+
+
+def _policies(given: str | Mapping[str, str] | None, problems: list[str]) -> Any:
+    usual = dict(Workflow("", ()).new_findings)
+    wanted: Mapping[Any, Any] = (
+        dict.fromkeys(Severity, given) if isinstance(given, str) else _mapping("new_findings", given, problems)
+    )
+    for severity, policy in wanted.items():
+        if severity not in list(Severity):
+            problems.append(f"new_findings names {severity!r}: {did_you_mean(severity, Severity)}")
+        elif policy not in ("rework", "defer", "ask"):
+            problems.append(
+                f"new_findings of {severity} is {shown(policy)}: {did_you_mean(policy, ('rework', 'defer', 'ask'))}"
+            )
+        else:
+            usual[Severity(severity)] = policy
+    return tuple(usual.items())
+
+
+__all__ = ["Limits", "build_added_steps", "build_workflow", "groups_of", "ladder_names", "members", "pass_rule"]
+
+
+def pass_rule(given: object) -> PassRule | None:
+    """A pass rule: a name, or how many findings of each severity still pass."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return PassRule(name=given)
+    if not isinstance(given, Mapping) or not given:
+        got = "empty" if isinstance(given, Mapping) else shown(given)
+        raise WorkflowError(f"passes_if is {got}: name one of {', '.join(PASS_RULES)}, or counts per severity")
+    return PassRule(at_most=tuple(given.items()))
+
+
+def read_back(workflow: Workflow) -> Workflow:
+    """The workflow as a journal gives it back: a run keeps its definition, so what cannot be read must not be written."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(workflow), type=Workflow)
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
+        what, _, place = str(error).partition(" - at ")
+        field = place.strip("`").removeprefix("$.") or "the definition"
+        raise WorkflowError(f"{field} cannot be written and read back: {what}") from error

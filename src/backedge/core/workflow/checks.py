@@ -1,0 +1,184 @@
+"""Judges that the engine is itself: checks compare places in artifacts, gates hold a metric against a threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, get_args
+
+from backedge.core.errors import WorkflowError
+from backedge.core.model import HUMAN, Severity, severity_of
+from backedge.core.suggestions import did_you_mean
+from backedge.core.value import Json, Value
+from backedge.core.workflow.parsing import mapping, words
+from backedge.core.workflow.values import Reference, parse_amount, parse_reference
+
+pass
+
+Rule = Literal["equal", "subset", "superset", "compatible"]
+Agreed = Literal["consensus", "authority"]
+Bound = Literal["at_least", "at_most", "equals", "zero"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+RESOLUTIONS: tuple[Agreed, ...] = get_args(Agreed)
+BOUNDS: tuple[Bound, ...] = get_args(Bound)
+W = TypeVar("W", bound=str)
+
+
+class Check(Value, frozen=True):
+    """Places in artifacts of different steps that have to agree."""
+
+    name: str
+    compare: tuple[str, ...]
+    """References, two or more."""
+    rule: Rule = "equal"
+    table: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """For `compatible`: what goes with each value of the first place; a value that is not listed goes with all."""
+    command: bool = False
+    """For `compatible`: somebody outside compares the values."""
+    resolve: Agreed = "consensus"
+    authority: tuple[str, ...] = ()
+    """Whose position stands: the first of these that has one."""
+    severity: Severity = Severity.HIGH
+    blocking: bool = False
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return tuple(map(parse_reference, self.compare))
+
+    @property
+    def producers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.step for each in self.references))
+
+
+class Gate(Value, frozen=True):
+    """A metric that has to reach a threshold before anything that needs its subject goes on."""
+
+    name: str
+    metric: str = ""
+    """A reference; empty if a report file has it."""
+    report: str = ""
+    path: str = ""
+    """The place in the report, as a JSON pointer."""
+    bound: Bound = "at_least"
+    threshold: float | int | str | bool | None = None
+    causes: str = ""
+    """A reference to a list that names root causes."""
+    requests: tuple[tuple[str, str], ...] = ()
+    """What each target is asked for, in its own words."""
+    needs: tuple[str, ...] = ()
+    """Steps that have to be done before it is measured, besides those that it refers to."""
+    severity: Severity = Severity.HIGH
+    blocking: bool = False
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return tuple(parse_reference(each) for each in (self.metric, self.causes) if each)
+
+    @property
+    def producers(self) -> tuple[str, ...]:
+        referred = dict.fromkeys((*(each.step for each in self.references), *self.needs))
+        return tuple(referred) or tuple(name for name in dict(self.requests) if name != HUMAN)
+
+    @property
+    def measures(self) -> str:
+        """What is measured, as people write it."""
+        return self.metric or (f"{self.report}:{self.path}" if self.path else self.report)
+
+    @property
+    def expected(self) -> str:
+        """The threshold in words; a text threshold stays as it is written, in quotes where it reads like a number."""
+        words = {"at_least": "at least ", "at_most": "at most ", "equals": "", "zero": "zero"}[self.bound]
+        if self.bound == "equals" and isinstance(self.threshold, str) and parse_amount(self.threshold) is not None:
+            return f'"{self.threshold}"'
+        return words if self.bound == "zero" else f"{words}{self.threshold}"
+
+
+EngineJudge = Check | Gate
+
+
+def needs_agent(measure: EngineJudge) -> bool:
+    """Whether measuring needs somebody outside the engine: a report file, or a command that compares."""
+    return measure.command if isinstance(measure, Check) else bool(measure.report)
+
+
+_CHECK_KEYS = ("compare", "rule", "compatible", "resolve", "authority", "severity")
+_GATE_KEYS = ("metric", *BOUNDS, "causes", "requests", "needs", "severity")
+
+
+def check_from(name: str, given: object) -> Check:
+    """A check as a user writes it. Raises WorkflowError."""
+
+    said = _known(mapping(f"check {name!r}", given), f"check {name!r}", _CHECK_KEYS)
+    how = said.get("compatible")
+    rule = _one_of(f"check {name!r} has rule", said.get("rule", "compatible" if how is not None else "equal"), RULES)
+    resolve = _one_of(f"check {name!r} has resolve", said.get("resolve", "consensus"), RESOLUTIONS)
+    if (rule == "compatible") is not (how is not None):
+        raise WorkflowError(
+            f"check {name!r} has rule {rule!r}: `compatible` says by which table or command, and only then"
+        )
+    given_table = how["table"] if isinstance(how, Mapping) and "table" in how else None
+    table = mapping(f"check {name!r}: table", given_table)
+    severity, blocking = _severity(f"check {name!r}", said.get("severity", "high"))
+    return Check(
+        name,
+        words(f"check {name!r}: compare", said.get("compare", ())),
+        rule,
+        tuple((value, words(f"check {name!r}: table", others)) for value, others in table.items()),
+        how is not None and given_table is None,
+        resolve,
+        words(f"check {name!r}: authority", said.get("authority", ())),
+        severity,
+        blocking,
+    )
+
+
+def gate_from(name: str, given: object) -> Gate:
+    """A gate as a user writes it. Raises WorkflowError."""
+
+    said = _known(mapping(f"gate {name!r}", given), f"gate {name!r}", _GATE_KEYS)
+    bounds = [word for word in BOUNDS if word in said]
+    if len(bounds) != 1:
+        got = ", ".join(bounds) or "no threshold"
+        raise WorkflowError(f"gate {name!r} has {got}: give one of {', '.join(BOUNDS)}")
+    metric = said.get("metric", "")
+    report = mapping(f"gate {name!r}: metric", metric) if not isinstance(metric, str) else {}
+    _known(report, f"gate {name!r}: metric", ("report", "path"))
+    severity, blocking = _severity(f"gate {name!r}", said.get("severity", "high"))
+    threshold: Any = said[bounds[0]]
+    if bounds == ["zero"] and threshold is not True:
+        raise WorkflowError(f"gate {name!r} has zero {threshold!r}: write true, or leave it out")
+    return Gate(
+        name,
+        metric if isinstance(metric, str) else "",
+        str(report.get("report", "")),
+        str(report.get("path", "")),
+        bounds[0],
+        threshold if bounds[0] != "zero" else None,
+        str(said.get("causes", "")),
+        tuple(
+            (target, str(words_))
+            for target, words_ in mapping(f"gate {name!r}: requests", said.get("requests")).items()
+        ),
+        words(f"gate {name!r}: needs", said.get("needs", ())),
+        severity,
+        blocking,
+    )
+
+
+def _known(said: dict[str, Json], where: str, keys: tuple[str, ...]) -> dict[str, Json]:
+    for key in said:
+        if key not in keys:
+            raise WorkflowError(f"{where} has the key {key!r}: {did_you_mean(key, keys)}")
+    return said
+
+
+def _one_of(where: str, word: Json, known: tuple[W, ...]) -> W:
+    if word not in known:
+        raise WorkflowError(f"{where} {word!r}: {did_you_mean(str(word), known)}")
+    return known[known.index(word)]
+
+
+def _severity(where: str, word: object) -> tuple[Severity, bool]:
+    try:
+        return severity_of(str(word))
+    except ValueError as error:
+        raise WorkflowError(f"{where}: {error}") from error

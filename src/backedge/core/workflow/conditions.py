@@ -1,0 +1,135 @@
+"""Conditions on what steps made: `plan:/ui == true`, `not plan:/ui`, `open_loops == 0`.
+
+A condition compares a place in an artifact, or the number of open loops, with a literal. Where there is nothing, the
+value is null: it equals null only, is not true, and is neither more nor less than anything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+from backedge.core.suggestions import closest
+from backedge.core.value import Json, Value
+from backedge.core.workflow.values import Missing, Reference, equal, parse_reference
+
+OPEN_LOOPS = "open_loops"
+"""A value besides those of artifacts: how many loops of the run are open."""
+
+Operator = Literal["", "not", "==", "!=", "<", "<=", ">", ">=", "in", "contains"]
+OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "contains")
+_SHAPE = "write `step:/pointer == value`, `step:/pointer` or `not step:/pointer`"
+_OTHER_WORDS = {"=": "==", "is": "==", "eq": "==", "ne": "!=", "<>": "!=", "=>": ">=", "=<": "<=", "has": "contains"}
+_JOINING = {"and", "or", "&&", "||", "==", "!=", "<", "<=", ">", ">="}
+"""Words of which a value without quotes has none: they are meant for another comparison."""
+
+
+class Condition(Value, frozen=True):
+    """One comparison. `of` is None for the number of open loops."""
+
+    text: str
+    of: Reference | None
+    operator: Operator = ""
+    """Empty for the truth of the value, "not" for the contrary."""
+    literal: Json = None
+
+
+def parse_condition(text: str) -> Condition:
+    """A condition as people write it. Raises ValueError that names the problem and the nearest valid thing."""
+    words = text.split(None, 2)
+    if not words:
+        raise ValueError(f"the condition is empty: {_SHAPE}")
+    if words[0] == "not" and len(words) > 1:
+        if len(words) > 2:
+            raise ValueError(f"condition {text!r} compares after `not`: use != or the opposite comparison")
+        return Condition(text, _value(text, words[1]), "not")
+    if len(words) == 1:
+        return Condition(text, _value(text, words[0]))
+    of = _value(text, words[0])
+    operator = _operator(text, words[1])
+    if len(words) == 2:
+        raise ValueError(f"condition {text!r} has nothing after {operator}: give the value to compare with")
+    literal = _literal(words[2].strip())
+    if literal == words[2].strip() and not _JOINING.isdisjoint(words[2].split()):
+        raise ValueError(f"condition {text!r} has a second one in it: write several as a list, or put a text in quotes")
+    if operator == "in" and not isinstance(literal, list | str):
+        raise ValueError(f"condition {text!r} looks into {words[2]}: `in` needs a list, such as [a, b]")
+    return Condition(text, of, operator, literal)
+
+
+def holds(each: Condition, value: Json | Missing) -> bool:
+    """Whether a condition is met by the value it refers to."""
+    if isinstance(value, Missing):
+        value = None
+    match each.operator:
+        case "":
+            return bool(value)
+        case "not":
+            return not value
+        case "==":
+            return equal(value, each.literal)
+        case "!=":
+            return not equal(value, each.literal)
+        case "in":
+            return _contains(each.literal, value)
+        case "contains":
+            return _contains(value, each.literal)
+        case _:
+            return _ordered(value, each.literal) and _ORDERS[each.operator](value, each.literal)
+
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": lambda one, other: bool(one < other),
+    "<=": lambda one, other: bool(one <= other),
+    ">": lambda one, other: bool(one > other),
+    ">=": lambda one, other: bool(one >= other),
+}
+
+
+def _ordered(one: Json, other: Json) -> bool:
+    """Whether two values can be more or less than each other: two numbers, or two texts."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    return numbers or (isinstance(one, str) and isinstance(other, str))
+
+
+def _contains(whole: Json, piece: Json) -> bool:
+    if isinstance(whole, list):
+        return any(equal(each, piece) for each in whole)
+    return isinstance(piece, str) and isinstance(whole, str | dict) and piece in whole
+
+
+def _value(text: str, word: str) -> Reference | None:
+    if word == OPEN_LOOPS:
+        return None
+    glued = re.search(r"==|!=|<=|>=|<|>", word)
+    if glued:
+        raise ValueError(f"condition {text!r} has no space around {glued.group()}: {_SHAPE}")
+    try:
+        return parse_reference(word)
+    except ValueError as error:
+        raise ValueError(f"condition {text!r}: {error}") from error
+
+
+def _operator(text: str, word: str) -> Operator:
+    if word in OPERATORS:
+        return OPERATORS[OPERATORS.index(word)]
+    meant = _OTHER_WORDS.get(word.lower()) or closest(word, OPERATORS)
+    hint = f"did you mean {meant!r}?" if meant else f"use one of {' '.join(OPERATORS)}"
+    raise ValueError(f"condition {text!r} has the operator {word!r}: {hint}")
+
+
+def _literal(text: str) -> Json:
+    """A literal: JSON, text in quotes, a list of bare words, or a bare word."""
+    try:
+        return json.loads(text, parse_constant=str)
+    except ValueError:
+        pass
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1]
+    if text.startswith("[") and text.endswith("]"):
+        return [_literal(each.strip()) for each in text[1:-1].split(",") if each.strip()]
+    return text

@@ -1,0 +1,228 @@
+"""The graph of a workflow, worked out once: who is upstream of whom, who judges whom, how far apart they are."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from graphlib import TopologicalSorter
+
+from backedge.core.workflow.checks import EngineJudge, Gate, needs_agent
+from backedge.core.workflow.conditions import Condition, parse_condition
+from backedge.core.workflow.definition import Step, Workflow, phase_order
+from backedge.core.workflow.limits import BUDGETS, Limits
+
+
+class Reach(dict[str, frozenset[str]]):
+    """All that can be reached from each name over the direct ways from it, also where these go in a circle.
+
+    Worked out when it is first asked for: all of it would grow with the square of a long chain of steps."""
+
+    def __init__(self, direct: Mapping[str, Iterable[str]]) -> None:
+        self._direct = direct
+
+    def __missing__(self, name: str) -> frozenset[str]:
+        reached, queue = set[str](), list(self._direct[name])
+        while queue:
+            each = queue.pop()
+            if each not in reached:
+                reached.add(each)
+                if each in self:
+                    reached |= self[each]
+                else:
+                    queue += self._direct[each]
+        found = self[name] = frozenset(reached)
+        return found
+
+
+class Graph:
+    """Facts about the shape of a workflow. Everything here is fixed once the workflow is.
+
+    Raises graphlib.CycleError if the needs form a circle.
+    """
+
+    def __init__(self, workflow: Workflow) -> None:
+
+        self.workflow = workflow
+        self.steps: dict[str, Step] = {step.name: step for step in workflow.steps}
+        self.measures: dict[str, EngineJudge] = {each.name: each for each in workflow.measures}
+        """The judges that the engine is itself: they are steps of the graph, and of nothing else."""
+        self.steps |= {name: as_step(measure, self.steps) for name, measure in self.measures.items()}
+        self.place = {name: place for place, name in enumerate(self.steps)}
+        self.needs: dict[str, tuple[str, ...]] = {
+            name: tuple(dict.fromkeys((*step.judges, *step.needs))) for name, step in self.steps.items()
+        }
+        self._makers = tuple(name for name, step in self.steps.items() if not step.judges)
+        self.order = tuple(TopologicalSorter(self.needs).static_order())
+        self.consumers, self.judges_of = self._inverted()
+        self.upstream = Reach(self.needs)
+        self.downstream = Reach(self.consumers)
+        self.phases = phase_order(workflow)
+        self._ranks = {label: rank for rank, label in enumerate(self.phases)}
+        self.phase_of = self._phases()
+        self.gates, self.before = self._waiting()
+        self.root = next(name for name in self.steps if not self.needs[name])
+        self.has_judges = any(step.judges for step in self.steps.values())
+        self.budgets: tuple[tuple[str, float], ...] = tuple(
+            (name, bound) for name in BUDGETS if (bound := getattr(workflow.limits, name)) is not None
+        )
+        self.checks_inputs = any(step.checked for step in workflow.steps)
+        self.conditions: dict[str, tuple[Condition, ...]] = {
+            step.name: tuple(map(parse_condition, step.when)) for step in workflow.steps if step.when
+        }
+        self.untils: dict[str, tuple[Condition, ...]] = {
+            step.name: tuple(map(parse_condition, step.repeat.until)) for step in workflow.steps if step.repeat
+        }
+        self.conditional = self._conditional()
+        self.in_turn = tuple(sorted(self.steps, key=lambda name: (self.rank(name), self.place[name])))
+        """All steps, the most urgent first where no feedback says otherwise."""
+        self.turn = {name: turn for turn, name in enumerate(self.in_turn)}
+        self.pointers: dict[str, tuple[str, ...]] = self._pointers()
+        self.values: dict[str, tuple[str, ...]] = self._values()
+        self.reads: dict[tuple[str, str], tuple[str, ...]] = {
+            (name, producer): pointers for name, step in self.steps.items() for producer, pointers in step.reads
+        }
+
+    def is_judge(self, name: str) -> bool:
+        return bool(self.steps[name].judges)
+
+    def rank(self, name: str) -> int:
+        """The place of a step's phase in the order of phases; before all of them for a step without one."""
+        return self._ranks.get(self.phase_of[name], -1)
+
+    def limits_of(self, name: str) -> Limits:
+        return self.steps[name].limits or self.workflow.limits
+
+    def legal_targets(self, source: str) -> tuple[str, ...]:
+        """The steps that feedback of this source may go to, in file order."""
+        others = (name for name in self._makers if name != source)
+        if self.workflow.scope == "any":
+            return tuple(others)
+        rank, upstream = self.rank(source), self.upstream[source]
+        return tuple(name for name in others if name in upstream or self.rank(name) < rank or name == self.root)
+
+    def is_legal(self, source: str, target: str) -> bool:
+        """Whether a step is one of the legal targets of another, without looking at all of them."""
+        if target == source or self.is_judge(target):
+            return False
+        near = self.workflow.scope == "any" or target == self.root or target in self.upstream[source]
+        return near or self.rank(target) < self.rank(source)
+
+    def legal_pairs(self) -> int:
+        """How many pairs of a source and a target there can be among the steps. A check of inputs may find fault with
+        all that a step needs, judges too."""
+        checked = (name for name, step in self.steps.items() if step.checked)
+        judged = sum(self.is_judge(need) for name in checked for need in self.needs[name])
+        return sum(len(self.legal_targets(name)) for name in self.steps) + judged
+
+    def distances(self, source: str) -> dict[str, int]:
+        """How many needs lie between a step and each step upstream of it."""
+        found = {source: 0}
+        queue = deque([source])
+        while queue:
+            name = queue.popleft()
+            for need in self.needs[name]:
+                if need not in found:
+                    found[need] = found[name] + 1
+                    queue.append(need)
+        return found
+
+    def _inverted(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+        consumers: dict[str, list[str]] = {name: [] for name in self.steps}
+        judges: dict[str, list[str]] = {name: [] for name in self.steps}
+        for name, step in self.steps.items():
+            for need in self.needs[name]:
+                consumers[need].append(name)
+            for subject in dict.fromkeys(step.judges):
+                judges[subject].append(name)
+        return {n: tuple(c) for n, c in consumers.items()}, {n: tuple(j) for n, j in judges.items()}
+
+    def _phases(self) -> dict[str, str]:
+        """A judge has its subject's phase; a check, a gate or a step without a label that of the latest step it needs."""
+        found: dict[str, str] = {}
+        for name in self.order:
+            step = self.steps[name]
+            if step.judges and name not in self.measures:
+                found[name] = found[step.judges[0]]
+            else:
+                inherited = (found[need] for need in step.needs)
+                found[name] = step.phase or max(inherited, key=lambda label: self._ranks.get(label, -1), default="")
+        return found
+
+    def _gates(self, name: str) -> tuple[str, ...]:
+        """The judges that must have passed the current versions before this step starts."""
+        step = self.steps[name]
+        gates = [need for need in self.needs[name] if self.is_judge(need)]
+        if not step.judges:
+            gates += [judge for need in self.needs[name] for judge in self.judges_of[need]]
+        elif self.workflow.judges_in_order:
+            earlier = (judge for subject in step.judges for judge in self.judges_of[subject])
+            gates += [judge for judge in earlier if self.place[judge] < self.place[name]]
+        return tuple(dict.fromkeys(judge for judge in gates if name not in self.upstream[judge]))
+
+    def _waiting(self) -> tuple[dict[str, tuple[str, ...]], Reach]:
+        """The gates of each step, and all that has to be done and passed before it starts.
+
+        A judge that in its turn waits for the step is no gate of it: judges that need each other's readers would
+        otherwise wait in a circle.
+        """
+        gates = {name: self._gates(name) for name in self.steps}
+        before = Reach({name: (*self.needs[name], *gates[name]) for name in self.steps})
+        open_gates = {name: tuple(gate for gate in gates[name] if name not in before[gate]) for name in self.steps}
+        if open_gates != gates:
+            before = Reach({name: (*self.needs[name], *open_gates[name]) for name in self.steps})
+        return open_gates, before
+
+    def _conditional(self) -> frozenset[str]:
+        """The steps whose being due is a matter of conditions: theirs, or those of all that they judge."""
+        found = {*self.conditions, *self.untils}
+        for name in self.order:
+            judged = self.steps[name].judges
+            if judged and all(subject in found for subject in judged):
+                found.add(name)
+        return frozenset(found)
+
+    def _values(self) -> dict[str, tuple[str, ...]]:
+        """For each producer, the places of its output whose values are recorded, since conditions refer to them; all of
+        what was measured."""
+        wanted: dict[str, dict[str, None]] = {name: {"": None} if name in self.measures else {} for name in self.steps}
+        for conditions in (*self.conditions.values(), *self.untils.values()):
+            for each in conditions:
+                if each.of is not None:
+                    wanted[each.of.step][each.of.pointer] = None
+        return {name: tuple(pointers) for name, pointers in wanted.items()}
+
+    def _pointers(self) -> dict[str, tuple[str, ...]]:
+        """For each producer, the parts of its output that anyone declares to read."""
+        wanted: dict[str, dict[str, None]] = {name: {} for name in self.steps}
+        for step in self.steps.values():
+            for producer, pointers in step.reads:
+                wanted[producer].update(dict.fromkeys(pointers))
+        return {name: tuple(pointers) for name, pointers in wanted.items()}
+
+
+def as_step(measure: EngineJudge, steps: Mapping[str, Step]) -> Step:
+    """A check or gate as the graph has it: a judge of the steps it refers to, or of what those judge."""
+
+    subjects = (each for name in measure.producers for each in steps[name].judges or (name,))
+    read: dict[str, list[str]] = {}
+    for each in measure.references:
+        read.setdefault(each.step, []).append(each.pointer)
+    whole = measure.needs if isinstance(measure, Gate) else ()
+    return Step(
+        measure.name,
+        needs=measure.producers,
+        judges=tuple(dict.fromkeys(subjects)),
+        agents=(measure.name,) if needs_agent(measure) else (),
+        on_doubt="rerun",
+        reads=tuple((name, tuple(pointers)) for name, pointers in read.items() if name not in whole),
+    )
+
+
+@lru_cache(maxsize=256)
+def graph_of(workflow: Workflow) -> Graph:
+    """The compiled graph of a definition: one for all runs of the same definition.
+
+    It is not validated again. A recorded run must replay even if today's rules would refuse its workflow.
+    """
+    return Graph(workflow)

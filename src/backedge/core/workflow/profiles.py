@@ -1,0 +1,50 @@
+"""The limits and habits of the systems that users come from, by name. `limits` of a workflow overrides key by key."""
+
+from __future__ import annotations
+
+from backedge.core.value import Value
+from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.routes import RouteRule
+
+
+class Profile(Value, frozen=True):
+    limits: Limits = Limits()
+    scope: str = "upstream"
+    routes: tuple[RouteRule, ...] = ()
+    review_passes_if: str = ""
+    """The pass rule of reviews that name none: a rule's name, or `asp`, which chooses by the phase under review."""
+    test_limits: Limits | None = None
+    """The limits of `tests:` judges, where they differ."""
+    judges_in_order: bool = False
+    """Judges of one step run in the order of the file, and a failing one skips the rest."""
+    nearest_phase: bool = False
+    """A phase that the workflow lacks stands for the nearest earlier one it has, else its first."""
+
+
+_AI_SDLC_ROUTES = (
+    RouteRule(
+        "research",
+        category=("research", "requirement", "requirements", "understanding", "missing information"),
+    ),
+    RouteRule(
+        "planning",
+        category=("plan", "planning", "architecture", "design", "approach", "scope", "story type", "content type"),
+    ),
+    RouteRule("planning", blockers=2),
+    RouteRule("code", category=("",)),
+)
+
+PROFILES: dict[str, Profile] = {
+    "default": Profile(),
+    "bmad": Profile(limits=Limits(rounds_per_loop=1), scope="any"),
+    "ai-sdlc": Profile(
+        limits=Limits(recoveries_total=10), routes=_AI_SDLC_ROUTES, review_passes_if="ai-sdlc", nearest_phase=True
+    ),
+    "tight-loop": Profile(limits=Limits(rounds_per_loop=None, rounds_per_step=4), judges_in_order=True),
+    "asp": Profile(
+        limits=Limits(rounds_per_loop=None, rounds_per_step=2),
+        review_passes_if="asp",
+        test_limits=Limits(rounds_per_loop=1, rounds_per_step=2),
+    ),
+    "reactree": Profile(limits=Limits(rounds_per_loop=None, rounds_per_pair=2)),
+}

@@ -1,0 +1,80 @@
+"""The engine as a judge: it fetches what checks compare and gates hold against their threshold; the rules decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from backedge.core.briefing import Briefing
+from backedge.core.checks import measure
+from backedge.core.errors import AgentError
+from backedge.core.value import Json, replace
+from backedge.core.workflow.checks import Check, EngineJudge
+from backedge.engine import protocol
+from backedge.ports import Agent, Attempt, Recoverable, Result
+
+if TYPE_CHECKING:
+    from backedge.engine.live_run import LiveRun
+
+
+class EngineJudgeAgent:
+    """Measures a check or a gate. Who reads a report or compares values, where somebody has to, is `outside`."""
+
+    def __init__(self, measure: EngineJudge, outside: Agent | None = None) -> None:
+        self._measure, self._outside = measure, outside
+
+    async def work(self, briefing: Briefing, attempt: Attempt) -> object:
+        try:
+            said = measure(self._measure, briefing.inputs)
+        except ValueError as error:
+            raise AgentError(str(error)) from error
+        if self._outside is None or self._settled(said):
+            return protocol.Outcome(output=said)
+        return self._with_reply(said, await self._outside.work(self._question(briefing, said), attempt))
+
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes what it gets
+        return ()
+
+    def _settled(self, said: Json) -> bool:
+        return isinstance(self._measure, Check) and len(said["positions"]) < 2
+
+    def _question(self, briefing: Briefing, said: Json) -> Briefing:
+        """Who compares gets the compared values as inputs, by their places, and nothing else."""
+        return replace(briefing, inputs=said["positions"]) if isinstance(self._measure, Check) else briefing
+
+    def _with_reply(self, said: Json, replied: object) -> object:
+        reply, log = (replied.outcome, replied.log) if isinstance(replied, Result) else (replied, b"")
+        if not isinstance(reply, protocol.Outcome):
+            raise AgentError(f"the measure returned {type(reply).__name__}: expected an Outcome", log=log)
+        if not isinstance(self._measure, Check):
+            return Result(protocol.Outcome({**said, "actual": reply.output}, usage=reply.usage), log=log)
+        if reply.verdict is None:
+            raise AgentError("the comparison gave no verdict: say pass or fail, and why in the summary", log=log)
+        reasons = reply.summary or "; ".join(finding.description for finding in reply.findings)
+        said = {**said, "compatible": reply.verdict != "fail", "reason": reasons}
+        return Result(protocol.Outcome(said, usage=reply.usage), log=log)
+
+
+class RecoverableEngineJudge(EngineJudgeAgent):
+    """One whose comparison may outlive the process that started it."""
+
+    def __init__(self, measure: EngineJudge, outside: Agent, left_by: Recoverable) -> None:
+        super().__init__(measure, outside)
+        self._left_by = left_by
+
+    async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
+        said = measure(self._measure, briefing.inputs)
+        reply = await self._left_by.recover(self._question(briefing, said), attempt)
+        return None if reply is None else self._with_reply(said, reply)
+
+
+def agent_of(live: LiveRun, step: str, name: str) -> Agent:
+    """Who executes a step: the engine itself, for a check or a gate."""
+    measure = live.state.graph.measures.get(step)
+    if measure is None:
+        return live.agents[name]
+    outside = live.agents.get(name)
+    left_by: object = outside
+    if outside is not None and isinstance(left_by, Recoverable):
+        return RecoverableEngineJudge(measure, outside, left_by)
+    return EngineJudgeAgent(measure, outside)

@@ -1,0 +1,62 @@
+"""All that is wrong with a JSON object of a declared type. The decoder names the first place only, so each part is looked
+at by itself, and again without what was named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from backedge.core.value import Json
+
+MOST = 20
+"""Problems that are named at once."""
+_FIELD = re.compile(r"field `([^`]*)`")
+
+
+def shape_errors(said: Json, kind: type[Any]) -> list[str]:
+    """Each problem with its place, at most some of them; empty for a value that fits."""
+    if not isinstance(said, dict):
+        return [problem for problem in [_problem(said, kind)] if problem]
+    found: dict[str, None] = {}
+    for key, value in said.items():
+        if not isinstance(value, list) or not value:
+            found |= dict.fromkeys(_of_part(value, lambda part, key=key: {key: part}, f"$.{key}", kind))
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            for problem in _of_part(item, lambda part, key=key: {key: [part]}, f"$.{key}[0]", kind):
+                found[problem.replace(f"$.{key}[0]", f"$.{key}[{index}]")] = None
+    return list(found)[:MOST]
+
+
+def _of_part(part: Json, whole: Any, place: str, kind: type[Any]) -> Iterator[str]:
+    """What is wrong with one part of an object, field by field where it has any."""
+    left = dict(part) if isinstance(part, dict) else part
+    taken = set[str]()
+    while problem := _problem(whole(left), kind):
+        field = _field(problem, place)
+        if "missing required" in problem and field in taken:
+            return  # it was there, and was named
+        yield problem
+        if not isinstance(left, dict) or field not in left:
+            return
+        taken.add(field)
+        del left[field]
+
+
+def _field(problem: str, place: str) -> str:
+    """The field of a part that a problem is about: the one that it names, or the first on the way to its place."""
+    named = _FIELD.search(problem)
+    _, found, inside = problem.partition(f"`{place}.")
+    if found:
+        return re.split(r"[.\[`]", inside, maxsplit=1)[0]
+    return named[1] if named else ""
+
+
+def _problem(said: Json, kind: type[Any]) -> str:
+    try:
+        msgspec.convert(said, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,39 @@
+"""A workflow file in execution: its agents, and those of steps that planners add to its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from backedge.config import WorkflowFile
+from backedge.config.added import added_steps
+from backedge.core.workflow.build import build_added_steps as joined
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.plan import with_plan
+from backedge.ports import Agent, ResolvedSteps
+from backedge.project.agents import Views, agents_of
+from backedge.project.project import Project, keep_added_files
+
+
+@dataclass(frozen=True)
+class FileWorkflow:
+    """A workflow from a file, with those who execute it."""
+
+    source: WorkflowFile
+    place: Project
+    agents: Mapping[str, Agent]
+    views: Views | None = None
+
+    @property
+    def definition(self) -> Workflow:
+        return self.source.definition
+
+    def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
+        """Who does steps that a planner adds to a run of this file. Raises WorkflowError with all that is wrong."""
+        specs = dict(added)
+        found = added_steps(self.source, specs)
+        steps = joined(workflow, found.steps)
+        whole = with_plan(workflow, steps, (), {})
+        file = replace(self.source, definition=whole, agents=found.agents, steps=found.extras)
+        agents = agents_of(file, self.place, self.views, only=specs)
+        return ResolvedSteps(steps, agents, specs, lambda run: keep_added_files(self.place, run, found.files))
