@@ -1,62 +1,60 @@
-"""Where a large run stands at a glance: what runs, what is unsettled, and what of that has nothing unsettled before it.
+"""Where a run stands at a glance, so that a decision need not look at every step.
 
-A look over all steps would cost every decision as much as the run is large. For a large run the fold keeps these few
-sets up to date instead, step by step, and `pending` looks only at the steps that can matter. Loops are not in them:
-`pending` adds what the open ones ask for. Nor are the steps that a condition decides about: those are always looked at.
+The index holds four small sets: what is unsettled, what of that could start next, what runs, and what broke last. Loops
+are not part of it; the scheduler adds what open loops ask for. Neither are steps that depend on a condition: those are
+always looked at. The fold notes which steps changed (`RunState.derived`), and the index is brought up to date from these
+and their consumers when it is asked for. It is derived: replaying a journal builds it again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+
+from msgspec.structs import force_setattr
 
 from backedge.core.model import SIDE_MODES
 from backedge.core.scheduling.staleness import is_fresh
-from backedge.core.state.paged_map import Pages
+from backedge.core.state.run import Derived, Running, RunState
 from backedge.core.value import Value
-
-if TYPE_CHECKING:
-    from backedge.core.state.run import RunState, StepState
-    from backedge.core.workflow.graph import Graph
-
-LARGE = 64
-"""The number of steps from which keeping these sets is cheaper than looking at every step."""
+from backedge.core.workflow.graph import Graph
 
 
-class Frontier(Value, frozen=True):
-    """What is kept of a large run. The dicts are ordered sets, and are never changed in place."""
+class Index(Value, frozen=True):
+    """The sets that are kept of a run. The dicts are ordered sets, and are never changed in place."""
 
     unsettled: dict[str, None] = {}
-    """The steps that have to be executed, or are, whatever the open loops say."""
+    """Steps that have to run, or run now, whatever the open loops say."""
     front: tuple[int, ...] = ()
-    """The turns of those of them that do not run and need nothing unsettled, the most urgent first."""
+    """The unsettled steps that do not run and need nothing unsettled, as places in `graph.in_turn`."""
     running: dict[str, None] = {}
     erring: dict[str, None] = {}
-    """The steps whose last attempt broke."""
+    """Steps whose last attempt broke."""
 
 
-def large_or_small(steps: dict[str, StepState]) -> Mapping[str, StepState]:
-    """The steps of a run, in the form that is cheapest for their number."""
-    return Pages(steps) if len(steps) >= LARGE else steps
+def index_of(state: RunState) -> Index:
+    """The index of a run as it stands. Worked out once per state, from that of the state before."""
+    derived = state.derived
+    known = derived.index
+    if isinstance(known, Index) and not derived.changed:
+        return known
+    index = _updated(known, state, derived.changed) if isinstance(known, Index) else _built(state)
+    force_setattr(state, "derived", Derived(index))
+    return index
 
 
-def frontier_after(before: RunState, after: RunState) -> Frontier:
-    """What is kept of a large run after an event."""
-    old, was, now = before.frontier, before.steps, after.steps
-    if old is None or before.graph is not after.graph:
-        return frontier_of(after)
-    if now is was:
-        return old
-    assert isinstance(now, Pages) and isinstance(was, Pages)
-    return _followed(old, before, after, now.changed_since(was))
+def running_attempts(state: RunState) -> list[tuple[str, Running]]:
+    """The attempts that run, with their steps, in the order of the steps."""
+    names = index_of(state).running
+    if len(names) > 1:
+        names = dict.fromkeys(sorted(names, key=state.graph.place.__getitem__))
+    return [(name, running) for name in names if (running := state.steps[name].running) is not None]
 
 
-def frontier_of(state: RunState) -> Frontier:
-    """What is kept of a run, worked out anew."""
+def _built(state: RunState) -> Index:
     unsettled = {name: None for name in state.steps if _unsettled(state, name)}
     front = (state.graph.turn[name] for name in unsettled if _in_front(state, unsettled, name))
-    return Frontier(
+    return Index(
         unsettled,
         tuple(sorted(front)),
         {name: None for name, step in state.steps.items() if step.running is not None},
@@ -64,26 +62,22 @@ def frontier_of(state: RunState) -> Frontier:
     )
 
 
-def _followed(old: Frontier, before: RunState, after: RunState, changed: list[str]) -> Frontier:
-    graph = after.graph
-    doubtful = dict.fromkeys(changed)
-    for name in changed:
-        was, now = before.steps[name], after.steps[name]
-        if was.artifact is not now.artifact or was.condition_false != now.condition_false:
-            doubtful.update(dict.fromkeys(graph.consumers[name]))
-    flipped = [name for name in doubtful if (name in old.unsettled) != _unsettled(after, name)]
+def _updated(old: Index, state: RunState, changed: tuple[str, ...]) -> Index:
+    graph, steps = state.graph, state.steps
+    touched = dict.fromkeys(changed)
+    affected = dict.fromkeys((*touched, *(each for name in touched for each in graph.consumers[name])))
+    flipped = [name for name in affected if (name in old.unsettled) != _unsettled(state, name)]
     unsettled = _toggled(old.unsettled, flipped)
-    near = dict.fromkeys((*changed, *flipped, *(each for name in flipped for each in graph.consumers[name])))
     front = old.front
-    for name in near:
-        front = _placed(front, graph, name, _in_front(after, unsettled, name))
-    runs = [name for name in changed if (name in old.running) != (after.steps[name].running is not None)]
-    errs = [name for name in changed if (name in old.erring) != bool(after.steps[name].errors)]
-    return Frontier(unsettled, front, _toggled(old.running, runs), _toggled(old.erring, errs))
+    for name in dict.fromkeys((*touched, *flipped, *(each for was in flipped for each in graph.consumers[was]))):
+        front = _placed(front, graph, name, _in_front(state, unsettled, name))
+    runs = [name for name in touched if (name in old.running) != (steps[name].running is not None)]
+    errs = [name for name in touched if (name in old.erring) != bool(steps[name].errors)]
+    return Index(unsettled, front, _toggled(old.running, runs), _toggled(old.erring, errs))
 
 
 def _unsettled(state: RunState, name: str) -> bool:
-    """Whether a step has to be executed, or is being so, for its own sake: no loop is asked."""
+    """Whether a step has to run, or runs, for its own sake, without asking any loop."""
     if name in state.graph.conditional:
         return False
     step = state.steps[name]
@@ -99,7 +93,7 @@ def _in_front(state: RunState, unsettled: dict[str, None], name: str) -> bool:
 
 
 def _toggled(names: dict[str, None], changed: Iterable[str]) -> dict[str, None]:
-    """A set with these names added or taken away."""
+    """A set with these names added, or removed if they are in it."""
     new: dict[str, None] | None = None
     for name in changed:
         if new is None:

@@ -9,10 +9,11 @@ from typing import Literal
 
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, SIDE_MODES
+from backedge.core.scheduling.index import index_of, running_attempts
 from backedge.core.scheduling.scheduler import Start, passes, ready
 from backedge.core.scheduling.skipping import condition_pending, is_skipped, must_repeat
 from backedge.core.scheduling.staleness import is_fresh
-from backedge.core.state.run import ASKED, Escalation, RunState, running_attempts
+from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.value import Value
 
 RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "failed", "cancelled", "imported"]
@@ -70,8 +71,7 @@ def needs_input_check(state: RunState, start: Start) -> bool:
 
 def next_wake(state: RunState, now: float) -> float | None:
     """When the next retry or timeout is due; a time that has passed already is of no use to a sleeper."""
-    broken = state.steps if state.frontier is None else state.frontier.erring
-    steps = (state.steps[name] for name in broken)
+    steps = (state.steps[name] for name in index_of(state).erring)
     times = [step.retry_at for step in steps if step.errors and step.retry_at > now and step.running is None]
     times += [packet.opened_at + timeout for packet, timeout in _unanswered(state)]
     return min(times, default=None)
@@ -96,7 +96,7 @@ def _unanswered(state: RunState) -> list[tuple[Escalation, float]]:
 
 def is_complete(state: RunState) -> bool:
     """Whether all is done: every step, on the current versions, with no loop and no question open."""
-    if state.loops or state.escalations or state.busy or (state.frontier and state.frontier.unsettled):
+    if state.loops or state.escalations or state.busy or index_of(state).unsettled:
         return False
     for name, step in state.steps.items():
         if step.skipped_by_decision or is_skipped(state, name):

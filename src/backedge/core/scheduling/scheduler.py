@@ -6,14 +6,13 @@ rework waits until all who can still speak about the version have spoken, and no
 
 from __future__ import annotations
 
-from collections.abc import KeysView
-
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN, SIDE_MODES, Mode
+from backedge.core.scheduling.index import index_of, running_attempts
 from backedge.core.scheduling.skipping import condition_pending, is_skipped, must_repeat
 from backedge.core.scheduling.staleness import is_fresh
 from backedge.core.scheduling.verification import human_feedback_to_verify
-from backedge.core.state.run import ASKED, Running, RunState, StepState, running_attempts
+from backedge.core.state.run import ASKED, Running, RunState, StepState
 from backedge.core.value import Value
 
 
@@ -33,7 +32,6 @@ def ready(state: RunState, now: float, most: int | None = None) -> list[Start]:
 
 
 _WITH_TARGETS = (LoopState.WAITING_RESPONSE, LoopState.RESOLVING)
-_NOTHING_KEPT: KeysView[str] = dict[str, None]().keys()
 
 
 def start_wanted(state: RunState, name: str) -> Start | None:
@@ -62,8 +60,8 @@ class _Scheduler:
         self.fresh: dict[str, bool] = {}
         self.due: dict[str, Mode] = {}
         self.awaited = self._awaited() if self.open else {}
-        self.kept = _NOTHING_KEPT if state.frontier is None else state.frontier.unsettled.keys()
-        for name in self.graph.steps if state.frontier is None else self._touched():
+        self.index = index_of(state)
+        for name in self._touched():
             self._look_at(name)
         self.waited_for: set[str] | None = None
         self.asked: set[str] = set()
@@ -112,8 +110,7 @@ class _Scheduler:
         if self.held is None:
             return []
         found = [start for name in self.due if (start := self._start(name)) is not None]
-        if self.state.frontier is not None:
-            found += self._in_front(self.state.frontier.front, most)
+        found += self._in_front(self.index.front, most)
         return sorted(found, key=self._urgency) if len(found) > 1 else found
 
     def _in_front(self, front: tuple[int, ...], most: int | None) -> list[Start]:
@@ -269,7 +266,7 @@ class _Scheduler:
         return self._settled(upstream - exempt) and all(gate in exempt or self._passing(gate) for gate in gates)
 
     def _settled(self, steps: frozenset[str]) -> bool:
-        return steps.isdisjoint(self.unsettled) and self.kept.isdisjoint(steps)
+        return steps.isdisjoint(self.unsettled) and self.index.unsettled.keys().isdisjoint(steps)
 
     def _exempt(self, name: str) -> set[str]:
         """The steps upstream that need not be settled before this one starts."""
@@ -315,7 +312,7 @@ class _Scheduler:
         step = self.state.steps[judge]
         if step.skipped_by_decision or judge in self.skipped:
             return True
-        return judge not in self.unsettled and judge not in self.kept and passes(self.state, judge)
+        return judge not in self.unsettled and judge not in self.index.unsettled and passes(self.state, judge)
 
     def _urgency(self, start: Start) -> tuple[int, int, int, float, int]:
         loops = [self.state.loops[id] for id in start.loops]

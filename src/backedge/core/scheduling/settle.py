@@ -19,12 +19,13 @@ from backedge.core.feedback.closing import close_loop, end_run
 from backedge.core.feedback.loop import Loop, LoopState, result_so_far
 from backedge.core.feedback.rerouting import reroute_around_skipped
 from backedge.core.model import HUMAN, SIDE_MODES, Breach, Resolution
+from backedge.core.scheduling.index import running_attempts
 from backedge.core.scheduling.pending import is_complete, is_stuck, needs_input_check, overdue
 from backedge.core.scheduling.scheduler import Start, passes, ready
 from backedge.core.scheduling.skipping import condition_pending, input_versions, is_skipped, unmet
 from backedge.core.scheduling.staleness import consumed_by, upstream_settled
 from backedge.core.scheduling.verification import unverified_fixes
-from backedge.core.state.run import RunState, running_attempts
+from backedge.core.state.run import RunState
 from backedge.core.transaction import Transaction
 from backedge.core.workflow.limits import BUDGETS
 

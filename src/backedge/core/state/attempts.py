@@ -8,7 +8,7 @@ from backedge.core.model import SIDE_MODES, Change, Claim, Status
 from backedge.core.scheduling.skipping import repeat_count_after
 from backedge.core.scheduling.staleness import consumed_by, judged_digest
 from backedge.core.scheduling.verification import not_delivered_yet, unverified_fixes
-from backedge.core.state.run import Artifact, Running, RunState, StepState, number, steps_with, with_loop
+from backedge.core.state.run import Artifact, Running, RunState, StepState, number, with_loop, with_step
 from backedge.core.value import replace
 
 KEPT_CHANGES = 4
@@ -56,9 +56,10 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         }
         findings = findings.merged(addressed)
     started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
-    return replace(
+    return with_step(
         state,
-        steps=steps_with(state.steps, name, started),
+        name,
+        started,
         findings=findings,
         loops=loops,
         pairs=pairs,
@@ -100,9 +101,10 @@ def _attempt_over(
         worked = state.seconds_at_work(state.last_at) + min(event.seconds, max(0.0, event.at - state.last_at))
     elif not busy:
         worked = state.seconds_at_work(event.at)
-    return replace(
+    return with_step(
         state,
-        steps=steps_with(state.steps, event.step, step),
+        event.step,
+        step,
         usage=state.usage + event.usage,
         busy=busy,
         busy_since=since,

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from backedge.core import events as e
-from backedge.core.scheduling.index import frontier_after, frontier_of, large_or_small
 from backedge.core.scheduling.skipping import condition_basis
 from backedge.core.state.attempts import (
     answer_given,
@@ -55,7 +54,7 @@ def evolve(state: RunState | None, event: e.Event) -> RunState:
         if not isinstance(event, e.RunStarted):
             raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
         graph = graph_of(event.workflow)
-        started = RunState(
+        return RunState(
             run=event.run,
             graph=graph,
             started_at=event.at,
@@ -63,15 +62,12 @@ def evolve(state: RunState | None, event: e.Event) -> RunState:
             seq=1,
             input=event.input,
             input_payload=event.input_payload,
-            steps=large_or_small(dict.fromkeys(graph.steps, StepState())),
+            steps=dict.fromkeys(graph.steps, StepState()),
             steps_ever=len(event.workflow.steps),
         )
-        return replace(started, frontier=frontier_of(started)) if not isinstance(started.steps, dict) else started
     after = _evolved(state, event)
     seq, last_at = state.seq + 1, event.at if event.at > state.last_at else state.last_at
-    if isinstance(after.steps, dict):
-        return replace(after, seq=seq, last_at=last_at)
-    return replace(after, seq=seq, last_at=last_at, frontier=frontier_after(state, after))
+    return replace(after, seq=seq, last_at=last_at)
 
 
 def _evolved(state: RunState, event: e.Event) -> RunState:
@@ -120,7 +116,7 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return escalation_decided(state, event)
         case e.StepPassedOver():
             step = replace(state.steps[event.step], skipped_by_decision=True)
-            return replace(with_step(state, event.step, step), has_accepted=True)
+            return with_step(state, event.step, step, has_accepted=True)
         case e.ConditionSeen():
             seen = ConditionResult(event.met, condition_basis(state, event.step))
             return with_step(state, event.step, replace(state.steps[event.step], condition=seen))

@@ -7,7 +7,7 @@ from backedge.core.findings.identity import location_of
 from backedge.core.findings.ledger import TrackedFinding, after_sighting, with_status
 from backedge.core.model import Status
 from backedge.core.state.persistent_map import Map
-from backedge.core.state.run import LastVerdict, RunState, StepState, steps_with, with_loop
+from backedge.core.state.run import LastVerdict, RunState, StepState, with_loop, with_step
 from backedge.core.value import replace
 
 AT_A_PLACE = 8
@@ -49,9 +49,13 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
             verdicts=turn,
             failures=judge.failures + 1 if fails else 0,
         )
-    steps = steps_with(state.steps, event.judge, judge)
-    return replace(
-        state, steps=steps, findings=findings, finding_by_key=known, findings_by_location=_placed(state, event)
+    return with_step(
+        state,
+        event.judge,
+        judge,
+        findings=findings,
+        finding_by_key=known,
+        findings_by_location=_placed(state, event),
     )
 
 
@@ -99,13 +103,12 @@ def findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
         findings = findings.set(id, tracked)
         if event.status is Status.ACCEPTED:
             accepted = accepted.set(tracked.key, id)
-    steps = state.steps
     for judge in dict.fromkeys(findings[id].found_by for id in event.findings):
-        step = steps.get(judge)
+        step = state.steps.get(judge)
         if step is not None:
-            steps = steps_with(steps, judge, _without_settled(step, findings))
-    compromised = state.has_accepted or event.status in (Status.ACCEPTED, Status.DEFERRED)
-    return replace(state, steps=steps, findings=findings, accepted=accepted, has_accepted=compromised)
+            state = with_step(state, judge, _without_settled(step, findings))
+    has_accepted = state.has_accepted or event.status in (Status.ACCEPTED, Status.DEFERRED)
+    return replace(state, findings=findings, accepted=accepted, has_accepted=has_accepted)
 
 
 def _without_settled(step: StepState, findings: Map[int, TrackedFinding]) -> StepState:

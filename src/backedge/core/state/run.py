@@ -6,14 +6,12 @@ have led to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from typing import Any
 
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import HUMAN, Breach, Change, Mode, Question, Usage, VerdictWord
-from backedge.core.scheduling.index import Frontier
-from backedge.core.state.paged_map import Pages
 from backedge.core.state.persistent_map import Map
 from backedge.core.value import Json, Value, replace
 from backedge.core.workflow.definition import Workflow
@@ -173,6 +171,24 @@ class Escalation(Value, frozen=True):
         return self.step is not None and self.reason.startswith(NO_APPROVER)
 
 
+class Derived:
+    """What the scheduler worked out of a state, and the steps that changed since. It says nothing that the rest of the
+    state does not, so two states that differ only here are equal."""
+
+    __slots__ = ("changed", "index")
+
+    def __init__(self, index: object = None, changed: tuple[str, ...] = ()) -> None:
+        self.index, self.changed = index, changed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Derived)
+
+    __hash__ = None  # type: ignore[assignment]  # a state that compares by value has no use for one
+
+
+NOTHING_DERIVED = Derived()
+
+
 class RunState(Value, frozen=True):
     """Everything that the rules need to know of a run."""
 
@@ -182,7 +198,7 @@ class RunState(Value, frozen=True):
     seq: int = 0
     input: Json = None
     input_payload: str | None = None
-    steps: Mapping[str, StepState] = {}
+    steps: dict[str, StepState] = {}
     loops: dict[str, Loop] = {}
     """The open ones."""
     closed_loops: Map[int, Loop] = Map()
@@ -229,8 +245,7 @@ class RunState(Value, frozen=True):
     """The loops whose feedback was read, by step."""
     imported: e.FileImported | None = None
     """The file that the run was imported from."""
-    frontier: Frontier | None = None
-    """What is kept of a large run, so that not every step has to be looked at."""
+    derived: Derived = NOTHING_DERIVED
 
     @property
     def workflow(self) -> Workflow:
@@ -262,23 +277,11 @@ def number(id: str) -> int:
     return int(digits) if digits.isdecimal() else -1
 
 
-def with_step(state: RunState, name: str, step: StepState) -> RunState:
-    return replace(state, steps=steps_with(state.steps, name, step))
-
-
-def steps_with(steps: Mapping[str, StepState], name: str, step: StepState) -> Mapping[str, StepState]:
-    if isinstance(steps, dict):
-        return {**steps, name: step}
-    assert isinstance(steps, Pages)
-    return steps.set(name, step)
-
-
-def running_attempts(state: RunState) -> list[tuple[str, Running]]:
-    """The attempts that run, by step, in the order of the steps."""
-    names: Iterable[str] = state.steps
-    if state.frontier is not None:
-        names = sorted(state.frontier.running, key=state.graph.place.__getitem__)
-    return [(name, running) for name in names if (running := state.steps[name].running) is not None]
+def with_step(state: RunState, name: str, step: StepState, **more: Any) -> RunState:
+    """The run with another state of one step, and whatever else changes with it."""
+    derived = state.derived
+    changed = Derived(derived.index, (*derived.changed, name))
+    return replace(state, steps={**state.steps, name: step}, derived=changed, **more)
 
 
 def with_loop(state: RunState, loop: Loop) -> RunState:

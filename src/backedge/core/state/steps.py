@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from backedge.core import events as e
-from backedge.core.scheduling.index import large_or_small
-from backedge.core.state.run import RunState, StepState
+from backedge.core.state.run import NOTHING_DERIVED, RunState, StepState
 from backedge.core.value import replace
 from backedge.core.workflow.graph import graph_of
 from backedge.core.workflow.plan import NotedValues, with_plan
@@ -30,8 +29,8 @@ def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
     return replace(
         state,
         graph=graph,
-        steps=large_or_small(steps),
-        frontier=None,
+        steps=steps,
+        derived=NOTHING_DERIVED,
         steps_ever=state.steps_ever + len(added),
         retired={**state.retired, **gone},
         specs={**kept, **event.specs},

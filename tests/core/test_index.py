@@ -1,24 +1,21 @@
-"""A run of many steps: what is kept of it says the same as a look at every step, and costs no more when it grows."""
+"""The index of a run: it says the same as a look at every step, and a step costs no more when the run is large."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.model import Kind, Outcome, Question
-from backedge.core.scheduling import index as frontier
-from backedge.core.scheduling.index import frontier_of
+from backedge.core.scheduling.index import index_of, running_attempts
 from backedge.core.scheduling.pending import needs_input_check, next_wake, outcome_of
 from backedge.core.scheduling.scheduler import ready
 from backedge.core.state.evolve import replay
-from backedge.core.state.paged_map import PAGE, Pages
-from backedge.core.state.run import RunState, running_attempts
+from backedge.core.state.run import NOTHING_DERIVED, RunState
 from backedge.core.value import replace
 from backedge.core.workflow.definition import Step
 from tests.core.play import Play, ask, failed, flow, grows, out, passed, planned, step
@@ -27,46 +24,38 @@ from tests.core.strategies import Pick, a_tale, effort, picks, told_to_the_end
 GROUP = 20
 
 
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run is treated as a large one."""
-    monkeypatch.setattr(frontier, "LARGE", 0)
+def without_index(run: RunState) -> RunState:
+    """The same run, whose index has to be built from all its steps."""
+    return replace(run, derived=NOTHING_DERIVED)
 
 
-def looked_over(run: RunState) -> RunState:
-    """The same run, as one of which nothing is kept."""
-    return replace(run, steps=dict(run.steps), frontier=None)
-
-
-def holds_what_a_look_at_every_step_says(run: RunState, now: float) -> None:
-    assert run.frontier is not None
-    anew = frontier_of(run)
-    assert run.frontier.unsettled.keys() == anew.unsettled.keys()
-    assert run.frontier.front == anew.front
-    assert run.frontier.running.keys() == anew.running.keys()
-    assert run.frontier.erring.keys() == anew.erring.keys()
-    plain = looked_over(run)
+def the_index_says_what_a_look_at_every_step_says(run: RunState, now: float) -> None:
+    kept, plain = index_of(run), without_index(run)
+    built = index_of(plain)
+    assert kept.unsettled.keys() == built.unsettled.keys()
+    assert kept.front == built.front
+    assert kept.running.keys() == built.running.keys()
+    assert kept.erring.keys() == built.erring.keys()
     assert running_attempts(run) == running_attempts(plain)
     assert next_wake(run, now) == next_wake(plain, now)
     for moment in (now, float("inf")):
         every = ready(plain, moment)
         assert ready(run, moment) == every
-        # What is asked for is there, and nothing that is less urgent is put before it.
+        # The most urgent come first, however few are asked for.
         free = [start for start in every if not needs_input_check(run, start)]
         for most in (1, 2):
             some = ready(run, moment, most)
             assert [start for start in some if not needs_input_check(run, start)][:most] == free[:most]
 
 
-@pytest.mark.usefixtures("kept")
 @effort(60)
 @given(picks())
-def test_what_is_kept_of_a_run_says_the_same_as_a_look_at_every_step(pick: Pick) -> None:
+def test_the_index_of_a_run_says_the_same_as_a_look_at_every_step(pick: Pick) -> None:
     tale = a_tale(pick)
     told_to_the_end(tale)
     for turn in tale.turns:
         assert turn.after is not None
-        holds_what_a_look_at_every_step_says(turn.after, turn.now)
+        the_index_says_what_a_look_at_every_step_says(turn.after, turn.now)
     assert replay(tale.events) == tale.s
 
 
@@ -131,19 +120,16 @@ def test_a_tree_of_a_thousand_steps_costs_as_much_per_step_as_a_small_one() -> N
 
 def test_a_large_run_replays_to_the_same_state() -> None:
     events, run = grown(200)
-    assert isinstance(run.steps, Pages)
     assert replay(events) == run
 
 
-def test_a_run_that_a_planner_makes_large_goes_on_as_one() -> None:
-    more = [step(f"s{place}", "plan", phase="code") for place in range(frontier.LARGE)]
+def test_a_planner_can_make_a_run_large() -> None:
+    more = [step(f"s{place}", "plan", phase="code") for place in range(100)]
     play = Play(
         flow(step("plan", phase="planning", plans=True), max_steps=200), {"plan": [planned("p", *more)]}, room=3
-    )
-    small, large = play.s, play.run().s
+    ).run()
     assert play.outcome == "done"
-    assert (small.frontier is None, large.frontier is None) == (True, False)
-    assert len(play.attempts()) == frontier.LARGE + 1
+    assert len(play.attempts()) == 101
 
 
 def test_a_question_and_feedback_in_a_large_run_go_where_they_belong() -> None:
@@ -167,34 +153,9 @@ def test_conditions_are_looked_at_in_a_large_run_too() -> None:
     assert (play.attempts()["extra"], play.attempts()["last"]) == (0, 1)
 
 
-# The mapping
-
-
-def test_pages_are_a_mapping_in_order() -> None:
-    names = {f"n{place}": place for place in range(3 * PAGE + 1)}
-    pages = Pages(names)
-    assert list(pages) == list(names) and len(pages) == len(names)
-    assert dict(pages) == names and pages == names
-    assert "n5" in pages and "other" not in pages
-    assert pages.get("other") is None
-    assert repr(Pages({"a": 1})) == "Pages({'a': 1})"
-
-
-def test_a_changed_entry_leaves_the_earlier_mapping_as_it_was() -> None:
-    before = Pages({f"n{place}": str(place) for place in range(2 * PAGE)})
-    after = before.set("n40", "other")
-    assert (before["n40"], after["n40"]) == ("40", "other")
-    assert after.changed_since(before) == ["n40"]
-    assert before.changed_since(before) == []
-    with pytest.raises(KeyError):
-        before.set("new", "x")
-
-
-@pytest.mark.usefixtures("kept")
-def test_what_a_person_is_asked_in_a_large_run_is_withdrawn_when_it_changes() -> None:
+def test_a_question_to_a_person_is_withdrawn_when_its_input_changes() -> None:
     work = flow(step("plan"), step("other"), step("sign", "plan", agents=("human",)))
     play = Play(work, {"plan": [out(1), out(2)]}).run()
-    assert play.s.frontier is not None
     play.person_raises("plan").run().decide("resolve").run()
     assert [play.s.escalations[id].about for id in play.asked()] == [Question("work", {"plan": 2})]
     play.decide("resolve", note="signed").run()
