@@ -44,11 +44,11 @@ class Context:
 
     async def checkpoint(self, name: str, by: str = "") -> None:
         """Remember all values under a name."""
-        await self._engine.submit(self._run, c.KeepValues(name, by))
+        await self._engine.submit(self._run, c.SaveCheckpoint(name, by))
 
     async def restore(self, name: str, by: str = "") -> None:
         """Have all values as they were at a checkpoint. Raises NotFound."""
-        await self._engine.submit(self._run, c.RestoreValues(name, by))
+        await self._engine.submit(self._run, c.RestoreCheckpoint(name, by))
 
     async def read(self, step: str) -> list[Json]:
         """The feedback that a step has received since this was last called: reading clears its inbox, and the journal

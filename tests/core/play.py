@@ -217,7 +217,7 @@ class Play:
             checks = [effect for effect in effects if isinstance(effect, CheckInputs)]
             if checks and self.room > self.s.busy:
                 name = checks[0].step
-                self.do(c.CheckedInputs(name, self.checks[name](self) if name in self.checks else ()))
+                self.do(c.ReportInputCheck(name, self.checks[name](self) if name in self.checks else ()))
             elif attempts:
                 self.finish(attempts[0].step)
             elif self.outcome == "running":

@@ -358,7 +358,7 @@ class Tale:
     def do(self, command: c.Command, room: int | None = None) -> Turn:
         if room is None:
             room = max(0, one_of(self.pick, (3, 1, 2, 0)) - (self.state.busy if self.state else 0))
-        if isinstance(command, c.CheckedInputs):
+        if isinstance(command, c.ReportInputCheck):
             room = max(1, room)
         try:
             events, after = transact(self.state, command, self.now, room)
@@ -407,20 +407,20 @@ class Tale:
     def check(self, name: str) -> None:
         needs = self.s.graph.needs[name]
         problems = tuple((need, a_finding(self.pick)) for need in some_of(self.pick, needs, 2)) if self.pick(2) else ()
-        self.do(c.CheckedInputs(name, problems))
+        self.do(c.ReportInputCheck(name, problems))
 
     def in_mid_work(self, name: str) -> None:
         running = self.s.steps[name].running
         assert running is not None
         mine = [loop.id for loop in self.s.loops.values() if loop.source == name]
         if mine and self.pick(3) == 0:
-            self.do(c.Await(one_of(self.pick, mine), name, running.attempt))
+            self.do(c.BeginWait(one_of(self.pick, mine), name, running.attempt))
             return
         turn = self.do(c.RaiseFeedback(name, a_feedback(self.pick, self.s), running.attempt))
         opened = [event.loop for event in turn.events if isinstance(event, e.LoopOpened | e.FeedbackRejoined)]
         still = self.s.steps[name].running
         if opened and still is not None and still.attempt == running.attempt and self.pick(3):
-            self.do(c.Await(opened[0], name, running.attempt))
+            self.do(c.BeginWait(opened[0], name, running.attempt))
 
     def drop(self, name: str) -> None:
         running = self.s.steps[name].running
@@ -487,11 +487,11 @@ class Tale:
             case 2:
                 return c.DropAttempt(step, number, "in doubt")
             case 3:
-                return c.CheckedInputs(step, ((step, Finding("misfit")),) if pick(2) else ())
+                return c.ReportInputCheck(step, ((step, Finding("misfit")),) if pick(2) else ())
             case 4:
                 return c.RaiseFeedback(step, a_feedback(pick, self.s), number)
             case 5:
-                return c.Await(loop, step, number)
+                return c.BeginWait(loop, step, number)
             case 6:
                 return c.Acknowledge(loop, step)
             case 7:
@@ -519,7 +519,7 @@ class Tale:
                 return True
             elif checks:
                 if temper:
-                    self.do(c.CheckedInputs(checks[0]), 3)
+                    self.do(c.ReportInputCheck(checks[0]), 3)
                 else:
                     self.check(checks[0])
             else:

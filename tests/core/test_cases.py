@@ -83,7 +83,7 @@ def test_a0_06_blocking_or_critical_pauses(more: dict[str, Any], paused: bool) -
 
 def test_a0_08_a_waiter_has_the_resolution_at_once_and_every_notice_is_resolved_with_it() -> None:
     play = developing().raises("developer", ask("architect", HUMAN))
-    play.do(c.Await("L-1", "developer", 1))
+    play.do(c.BeginWait("L-1", "developer", 1))
     play.decide("resolve", option="polling", by="ann")
     running = play.s.steps["developer"].running
     assert running is not None and not running.awaits

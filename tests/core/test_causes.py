@@ -48,7 +48,7 @@ def test_the_chain_depth_of_a_judge_is_that_of_what_it_raises(own: int | None, r
     play = Play(work, {"a": grows}, checks={"b": lambda play: (("j", Finding("too short")),)})
     play.finish("a")
     play.finish("j")
-    play.do(c.CheckedInputs("b", (("j", Finding("too short")),)))
+    play.do(c.ReportInputCheck("b", (("j", Finding("too short")),)))
     play.raises("j", ask("a"))
     assert len(play.of(e.FeedbackRefused)) == refused
     assert play.opened() == 2 - refused

@@ -72,10 +72,10 @@ class TestChecksOfInputs:
         said = iter([self.MISFIT, ()])
         play = Play(work, {"a": grows, "x": grows})
         play.finish("a")
-        play.do(c.CheckedInputs("b", next(said)))
+        play.do(c.ReportInputCheck("b", next(said)))
         play.raises("x", ask("human", blocking=True))
         play.finish("a")
-        play.do(c.CheckedInputs("b", next(said)))
+        play.do(c.ReportInputCheck("b", next(said)))
         assert (play.loop().state, play.attempts()["b"]) == (LoopState.RESOLVED, 0)
         play.finish("x")
         play.decide("resolve", note="go on").run()
@@ -133,11 +133,11 @@ class TestChecksOfInputs:
     @pytest.mark.parametrize(
         ("command", "why"),
         [
-            (c.CheckedInputs("a"), "is not waiting for a check"),
-            (c.CheckedInputs("b", (("b", Finding("x")),)), "does not need 'b'"),
+            (c.ReportInputCheck("a"), "is not waiting for a check"),
+            (c.ReportInputCheck("b", (("b", Finding("x")),)), "does not need 'b'"),
         ],
     )
-    def test_a_check_answers_what_is_pending(self, command: c.CheckedInputs, why: str) -> None:
+    def test_a_check_answers_what_is_pending(self, command: c.ReportInputCheck, why: str) -> None:
         play = self.played()
         play.finish("a")
         with pytest.raises(IllegalCommand, match=why):

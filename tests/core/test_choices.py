@@ -54,7 +54,7 @@ def choosing(feedback: Feedback | None = None, wait: bool = False, **scripts: An
     play.finish("architect")
     play.raises("code", feedback or limits_it())
     if wait:
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
     return play
 
 

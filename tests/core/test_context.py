@@ -50,23 +50,23 @@ def test_paths_that_cannot_be(path: str, said: str) -> None:
 
 def test_a_checkpoint_brings_the_values_back() -> None:
     play = kept(note=1)
-    play.do(c.KeepValues("before", "ann"))
+    play.do(c.SaveCheckpoint("before", "ann"))
     play.do(c.SetValue("note", 2))
     play.do(c.SetValue("more", 3))
-    play.do(c.RestoreValues("before", "ann"))
+    play.do(c.RestoreCheckpoint("before", "ann"))
     assert play.s.values == {"note": 1}
     assert replay(play.events).values == {"note": 1}  # type: ignore[union-attr]
 
 
 def test_checkpoints_that_cannot_be() -> None:
     with pytest.raises(NotFound, match="none was made yet"):
-        kept().do(c.RestoreValues("before"))
+        kept().do(c.RestoreCheckpoint("before"))
     play = kept()
     with pytest.raises(IllegalCommand, match="has no name"):
-        play.do(c.KeepValues(" "))
-    play.do(c.KeepValues("before"))
+        play.do(c.SaveCheckpoint(" "))
+    play.do(c.SaveCheckpoint("before"))
     with pytest.raises(NotFound, match="did you mean 'before'"):
-        play.do(c.RestoreValues("befor"))
+        play.do(c.RestoreCheckpoint("befor"))
 
 
 def test_reading_an_inbox_clears_it_and_keeps_the_loops() -> None:

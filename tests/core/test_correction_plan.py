@@ -125,7 +125,7 @@ class TestBatching:
         play.finish("a")
         play.raises("ja", ask("plan"))
         assert play.s.steps["plan"].running is None
-        play.do(c.Await("L-1", "ja", 1))
+        play.do(c.BeginWait("L-1", "ja", 1))
         assert play.s.steps["plan"].running is not None
 
     def test_a_judge_whose_agent_breaks_is_waited_for_until_that_is_escalated(self) -> None:

@@ -228,7 +228,7 @@ def test_skip_of_a_step_that_breaks_goes_on_without_it() -> None:
     play = Play(flow(step("a"), step("b", "a")), {"a": [Exception("x")]}).run()
     play.decide("skip", by="ann").run()
     assert play.outcome == "accepted"
-    assert play.of(e.StepPassedOver) == [e.StepPassedOver(play.now - 1, "a", "skipped by ann")]
+    assert play.of(e.StepSkipped) == [e.StepSkipped(play.now - 1, "a", "skipped by ann")]
 
 
 def test_skip_of_a_step_that_breaks_ends_what_waits_for_it() -> None:

@@ -49,7 +49,7 @@ def test_fault_0_details_and_options_are_not_lost() -> None:
 
 def test_fault_0_who_waits_after_it_was_resolved_gets_the_resolution() -> None:
     play = asking(HUMAN).decide("resolve", note="yes")
-    play.do(c.Await("L-1", "b", 1))
+    play.do(c.BeginWait("L-1", "b", 1))
     assert play.of(e.WaitBegan) == []
     resolution = play.loop().resolution
     assert resolution is not None and (resolution.state, resolution.text) == ("resolved", "yes")

@@ -201,7 +201,7 @@ class TestLegality:
             (c.FinishAttempt("b", 1, out()), "attempt 1 of step 'b' is not running: no attempt is"),
             (c.FailAttempt("x", 1, "e"), "step 'x' is not in run 'r': use one of a, b"),
             (c.DropAttempt("a", 9, "in doubt"), "is not running"),
-            (c.Await("L-1", "a", 1), "did not raise 'L-1'"),
+            (c.BeginWait("L-1", "a", 1), "did not raise 'L-1'"),
         ],
     )
     def test_what_answers_nothing_is_refused_and_nothing_is_recorded(self, command: c.Command, error: str) -> None:

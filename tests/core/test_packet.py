@@ -146,8 +146,8 @@ def test_a_fix_that_came_while_a_person_was_asked_is_verified_next() -> None:
     play.finish("plan")
     for source, target, loop, attempt in (("x", "code", "L-1", 1), ("code", "plan", "L-2", 1), ("plan", "x", "L-3", 2)):
         play.raises(source, ask(target))
-        play.do(c.Await(loop, source, attempt))
-    play.do(c.StopWaiting("L-3", "plan", 2))
+        play.do(c.BeginWait(loop, source, attempt))
+    play.do(c.EndWait("L-3", "plan", 2))
     play.finish("plan")
     assert chosen(newest(play), "continue").next == "code verifies what was done"
 

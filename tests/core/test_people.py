@@ -131,7 +131,7 @@ class TestPeople:
     def test_who_waits_in_mid_work_for_a_later_question_waits_for_a_person(self) -> None:
         play = coding(limits={"rounds_per_loop": 0}).raises("code", ask(HUMAN))
         play.decide("continue")
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         assert (play.loop().state, play.breach(), play.outcome) == (LoopState.RESOLVING, "asked", "waiting")
         assert [wake.time for wake in play.wakes()] == [play.now + 600]
         assert self.late(play).breach() == "response_timeout"

@@ -315,7 +315,7 @@ class TestLoops:
         play = Play(flow(PLAN, early, CODE), scripts)
         for name in ("plan", "early"):
             play.finish(name)
-        play.raises("code", ask("early", "plan")).do(c.Await("L-1", "code", 1))
+        play.raises("code", ask("early", "plan")).do(c.BeginWait("L-1", "code", 1))
         play.finish("early", Exception("broke"))
         play.finish("plan")
         assert play.loop().state is LoopState.CANCELLED
@@ -406,10 +406,10 @@ class TestMissing:
     def test_who_waits_in_mid_work_goes_on_with_what_was_added(self) -> None:
         play = Play(flow(PLAN, CODE), {"plan": [out("p"), planned("p", self.MODEL)]})
         play.finish("plan")
-        play.raises("code", missing()).do(c.Await("L-1", "code", 1))
+        play.raises("code", missing()).do(c.BeginWait("L-1", "code", 1))
         play.finish("plan")
         play.finish("refund_model")
-        assert play.of(e.WaiterTold)[0].inputs == {"plan": 1, "refund_model": 1}
+        assert play.of(e.ResultDelivered)[0].inputs == {"plan": 1, "refund_model": 1}
         play.finish("code")
         assert (play.outcome, play.attempts()["code"]) == ("done", 1)
 

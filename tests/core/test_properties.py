@@ -216,7 +216,7 @@ def a_pass_belongs_to_what_was_seen(tale: Tale) -> None:
     shown: dict[str, dict[str, int]] = {}
     for turn in tale.turns:
         for _, event, after in turn.passages():
-            if isinstance(event, e.AttemptStarted | e.WaiterTold):
+            if isinstance(event, e.AttemptStarted | e.ResultDelivered):
                 shown[event.step] = event.inputs
             elif isinstance(event, e.VerdictGiven) and event.attempt:
                 verdict = after.steps[event.judge].verdict

@@ -137,7 +137,7 @@ class Run:
             working = [effect.step for effect in effects if isinstance(effect, RunAttempt) and self._works(effect.step)]
             checks = [effect.step for effect in effects if isinstance(effect, CheckInputs)]
             if checks and len(working) < self.room:
-                self.do(c.CheckedInputs(checks[0]), room=1)
+                self.do(c.ReportInputCheck(checks[0]), room=1)
             elif working:
                 self._work(working[0])
             else:
@@ -163,7 +163,7 @@ class Run:
             self.do(c.RaiseFeedback(name, question, running.attempt))
             loop = self.s.steps[name].asked_loops.get(asked_key(question))
             if loop is not None:
-                self.do(c.Await(loop, name, running.attempt))
+                self.do(c.BeginWait(loop, name, running.attempt))
             return
         outcome = Actors(self.seed, self.s, name, self.world).outcome()
         if outcome is None:

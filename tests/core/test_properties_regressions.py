@@ -35,7 +35,7 @@ def ask(play: Play, source: str, *to: str, wait: bool = False, kind: Kind = Kind
     events = play.do(c.RaiseFeedback(source, raised(*to, kind=kind), running.attempt))
     loop = next(event.loop for event in events if isinstance(event, e.LoopOpened))
     if wait:
-        play.do(c.Await(loop, source, running.attempt))
+        play.do(c.BeginWait(loop, source, running.attempt))
     return loop
 
 
@@ -109,7 +109,7 @@ def test_a_waiter_whose_answer_is_there_is_told_even_if_another_waits_for_it() -
     play.do(c.Proceed())
     attempt = play.s.steps["code"].running
     assert attempt is not None and "review" in running(play)
-    play.do(c.Await(loop, "code", attempt.attempt))
+    play.do(c.BeginWait(loop, "code", attempt.attempt))
     assert play.s.loops[loop].result_delivered
     assert play.run().outcome == "verified"
 
@@ -218,7 +218,7 @@ def test_a_question_to_a_person_stays_known_while_a_breach_of_its_loop_is_decide
 def test_a_misfit_that_no_rule_routes_elsewhere_stays_with_its_producer() -> None:
     play = Play(flow(step("plan"), step("code", "plan", checked=True), limits={"rounds_per_loop": 0}))
     play.finish("plan")
-    play.do(c.CheckedInputs("code", (("plan", Finding("no units")),)))
+    play.do(c.ReportInputCheck("code", (("plan", Finding("no units")),)))
     play.decide("reclassify", phase="test")
     assert play.s.loops["L-1"].targets == ("plan",)
     assert running(play) == {"plan"}
@@ -260,11 +260,11 @@ def test_a_step_whose_check_closed_the_loop_it_went_on_for_waits_while_another_l
     workflow = flow(step("plan"), step("code", "plan", checked=True), step("other"), step("review", reviews="other"))
     play = Play(workflow)
     play.finish("plan")
-    play.do(c.CheckedInputs("code", (("plan", Finding("no units")),)))
+    play.do(c.ReportInputCheck("code", (("plan", Finding("no units")),)))
     play.finish("other")
     play.finish("review", failed(Finding("stop", blocking=True)))
     play.finish("plan", out("with units"))
-    play.do(c.CheckedInputs("code"))
+    play.do(c.ReportInputCheck("code"))
     assert "code" not in running(play)
     assert play.run().outcome == "verified"
 

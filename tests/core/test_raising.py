@@ -149,7 +149,7 @@ class TestRejoining:
     def reworded(self) -> Play:
         """Told of a fix in mid-work it was lost; the next attempt asked again in other words, and was lost too."""
         play = coding().raises("code", ask("plan", message="no units"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         play.finish("plan")
         play.do(c.DropAttempt("code", 1, "interrupted"))
         play.raises("code", ask("plan", message="no units of time"))
@@ -252,7 +252,7 @@ class TestSeveralQuestionsOfOneAttempt:
     def answered(self, play: Play, message: str, **more: Any) -> str:
         play.raises("code", ask("plan", kind=Kind.CONTEXT_REQUEST, message=message, **more))
         loop = f"L-{play.opened()}"
-        play.do(c.Await(loop, "code", play.s.steps["code"].attempts))
+        play.do(c.BeginWait(loop, "code", play.s.steps["code"].attempts))
         play.finish("plan", out(answer=message.upper()))
         assert play.loop(loop).result_delivered
         return loop
@@ -305,7 +305,7 @@ class TestLostInMidWork:
     @pytest.mark.parametrize("choice", ["resolve", "accept"])
     def test_of_an_attempt_whose_process_died(self, choice: str) -> None:
         play = Play(flow(step("code", on_doubt="rerun"))).raises("code", ask("human"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         play.room = 0
         play.decide(choice, note="use pg")
         play.room = 9
@@ -318,7 +318,7 @@ class TestLostInMidWork:
 
     def test_of_one_that_was_lost_before(self) -> None:
         play = Play(flow(step("code"))).raises("code", ask("human"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         play.room = 0
         play.do(c.DropAttempt("code", 1, "interrupted"))
         play.decide("accept", note="use pg")
@@ -329,7 +329,7 @@ class TestLostInMidWork:
 
     def test_of_an_attempt_that_broke(self) -> None:
         play = Play(flow(step("code"))).raises("code", ask("human"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         play.decide("resolve", note="use pg")
         play.finish("code", RuntimeError("broke"))
         play.now += 10

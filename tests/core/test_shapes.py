@@ -43,14 +43,14 @@ class TestWhen:
     def test_a_step_whose_condition_is_met_runs(self) -> None:
         play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(True)}).run()
         assert played(play) == ("done", {"plan": 1, "ui": 1, "ship": 1})
-        assert play.of(e.ConditionSeen) == [e.ConditionSeen(play.of(e.ConditionSeen)[0].at, "ui", True)]
+        assert [(seen.step, seen.met, seen.reason) for seen in play.of(e.ConditionEvaluated)] == [("ui", True, "")]
 
     def test_a_step_whose_condition_is_not_met_is_skipped_and_what_needs_it_runs_without_it(self) -> None:
         play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)}).run()
         assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
         assert is_skipped(play.s, "ui")
         assert play.briefings["ship"][0].inputs == {}
-        assert play.of(e.ConditionSeen)[0].reason == "plan:/ui == true"
+        assert play.of(e.ConditionEvaluated)[0].reason == "plan:/ui == true"
 
     def test_all_conditions_of_a_list_have_to_be_met(self) -> None:
         both = step("ui", "plan", when=("plan:/ui", "plan:/size > 3"))
@@ -86,7 +86,7 @@ class TestWhen:
         play = Play(work, {"plan": plans(2, 3)}).run()
         play.person_raises("plan").run()
         assert played(play) == ("verified", {"plan": 2, "ui": 1, "j": 2})
-        assert [event.met for event in play.of(e.ConditionSeen)] == [True, True]
+        assert [event.met for event in play.of(e.ConditionEvaluated)] == [True, True]
 
     def test_open_loops_are_a_value_too(self) -> None:
         late = step("late", "plan", when=("open_loops == 0",))
@@ -114,7 +114,7 @@ class TestWhen:
         play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)})
         play.finish("plan")
         play.raises("ship", ask("plan"))
-        play.do(c.Await("L-1", "ship", 1))
+        play.do(c.BeginWait("L-1", "ship", 1))
         play.finish("plan", out({"ui": False, "text": 2}))
         assert play.loop().result_delivered
         assert play.run().outcome == "done"
@@ -261,7 +261,7 @@ def test_who_waits_in_mid_work_waits_for_a_condition_to_be_looked_at() -> None:
     play.finish("plan")
     play.finish("ui")
     play.raises("ship", ask("plan"))
-    play.do(c.Await("L-1", "ship", 1))
+    play.do(c.BeginWait("L-1", "ship", 1))
     play.room = 1
     play.finish("plan", out({"ui": False}))
     assert not play.loop().result_delivered

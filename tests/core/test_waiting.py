@@ -28,7 +28,7 @@ class TestWaiting:
 
     def waiting(self, **more: Any) -> Play:
         play = coding(**more).raises("code", ask("plan"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         return play
 
     def running(self, play: Play) -> Any:
@@ -46,7 +46,7 @@ class TestWaiting:
     def test_it_is_told_when_the_fix_is_done_with_its_inputs_as_they_are_now(self) -> None:
         play = self.waiting()
         play.finish("plan")
-        (told,) = play.of(e.WaiterTold)
+        (told,) = play.of(e.ResultDelivered)
         assert told.inputs == {"plan": 2}
         assert self.running(play).awaits == ()
 
@@ -61,7 +61,7 @@ class TestWaiting:
         play = self.waiting()
         play.finish("plan")
         play.raises("code", ask("plan"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         play.finish("plan")
         assert (play.loop().round, play.opened()) == (2, 1)
 
@@ -75,19 +75,19 @@ class TestWaiting:
         play.finish("plan")
         play.finish("design")
         play.raises("code", ask("plan"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         play.finish("plan")
-        assert play.of(e.WaiterTold) == []
+        assert play.of(e.ResultDelivered) == []
         play.finish("design")
-        assert play.of(e.WaiterTold)[0].inputs == {"design": 2}
+        assert play.of(e.ResultDelivered)[0].inputs == {"design": 2}
 
     def test_it_is_not_told_while_something_upstream_still_owes_a_fix(self) -> None:
         play = self.waiting()
         play.person_raises("plan")
         play.finish("plan")
-        assert play.of(e.WaiterTold) == []
+        assert play.of(e.ResultDelivered) == []
         play.run()
-        assert play.of(e.WaiterTold) != []
+        assert play.of(e.ResultDelivered) != []
 
     def test_an_escalation_ends_the_wait(self) -> None:
         play = self.waiting()
@@ -100,7 +100,7 @@ class TestWaiting:
 
     def test_an_answer_by_a_person_ends_the_wait_and_needs_no_further_attempt(self) -> None:
         play = coding().raises("code", ask(HUMAN))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         play.decide("resolve", note="yes", by="ann")
         assert self.running(play).awaits == ()
         play.finish("code")
@@ -109,11 +109,11 @@ class TestWaiting:
     def test_it_may_wait_for_several_at_once_and_is_told_of_each_when_it_is_there(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.raises("code", ask(HUMAN))
-        play.do(c.Await("L-1", "code", 1))
-        play.do(c.Await("L-2", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
+        play.do(c.BeginWait("L-2", "code", 1))
         assert self.running(play).awaits == ("L-1", "L-2")
         play.finish("plan")
-        assert [told.loop for told in play.of(e.WaiterTold)] == ["L-1"]
+        assert [told.loop for told in play.of(e.ResultDelivered)] == ["L-1"]
         assert (self.running(play).awaits, play.outcome) == (("L-2",), "waiting")
         play.decide("resolve", note="yes", by="ann")
         assert self.running(play).awaits == ()
@@ -121,9 +121,9 @@ class TestWaiting:
     def test_who_stops_waiting_for_one_still_waits_for_the_other(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.raises("code", ask(HUMAN))
-        play.do(c.Await("L-1", "code", 1))
-        play.do(c.Await("L-2", "code", 1))
-        play.do(c.StopWaiting("L-2", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
+        play.do(c.BeginWait("L-2", "code", 1))
+        play.do(c.EndWait("L-2", "code", 1))
         assert self.running(play).awaits == ("L-1",)
 
     def test_two_that_wait_for_each_other_are_parted(self) -> None:
@@ -131,7 +131,7 @@ class TestWaiting:
         play.finish("a")
         for source, target, loop in (("b", "c", "L-1"), ("c", "b", "L-2")):
             play.raises(source, ask(target))
-            play.do(c.Await(loop, source, 1))
+            play.do(c.BeginWait(loop, source, 1))
         assert play.breach() == "attempts wait for each other: b, c"
         assert self.awaits(play, "b") == ()
 
@@ -146,9 +146,9 @@ class TestWaiting:
             ("plan", "x", "L-3", 2),
         ):
             play.raises(source, ask(target))
-            play.do(c.Await(loop, source, attempt))
+            play.do(c.BeginWait(loop, source, attempt))
         assert play.breach() == "attempts wait for each other: code, plan, x"
-        play.do(c.StopWaiting("L-3", "plan", 2))
+        play.do(c.EndWait("L-3", "plan", 2))
         play.finish("plan")
         return play
 
@@ -172,25 +172,25 @@ class TestWaiting:
         play.finish("a")
         play.finish("m")
         play.raises("b", ask("a"))
-        play.do(c.Await("L-1", "b", 1))
+        play.do(c.BeginWait("L-1", "b", 1))
         play.finish("a")
         play.raises("m", ask("b"))
-        play.do(c.Await("L-2", "m", 2))
-        assert [told.loop for told in play.of(e.WaiterTold)] == ["L-1"]
+        play.do(c.BeginWait("L-2", "m", 2))
+        assert [told.loop for told in play.of(e.ResultDelivered)] == ["L-1"]
 
     def test_one_that_waits_for_want_of_room_is_not_told_too_early(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.room = 0
-        play.do(c.Await("L-1", "code", 1))
-        assert (play.of(e.WaiterTold), play.s.escalations) == ([], {})
+        play.do(c.BeginWait("L-1", "code", 1))
+        assert (play.of(e.ResultDelivered), play.s.escalations) == ([], {})
 
     def test_a_loop_that_cannot_be_waited_for_begins_no_wait(self) -> None:
         play = coding(limits={"rounds_total": 0}).raises("code", ask("plan"))
-        play.do(c.Await("L-1", "code", 1))
+        play.do(c.BeginWait("L-1", "code", 1))
         assert play.of(e.WaitBegan) == []
 
     @pytest.mark.parametrize(("loop", "name"), [("L-9", "code"), ("L-1", "plan")])
     def test_only_who_raised_it_waits_for_it(self, loop: str, name: str) -> None:
         play = self.waiting()
         with pytest.raises(NotFound, match="did not raise"):
-            play.do(c.Await(loop, name, 2 if name == "plan" else 1))
+            play.do(c.BeginWait(loop, name, 2 if name == "plan" else 1))

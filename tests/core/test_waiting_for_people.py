@@ -25,7 +25,7 @@ def coding(*steps: Any, plan: Any = grows, **more: Any) -> Play:
 def waiting(play: Play, kind: Kind = Kind.FIX_REQUEST) -> Play:
     """The code waits in mid-work for what it asked of the plan."""
     play.raises("code", ask("plan", kind=kind))
-    play.do(c.Await(f"L-{play.opened()}", "code", 1))
+    play.do(c.BeginWait(f"L-{play.opened()}", "code", 1))
     return play
 
 
@@ -75,8 +75,8 @@ def test_two_that_ask_each_other_are_parted_and_one_goes_on_with_the_answer() ->
     play = Play(flow(step("x"), step("y"), scope="any"), {"x": grows, "y": grows})
     play.raises("x", ask("y", kind=Kind.CONTEXT_REQUEST))
     play.raises("y", ask("x", kind=Kind.CONTEXT_REQUEST))
-    play.do(c.Await("L-1", "x", 1))
-    play.do(c.Await("L-2", "y", 1))
+    play.do(c.BeginWait("L-1", "x", 1))
+    play.do(c.BeginWait("L-2", "y", 1))
     assert "wait for each other" in play.s.escalations["E-1"].reason
     play.finish("x")
     running = play.s.steps["x"].running

@@ -75,7 +75,7 @@ def test_waiting_for_a_rework_goes_on_with_the_new_input() -> None:
     [request] = plan.briefings[1].feedback.requests
     assert (request.kind, request.source, request.message) == ("missing_requirement", "code", "what about refunds?")
     assert [loop.state for loop in report.loops] == ["resolved"]
-    assert len(only(e.WaiterTold, events)) == 1
+    assert len(only(e.ResultDelivered, events)) == 1
 
 
 def test_what_lies_between_is_done_again_before_the_waiter_goes_on() -> None:

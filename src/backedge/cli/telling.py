@@ -76,9 +76,9 @@ def line_of(event: Event, state: RunState) -> str:
         case e.EscalationDecided():
             who = f" by {shown(event.by, 40)}" if event.by else ""
             return f"! {event.escalation} decided: {event.choice}{who} {shown(event.note, 60)}".rstrip()
-        case e.ConditionSeen(met=False):
+        case e.ConditionEvaluated(met=False):
             return f"  » {event.step} is skipped: {shown(event.reason)} is not so"
-        case e.StepPassedOver():
+        case e.StepSkipped():
             return f"  » {event.step} is passed over: {shown(event.reason)}"
         case e.FileImported():
             return f"⇥ {shown(event.name)}, {counted(len(event.text.encode()), 'byte')}, imported as {event.form}"

@@ -71,7 +71,7 @@ class DropAttempt(Value, frozen=True):
     """How it came to be in doubt, for whoever is asked about it."""
 
 
-class CheckedInputs(Value, frozen=True):
+class ReportInputCheck(Value, frozen=True):
     """The inputs of a step were held against what it accepts: the problems, by producer; none if they fit."""
 
     step: str
@@ -88,7 +88,7 @@ class RaiseFeedback(Value, frozen=True):
     """The steps whose artifacts mention the requirement that it is about, by its id."""
 
 
-class Await(Value, frozen=True):
+class BeginWait(Value, frozen=True):
     """An attempt waits in mid-work for a loop that it raised."""
 
     loop: str
@@ -96,7 +96,7 @@ class Await(Value, frozen=True):
     attempt: int
 
 
-class StopWaiting(Value, frozen=True):
+class EndWait(Value, frozen=True):
     """An attempt gives up waiting."""
 
     loop: str
@@ -148,14 +148,14 @@ class SetValue(Value, frozen=True):
     by: str = ""
 
 
-class KeepValues(Value, frozen=True):
+class SaveCheckpoint(Value, frozen=True):
     """Make a checkpoint of all values; one of the same name is replaced."""
 
     name: str
     by: str = ""
 
 
-class RestoreValues(Value, frozen=True):
+class RestoreCheckpoint(Value, frozen=True):
     name: str
     by: str = ""
 
@@ -186,17 +186,17 @@ Command: TypeAlias = (
     | FinishAttempt
     | FailAttempt
     | DropAttempt
-    | CheckedInputs
+    | ReportInputCheck
     | RaiseFeedback
-    | Await
-    | StopWaiting
+    | BeginWait
+    | EndWait
     | Acknowledge
     | Decide
     | Reclassify
     | ChangeInput
     | SetValue
-    | KeepValues
-    | RestoreValues
+    | SaveCheckpoint
+    | RestoreCheckpoint
     | ReadFeedback
     | Pause
     | Resume

@@ -39,18 +39,18 @@ def set_value(tx: Transaction, command: c.SetValue) -> None:
     tx.add(e.ValueSet(tx.now, command.path, command.value, command.by))
 
 
-def keep_values(tx: Transaction, command: c.KeepValues) -> None:
+def save_checkpoint(tx: Transaction, command: c.SaveCheckpoint) -> None:
     if not command.name.strip():
         raise IllegalCommand("the checkpoint has no name: give it one")
-    tx.add(e.ValuesKept(tx.now, command.name, command.by))
+    tx.add(e.CheckpointSaved(tx.now, command.name, command.by))
 
 
-def restore_values(tx: Transaction, command: c.RestoreValues) -> None:
+def restore_checkpoint(tx: Transaction, command: c.RestoreCheckpoint) -> None:
     kept = tx.state.checkpoints
     if command.name not in kept:
         hint = did_you_mean(command.name, kept) if kept else "none was made yet"
         raise NotFound(f"checkpoint {command.name!r} does not exist: {hint}")
-    tx.add(e.ValuesRestored(tx.now, command.name, command.by))
+    tx.add(e.CheckpointRestored(tx.now, command.name, command.by))
 
 
 def read_feedback(tx: Transaction, command: c.ReadFeedback) -> None:

@@ -8,7 +8,7 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.breaches import first_breach
 from backedge.core.checks import with_verdict
-from backedge.core.context import keep_values, read_feedback, restore_values, set_value
+from backedge.core.context import read_feedback, restore_checkpoint, save_checkpoint, set_value
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
 from backedge.core.escalation.answering import decide_escalation, outcome_by_hand, reclassify, with_plain_choice
 from backedge.core.escalation.opening import escalate_step
@@ -30,7 +30,8 @@ from backedge.core.planning import plan_problem, replan
 from backedge.core.scheduling.pending import needs_input_check
 from backedge.core.scheduling.scheduler import ready
 from backedge.core.scheduling.settle import settle, start_attempt
-from backedge.core.scheduling.skipping import exhausted_reason, help_request, must_repeat
+from backedge.core.scheduling.skipping import exhausted_reason, help_request, must_repeat, repeat_count_after
+from backedge.core.scheduling.staleness import artifact_digest
 from backedge.core.state.attempts import still_answers
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import REPEAT, Running, RunState
@@ -104,14 +105,14 @@ def _apply(tx: Transaction, command: c.Command) -> None:
             _fail(tx, running, command)
         case c.DropAttempt():
             _drop(tx, command)
-        case c.CheckedInputs():
+        case c.ReportInputCheck():
             _check(tx, command)
         case c.RaiseFeedback():
             tx.mentions = command.mentions
             _raise(tx, command)
-        case c.Await():
+        case c.BeginWait():
             _await(tx, command)
-        case c.StopWaiting():
+        case c.EndWait():
             running = _running(state, command.step, command.attempt)
             if command.loop in running.awaits:
                 tx.add(e.WaitEnded(tx.now, command.loop, command.step, command.attempt))
@@ -130,10 +131,10 @@ def _apply(tx: Transaction, command: c.Command) -> None:
             tx.add(e.InputChanged(tx.now, command.input))
         case c.SetValue():
             set_value(tx, command)
-        case c.KeepValues():
-            keep_values(tx, command)
-        case c.RestoreValues():
-            restore_values(tx, command)
+        case c.SaveCheckpoint():
+            save_checkpoint(tx, command)
+        case c.RestoreCheckpoint():
+            restore_checkpoint(tx, command)
         case c.ReadFeedback():
             read_feedback(tx, command)
         case c.Pause():
@@ -189,6 +190,7 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
         return
     word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode not in SIDE_MODES else None
     outcome = with_stated_findings(outcome)
+    side = running.mode in SIDE_MODES
     replan(tx, name, running, command.plan)
     tx.add(
         e.AttemptSucceeded(
@@ -203,6 +205,8 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
             command.log,
             command.session,
             ignored_fields_warning(running.mode, outcome),
+            artifact_digest(tx.state, name, outcome.made, running),
+            repeat_count_after(tx.state, name) if name in tx.state.graph.untils and not side else None,
         )
     )
     if running.mode == "answer":
@@ -296,7 +300,7 @@ def _drop(tx: Transaction, command: c.DropAttempt) -> None:
         )
 
 
-def _check(tx: Transaction, command: c.CheckedInputs) -> None:
+def _check(tx: Transaction, command: c.ReportInputCheck) -> None:
     start = next((s for s in ready(tx.state, tx.now) if s.step == command.step), None)
     if start is None or not needs_input_check(tx.state, start):
         raise IllegalCommand(f"step {command.step!r} is not waiting for a check of its inputs")
@@ -320,7 +324,7 @@ def _raise(tx: Transaction, command: c.RaiseFeedback) -> None:
     raise_feedback(tx, source, command.feedback, running)
 
 
-def _await(tx: Transaction, command: c.Await) -> None:
+def _await(tx: Transaction, command: c.BeginWait) -> None:
     running = _running(tx.state, command.step, command.attempt)
     loop = tx.state.loop(command.loop)
     if loop is None or loop.source != command.step:

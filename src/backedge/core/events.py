@@ -36,14 +36,16 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     at: float
 
 
-class RunStarted(Fact, frozen=True, tag="run_started/1"):
+class RunStarted(Fact, frozen=True, tag="run_started/2"):
     run: str
     workflow: Workflow
     input: Json = None
     input_payload: str | None = None
+    files: dict[str, str] = {}
+    """The workflow file and the files it names, as digests of stored values, by path: another machine can go on."""
 
 
-class AttemptStarted(Fact, frozen=True, tag="attempt_started/1"):
+class AttemptStarted(Fact, frozen=True, tag="attempt_started/2"):
     step: str
     attempt: int
     mode: Mode = "work"
@@ -53,10 +55,27 @@ class AttemptStarted(Fact, frozen=True, tag="attempt_started/1"):
     loops: tuple[str, ...] = ()
     """The loops whose feedback it is given to address."""
     cause: tuple[str, ...] = ()
-    """The loops but for which it would not run: its own, and those whose fix changed its inputs."""
+    """The loops that caused this attempt: its own, and those whose fix changed its inputs."""
+    consumed: dict[str, str] | None = None
+    """The digests of its inputs, by producer. None in events of version 0.1, which did not record this and what follows:
+    see `state/version_0_1.py`."""
+    counted: tuple[str, ...] = ()
+    """Those of `loops` for which this attempt counts as a round; a retry after an error does not count again."""
+    to_address: tuple[int, ...] = ()
+    """The findings it has to address."""
+    must_keep_fixed: tuple[int, ...] = ()
+    """The findings that an earlier attempt addressed and nobody has verified yet."""
+    unverified: tuple[str, ...] = ()
+    """The loops whose fix by an earlier attempt is not verified yet."""
+    verifies: tuple[str, ...] = ()
+    """The loops of this step whose fix it verifies."""
+    results: tuple[str, ...] = ()
+    """The loops of this step whose result it is given."""
+    executor: str = ""
+    """The worker that makes the attempt; empty for the process that executes the run."""
 
 
-class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/1"):
+class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
     step: str
     attempt: int
     made: OutputDigest
@@ -69,7 +88,12 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/1"):
     session: str | None = None
     """The conversation that a rework can go on with."""
     warning: str = ""
-    """What of the outcome is left aside, since its mode does not ask for it."""
+    """Which fields of the outcome are ignored, since its mode does not ask for them."""
+    artifact: str | None = None
+    """The digest of the artifact, where it is not that of the output: a judge's artifact includes the versions it judged.
+    None in events of version 0.1, which did not record it."""
+    repeats: tuple[int, int] | None = None
+    """For a step that repeats: how often it ran in a row, and how many more times a person granted."""
 
 
 class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
@@ -207,13 +231,15 @@ class WaitEnded(Fact, frozen=True, tag="wait_ended/1"):
     attempt: int
 
 
-class WaiterTold(Fact, frozen=True, tag="waiter_told/1"):
-    """A waiting attempt was given the result, and goes on with the inputs as they are now."""
+class ResultDelivered(Fact, frozen=True, tag="result_delivered/1"):
+    """A waiting attempt was given the result of its loop, and goes on with its inputs as they are now."""
 
     loop: str
     step: str
     attempt: int
     inputs: dict[str, int] = {}
+    consumed: dict[str, str] | None = None
+    """The digests of these inputs; None in events of version 0.1."""
 
 
 class LoopClosed(Fact, frozen=True, tag="loop_closed/1"):
@@ -252,17 +278,19 @@ class EscalationDecided(Fact, frozen=True, tag="escalation_decided/1"):
     phase: str | None = None
 
 
-class StepPassedOver(Fact, frozen=True, tag="step_passed_over/1"):
+class StepSkipped(Fact, frozen=True, tag="step_skipped/1"):
     step: str
     reason: str
 
 
-class ConditionSeen(Fact, frozen=True, tag="condition_seen/1"):
-    """A step's condition was looked at: it is met, or the step is skipped until what it refers to changes."""
+class ConditionEvaluated(Fact, frozen=True, tag="condition_evaluated/1"):
+    """A step's condition was evaluated: the step runs, or is skipped until what the condition refers to changes."""
 
     step: str
     met: bool
     reason: str = ""
+    basis: str = ""
+    """The digest of the values that it was evaluated on; empty in events of version 0.1."""
 
 
 class FindingsSettled(Fact, frozen=True, tag="findings_settled/1"):
@@ -287,7 +315,7 @@ class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
     """The steps of that phase that its judge may send it to; nobody new, if there is none."""
 
 
-class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):
+class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
     """A planner changed the run."""
 
     by: str
@@ -304,7 +332,9 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/1"):
     noted: dict[str, NotedValues] = {}
     """What the new steps read, or refer to, of artifacts that were there already."""
     replaced: tuple[str, ...] = ()
-    """Those of the added steps that take the place of one."""
+    """The added steps that replace one of the same name."""
+    changed: tuple[Step, ...] | None = None
+    """Other steps as they are after the change: without removed needs, with new ones. None in events of version 0.1."""
 
 
 class InputChanged(Fact, frozen=True, tag="input_changed/1"):
@@ -321,14 +351,14 @@ class ValueSet(Fact, frozen=True, tag="value_set/1"):
     by: str = ""
 
 
-class ValuesKept(Fact, frozen=True, tag="values_kept/1"):
+class CheckpointSaved(Fact, frozen=True, tag="checkpoint_saved/1"):
     """A checkpoint of all values that agents and people keep."""
 
     name: str
     by: str = ""
 
 
-class ValuesRestored(Fact, frozen=True, tag="values_restored/1"):
+class CheckpointRestored(Fact, frozen=True, tag="checkpoint_restored/1"):
     name: str
     by: str = ""
 
@@ -379,21 +409,21 @@ Event: TypeAlias = (
     | ChoiceMade
     | WaitBegan
     | WaitEnded
-    | WaiterTold
+    | ResultDelivered
     | LoopClosed
     | EscalationOpened
     | LoopOverdue
     | EscalationDecided
-    | StepPassedOver
-    | ConditionSeen
+    | StepSkipped
+    | ConditionEvaluated
     | FindingsSettled
     | FindingsContested
     | FindingReclassified
     | StepsChanged
     | InputChanged
     | ValueSet
-    | ValuesKept
-    | ValuesRestored
+    | CheckpointSaved
+    | CheckpointRestored
     | FeedbackRead
     | RunPaused
     | RunResumed

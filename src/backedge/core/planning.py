@@ -153,9 +153,22 @@ def replan(tx: Transaction, name: str, running: Running, plan: Plan) -> None:
         _settle_questions(tx, each, name, f"{name} {'removed' if each in plan.remove else 'replaced'} it")
     loops = tuple(id for id in running.loops if id in tx.state.loops)
     noted = {each: found for each, found in plan.noted.items() if each in tx.state.steps and each not in plan.remove}
+    before = {step.name: step for step in tx.state.workflow.steps}
+    after = {step.name: step for step in with_plan(tx.state.workflow, plan.add, plan.remove, gained).steps}
+    added = tuple(after.pop(step.name) for step in plan.add)
     tx.add(
         e.StepsChanged(
-            tx.now, name, running.attempt, plan.add, plan.remove, gained, loops, plan.specs, noted, tuple(changed)
+            tx.now,
+            name,
+            running.attempt,
+            added,
+            plan.remove,
+            gained,
+            loops,
+            plan.specs,
+            noted,
+            tuple(changed),
+            tuple(step for step in after.values() if step != before[step.name]),
         )
     )
 

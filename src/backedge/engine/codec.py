@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from math import isfinite
@@ -15,6 +16,7 @@ from backedge.core.errors import AgentError, JournalDamaged, JournalTooNew
 from backedge.core.events import Event
 from backedge.core.model import OutputDigest
 from backedge.core.scheduling.staleness import part
+from backedge.core.upcast import is_old, upcast
 from backedge.core.value import Json
 from backedge.core.workflow.values import values_at
 from backedge.engine.large import INLINE, set_aside
@@ -25,6 +27,7 @@ LONGEST_VALUE = 65_536
 DEEPEST = 200
 """Levels of lists and objects inside each other that a value may have: every reader of JSON can follow these."""
 
+_TAG = re.compile(rb'\{"type":"([a-z_]+/\d+)"')
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -48,7 +51,7 @@ def decode_events(records: Iterable[Record]) -> list[Event]:
     events = []
     for record in records:
         try:
-            events.append(_decoder.decode(record.body))
+            events.append(_decode(record.body))
         except msgspec.ValidationError as error:
             raise JournalTooNew(
                 f"event {record.seq} is not one that this version knows ({error}): it was written by a newer backedge; "
@@ -59,6 +62,14 @@ def decode_events(records: Iterable[Record]) -> list[Event]:
                 f"event {record.seq} is not JSON ({error}): restore the journal from a backup"
             ) from error
     return events
+
+
+def _decode(body: bytes) -> Event:
+    tag = _TAG.match(body)
+    if tag is not None and is_old(tag[1].decode()):
+        old: Event = msgspec.convert(upcast(msgspec.json.decode(body)), Event)
+        return old
+    return _decoder.decode(body)
 
 
 def canonical(value: Any, most: int, what: str = "the output") -> bytes:

@@ -189,7 +189,7 @@ class LiveRun:
             waiting = next((each for each in pending(state, now) if isinstance(each, CheckInputs)), None)
             if waiting is None:
                 break
-            checked = c.CheckedInputs(waiting.step, await self._input_errors(state, waiting.step))
+            checked = c.ReportInputCheck(waiting.step, await self._input_errors(state, waiting.step))
             more, state = transact(state, checked, now, room - (state.attempts - before))
             events += more
         self.engine.slots.used(self.run, room, state.attempts - before)

@@ -31,7 +31,7 @@ def skip_source(tx: Transaction, loop: Loop, by: str) -> None:
 
 def skip_step(tx: Transaction, step: str, by: str) -> None:
     """Go on without a step; nobody is left to verify what it asked for."""
-    tx.add(e.StepPassedOver(tx.now, step, f"skipped by {by}"))
+    tx.add(e.StepSkipped(tx.now, step, f"skipped by {by}"))
     for loop in [each for each in tx.state.loops.values() if each.source == step]:
         _defer(tx, loop, by)
     standing = (*tx.state.steps[step].open_findings, *tx.state.steps[step].unmentioned)

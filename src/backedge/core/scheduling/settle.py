@@ -22,11 +22,12 @@ from backedge.core.model import HUMAN, SIDE_MODES, Breach, Resolution
 from backedge.core.scheduling.index import running_attempts
 from backedge.core.scheduling.pending import is_complete, is_stuck, needs_input_check, overdue
 from backedge.core.scheduling.scheduler import Start, passes, ready
-from backedge.core.scheduling.skipping import condition_pending, input_versions, is_skipped, unmet
+from backedge.core.scheduling.skipping import condition_basis, condition_pending, input_versions, is_skipped, unmet
 from backedge.core.scheduling.staleness import consumed_by, upstream_settled
-from backedge.core.scheduling.verification import unverified_fixes
+from backedge.core.scheduling.verification import not_delivered_yet, unverified_fixes
 from backedge.core.state.run import RunState
 from backedge.core.transaction import Transaction
+from backedge.core.value import replace
 from backedge.core.workflow.limits import BUDGETS
 
 
@@ -99,7 +100,8 @@ def _deliver_result(tx: Transaction, loop: Loop) -> None:
     running = tx.state.steps[loop.source].running
     assert running is not None
     versions = input_versions(tx.state, loop.source)
-    tx.add(e.WaiterTold(tx.now, loop.id, loop.source, running.attempt, versions))
+    consumed = consumed_by(tx.state, loop.source)
+    tx.add(e.ResultDelivered(tx.now, loop.id, loop.source, running.attempt, versions, consumed))
 
 
 def _break_wait_deadlock(tx: Transaction) -> bool:
@@ -168,7 +170,8 @@ def start_attempt(tx: Transaction, start: Start) -> bool:
     escalated instead."""
     if start.mode not in SIDE_MODES and condition_pending(tx.state, start.step):
         missed = unmet(tx.state, tx.state.graph.conditions[start.step])
-        tx.add(e.ConditionSeen(tx.now, start.step, missed is None, missed.text if missed else ""))
+        basis = condition_basis(tx.state, start.step)
+        tx.add(e.ConditionEvaluated(tx.now, start.step, missed is None, missed.text if missed else "", basis))
         return False
     breach = first_breach(tx.state, tx.now, step=start.step)
     if breach is not None:
@@ -204,11 +207,47 @@ def _lacks_approval(state: RunState, start: Start) -> bool:
 
 
 def record_start(tx: Transaction, start: Start, agent: str) -> int:
-    """Record that an attempt has started; returns its number."""
-    attempt = tx.state.steps[start.step].attempts + 1
-    inputs, cause = input_versions(tx.state, start.step), _cause(tx.state, start)
-    tx.add(e.AttemptStarted(tx.now, start.step, attempt, start.mode, agent, inputs, start.loops, cause))
-    return attempt
+    """Record that an attempt has started, with all that it is given; returns its number."""
+    state, name = tx.state, start.step
+    step, consumed = state.steps[name], consumed_by(state, name)
+    event = e.AttemptStarted(
+        tx.now,
+        name,
+        step.attempts + 1,
+        start.mode,
+        agent,
+        input_versions(state, name),
+        start.loops,
+        _cause(state, start, consumed),
+        consumed,
+        results=step.results_due if start.mode not in SIDE_MODES else (),
+    )
+    tx.add(_with_feedback(state, event) if state.loops else event)
+    return event.attempt
+
+
+def _with_feedback(state: RunState, event: e.AttemptStarted) -> e.AttemptStarted:
+    """The start of an attempt with what the open loops have for it."""
+    name = event.step
+    given = [state.loops[id] for id in event.loops]
+    counted = tuple(loop.id for loop in given if not loop.shares[name].counted)
+    if event.mode in SIDE_MODES:
+        return replace(event, counted=counted, to_address=_share_of(name, given))
+    unverified = unverified_fixes(state, name)
+    new = [loop for loop in unverified if not_delivered_yet(loop, name)]
+    verified = (loop for loop in state.loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
+    return replace(
+        event,
+        counted=counted,
+        to_address=_share_of(name, [*given, *new]),
+        must_keep_fixed=_share_of(name, [loop for loop in unverified if not not_delivered_yet(loop, name)]),
+        unverified=tuple(loop.id for loop in unverified),
+        verifies=tuple(loop.id for loop in verified),
+    )
+
+
+def _share_of(name: str, loops: list[Loop]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(finding for loop in loops for finding in loop.shares[name].findings))
 
 
 def _agent(state: RunState, start: Start) -> str:
@@ -221,13 +260,13 @@ def _agent(state: RunState, start: Start) -> str:
     return ladder[min(rung, len(ladder) - 1)]
 
 
-def _cause(state: RunState, start: Start) -> tuple[str, ...]:
-    """The loops but for which this attempt would not be made."""
+def _cause(state: RunState, start: Start, consumed: dict[str, str]) -> tuple[str, ...]:
+    """The loops that caused this attempt."""
     artifact = state.steps[start.step].artifact
     if artifact is None:
         return start.loops
     cause = dict.fromkeys(start.loops)
-    for need, digest in consumed_by(state, start.step).items():
+    for need, digest in consumed.items():
         made = state.steps[need].artifact
         if made is not None and artifact.consumed.get(need) != digest:
             cause.update(dict.fromkeys(made.cause))

@@ -9,15 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from backedge.core.model import HUMAN, Feedback, Kind
+from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.core.workflow.conditions import Condition, holds
 from backedge.core.workflow.values import MISSING, Missing
-
-if TYPE_CHECKING:
-    from backedge.core.state.run import RunState
 
 
 def value_of(state: RunState, condition: Condition) -> Json | Missing:

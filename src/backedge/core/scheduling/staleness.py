@@ -6,24 +6,23 @@ As in a build system, a step is stale only if what it consumed changed, not beca
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from backedge.core.feedback.loop import Loop, LoopState
-from backedge.core.model import SIDE_MODES
+from backedge.core.model import SIDE_MODES, OutputDigest
 from backedge.core.scheduling.skipping import condition_pending, is_skipped, must_repeat
+from backedge.core.state.run import Running, RunState
 from backedge.core.value import Json
-
-if TYPE_CHECKING:
-    from backedge.core.state.run import RunState
 
 NOTHING = ""
 """What is consumed of a step that was passed over without an artifact, or is skipped."""
 
 
-def judged_digest(made: str, consumed: dict[str, str]) -> str:
-    """The digest of a judge's artifact: what it said, and the versions it said it of."""
-    seen = "\n".join(f"{name} {digest}" for name, digest in consumed.items())
-    return sha256(f"{made}\n{seen}".encode()).hexdigest()
+def artifact_digest(state: RunState, name: str, made: OutputDigest, running: Running) -> str:
+    """The digest of a judge's artifact: its output and the versions it judged. Empty where it is that of the output."""
+    if not state.graph.is_judge(name):
+        return ""
+    judged = "\n".join(f"{need} {digest}" for need, digest in running.consumed.items())
+    return sha256(f"{made.digest}\n{judged}".encode()).hexdigest()
 
 
 def consumed_by(state: RunState, step: str) -> dict[str, str]:

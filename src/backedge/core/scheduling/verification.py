@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN
-
-if TYPE_CHECKING:
-    from backedge.core.state.run import RunState
+from backedge.core.state.run import RunState
 
 _WITH_THE_STEPS = (LoopState.RESOLVING, LoopState.VALIDATING)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import SIDE_MODES, Change, Claim, Status
-from backedge.core.scheduling.skipping import repeat_count_after
-from backedge.core.scheduling.staleness import consumed_by, judged_digest
-from backedge.core.scheduling.verification import not_delivered_yet, unverified_fixes
+from backedge.core.state import version_0_1
 from backedge.core.state.run import Artifact, Running, RunState, StepState, number, with_loop, with_step
 from backedge.core.value import replace
 
@@ -16,45 +14,39 @@ KEPT_CHANGES = 4
 
 
 def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
+    if event.consumed is None:
+        event = version_0_1.attempt_started(state, event)
+    assert event.consumed is not None
     name, step = event.step, state.steps[event.step]
+    # A first attempt that is given feedback counts too: its source runs again to verify it.
+    counted = 1 if event.counted else 0
     loops, pairs = state.loops, state.pairs
-    asked_for = False
     if event.loops:
         loops, pairs = dict(loops), dict(pairs)
         for id in event.loops:
-            loop = loops[id]
-            share = loop.shares[name]
-            if not share.counted:
-                asked_for = True
-                pairs[loop.source, name] = pairs.get((loop.source, name), 0) + 1
-            loop = loop.moved(LoopState.RESOLVING) if loop.state is not LoopState.RESOLVING else loop
-            loops[id] = replace(
-                loop,
-                round=loop.round + (not loop.delivered),
-                delivered=True,
-                shares={**loop.shares, name: replace(share, counted=True)},
-            )
-    # A first attempt that is given feedback counts too: its source runs again to verify it.
-    counted = 1 if asked_for else 0
+            if id in event.counted:
+                pair = (loops[id].source, name)
+                pairs[pair] = pairs.get(pair, 0) + 1
+            loops[id] = _delivered(loops[id], name)
+    findings = state.findings
+    if event.to_address or event.must_keep_fixed:
+        given = (*event.to_address, *event.must_keep_fixed)
+        findings = findings.merged({id: replace(findings[id], addressed_at=state.attempts + 1) for id in given})
     running = Running(
         attempt=event.attempt,
         mode=event.mode,
         started=event.at,
         agent=event.agent,
         loops=event.loops,
-        results=step.results_due if event.mode not in SIDE_MODES else (),
+        to_address=event.to_address,
+        must_keep_fixed=event.must_keep_fixed,
+        unverified_loops=event.unverified,
+        verifies=event.verifies,
+        results=event.results,
         cause=event.cause,
-        consumed=consumed_by(state, name),
+        consumed=event.consumed,
         input_versions=event.inputs,
     )
-    findings = state.findings
-    if loops:
-        running = _with_feedback(state, event, running, loops)
-        addressed = {
-            id: replace(findings[id], addressed_at=state.attempts + 1)
-            for id in (*running.to_address, *running.must_keep_fixed)
-        }
-        findings = findings.merged(addressed)
     started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
     return with_step(
         state,
@@ -70,23 +62,15 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
     )
 
 
-def _with_feedback(state: RunState, event: e.AttemptStarted, running: Running, loops: dict[str, Loop]) -> Running:
-    """An attempt with what the open loops have for it."""
-    name, aside = event.step, event.mode in SIDE_MODES
-    reminded = unverified_fixes(state, name) if not aside else ()
-    verified = [loop for loop in loops.values() if loop.source == name and loop.state is LoopState.VALIDATING]
-    given = [loops[id] for id in event.loops] + [loop for loop in reminded if not_delivered_yet(loop, name)]
+def _delivered(loop: Loop, target: str) -> Loop:
+    """A loop whose feedback a target has begun to address: the first one begins the round."""
+    loop = loop.moved(LoopState.RESOLVING) if loop.state is not LoopState.RESOLVING else loop
     return replace(
-        running,
-        to_address=_share_of(name, given),
-        must_keep_fixed=_share_of(name, [loop for loop in reminded if not not_delivered_yet(loop, name)]),
-        unverified_loops=tuple(loop.id for loop in reminded),
-        verifies=tuple(loop.id for loop in verified) if not aside else (),
+        loop,
+        round=loop.round + (not loop.delivered),
+        delivered=True,
+        shares={**loop.shares, target: replace(loop.shares[target], counted=True)},
     )
-
-
-def _share_of(name: str, loops: list[Loop]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys([finding for loop in loops for finding in loop.shares[name].findings]))
 
 
 def _attempt_over(
@@ -113,14 +97,14 @@ def _attempt_over(
 
 
 def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
+    if event.artifact is None:
+        event = version_0_1.attempt_succeeded(state, event)
     name, step = event.step, state.steps[event.step]
     running = step.running
     assert running is not None
     aside = running.mode in SIDE_MODES
-    turns, granted = step.repeats, step.repeats_granted
-    if name in state.graph.untils and not aside:
-        turns, granted = repeat_count_after(state, name)
-    artifact = step.artifact if aside else _made(state, event, step, running)
+    turns, granted = event.repeats or (step.repeats, step.repeats_granted)
+    artifact = step.artifact if aside else _made(event, step, running)
     done = replace(
         step,
         running=None,
@@ -146,12 +130,10 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     return state
 
 
-def _made(state: RunState, event: e.AttemptSucceeded, step: StepState, running: Running) -> Artifact:
+def _made(event: e.AttemptSucceeded, step: StepState, running: Running) -> Artifact:
     """The artifact of an attempt: a new version, if it differs from the one before."""
     before, made = step.artifact, event.made
-    digest = made.digest
-    if state.graph.is_judge(event.step):
-        digest = judged_digest(digest, running.consumed)
+    digest = event.artifact or made.digest
     changed = before is None or before.digest != digest
     changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
     if before is None:

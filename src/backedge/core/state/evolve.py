@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from backedge.core import events as e
-from backedge.core.scheduling.skipping import condition_basis
+from backedge.core.state import version_0_1
 from backedge.core.state.attempts import (
     answer_given,
     attempt_dropped,
@@ -106,7 +106,7 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return wait_began(state, event)
         case e.WaitEnded():
             return wait_ended(state, event)
-        case e.WaiterTold():
+        case e.ResultDelivered():
             return result_delivered(state, event)
         case e.EscalationOpened():
             return escalation_opened(state, event)
@@ -114,12 +114,13 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return loop_overdue(state, event)
         case e.EscalationDecided():
             return escalation_decided(state, event)
-        case e.StepPassedOver():
+        case e.StepSkipped():
             step = replace(state.steps[event.step], skipped_by_decision=True)
             return with_step(state, event.step, step, has_accepted=True)
-        case e.ConditionSeen():
-            seen = ConditionResult(event.met, condition_basis(state, event.step))
-            return with_step(state, event.step, replace(state.steps[event.step], condition=seen))
+        case e.ConditionEvaluated():
+            basis = event.basis or version_0_1.condition_basis(state, event.step)
+            result = ConditionResult(event.met, basis)
+            return with_step(state, event.step, replace(state.steps[event.step], condition=result))
         case e.FindingsSettled():
             return findings_settled(state, event)
         case e.FindingsContested():
@@ -132,9 +133,9 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return replace(state, input=event.input, input_payload=None)
         case e.ValueSet():
             return replace(state, values=with_value(state.values, event.path, event.value))
-        case e.ValuesKept():
+        case e.CheckpointSaved():
             return replace(state, checkpoints={**state.checkpoints, event.name: state.values})
-        case e.ValuesRestored():
+        case e.CheckpointRestored():
             return replace(state, values=state.checkpoints[event.name])
         case e.FeedbackRead():
             return replace(state, read={**state.read, event.step: (*state.read.get(event.step, ()), *event.loops)})

@@ -18,7 +18,7 @@ from backedge.core.feedback.loop import (
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import HUMAN, ChosenOption, Feedback, Position, Severity
 from backedge.core.state.run import RunState, StepState, number, with_loop, with_step
-from backedge.core.state.waits import waits_for, without_waiter
+from backedge.core.state.waits import is_awaited, without_waiter
 from backedge.core.value import replace
 
 
@@ -179,7 +179,7 @@ def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
         source = replace(source, verdict=replace(source.verdict, accepted=True))
     lost = source.running is None and loop.id in source.asked_loops.values()
-    if (lost or _told_later(event)) and not waits_for(state, loop):
+    if (lost or _told_later(event)) and not is_awaited(state, loop):
         source = replace(source, results_due=(*source.results_due, loop.id))
     return without_waiter(with_step(state, loop.source, source), loop)
 

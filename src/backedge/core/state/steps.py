@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from backedge.core import events as e
+from backedge.core.state import version_0_1
 from backedge.core.state.run import NOTHING_DERIVED, RunState, StepState
 from backedge.core.value import replace
+from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.graph import graph_of
-from backedge.core.workflow.plan import NotedValues, with_plan
+from backedge.core.workflow.plan import NotedValues
 
 
 def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
-    graph = graph_of(with_plan(state.workflow, event.added, event.removed, event.gained))
+    if event.changed is None:
+        event = version_0_1.steps_changed(state, event)
+    graph = graph_of(_workflow_after(state.workflow, event))
     added = {step.name for step in event.added}
     steps = {}
     for name in graph.steps:
@@ -36,6 +40,13 @@ def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
         specs={**kept, **event.specs},
         plans=state.plans.set(len(state.plans), event),
     )
+
+
+def _workflow_after(workflow: Workflow, event: e.StepsChanged) -> Workflow:
+    """The workflow with the steps that the event states: those that stay keep their places, new ones come last."""
+    stated = {step.name: step for step in (*(event.changed or ()), *event.added)}
+    stay = [stated.pop(step.name, step) for step in workflow.steps if step.name not in event.removed]
+    return replace(workflow, steps=(*stay, *stated.values()))
 
 
 def _with_notes(step: StepState, noted: NotedValues) -> StepState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop
-from backedge.core.scheduling.staleness import consumed_by
+from backedge.core.state import version_0_1
 from backedge.core.state.run import RunState, with_loop, with_step
 from backedge.core.value import replace
 
@@ -17,9 +17,10 @@ def wait_ended(state: RunState, event: e.WaitEnded) -> RunState:
     return _with_running(state, event.step, awaits=_awaited_by(state, event.step, but=event.loop))
 
 
-def result_delivered(state: RunState, event: e.WaiterTold) -> RunState:
+def result_delivered(state: RunState, event: e.ResultDelivered) -> RunState:
     """It goes on with its inputs as they are now."""
-    others, consumed = _awaited_by(state, event.step, but=event.loop), consumed_by(state, event.step)
+    others = _awaited_by(state, event.step, but=event.loop)
+    consumed = version_0_1.consumed(state, event.step) if event.consumed is None else event.consumed
     state = _with_running(state, event.step, awaits=others, consumed=consumed, input_versions=event.inputs)
     return with_loop(state, replace(state.loops[event.loop], result_delivered=True))
 
@@ -30,7 +31,7 @@ def feedback_rejoined(state: RunState, event: e.FeedbackRejoined) -> RunState:
     return _with_running(state, event.step, raised_loops=(*running.raised_loops, event.loop))
 
 
-def waits_for(state: RunState, loop: Loop) -> bool:
+def is_awaited(state: RunState, loop: Loop) -> bool:
     """Whether the source of a loop waits for it in mid-work."""
     source = state.steps.get(loop.source)
     return source is not None and source.running is not None and loop.id in source.running.awaits
@@ -38,7 +39,7 @@ def waits_for(state: RunState, loop: Loop) -> bool:
 
 def without_waiter(state: RunState, loop: Loop) -> RunState:
     """Whoever waits in mid-work for a loop that is over or handed to a person is told so, and goes on."""
-    if not waits_for(state, loop):
+    if not is_awaited(state, loop):
         return state
     return _with_running(state, loop.source, awaits=_awaited_by(state, loop.source, but=loop.id))
 

@@ -10,8 +10,11 @@ from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
 
 
-class Limits(Value, frozen=True):
-    """The bounds of a run and its loops; see the table in docs/concepts.md."""
+class Limits(Value, frozen=True, omit_defaults=False):
+    """The bounds of a run and its loops; see the table in docs/concepts.md.
+
+    All of them are written into the journal, so that a run keeps its limits when a default changes.
+    """
 
     cost_usd: float | None = None
     tokens: int | None = None

@@ -74,7 +74,7 @@ class LiveAttempt:
         self._waiters[loop] = self._waiters.get(loop, 0) + 1
         try:
             try:
-                await self._live.submit(c.Await(loop, self._step, self._number))
+                await self._live.submit(c.BeginWait(loop, self._step, self._number))
                 self._live.engine.start_waiting_runs()
                 resolution = await self._live.wait_for(loop, timeout)
             finally:
@@ -96,7 +96,7 @@ class LiveAttempt:
 
     async def _stop_waiting(self, loop: str) -> None:
         if not self._waiters[loop]:
-            await self._live.submit(c.StopWaiting(loop, self._step, self._number))
+            await self._live.submit(c.EndWait(loop, self._step, self._number))
 
 
 def resolution_of(state: RunState, id: str) -> Resolution | None:

@@ -1,0 +1,74 @@
+"""Events of earlier versions, read as today's: other names, other keys, and defaults that have changed since.
+
+A fact that only the state of the run can supply is added by the fold, in `state/version_0_1.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from backedge.core.value import Json
+
+LIMITS_0_1: dict[str, Json] = {
+    "cost_usd": None,
+    "tokens": None,
+    "attempts": None,
+    "wall_clock": None,
+    "errors_in_a_row": 3,
+    "rounds_total": 10,
+    "recoveries_total": None,
+    "rounds_per_loop": 3,
+    "rounds_per_pair": None,
+    "rounds_per_step": None,
+    "same_finding": 3,
+    "failures_in_a_row": None,
+    "no_change": 2,
+    "oscillation": 2,
+    "diverging": False,
+    "chain_depth": 3,
+    "response_timeout": 600.0,
+}
+"""Version 0.1 left limits out that had their defaults of the day."""
+
+
+def upcast(event: dict[str, Json]) -> dict[str, Json]:
+    """An event as today's version writes it; one that no earlier version wrote is returned as it is."""
+    known = _UPCASTS.get(event.get("type", ""))
+    return known(event) if known is not None else event
+
+
+def is_old(tag: str) -> bool:
+    """Whether an event of this type was written by an earlier version."""
+    return tag in _UPCASTS
+
+
+def _renamed(tag: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    return lambda event: {**event, "type": tag}
+
+
+def _run_started(event: dict[str, Json]) -> dict[str, Json]:
+    workflow = event["workflow"]
+    limits = {**LIMITS_0_1, **workflow.get("limits", {})}
+    steps = [_with_limits(step) for step in workflow["steps"]]
+    return {**event, "type": "run_started/2", "workflow": {**workflow, "steps": steps, "limits": limits}}
+
+
+def _steps_changed(event: dict[str, Json]) -> dict[str, Json]:
+    return {**event, "type": "steps_changed/2", "added": [_with_limits(step) for step in event.get("added", ())]}
+
+
+def _with_limits(step: dict[str, Json]) -> dict[str, Json]:
+    return {**step, "limits": {**LIMITS_0_1, **step["limits"]}} if step.get("limits") is not None else step
+
+
+_UPCASTS: dict[str, Callable[[dict[str, Json]], dict[str, Json]]] = {
+    "run_started/1": _run_started,
+    "steps_changed/1": _steps_changed,
+    "attempt_started/1": _renamed("attempt_started/2"),
+    "attempt_succeeded/1": _renamed("attempt_succeeded/2"),
+    "condition_seen/1": _renamed("condition_evaluated/1"),
+    "waiter_told/1": _renamed("result_delivered/1"),
+    "step_passed_over/1": _renamed("step_skipped/1"),
+    "values_kept/1": _renamed("checkpoint_saved/1"),
+    "values_restored/1": _renamed("checkpoint_restored/1"),
+}
