@@ -214,7 +214,7 @@ def test_a_file_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        (b'{"type":"attempt_started/2","at":1.0,"step":"a"}', "attempt_started/2"),
+        (b'{"type":"attempt_started/9","at":1.0,"step":"a"}', "attempt_started/9"),
         (b'{"type":"moon_phase/1","at":1.0}', "moon_phase/1"),
         (b'{"type":"run_paused/1","at":1.0,"because":"tired"}', "because"),
     ],

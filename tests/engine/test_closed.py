@@ -68,7 +68,7 @@ ENGINE: dict[str, Callable[[Engine, Run], Awaitable[object]]] = {
 
 
 def test_every_public_method_is_looked_at_below() -> None:
-    methods = {name for name in vars(Engine) if not name.startswith("_")} - {"close", "subscribe", "allow", "hurry"}
+    methods = {name for name in vars(Engine) if not name.startswith("_")} - {"close", "subscribe", "allow", "kill_now"}
     methods |= {f"Run.{name}" for name in vars(Run) if not name.startswith("_")} - {"Run.executed_here"}
     assert methods == {name.partition(" ")[0] for name in ENGINE}
 

@@ -168,7 +168,7 @@ WORKFLOWS = (
     "mid_work",
     "asks_a_person",
     "without_waiting",
-    "misfits",
+    "input_errors",
     "errors",
 )
 
