@@ -8,9 +8,6 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import brief
 from backedge.core.decide import decide
-from backedge.core.errors import IllegalCommand
-from backedge.core.feedback.loop import FINAL, Loop, LoopState
-from backedge.core.model import Kind
 from backedge.core.workflow.profiles import PROFILES
 from tests.core.play import Finding, Play, failed, flow, out, passed, step
 
@@ -73,14 +70,6 @@ def test_a_briefing_tells_what_is_left_of_the_rounds_between_a_pair_and_of_a_ste
     left = brief(play.s, "plan", play.now, None, {}).left
     assert left["rounds_per_pair"] == 1
     assert left["rounds_per_step"] == 2
-
-
-@pytest.mark.parametrize("final", sorted(FINAL))
-def test_a_loop_that_has_ended_moves_no_more(final: LoopState) -> None:
-    for state in LoopState:
-        if state is not final:
-            with pytest.raises(IllegalCommand, match="final"):
-                Loop("L-1", Kind.FIX_REQUEST, "code", final).moved(state)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ The diagram in docs/concepts.md is drawn from `TRANSITIONS`; nothing else in the
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from backedge.core.errors import IllegalCommand
 from backedge.core.model import HUMAN, Breach, ChosenOption, Feedback, Kind, Option, Position, Resolution, Severity
@@ -28,18 +29,42 @@ class LoopState(StrEnum):
 
 FINAL = frozenset({LoopState.RESOLVED, LoopState.ACCEPTED, LoopState.CANCELLED, LoopState.FAILED})
 
-TRANSITIONS: dict[LoopState, dict[str, LoopState]] = {
+LoopEvent = Literal[
+    "delivered",
+    "started",
+    "timed out",
+    "fix done",
+    "fix failed",
+    "next round",
+    "escalated",
+    "continued",
+    "resolved",
+    "accepted",
+    "cancelled",
+    "failed",
+]
+
+TRANSITIONS: dict[LoopState, dict[LoopEvent, LoopState]] = {
     LoopState.NOTIFYING: {"delivered": LoopState.WAITING_RESPONSE},
-    LoopState.WAITING_RESPONSE: {"started": LoopState.RESOLVING, "timeout": LoopState.ESCALATING},
-    LoopState.RESOLVING: {"fix done": LoopState.VALIDATING, "fix failed": LoopState.ESCALATING},
+    LoopState.WAITING_RESPONSE: {
+        "started": LoopState.RESOLVING,
+        "timed out": LoopState.ESCALATING,
+        "escalated": LoopState.ESCALATING,
+    },
+    LoopState.RESOLVING: {
+        "fix done": LoopState.VALIDATING,
+        "fix failed": LoopState.ESCALATING,
+        "timed out": LoopState.ESCALATING,
+        "escalated": LoopState.ESCALATING,
+    },
     LoopState.VALIDATING: {
-        "verified": LoopState.RESOLVED,
+        "resolved": LoopState.RESOLVED,
         "next round": LoopState.RESOLVING,
-        "limit reached": LoopState.ESCALATING,
+        "escalated": LoopState.ESCALATING,
     },
     LoopState.ESCALATING: {
-        "decided by hand": LoopState.RESOLVED,
-        "goes on": LoopState.RESOLVING,
+        "continued": LoopState.RESOLVING,
+        "resolved": LoopState.RESOLVED,
         "accepted": LoopState.ACCEPTED,
         "cancelled": LoopState.CANCELLED,
         "failed": LoopState.FAILED,
@@ -50,29 +75,18 @@ TRANSITIONS: dict[LoopState, dict[str, LoopState]] = {
     LoopState.FAILED: {},
 }
 
-
-ENDINGS: dict[tuple[LoopState, LoopState], LoopState] = {
-    (start, end): LoopState.ESCALATING
-    for start in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING, LoopState.VALIDATING)
-    for end in sorted(FINAL)
-    if end not in TRANSITIONS[start].values()
+_RESUMES: dict[LoopState, LoopEvent] = {
+    LoopState.WAITING_RESPONSE: "started",
+    LoopState.VALIDATING: "next round",
+    LoopState.ESCALATING: "continued",
 }
-"""The only moves of two transitions at once, with the state between them. What is open can be ended wherever it stands,
-by a person, by a policy, with its run, or by a verdict that came before the fix: it is handed over and ended there."""
-
-_WAYS = {(start, end): (start, end) for start, row in TRANSITIONS.items() for end in row.values()} | {
-    (start, end): (start, between, end) for (start, end), between in ENDINGS.items()
+"""What sends a loop back to its targets, by where it stands."""
+_ENDINGS: dict[LoopState, LoopEvent] = {
+    LoopState.RESOLVED: "resolved",
+    LoopState.ACCEPTED: "accepted",
+    LoopState.CANCELLED: "cancelled",
+    LoopState.FAILED: "failed",
 }
-
-
-def way(start: LoopState, end: LoopState) -> tuple[LoopState, ...]:
-    """The states of one move of a loop, first and last included: a transition of the table, or one of `ENDINGS`."""
-    try:
-        return _WAYS[start, end]
-    except KeyError:
-        after = ", ".join(after for before, after in _WAYS if before is start)
-        hint = f"it can become {after}" if after else f"{start} is final"
-        raise IllegalCommand(f"a loop that is {start} cannot become {end}: {hint}") from None
 
 
 SETTLED_BY_CHOICE = (Kind.CONSTRAINT_VIOLATION, Kind.CONTEXT_REQUEST)
@@ -241,10 +255,24 @@ class Loop(Value, frozen=True):
         """Its targets, and the steps that a choice sends to rework."""
         return tuple(dict.fromkeys((*self.targets, *self.shares)))
 
-    def moved(self, end: LoopState) -> Loop:
-        """This loop in another state, if the table leads there."""
-        way(self.state, end)
-        return replace(self, state=end)
+    def on(self, event: LoopEvent) -> Loop:
+        """This loop after an event, as the table says. Raises IllegalCommand for one that cannot happen now."""
+        after = TRANSITIONS[self.state].get(event)
+        if after is None:
+            known = ", ".join(map(repr, TRANSITIONS[self.state]))
+            hint = f"expected one of {known}" if known else f"{self.state} is final"
+            raise IllegalCommand(f"loop {self.id} is {self.state}: {event!r} cannot happen; {hint}")
+        return replace(self, state=after)
+
+    def resumed(self) -> Loop:
+        """This loop with its targets again, wherever it stands."""
+        event = _RESUMES.get(self.state)
+        return self.on(event) if event is not None else self
+
+    def closed(self, end: LoopState) -> Loop:
+        """This loop in a final state. What is open can be ended wherever it stands: it is handed over and ended there."""
+        event = _ENDINGS[end]
+        return (self if event in TRANSITIONS[self.state] else self.on("escalated")).on(event)
 
 
 BY_OPTION = "option"

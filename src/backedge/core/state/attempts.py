@@ -64,9 +64,8 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
 
 def _delivered(loop: Loop, target: str) -> Loop:
     """A loop whose feedback a target has begun to address: the first one begins the round."""
-    loop = loop.moved(LoopState.RESOLVING) if loop.state is not LoopState.RESOLVING else loop
     return replace(
-        loop,
+        loop.resumed(),
         round=loop.round + (not loop.delivered),
         delivered=True,
         shares={**loop.shares, target: replace(loop.shares[target], counted=True)},
@@ -221,7 +220,7 @@ def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
     idle = not any(share.changed for share in shares.values())
     loop = replace(loop, unchanged_reworks=loop.unchanged_reworks + idle)
     # A fix that comes while a person is asked about its loop waits for the decision.
-    return loop if loop.state is LoopState.ESCALATING else loop.moved(LoopState.VALIDATING)
+    return loop if loop.state is LoopState.ESCALATING else loop.on("fix done")
 
 
 def _claims_noted(state: RunState, claims: tuple[Claim, ...], given: tuple[int, ...]) -> RunState:

@@ -25,13 +25,13 @@ def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         state = _person_asked(state, event.loop) if event.breach is None else state
         loop = replace(state.loops[event.loop], escalation=packet.id, breach=event.breach)
         if event.reason != ASKED:
-            loop = loop.moved(LoopState.ESCALATING)
+            loop = loop.on("escalated")
             state = without_waiter(state, loop)
         return with_loop(state, loop)
     if event.step is not None and event.breach is not None:
         # The fix failed: the loops that wait for this step wait for the decision about it.
         for loop in [each for each in state.loops.values() if _fixing(each, event.step)]:
-            failed = replace(loop.moved(LoopState.ESCALATING), escalation=packet.id)
+            failed = replace(loop.on("fix failed"), escalation=packet.id)
             state = without_waiter(with_loop(state, failed), failed)
     return state
 
@@ -55,7 +55,7 @@ def _person_asked(state: RunState, id: str) -> RunState:
 
 def loop_overdue(state: RunState, event: e.LoopOverdue) -> RunState:
     loop = state.loops[event.loop]
-    state = with_loop(state, replace(loop.moved(LoopState.ESCALATING), breach=event.breach))
+    state = with_loop(state, replace(loop.on("timed out"), breach=event.breach))
     questions = (each for each in state.escalations.values() if each.loop == loop.id and each.reason == ASKED)
     packet = replace(next(each for each in questions if each.breach is None), breach=event.breach)
     return without_waiter(replace(state, escalations={**state.escalations, packet.id: packet}), loop)
@@ -92,9 +92,9 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         if loop.escalation == packet.id:
             loop = replace(loop, escalation=next((other for other in open_ones if open_ones[other].loop == id), None))
             if goes_on and loop.state is LoopState.ESCALATING:
-                loop = loop.moved(LoopState.RESOLVING)
+                loop = loop.on("continued")
                 if event.choice == "continue" and loop.unverified:
-                    loop = loop.moved(LoopState.VALIDATING)
+                    loop = loop.on("fix done")
             if event.choice == "replan":
                 loop = _left_to_its_source(loop)
             loops[id] = _granted(state, loop, event) if packet.loop else loop
@@ -104,7 +104,7 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
 def _left_to_its_source(loop: Loop) -> Loop:
     """Nobody mends it any more; its source says once more whether it stands, when the new plan was carried out."""
     done = {target: replace(share, done=True) for target, share in loop.shares.items()}
-    return replace(loop.moved(LoopState.RESOLVING).moved(LoopState.VALIDATING), shares=done)
+    return replace(loop.resumed().on("fix done"), shares=done)
 
 
 def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:

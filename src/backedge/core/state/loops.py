@@ -58,7 +58,7 @@ def asked_key(feedback: Feedback) -> str:
 def feedback_acknowledged(state: RunState, event: e.FeedbackAcknowledged) -> RunState:
     said = {"message": event.message, "action": event.action, "eta": event.eta}
     loop = state.loops[event.loop]
-    moved = loop.moved(LoopState.RESOLVING) if loop.state is LoopState.WAITING_RESPONSE else loop
+    moved = loop.on("started") if loop.state is LoopState.WAITING_RESPONSE else loop
     return with_loop(state, replace(moved, acknowledged={**loop.acknowledged, event.target: said}))
 
 
@@ -103,9 +103,8 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         artifact = state.steps[name].artifact
         if artifact is not None:
             rejected = rejected.set(f"{name}:{artifact.digest}", True)
-    after = _after_routing(loop.state)
     loop = replace(
-        loop.moved(after) if after is not loop.state else loop,
+        _routed(loop),
         feedback=_in_new_words(loop, event.feedback),
         shares=shares,
         targets=tuple(shares),
@@ -126,17 +125,18 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
     loop = with_choice_routed(state.loops[loop.id], loop, event)
     if loop.state is LoopState.RESOLVING and all(share.done for share in shares.values()):
         # Those who were left have mended their shares already.
-        loop = loop.moved(LoopState.VALIDATING)
+        loop = loop.on("fix done")
     state = replace(state, loops={**state.loops, loop.id: loop}, findings=findings)
     if event.feedback is not None and source is not None and source.running is not None:
         return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)
     return state
 
 
-def _after_routing(state: LoopState) -> LoopState:
-    if state is LoopState.NOTIFYING:
-        return LoopState.WAITING_RESPONSE
-    return LoopState.RESOLVING if state in (LoopState.VALIDATING, LoopState.ESCALATING) else state
+def _routed(loop: Loop) -> Loop:
+    """A loop whose feedback was sent: for the first time, or for the next round. What waits for its target still does."""
+    if loop.state is LoopState.NOTIFYING:
+        return loop.on("delivered")
+    return loop if loop.state is LoopState.WAITING_RESPONSE else loop.resumed()
 
 
 def _in_new_words(loop: Loop, raised: Feedback | None) -> Feedback | None:
@@ -164,7 +164,7 @@ def times_spoken(source: StepState | None, loop: Loop) -> int:
 
 def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     loop = replace(
-        state.loops[event.loop].moved(event.state), resolution=with_chooser(state.loops[event.loop], event.resolution)
+        state.loops[event.loop].closed(event.state), resolution=with_chooser(state.loops[event.loop], event.resolution)
     )
     loops = {id: other for id, other in state.loops.items() if id != loop.id}
     state = replace(
@@ -206,10 +206,8 @@ def position_taken(state: RunState, event: e.PositionTaken) -> RunState:
 def choice_made(state: RunState, event: e.ChoiceMade) -> RunState:
     """Nobody is asked any more: the loop waits for its source, unless the option sends somebody to rework."""
     loop = state.loops[event.loop]
-    if loop.state is not LoopState.RESOLVING:
-        loop = loop.moved(LoopState.RESOLVING)
     chosen = replace(
-        loop.moved(LoopState.VALIDATING),
+        loop.resumed().on("fix done"),
         choice=ChosenOption(event.option, event.by, event.reason),
         shares={target: replace(share, done=True) for target, share in loop.shares.items()},
     )
