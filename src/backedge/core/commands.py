@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 from backedge.core.model import Feedback, Finding, MalformedFeedback, Outcome, Usage
@@ -15,14 +16,20 @@ DEFAULT_ROUNDS = 3
 """How many more rounds a decision grants when it does not say."""
 
 
-class StartRun(Value, frozen=True):
+class Instruction(
+    Value, frozen=True, tag_field="command", tag=lambda name: re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+):
+    """Base of all commands. Each carries its name, so that one decoder reads them all."""
+
+
+class StartRun(Instruction, frozen=True):
     run: str
     workflow: Workflow
     input: Json = None
     input_payload: str | None = None
 
 
-class ImportFile(Value, frozen=True):
+class ImportFile(Instruction, frozen=True):
     """Bring a file of another system along, as a run of its own that has ended."""
 
     run: str
@@ -31,11 +38,11 @@ class ImportFile(Value, frozen=True):
     text: str
 
 
-class Proceed(Value, frozen=True):
+class Proceed(Instruction, frozen=True):
     """Start what can start; time may have passed."""
 
 
-class FinishAttempt(Value, frozen=True):
+class FinishAttempt(Instruction, frozen=True):
     step: str
     attempt: int
     outcome: Outcome
@@ -47,7 +54,7 @@ class FinishAttempt(Value, frozen=True):
     """The steps whose artifacts mention a requirement that the outcome is about, by its id."""
 
 
-class FailAttempt(Value, frozen=True):
+class FailAttempt(Instruction, frozen=True):
     """The agent broke."""
 
     step: str
@@ -59,7 +66,7 @@ class FailAttempt(Value, frozen=True):
     session: str | None = None
 
 
-class DropAttempt(Value, frozen=True):
+class DropAttempt(Instruction, frozen=True):
     """The attempt was interrupted, was found after a crash without an outcome, or goes on without anybody listening."""
 
     step: str
@@ -71,14 +78,14 @@ class DropAttempt(Value, frozen=True):
     """How it came to be in doubt, for whoever is asked about it."""
 
 
-class ReportInputCheck(Value, frozen=True):
+class ReportInputCheck(Instruction, frozen=True):
     """The inputs of a step were held against what it accepts: the problems, by producer; none if they fit."""
 
     step: str
     problems: tuple[tuple[str, Finding], ...] = ()
 
 
-class RaiseFeedback(Value, frozen=True):
+class RaiseFeedback(Instruction, frozen=True):
     """Feedback by an agent in mid-work, which quotes its attempt, or by a person or outsider, which does not."""
 
     source: str
@@ -88,7 +95,7 @@ class RaiseFeedback(Value, frozen=True):
     """The steps whose artifacts mention the requirement that it is about, by its id."""
 
 
-class BeginWait(Value, frozen=True):
+class BeginWait(Instruction, frozen=True):
     """An attempt waits in mid-work for a loop that it raised."""
 
     loop: str
@@ -96,7 +103,7 @@ class BeginWait(Value, frozen=True):
     attempt: int
 
 
-class EndWait(Value, frozen=True):
+class EndWait(Instruction, frozen=True):
     """An attempt gives up waiting."""
 
     loop: str
@@ -104,7 +111,7 @@ class EndWait(Value, frozen=True):
     attempt: int
 
 
-class Acknowledge(Value, frozen=True):
+class Acknowledge(Instruction, frozen=True):
     loop: str
     target: str
     message: str = ""
@@ -112,7 +119,7 @@ class Acknowledge(Value, frozen=True):
     eta: str = ""
 
 
-class Decide(Value, frozen=True):
+class Decide(Instruction, frozen=True):
     """A person's answer to an escalation."""
 
     escalation: str
@@ -126,7 +133,7 @@ class Decide(Value, frozen=True):
     phase: str | None = None
 
 
-class Reclassify(Value, frozen=True):
+class Reclassify(Instruction, frozen=True):
     """A person says which phase injected a finding."""
 
     finding: str
@@ -134,13 +141,13 @@ class Reclassify(Value, frozen=True):
     by: str = ""
 
 
-class ChangeInput(Value, frozen=True):
+class ChangeInput(Instruction, frozen=True):
     """Let the run work on something else from now on; what is done stays done."""
 
     input: Json = None
 
 
-class SetValue(Value, frozen=True):
+class SetValue(Instruction, frozen=True):
     """Keep a value of one's own beside the run, under a path of words with dots between them."""
 
     path: str
@@ -148,33 +155,33 @@ class SetValue(Value, frozen=True):
     by: str = ""
 
 
-class SaveCheckpoint(Value, frozen=True):
+class SaveCheckpoint(Instruction, frozen=True):
     """Make a checkpoint of all values; one of the same name is replaced."""
 
     name: str
     by: str = ""
 
 
-class RestoreCheckpoint(Value, frozen=True):
+class RestoreCheckpoint(Instruction, frozen=True):
     name: str
     by: str = ""
 
 
-class ReadFeedback(Value, frozen=True):
+class ReadFeedback(Instruction, frozen=True):
     """Read a step's inbox, which clears it."""
 
     step: str
 
 
-class Pause(Value, frozen=True):
+class Pause(Instruction, frozen=True):
     by: str = ""
 
 
-class Resume(Value, frozen=True):
+class Resume(Instruction, frozen=True):
     by: str = ""
 
 
-class Cancel(Value, frozen=True):
+class Cancel(Instruction, frozen=True):
     by: str = ""
     reason: str = ""
 

@@ -182,7 +182,7 @@ class ChosenOption(Value, frozen=True):
     reason: str = ""
 
 
-class Feedback(Value, frozen=True):
+class Feedback(Value, frozen=True, tag="feedback", tag_field="form"):
     """What an agent or a person sends back to the steps that can mend it."""
 
     kind: Kind
@@ -205,7 +205,7 @@ class Feedback(Value, frozen=True):
         return self.called or self.kind
 
 
-class MalformedFeedback(Value, frozen=True):
+class MalformedFeedback(Value, frozen=True, tag="malformed", tag_field="form"):
     """Feedback that could not be understood: it is refused like any other that cannot be delivered."""
 
     to: tuple[str, ...]
