@@ -35,7 +35,7 @@ format: $(STAMP) ## mend what can be mended
 	$(BIN)/ruff check --fix .
 
 coverage: $(STAMP) ## branch coverage of the core, 100 % or it fails
-	$(BIN)/python -m coverage run -m pytest tests/core
+	$(BIN)/python -m coverage run -m pytest tests/core tests/histories
 	$(BIN)/python -m coverage report --fail-under=100
 
 mutate: $(STAMP) ## change the core in small ways, and list the changes that no test notices

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backedge.core.findings.identity import fingerprint
-from backedge.core.findings.normalise import normalised
+from backedge.core.findings.identity import fingerprint, normalised
 from backedge.core.model import Finding, Severity
 
 

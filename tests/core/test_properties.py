@@ -16,8 +16,8 @@ from backedge.core import events as e
 from backedge.core.briefing import brief
 from backedge.core.decide import decide
 from backedge.core.feedback.loop import FINAL, TRANSITIONS, LoopState
-from backedge.core.findings.identity import fingerprint, ledger_key
-from backedge.core.findings.ledger import UNSETTLED
+from backedge.core.findings.identity import fingerprint
+from backedge.core.findings.ledger import UNSETTLED, ledger_key
 from backedge.core.findings.verdicts import stated_findings
 from backedge.core.model import HUMAN, SIDE_MODES, Severity
 from backedge.core.scheduling.pending import WakeAt, outcome_of, pending

@@ -153,7 +153,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     running = state.steps[step].running
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
-    graph, judge = state.graph, state.graph.is_judge(step) and running.mode not in SIDE_MODES
+    graph, judge = state.graph, step in state.graph.judges and running.mode not in SIDE_MODES
     people = human_feedback_to_verify(state, step) if judge and state.loops else ()
     of_loops = running.loops or running.unverified_loops or running.verifies or running.results or people
     told_more = _feedback(state, step, now, running, people) if of_loops else {}

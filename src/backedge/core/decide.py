@@ -17,7 +17,6 @@ from backedge.core.feedback.judging import check_inputs, record_verdict
 from backedge.core.feedback.loop import LoopState
 from backedge.core.feedback.raising import raise_feedback, resolve_by_rerun
 from backedge.core.feedback.voting import choice_problem, take_position
-from backedge.core.findings.normalise import printable_line
 from backedge.core.findings.verdicts import (
     contradiction,
     ignored_fields_warning,
@@ -36,6 +35,7 @@ from backedge.core.state.attempts import still_answers
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import REPEAT, Running, RunState
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import printable_line
 from backedge.core.transaction import Transaction
 from backedge.core.value import replace
 from backedge.core.workflow.definition import Step, Workflow
@@ -169,29 +169,62 @@ def _running(state: RunState, step: str, attempt: int) -> Running:
 
 
 def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
-    state, name, outcome = tx.state, command.step, command.outcome
+    """An attempt has reported: record what it made, and do what its outcome says."""
+    state, name = tx.state, command.step
     running = _running(state, name, command.attempt)
     if state.ended is not None:
-        tx.add(e.AttemptDropped(tx.now, name, command.attempt, "interrupted", outcome.usage, command.seconds))
+        usage = command.outcome.usage
+        tx.add(e.AttemptDropped(tx.now, name, command.attempt, "interrupted", usage, command.seconds))
         return
-    outcome = with_known_phases(state, outcome)
-    error = None
-    if name in state.graph.measures:
-        try:
-            outcome = with_verdict(state.graph, name, outcome)
-        except ValueError as wrong:
-            error = str(wrong)
-    error = error or _outcome_problem(state, name, running, outcome) or plan_problem(state, name, running, command.plan)
-    if error is not None:
-        failed = c.FailAttempt(
-            name, command.attempt, error, outcome.usage, command.seconds, command.log, command.session
-        )
+    plans = bool(command.plan.add or command.plan.remove)
+    try:
+        outcome = _understood(state, name, running, command.outcome)
+        if plans and (problem := plan_problem(state, name, running, command.plan)) is not None:
+            raise ValueError(problem)
+    except ValueError as wrong:
+        usage, log, session = command.outcome.usage, command.log, command.session
+        failed = c.FailAttempt(name, command.attempt, str(wrong), usage, command.seconds, log, session)
         _fail(tx, running, failed)
         return
-    word = verdict_of(state, name, outcome) if state.graph.is_judge(name) and running.mode not in SIDE_MODES else None
+    judges = name in state.graph.judges and running.mode not in SIDE_MODES
+    word = verdict_of(state, name, outcome) if judges else None
     outcome = with_stated_findings(outcome)
-    side = running.mode in SIDE_MODES
-    replan(tx, name, running, command.plan)
+    if plans:
+        replan(tx, name, running, command.plan)
+    _record_success(tx, running, command, outcome)
+    match running.mode:
+        case "answer":
+            for loop in running.loops:
+                if still_answers(tx.state, loop, name):
+                    tx.add(e.AnswerGiven(tx.now, loop, name, outcome.answer))
+        case "decide":
+            assert outcome.decision is not None
+            if still_answers(tx.state, running.loops[0], name):
+                take_position(tx, running.loops[0], name, outcome.decision)
+        case _:
+            outcome = _resolve_own_loops(tx, running, name, outcome)
+    if word is not None:
+        record_verdict(tx, name, command.attempt, outcome, word)
+    for item in outcome.feedback:
+        raise_feedback(tx, name, item, running)
+    if name in tx.state.graph.untils and running.mode not in SIDE_MODES:
+        _escalate_exhausted_repeat(tx, name)
+
+
+def _understood(state: RunState, name: str, running: Running, outcome: Outcome) -> Outcome:
+    """The outcome as the rules take it. Raises ValueError, saying why, for one that this step cannot have."""
+    outcome = with_known_phases(state, outcome)
+    if name in state.graph.measures:
+        outcome = with_verdict(state.graph, name, outcome)
+    problem = _outcome_problem(state, name, running, outcome)
+    if problem is not None:
+        raise ValueError(problem)
+    return outcome
+
+
+def _record_success(tx: Transaction, running: Running, command: c.FinishAttempt, outcome: Outcome) -> None:
+    state, name = tx.state, command.step
+    repeats = name in state.graph.untils and running.mode not in SIDE_MODES
     tx.add(
         e.AttemptSucceeded(
             tx.now,
@@ -205,30 +238,24 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
             command.log,
             command.session,
             ignored_fields_warning(running.mode, outcome),
-            artifact_digest(tx.state, name, outcome.made, running),
-            repeat_count_after(tx.state, name) if name in tx.state.graph.untils and not side else None,
+            artifact_digest(state, name, outcome.made, running),
+            repeat_count_after(state, name) if repeats else None,
         )
     )
-    if running.mode == "answer":
-        for loop in running.loops:
-            if still_answers(tx.state, loop, name):
-                tx.add(e.AnswerGiven(tx.now, loop, name, outcome.answer))
-    elif running.mode == "decide":
-        assert outcome.decision is not None
-        if still_answers(tx.state, running.loops[0], name):
-            take_position(tx, running.loops[0], name, outcome.decision)
-    elif not must_repeat(tx.state, name):
-        # Repeated in vain, it asks for help as if its agent had: once more is the next round.
+
+
+def _resolve_own_loops(tx: Transaction, running: Running, name: str, outcome: Outcome) -> Outcome:
+    """A step that raised feedback has run again: what it does not raise once more is resolved. A step that has repeated
+    as often as it may asks for help, as if its agent had."""
+    if name in tx.state.graph.untils:
+        if must_repeat(tx.state, name):
+            return outcome
         plea = help_request(tx.state, name)
         if plea is not None:
             outcome = replace(outcome, feedback=(*outcome.feedback, plea))
+    if tx.state.loops:
         resolve_by_rerun(tx, name, running, outcome.feedback)
-    if word is not None:
-        record_verdict(tx, name, command.attempt, outcome, word)
-    for item in outcome.feedback:
-        raise_feedback(tx, name, item, running)
-    if running.mode not in SIDE_MODES:
-        _escalate_exhausted_repeat(tx, name)
+    return outcome
 
 
 def _escalate_exhausted_repeat(tx: Transaction, name: str) -> None:
@@ -251,7 +278,7 @@ def _outcome_problem(state: RunState, name: str, running: Running, outcome: Outc
         asked = state.loop(running.loops[0])
         assert asked is not None
         return choice_problem(asked, outcome.decision)
-    if state.graph.is_judge(name):
+    if name in state.graph.judges:
         return contradiction(state, name, outcome)
     if outcome.verdict is not None or outcome.findings:
         return f"step {name!r} judges nothing, but gave a verdict or findings: raise feedback instead"

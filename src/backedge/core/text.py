@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-_CONTROL = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
+ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
+"""An escape sequence, as a regular expression."""
+_CONTROL = re.compile(rf"{ANSI}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -25,3 +25,9 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """Text for one line of a list or a log: words kept, the rest folded."""
     return " ".join(clean(text).replace("`", "").split())
+
+
+def printable_line(text: str) -> str:
+    """A name or a reason as one line, without orders to a terminal."""
+    plain = re.sub(ANSI, "", text)
+    return " ".join("".join(each if each.isprintable() else " " for each in plain).split())

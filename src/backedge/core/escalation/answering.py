@@ -16,12 +16,12 @@ from backedge.core.feedback.loop import Loop, LoopState, positions_by_target
 from backedge.core.feedback.rerouting import permanently_skipped
 from backedge.core.feedback.routing import legal_targets, steps_of_phase
 from backedge.core.feedback.voting import choice_problem, choose, find_option
-from backedge.core.findings.normalise import printable_line
 from backedge.core.model import HUMAN, SIDE_MODES, Decision, Outcome, OutputDigest, Resolution, Status, VerdictWord
 from backedge.core.scheduling.scheduler import start_wanted
 from backedge.core.scheduling.settle import record_start
 from backedge.core.state.run import ASKED, Escalation, RunState, number
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import printable_line
 from backedge.core.transaction import Transaction
 from backedge.core.value import replace
 from backedge.core.workflow.limits import BUDGETS
@@ -116,7 +116,7 @@ def outcome_by_hand(tx: Transaction, command: Decide) -> FinishAttempt | None:
         outcome = replace(outcome, answer=said)
     if start.mode == "decide":
         outcome = replace(outcome, decision=_decision_by_hand(tx.state.loops[start.loops[0]], command))
-    if tx.state.graph.is_judge(packet.step) and start.mode not in SIDE_MODES:
+    if packet.step in tx.state.graph.judges and start.mode not in SIDE_MODES:
         outcome = replace(outcome, verdict=_verdict(command))
     return FinishAttempt(packet.step, attempt, outcome)
 
@@ -169,7 +169,7 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
             if find_option(loop, command.option) is None:
                 hint = did_you_mean(command.option, offered)
                 raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; a note takes free text")
-        case "resolve" if packet.step and state.graph.is_judge(packet.step):
+        case "resolve" if packet.step and packet.step in state.graph.judges:
             if _verdict(command) is None:
                 got = repr(command.option) if command.option else "no option"
                 raise IllegalCommand(f"{packet.step!r} needs a verdict as the option, got {got}: {', '.join(VERDICTS)}")
@@ -203,7 +203,7 @@ def _require_target(state: RunState, loop: Loop | None, target: str | None) -> N
         return
     if target in able:
         known = f"{target!r} is skipped: use one of {', '.join(legal)}"
-    elif target and target in state.steps and target != loop.source and not state.graph.is_judge(target):
+    elif target and target in state.steps and target != loop.source and target not in state.graph.judges:
         known = f"{target!r} comes after what {loop.source!r} complains about: use one of {', '.join(legal)}"
     else:
         known = f"got {target!r}: {did_you_mean(target, legal)}" if target else "say which with --target STEP"
@@ -216,7 +216,7 @@ def _able(state: RunState, source: str) -> tuple[str, ...]:
     if graph.workflow.scope == "any" or source == HUMAN:
         return legal_targets(graph, source)
     after = graph.downstream[source].union(*(graph.downstream[subject] for subject in graph.steps[source].judges))
-    return tuple(name for name in graph.steps if name != source and not graph.is_judge(name) and name not in after)
+    return tuple(name for name in graph.steps if name != source and name not in graph.judges and name not in after)
 
 
 def _repeat_round(tx: Transaction, loop: Loop) -> None:

@@ -112,7 +112,7 @@ def _of_step(state: RunState, packet: Escalation, step: str, choice: str) -> Pac
             more = f"{DEFAULT_ROUNDS} more tries" if packet.breach else "one attempt"
             return PacketOption(choice, f"{step} is tried again", more, "nothing is given up")
         case "resolve":
-            judge = state.graph.is_judge(step)
+            judge = step in state.graph.judges
             said = "your verdict is that of" if judge else "what you say is the outcome of"
             needs = ("option",) if judge else ("option", "note")
             return PacketOption(choice, f"{said} {step}; the run goes on with it", "you do the step", "", needs)

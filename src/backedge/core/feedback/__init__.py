@@ -1,0 +1,1 @@
+"""Loops: how feedback is raised, routed, delivered, voted on and closed."""

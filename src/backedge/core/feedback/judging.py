@@ -11,8 +11,8 @@ from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.feedback.requirements import BY_REQUIREMENT, Gap, gap_of, says_missing
 from backedge.core.feedback.routing import Route, route_for
 from backedge.core.findings.disputes import find_dispute
-from backedge.core.findings.identity import fingerprints, ledger_key
-from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.findings.identity import fingerprints
+from backedge.core.findings.ledger import TrackedFinding, ledger_key
 from backedge.core.findings.verdicts import REMOVED, changes_since, read_verdict
 from backedge.core.model import HUMAN, Finding, Kind, Outcome, Resolution, Status, VerdictWord
 from backedge.core.scheduling.skipping import is_skipped
@@ -30,7 +30,9 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     changed = changes_since(state, name)
     reading = read_verdict(state, name, outcome.findings, outcome.claims, word, changed, later)
     granted = loop is not None and loop.round < loop.diverging_from
-    dispute = None if granted else find_dispute(state, name, reading.sightings, changed)
+    # Nothing stands against the first findings of a run.
+    disputable = len(state.findings) > 0 and not granted
+    dispute = find_dispute(state, name, reading.sightings, changed) if disputable else None
     tx.add(e.VerdictGiven(tx.now, name, attempt, reading.word, reading.sightings, reading.settled))
     if reading.word != "fail":
         if loop is not None:

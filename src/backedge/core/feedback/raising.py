@@ -150,8 +150,6 @@ def resolve_by_rerun(
     tx: Transaction, source: str, running: Running, feedback: tuple[Feedback | MalformedFeedback, ...]
 ) -> None:
     """A step that raised feedback was executed again: what it raises again is the next round, the rest is resolved."""
-    if not tx.state.loops:
-        return
     told = [loop.id for loop in tx.state.loops.values() if loop.source == source and loop.result_delivered]
     for id in dict.fromkeys((*running.verifies, *told)):
         loop = tx.state.loops.get(id)

@@ -75,7 +75,7 @@ def producers_before(state: RunState, source: str) -> list[str]:
     """The steps with an artifact that a source can trace a requirement through, in the order of the graph."""
     graph = state.graph
     upstream = graph.upstream[source] if source != HUMAN else graph.steps
-    made = (name for name in graph.order if name in upstream and name in state.steps and not graph.is_judge(name))
+    made = (name for name in graph.order if name in upstream and name in state.steps and name not in graph.judges)
     return [name for name in made if state.steps[name].artifact is not None and not state.steps[name].condition_false]
 
 

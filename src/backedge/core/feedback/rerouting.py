@@ -43,8 +43,6 @@ def no_target_left(state: RunState, feedback: Feedback) -> str | None:
 
 def reroute_around_skipped(tx: Transaction) -> bool:
     """Let loops go past steps that are skipped, and settle what those found; True if something changed."""
-    if not tx.state.graph.conditions:
-        return False
     for loop in tx.state.loops.values():
         gone = _skipped_targets(tx.state, loop)
         if (gone or loop.state is LoopState.VALIDATING) and _verifies_nothing(tx.state, loop):

@@ -95,7 +95,7 @@ def _words(text: str) -> list[str]:
 def legal_targets(graph: Graph, source: str) -> tuple[str, ...]:
     """The steps that feedback of a step, or of a person, may go to."""
     if source == HUMAN:
-        return tuple(name for name in graph.steps if not graph.is_judge(name))
+        return tuple(name for name in graph.steps if name not in graph.judges)
     return graph.legal_targets(source)
 
 
@@ -114,7 +114,7 @@ def refusal_reason(state: RunState, source: str, feedback: Feedback, caused_by: 
             continue
         if target not in graph.steps:
             return f"target {target!r} is unknown: {did_you_mean(target, (*legal, HUMAN))}"
-        if graph.is_judge(target):
+        if target in graph.judges:
             return f"target {target!r} is a judge: send it to what is judged ({', '.join(graph.steps[target].judges)})"
         if target not in legal:
             return f"target {target!r} is out of scope of {source!r}: use one of {', '.join((*legal, HUMAN))}"

@@ -139,9 +139,9 @@ def option_refusal(state: RunState, source: str, feedback: Feedback) -> str | No
             if name == source:
                 return f"{where}, the source itself: it goes on with the resolution anyway"
             if name not in graph.steps:
-                known = [step for step in graph.steps if step != source and not graph.is_judge(step)]
+                known = [step for step in graph.steps if step != source and step not in graph.judges]
                 return f"{where}, which is unknown: {did_you_mean(name, known)}"
-            if graph.is_judge(name):
+            if name in graph.judges:
                 return f"{where}, a judge: name what it judges ({', '.join(graph.steps[name].judges)})"
             if name not in scope:
                 hint = did_you_mean(name, scope) if scope else "leave rework out"

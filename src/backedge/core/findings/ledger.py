@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from backedge.core.events import Sighting
-from backedge.core.findings.identity import ledger_key
 from backedge.core.model import Claim, Finding, Status
 from backedge.core.value import Value, replace
 
@@ -92,3 +91,7 @@ def after_sighting(before: TrackedFinding | None, sighting: Sighting, judge: str
 
 def with_status(tracked: TrackedFinding, status: Status) -> TrackedFinding:
     return replace(tracked, status=status)
+
+
+def ledger_key(judge: str, fingerprint: str) -> str:
+    return f"{judge}\n{fingerprint}"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from backedge.core import events as e
 from backedge.core.findings.disputes import is_disputed
-from backedge.core.findings.identity import fingerprints, ledger_key, lies_in
-from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.findings.identity import fingerprints, lies_in
+from backedge.core.findings.ledger import TrackedFinding, ledger_key
 from backedge.core.model import Change, Claim, Finding, Mode, Outcome, Severity, Status, VerdictWord
 from backedge.core.state.run import RunState, number
 from backedge.core.suggestions import did_you_mean

@@ -103,7 +103,7 @@ def is_complete(state: RunState) -> bool:
             continue
         if condition_pending(state, name) or must_repeat(state, name):
             return False
-        if step.results_due or not (passes if state.graph.is_judge(name) else is_fresh)(state, name):
+        if step.results_due or not (passes if name in state.graph.judges else is_fresh)(state, name):
             return False
     return True
 

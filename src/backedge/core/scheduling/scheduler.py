@@ -135,7 +135,7 @@ class _Scheduler:
         """Why a step that does not run has to be executed, or None if it does not."""
         if name in self.reworks:
             return "rework" if step.artifact is not None else "work"
-        judge = self.graph.is_judge(name)
+        judge = name in self.graph.judges
         if name in self.verifying:
             return "verify" if judge else "work"
         if step.skipped_by_decision:
@@ -226,7 +226,7 @@ class _Scheduler:
     def _heard_soon(self, name: str, running: Running, target: str) -> bool:
         """Whether an attempt is a judge at work on what was made from a target: it may find that at fault as well."""
         at_work = not running.awaits and running.mode not in SIDE_MODES
-        return at_work and self.graph.is_judge(name) and name in self.graph.downstream[target]
+        return at_work and name in self.graph.judges and name in self.graph.downstream[target]
 
     def wanted(self, name: str) -> Start | None:
         """What a step would be executed for; None if for nothing."""

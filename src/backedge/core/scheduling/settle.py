@@ -38,7 +38,7 @@ def settle(tx: Transaction) -> None:
             continue
         if tx.state.loops and (_escalate_overdue(tx) or _deliver_results(tx) or _close_verified(tx)):
             continue
-        if reroute_around_skipped(tx):
+        if tx.state.graph.conditions and reroute_around_skipped(tx):
             continue
         if tx.room > 0 and _start_ready(tx):
             continue

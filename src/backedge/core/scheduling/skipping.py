@@ -54,7 +54,7 @@ def is_skipped(state: RunState, name: str) -> bool:
         return False
     if name in graph.conditions and state.steps[name].condition_false and not condition_pending(state, name):
         return True
-    return graph.is_judge(name) and all(is_skipped(state, subject) for subject in graph.steps[name].judges)
+    return name in graph.judges and all(is_skipped(state, subject) for subject in graph.steps[name].judges)
 
 
 def present_needs(state: RunState, name: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ NOTHING = ""
 
 def artifact_digest(state: RunState, name: str, made: OutputDigest, running: Running) -> str:
     """The digest of a judge's artifact: its output and the versions it judged. Empty where it is that of the output."""
-    if not state.graph.is_judge(name):
+    if name not in state.graph.judges:
         return ""
     judged = "\n".join(f"{need} {digest}" for need, digest in running.consumed.items())
     return sha256(f"{made.digest}\n{judged}".encode()).hexdigest()

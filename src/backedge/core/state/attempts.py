@@ -124,7 +124,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         return state
     if running.loops:
         state = _fixed(state, name, running, step.artifact, artifact)
-    if event.claims and not state.graph.is_judge(name):
+    if event.claims and name not in state.graph.judges:
         return _claims_noted(state, event.claims, (*running.to_address, *running.must_keep_fixed))
     return state
 

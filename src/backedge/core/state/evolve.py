@@ -120,7 +120,9 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.ConditionEvaluated():
             basis = event.basis or version_0_1.condition_basis(state, event.step)
             result = ConditionResult(event.met, basis)
-            return with_step(state, event.step, replace(state.steps[event.step], condition=result))
+            return with_step(
+                state, event.step, replace(state.steps[event.step], condition=result, condition_false=not event.met)
+            )
         case e.FindingsSettled():
             return findings_settled(state, event)
         case e.FindingsContested():

@@ -112,6 +112,8 @@ class StepState(Value, frozen=True):
     added_for: tuple[str, ...] = ()
     """The loops whose feedback asked a planner for it."""
     skipped_by_decision: bool = False
+    condition_false: bool = False
+    """Its condition was not met: whatever it made before is not used."""
     condition: ConditionResult | None = None
     """The last look at its condition."""
     repeats: int = 0
@@ -145,11 +147,6 @@ class StepState(Value, frozen=True):
     def never_made(self) -> bool:
         """Whether it was passed over before it made anything."""
         return self.skipped_by_decision and self.artifact is None
-
-    @property
-    def condition_false(self) -> bool:
-        """Its condition was not met: whatever it made before, nobody gets it."""
-        return self.condition is not None and not self.condition.met
 
 
 class Escalation(Value, frozen=True):

@@ -22,7 +22,7 @@ def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
         if step is None:
             steps[name] = StepState(attempts=state.retired.get(name, 0), added_for=event.loops)
         else:
-            steps[name] = _replaced(step, judges=graph.is_judge(name)) if name in added else step
+            steps[name] = _replaced(step, judges=name in graph.judges) if name in added else step
         if name in event.noted:
             steps[name] = _with_notes(steps[name], event.noted[name])
     planner = steps[event.by]

@@ -42,7 +42,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> e.AttemptSu
     running = state.steps[event.step].running
     assert running is not None
     artifact = ""
-    if state.graph.is_judge(event.step):
+    if event.step in state.graph.judges:
         judged = "\n".join(f"{name} {digest}" for name, digest in running.consumed.items())
         artifact = sha256(f"{event.made.digest}\n{judged}".encode()).hexdigest()
     repeats = event.step in state.graph.untils and running.mode not in SIDE_MODES

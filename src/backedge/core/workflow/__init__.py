@@ -1,0 +1,1 @@
+"""The definition of a workflow: what users write, checked and compiled into a graph."""

@@ -52,6 +52,7 @@ class Graph:
         self.needs: dict[str, tuple[str, ...]] = {
             name: tuple(dict.fromkeys((*step.judges, *step.needs))) for name, step in self.steps.items()
         }
+        self.judges = frozenset(name for name, step in self.steps.items() if step.judges)
         self._makers = tuple(name for name, step in self.steps.items() if not step.judges)
         self.order = tuple(TopologicalSorter(self.needs).static_order())
         self.consumers, self.judges_of = self._inverted()
@@ -62,7 +63,7 @@ class Graph:
         self.phase_of = self._phases()
         self.gates, self.before = self._waiting()
         self.root = next(name for name in self.steps if not self.needs[name])
-        self.has_judges = any(step.judges for step in self.steps.values())
+        self.has_judges = bool(self.judges)
         self.budgets: tuple[tuple[str, float], ...] = tuple(
             (name, bound) for name in BUDGETS if (bound := getattr(workflow.limits, name)) is not None
         )
@@ -84,7 +85,7 @@ class Graph:
         }
 
     def is_judge(self, name: str) -> bool:
-        return bool(self.steps[name].judges)
+        return name in self.judges
 
     def rank(self, name: str) -> int:
         """The place of a step's phase in the order of phases; before all of them for a step without one."""
@@ -103,7 +104,7 @@ class Graph:
 
     def is_legal(self, source: str, target: str) -> bool:
         """Whether a step is one of the legal targets of another, without looking at all of them."""
-        if target == source or self.is_judge(target):
+        if target == source or target in self.judges:
             return False
         near = self.workflow.scope == "any" or target == self.root or target in self.upstream[source]
         return near or self.rank(target) < self.rank(source)
@@ -112,7 +113,7 @@ class Graph:
         """How many pairs of a source and a target there can be among the steps. A check of inputs may find fault with
         all that a step needs, judges too."""
         checked = (name for name, step in self.steps.items() if step.checked)
-        judged = sum(self.is_judge(need) for name in checked for need in self.needs[name])
+        judged = sum(need in self.judges for name in checked for need in self.needs[name])
         return sum(len(self.legal_targets(name)) for name in self.steps) + judged
 
     def distances(self, source: str) -> dict[str, int]:
@@ -152,7 +153,7 @@ class Graph:
     def _gates(self, name: str) -> tuple[str, ...]:
         """The judges that must have passed the current versions before this step starts."""
         step = self.steps[name]
-        gates = [need for need in self.needs[name] if self.is_judge(need)]
+        gates = [need for need in self.needs[name] if need in self.judges]
         if not step.judges:
             gates += [judge for need in self.needs[name] for judge in self.judges_of[need]]
         elif self.workflow.judges_in_order:

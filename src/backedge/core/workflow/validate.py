@@ -227,7 +227,7 @@ def _graph_problems(graph: Graph) -> Iterable[str]:
     for rule in workflow.routes:
         if rule.to not in targets:
             yield f"a route leads to {rule.to!r}, neither a step nor a phase: {did_you_mean(rule.to, known)}"
-        if rule.to in graph.steps and graph.is_judge(rule.to):
+        if rule.to in graph.steps and rule.to in graph.judges:
             yield f"a route leads to {rule.to!r}, which is a judge: name the step that should mend it"
     for step in workflow.steps:
         for need in step.needs:
