@@ -17,11 +17,12 @@ from pathlib import Path
 from statistics import median
 
 from backedge.app import Engine
-from backedge.backlog import backlog_of, updated
-from backedge.backlog.beginning import begun
-from backedge.backlog.reading import view_of_events
 from backedge.config import load
 from backedge.project import find_project
+from backedge.stories.backlog import read_backlog
+from backedge.stories.rules.story_view import view_of_events
+from backedge.stories.story_run import start_run
+from backedge.stories.update import update_story
 
 CALLS = 7
 WORKFLOW = """\
@@ -62,9 +63,9 @@ async def _begin(folder: Path) -> None:
     spot = find_project(source.path)
     async with Engine(spot.journal) as engine:
         engine.allow(0)
-        for entry in (await backlog_of(source, spot, engine)).entries:
-            run = await begun(engine, source, spot, entry, lambda _: {})
-            updated(spot, entry.id, entry.path, entry.name, view_of_events(await run.events()))
+        for entry in (await read_backlog(source, spot, engine)).entries:
+            run = await start_run(engine, source, spot, entry, lambda _: {})
+            update_story(spot, entry.id, entry.path, entry.name, view_of_events(await run.events()))
             await run.release()
 
 

@@ -17,8 +17,8 @@ import msgspec
 
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.analytics.files import form_of, read
 from backedge.analytics.report import Report, report
+from backedge.compat import format_of, read
 from backedge.context import Context
 from backedge.core import commands as c
 from backedge.core.briefing import Notice, notices
@@ -114,7 +114,7 @@ class Engine:
         progress or scratchpad; None takes what it looks like.
 
         Raises ImportRefused, with all that is wrong and where, and AlreadyClosed for a file that is here already."""
-        kind = form or form_of(text)
+        kind = form or format_of(text)
         read(kind, text)
         run = f"i-{sha256(f'{kind}/{text}'.encode()).hexdigest()[:12]}"
         await self._inner.import_file(c.ImportFile(run, kind, name, text))

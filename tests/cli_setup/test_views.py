@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backedge.analytics.progress import read_progress
-from backedge.analytics.tight_loop import VERIFIED
+from backedge.compat.progress import VERIFIED, read_progress
 from tests.cli_setup.parts import asked, backedge, story
 
 

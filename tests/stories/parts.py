@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from backedge.adapters.stories import parsed
+from backedge.stories.rules.front_matter import parse_story
 
 # An agent that plays its script: the reply of its attempt for its story, the last one repeated.
 AGENT = """\
@@ -81,7 +81,7 @@ class Stories:
 
     def says(self, id: str) -> dict[str, Any]:
         """The front matter of a story."""
-        return dict(parsed((self.folder / "stories" / f"{id}.md").read_bytes(), id).values)
+        return dict(parse_story((self.folder / "stories" / f"{id}.md").read_bytes(), id).values)
 
     def text(self, id: str) -> str:
         return (self.folder / "stories" / f"{id}.md").read_text()

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backedge.adapters.stories import Glance
-from backedge.backlog import backlog_of
-from backedge.backlog.entry import Entry
 from backedge.cli.board import _width, board_lines
 from backedge.config import load
-from backedge.core.assessor import STATUSES, assess
 from backedge.project import find_project
+from backedge.stories.backlog import read_backlog
+from backedge.stories.entry import Entry
+from backedge.stories.rules.assessor import STATUSES, assess
+from backedge.stories.rules.summary import StorySummary
 from tests.stories.parts import Stories
 
 entries = st.builds(
     lambda slug, title, status, priority: Entry(
         f"{slug}.md",
         f"{slug}.md",
-        Glance(slug, title, priority, status, None, "why" if status == "blocked" else ""),
+        StorySummary(slug, title, priority, status, None, "why" if status == "blocked" else ""),
     ),
     st.from_regex(r"[a-z]{1,30}", fullmatch=True),
     st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=60),
@@ -39,7 +39,8 @@ def test_no_line_is_wider_than_the_terminal(stories: list[Entry], width: int) ->
 
 def test_columns_stand_side_by_side_or_below_each_other() -> None:
     stories = [
-        Entry(f"{status}.md", f"{status}.md", Glance(status, f"A {status} story", 0, status)) for status in STATUSES
+        Entry(f"{status}.md", f"{status}.md", StorySummary(status, f"A {status} story", 0, status))
+        for status in STATUSES
     ]
     wide = list(board_lines(stories, 120))
     assert wide[0].split(")")[0] == "backlog (1" and "blocked (1)" in wide[0]
@@ -51,7 +52,7 @@ def test_columns_stand_side_by_side_or_below_each_other() -> None:
 
 
 def test_a_long_column_says_how_much_is_left_out() -> None:
-    stories = [Entry(f"s{n}.md", f"s{n}.md", Glance(f"s{n}", f"s{n}")) for n in range(40)]
+    stories = [Entry(f"s{n}.md", f"s{n}.md", StorySummary(f"s{n}", f"s{n}")) for n in range(40)]
     assert "… 28 more: --all" in "\n".join(board_lines(stories, 120))
     assert "more" not in "\n".join(board_lines(stories, 120, everything=True))
 
@@ -73,7 +74,7 @@ def test_a_story_in_a_folder_that_cannot_be_written_is_a_persons(
     project.story("a")
     source = load(project.folder / "backedge.yaml")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    (action,) = asyncio.run(backlog_of(source, find_project(source.path), None)).actions()
+    (action,) = asyncio.run(read_backlog(source, find_project(source.path), None)).actions()
     assert (action.kind, action.priority) == ("person", 10_001)
     assert action.reason.startswith("stories/a.md cannot be written: ")
 
@@ -85,6 +86,6 @@ def test_what_is_looked_at_grows_with_the_stories_and_no_faster(count: int) -> N
     def counted() -> object:
         for number in range(count):
             looked.append(number)
-            yield Entry("a.md", "a.md", Glance(f"s{number}", "t", number % 7, "ready")).story
+            yield Entry("a.md", "a.md", StorySummary(f"s{number}", "t", number % 7, "ready")).story
 
     assert len(assess(counted())) == len(looked) == count  # type: ignore[arg-type]

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from backedge.adapters.stories import StoryFileError, glance, parsed
-from backedge.adapters.stories.front_matter import scalar
-from backedge.adapters.stories.glance import _quick
+from backedge.stories.rules.front_matter import parse_story, yaml_scalar
+from backedge.stories.rules.front_matter_reader import StoryFileError
+from backedge.stories.rules.summary import _quick, read_summary
 
 STORY = """\
 ---
@@ -45,7 +45,7 @@ status: not this one
 
 
 def read(text: str) -> Any:
-    return parsed(text.encode(), "s.md")
+    return parse_story(text.encode(), "s.md")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -99,9 +99,9 @@ def test_what_cannot_be_understood_is_refused_with_its_place(text: str, where: s
 
 def test_what_is_not_text_is_refused_with_its_place() -> None:
     with pytest.raises(StoryFileError, match=r"s\.md:2:8: is not UTF-8 text: save it as UTF-8"):
-        parsed(b"---\ntitle: \xff\n---\n", "s.md")
+        parse_story(b"---\ntitle: \xff\n---\n", "s.md")
     with pytest.raises(StoryFileError, match="has more than 1048576 bytes"):
-        parsed(b"---\n---\n" + b"x" * 2_000_000, "s.md")
+        parse_story(b"---\n---\n" + b"x" * 2_000_000, "s.md")
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_what_is_not_text_is_refused_with_its_place() -> None:
 )
 def test_a_value_that_does_not_fit_is_refused_with_its_place(line: str, where: str, what: str) -> None:
     with pytest.raises(StoryFileError) as error:
-        glance(f"---\n# x\n{line}\n---\n".encode(), "s.md", "s")
+        read_summary(f"---\n# x\n{line}\n---\n".encode(), "s.md", "s")
     assert str(error.value).startswith(f"s.md:{where}: ") and what in str(error.value)
 
 
 def test_what_people_say_of_a_story_and_what_it_is_without_words() -> None:
-    told = glance(b"---\nid: 7\ntitle: A thing\npriority: -2\nmax_refinement_attempts: 5\n---\n", "s.md", "s")
+    told = read_summary(b"---\nid: 7\ntitle: A thing\npriority: -2\nmax_refinement_attempts: 5\n---\n", "s.md", "s")
     assert (told.id, told.title, told.priority, told.status, told.max_refinements) == ("7", "A thing", -2, "backlog", 5)
-    assert glance(b"---\n---\n", "s.md", "stem").id == "stem"
+    assert read_summary(b"---\n---\n", "s.md", "stem").id == "stem"
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=30)
@@ -141,7 +141,7 @@ fields = st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), values, 
 @example("- a")
 @example("")
 def test_what_we_write_is_what_every_reader_reads(text: str) -> None:
-    line = f"a: {scalar(text)}\n"
+    line = f"a: {yaml_scalar(text)}\n"
     assert read(f"---\n{line}---\n").values == {"a": text}
     assert YAML(typ="safe", pure=True).load(line) == {"a": text}
 
@@ -199,7 +199,7 @@ def test_what_we_write_takes_no_parser() -> None:
 @pytest.mark.parametrize("name", ["0042", "1_0", "1e3", "true", "2024-01-01"])
 def test_an_id_and_a_title_are_what_is_written(name: str) -> None:
     for line in (f"id: {name}\ntitle: {name}", f"id: {name}\ntitle: {name}\nx: {{a: b}}"):
-        told = glance(f"---\n{line}\n---\n".encode(), "s.md", "s")
+        told = read_summary(f"---\n{line}\n---\n".encode(), "s.md", "s")
         assert (told.id, told.title) == (name, name)
 
 
@@ -207,4 +207,4 @@ def test_an_id_and_a_title_are_what_is_written(name: str) -> None:
 def test_any_bytes_are_a_story_or_refused(data: bytes) -> None:
     for each in (data, b"---\n" + data + b"\n---\n"):
         with suppress(StoryFileError):
-            assert parsed(each, "s.md").changed({}).encode() == each
+            assert parse_story(each, "s.md").changed({}).encode() == each

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from backedge.cli.backlog import End, Work
+from backedge.cli.backlog import TerminalNarrator
 from backedge.config import load
 from backedge.project import find_project
+from backedge.stories.work import End, Work
 from tests.stories.parts import PASS, Stories, rejected
 
 ALWAYS = {"review": [rejected(f"wrong {each}") for each in "abcdefghijklmnop"]}
@@ -412,7 +413,9 @@ def test_watching_does_not_miss_what_is_written_after_its_last_look(project: Sto
             return end
 
     async def watch() -> None:
-        watching = asyncio.create_task(LateWork(source, find_project(source.path), quiet=True).watched())
+        watching = asyncio.create_task(
+            LateWork(source, find_project(source.path), TerminalNarrator(quiet=True)).watch()
+        )
         try:
             await asyncio.to_thread(until, project.executions)
         finally:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from backedge.adapters.stories import merged, parsed, rewritten
+from backedge.stories.rules.front_matter import parse_story
+from backedge.stories.story_file import rewrite, with_journal_fields
 from tests.stories.parts import Stories, environment, rejected
 
 STORY = "---\nid: a\ntitle: mine\n---\nText.\n"
@@ -58,7 +59,7 @@ def test_two_processes_and_a_person_lose_nothing(tmp_path: Path) -> None:
     for writer in writers:
         writer.communicate(timeout=30)
     assert [writer.returncode for writer in writers] == [0, 0]
-    story = parsed(path.read_bytes(), "a.md")
+    story = parse_story(path.read_bytes(), "a.md")
     assert story.values["title"] == "mine"
     assert story.text[story.body :].splitlines() == ["Text.", *(f"line {number + 1}" for number in range(lines))]
     assert lines > 3
@@ -72,12 +73,12 @@ def test_kill_9_in_the_middle_of_a_write_leaves_the_old_or_the_new(tmp_path: Pat
         time.sleep(wait)
         going.send_signal(signal.SIGKILL)
         going.communicate(timeout=30)
-        story = parsed(path.read_bytes(), "a.md")
+        story = parse_story(path.read_bytes(), "a.md")
         assert story.text.endswith("---\nText.\n") and story.values["title"] == "mine"
         assert len(str(story.values.get("pad", ""))) in (0, 5_000)
     # What a dead process left is in nobody's way.
-    assert rewritten(path, "a.md", lambda each: each.changed({"count": "last"}))
-    assert parsed(path.read_bytes(), "a.md").values["count"] == "last"
+    assert rewrite(path, "a.md", lambda each: each.changed({"count": "last"}))
+    assert parse_story(path.read_bytes(), "a.md").values["count"] == "last"
 
 
 def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
@@ -85,27 +86,27 @@ def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
     path.write_text(STORY)
     path.chmod(0o640)
     before = path.stat()
-    assert not rewritten(path, "a.md", lambda story: story.changed({"title": "mine"}))
+    assert not rewrite(path, "a.md", lambda story: story.changed({"title": "mine"}))
     assert path.stat() == before
-    assert rewritten(path, "a.md", lambda story: story.changed({"title": "new"}))
+    assert rewrite(path, "a.md", lambda story: story.changed({"title": "new"}))
     assert path.stat().st_mode == before.st_mode
     assert [each.name for each in tmp_path.iterdir()] == ["a.md"]
 
 
 def test_what_a_person_changed_that_is_ours_is_put_back_and_named() -> None:
-    story = parsed(STORY.replace("id: a", "id: a\nstatus: done\ncount: 0").encode(), "a.md")
-    text, touched = merged(story, {"status": "ready", "count": 0}, {"status": "ready", "count": 0})
+    story = parse_story(STORY.replace("id: a", "id: a\nstatus: done\ncount: 0").encode(), "a.md")
+    text, touched = with_journal_fields(story, {"status": "ready", "count": 0}, {"status": "ready", "count": 0})
     assert touched == ["status"]
     assert "status: ready\ncount: 0\n" in text
-    assert merged(story, {"status": "ready"}, None)[1] == []
+    assert with_journal_fields(story, {"status": "ready"}, None)[1] == []
 
 
 @pytest.mark.parametrize("end", ["Text.\n", "Text.", "Text.\n\n", "Text.\r\n"])
 def test_notes_are_appended_once_whatever_the_text_ends_with(end: str) -> None:
-    story = parsed(STORY.replace("Text.\n", end).encode(), "a.md")
-    text, _ = merged(story, {}, None, ["### Note 1\n\nwords\n"])
+    story = parse_story(STORY.replace("Text.\n", end).encode(), "a.md")
+    text, _ = with_journal_fields(story, {}, None, ["### Note 1\n\nwords\n"])
     assert text.startswith(story.text) and text.endswith("\n\n### Note 1\n\nwords\n")
-    again, _ = merged(parsed(text.encode(), "a.md"), {}, None, ["### Note 1\n\nwords\n"])
+    again, _ = with_journal_fields(parse_story(text.encode(), "a.md"), {}, None, ["### Note 1\n\nwords\n"])
     assert again == text
 
 

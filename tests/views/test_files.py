@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from backedge.adapters.views import PROGRESS, SCRATCHPAD, RunViews
 from backedge.adapters.views import run_views as writing
-from backedge.analytics.progress import read_progress
-from backedge.analytics.tight_loop import VERIFIED
+from backedge.compat.progress import VERIFIED, read_progress
 from backedge.core.events import Event
 from tests.core.play import Play, failed, out, passed, profiled, step
 
@@ -42,20 +40,20 @@ def test_the_files_are_current_when_somebody_asks_where_they_are(tmp_path: Path)
 
 def test_the_events_of_one_decision_are_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    real = writing.written
+    real = writing._replace
 
     def counted(path: Path, text: bytes) -> None:
         written.append(path.name)
         real(path, text)
 
-    monkeypatch.setattr(writing, "written", counted)
+    monkeypatch.setattr(writing, "_replace", counted)
     views = views_in(tmp_path)
 
     async def scenario() -> None:
         for event in played().events:
             views.tell("r", event)
         assert written == []
-        await asyncio.sleep(0)
+        await asyncio.sleep(2 * writing.DELAY)
 
     asyncio.run(scenario())
     assert sorted(written) == sorted([SCRATCHPAD, PROGRESS])
@@ -100,10 +98,12 @@ def test_nobody_ever_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     views.load("r", played().events[:4])
     before = (tmp_path / "r" / PROGRESS).read_bytes()
 
-    def full(_: int) -> None:
+    def full(path: Path, text: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(text[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     for event in played().events[4:]:
         views.tell("r", event)
     views.flush()

@@ -1,39 +1,16 @@
-"""The defect log: for each finding where it was injected, where it was detected, and what mending it took."""
+"""The defect log: for each finding, where it was injected, where it was detected, and what its correction took."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
+from backedge.compat.contents import Defect
 from backedge.core import events as e
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
 
-
-class Defect(msgspec.Struct, frozen=True):
-    """One finding and the cost of its loop: rework and cascades count, the verification does not."""
-
-    finding: str
-    description: str
-    severity: str
-    status: str
-    injected_phase: str
-    injected_by: tuple[str, ...]
-    detected_by: str
-    detected_phase: str
-    loop: str | None
-    attempts: dict[str, int]
-    """Correction attempts, by step."""
-    cost_usd: float
-    seconds: float
-    latency: float
-    """Seconds from the verdict that opened the loop until it closed; until now for an open one."""
-
-    @property
-    def correction_attempts(self) -> int:
-        return sum(self.attempts.values())
+__all__ = ["Defect", "defects", "injected_phase"]
 
 
 def defects(events: Iterable[e.Event]) -> list[Defect]:
@@ -82,15 +59,12 @@ def defects(events: Iterable[e.Event]) -> list[Defect]:
 def _defect(
     state: RunState, tracked: TrackedFinding, attempts: dict[str, int], cost: float, seconds: float, latency: float
 ) -> Defect:
-    injected = next(iter(tracked.phases), None)
-    if injected is None and tracked.introduced_by:
-        injected = state.graph.phase_of.get(tracked.introduced_by[0], "")
     return Defect(
         finding=tracked.name,
         description=tracked.finding.description,
         severity=tracked.finding.severity,
         status=tracked.status,
-        injected_phase=injected or "",
+        injected_phase=injected_phase(state, tracked),
         injected_by=tracked.introduced_by,
         detected_by=tracked.found_by,
         detected_phase=state.graph.phase_of.get(tracked.found_by, ""),
@@ -100,3 +74,10 @@ def _defect(
         seconds=round(seconds, 6),
         latency=round(latency, 6),
     )
+
+
+def injected_phase(state: RunState, tracked: TrackedFinding) -> str:
+    """The phase that caused a finding: the affected phase it names, else that of the step that introduced it."""
+    if tracked.phases:
+        return tracked.phases[0]
+    return state.graph.phase_of.get(tracked.introduced_by[0], "") if tracked.introduced_by else ""

@@ -146,7 +146,7 @@ class Report(Shape, frozen=True):
 def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
     """The report of a run; `outputs` has those that are too large to stand in events."""
     if state.imported is not None:
-        from backedge.analytics.imported import imported_report
+        from backedge.analytics.imported_report import imported_report
 
         return imported_report(state, state.imported)
     by_loop: dict[str, list[str]] = {}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from backedge.analytics.files import Contents, read
+from backedge.compat import Contents, read
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.findings.ledger import TrackedFinding

@@ -1,36 +1,26 @@
-"""A run as the tight loop implementation → review → test tells it: iterations, streaks and a status, folded from events.
+"""A run as the tight loop implementation → review → test: iterations, streaks and a status, folded from events.
 
-An iteration is one cycle: what was made, and what the judges said of it. Executing a step when the current iteration
-has its work already, or work that was made from it, begins the next one; a retry after an error does not. A verdict belongs to the iteration in which its
-subject was made, so that two steps that are worked on side by side do not take each other's results.
+An iteration is one cycle: what was made, and what the judges said about it. It ends when a step is executed whose work,
+or work that was made from it, it already has; a retry after an error does not end it. A verdict belongs to the iteration
+that made its subject, so that two steps that run in parallel do not get each other's results.
 
 The fold takes each event once and keeps a bounded number of iterations: its cost does not grow with the run.
 """
 
 from __future__ import annotations
 
-from typing import Literal
-
+from backedge.compat.progress import MOST_ITERATIONS, LoopStatus
 from backedge.core import events as e
 from backedge.core.model import SIDE_MODES, Finding, Status
 from backedge.core.state.persistent_map import Map
-from backedge.core.text import one_line
+from backedge.core.text import shortened
 from backedge.core.value import Value, replace
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.graph import Graph, graph_of
 from backedge.core.workflow.plan import with_plan
 
-VERIFIED = "IMPLEMENTATION_VERIFIED"
-"""The completion promise."""
-
-LoopStatus = Literal["in_progress", "IMPLEMENTATION_VERIFIED", "escalated", "accepted", "cancelled", "failed", "done"]
-"""`failed` is the end by `on_breach: error`; `done` that of a workflow without judges, where nothing is verified."""
-
-KEPT_ITERATIONS = 100
-KEPT_ISSUES = 50
-"""Of one verdict."""
-LONGEST = 400
-"""Characters of one text of an agent."""
+MOST_ISSUES = 50
+"""How many issues of one verdict are listed."""
 
 _ENDS: dict[str, LoopStatus] = {
     "verified": "IMPLEMENTATION_VERIFIED",
@@ -44,7 +34,7 @@ _GRANTS = ("continue", "reassign", "reclassify")
 
 
 class Judged(Value, frozen=True):
-    """The last word of one judge in an iteration."""
+    """The last verdict of one judge in an iteration."""
 
     passed: bool
     issues: tuple[str, ...] = ()
@@ -55,13 +45,13 @@ class Cycle(Value, frozen=True):
 
     number: int
     made: dict[str, str] = {}
-    """What each step that finished says it did."""
+    """The summary of each step that finished."""
     broke: dict[str, str] = {}
     """Errors of steps that have not finished since."""
     reviews: dict[str, Judged] = {}
     tests: dict[str, Judged] = {}
     notes: tuple[str, ...] = ()
-    """Escalations and what people decided."""
+    """Escalations and decisions by people."""
 
 
 class TightLoop(Value, frozen=True):
@@ -78,11 +68,11 @@ class TightLoop(Value, frozen=True):
     streaks: dict[str, int] = {}
     """Failing verdicts in a row, by judge."""
     sources: dict[str, str] = {}
-    """Who raised each open loop."""
+    """The source of each open loop."""
     escalations: dict[str, str] = {}
-    """The open ones: who raised the loop that they are about; empty for errors and budgets."""
+    """The open ones, each with the source of its loop; empty for errors and budgets."""
     known_issues: tuple[str, ...] = ()
-    """What a person accepted."""
+    """Issues that a person accepted."""
     base: int = 1
     granted: int = 0
     ended: str | None = None
@@ -117,7 +107,7 @@ class TightLoop(Value, frozen=True):
 
 
 def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
-    """The loop after one more event; the same object if the event says nothing about it."""
+    """The loop after one more event; the same object if the event does not concern it."""
     if loop is None:
         if not isinstance(event, e.RunStarted):
             raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
@@ -134,13 +124,13 @@ def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
         case e.LoopOpened():
             return replace(loop, sources={**loop.sources, event.loop: event.source}, ended=None)
         case e.LoopClosed():
-            return replace(loop, sources={id: who for id, who in loop.sources.items() if id != event.loop})
+            return replace(loop, sources={id: source for id, source in loop.sources.items() if id != event.loop})
         case e.FindingsSettled(status=Status.ACCEPTED):
             texts = (loop.findings[id] for id in event.findings)
             return replace(loop, known_issues=tuple(dict.fromkeys((*loop.known_issues, *texts))))
         case e.EscalationOpened():
             about = loop.sources.get(event.loop or "", "")
-            noted = _noted(loop, f"{event.escalation} escalated: {_short(event.reason)}")
+            noted = _noted(loop, f"{event.escalation} escalated: {shortened(event.reason)}")
             return replace(noted, escalations={**loop.escalations, event.escalation: about})
         case e.EscalationDecided():
             return _decided(loop, event)
@@ -162,7 +152,7 @@ def _started(loop: TightLoop, event: e.AttemptStarted) -> TightLoop:
         return replace(loop, answering=loop.answering | {name})
     cycles = loop.cycles
     if cycles[-1].made.keys() & {name, *loop.graph.downstream[name]}:
-        cycles = (*cycles, Cycle(cycles[-1].number + 1))[-KEPT_ITERATIONS:]
+        cycles = (*cycles, Cycle(cycles[-1].number + 1))[-MOST_ITERATIONS:]
     place = {**loop.place, name: cycles[-1].number}
     return replace(loop, cycles=cycles, place=place, answering=loop.answering - {name})
 
@@ -174,15 +164,15 @@ def _succeeded(loop: TightLoop, event: e.AttemptSucceeded) -> TightLoop:
     number = loop.place.get(name, loop.number)
     cycle = _cycle(loop, number)
     broke = {step: error for step, error in cycle.broke.items() if step != name}
-    return _with(loop, replace(cycle, made={**cycle.made, name: _short(event.summary)}, broke=broke))
+    return _with(loop, replace(cycle, made={**cycle.made, name: shortened(event.summary)}, broke=broke))
 
 
 def _broke(loop: TightLoop, event: e.AttemptFailed) -> TightLoop:
-    name, error = event.step, _short(event.error)
+    name, error = event.step, shortened(event.error)
     if name in loop.answering:
         return loop
     if loop.graph.is_judge(name):
-        # Silence of a judge is no pass: the iteration says so until the judge has spoken.
+        # A judge that broke has not passed: the iteration says so until there is a verdict.
         return _with_verdict(loop, name, Judged(False, (f"no verdict of {name}: {error}",)))
     cycle = _cycle(loop, loop.place.get(name, loop.number))
     return _with(loop, replace(cycle, broke={**cycle.broke, name: error}))
@@ -197,8 +187,8 @@ def _judged(loop: TightLoop, event: e.VerdictGiven) -> TightLoop:
         streaks={**loop.streaks, event.judge: loop.streaks.get(event.judge, 0) + 1 if failing else 0},
     )
     seen = [loop.findings[sighting.id] for sighting in event.findings] if failing else []
-    if len(seen) > KEPT_ISSUES:
-        seen = [*seen[:KEPT_ISSUES], f"… and {len(seen) - KEPT_ISSUES} more"]
+    if len(seen) > MOST_ISSUES:
+        seen = [*seen[:MOST_ISSUES], f"… and {len(seen) - MOST_ISSUES} more"]
     return _with_verdict(loop, event.judge, Judged(not failing, tuple(seen)))
 
 
@@ -214,9 +204,9 @@ def _with_verdict(loop: TightLoop, judge: str, judged: Judged) -> TightLoop:
 def _decided(loop: TightLoop, event: e.EscalationDecided) -> TightLoop:
     about = loop.escalations.get(event.escalation, "")
     words = " ".join(part for part in (event.choice, f"by {event.by}" if event.by else "") if part)
-    note = f": {_short(event.note)}" if event.note else ""
-    loop = _noted(loop, f"{event.escalation} decided: {_short(words)}{note}")
-    loop = replace(loop, escalations={id: who for id, who in loop.escalations.items() if id != event.escalation})
+    note = f": {shortened(event.note)}" if event.note else ""
+    loop = _noted(loop, f"{event.escalation} decided: {shortened(words)}{note}")
+    loop = replace(loop, escalations={id: source for id, source in loop.escalations.items() if id != event.escalation})
     if event.choice == "revise":
         streaks = {judge: 0 if judge == about else count for judge, count in loop.streaks.items()}
         return replace(loop, base=loop.number, granted=0, streaks=streaks)
@@ -227,11 +217,11 @@ def _decided(loop: TightLoop, event: e.EscalationDecided) -> TightLoop:
 
 def _noted(loop: TightLoop, note: str) -> TightLoop:
     cycle = loop.cycles[-1]
-    return _with(loop, replace(cycle, notes=(*cycle.notes, note)[-KEPT_ISSUES:]))
+    return _with(loop, replace(cycle, notes=(*cycle.notes, note)[-MOST_ISSUES:]))
 
 
 def _cycle(loop: TightLoop, number: int) -> Cycle:
-    """The cycle of that number; the oldest that is kept for one that is not."""
+    """The cycle of that number; the oldest one that is kept if that one is not."""
     return loop.cycles[max(0, number - loop.cycles[0].number)]
 
 
@@ -244,9 +234,4 @@ def _issue(finding: Finding) -> str:
     where = finding.file or finding.path or ""
     if finding.file and finding.line is not None:
         where = f"{where}:{finding.line}"
-    return _short(f"{where} - {finding.description}" if where else finding.description)
-
-
-def _short(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    return shortened(f"{where} - {finding.description}" if where else finding.description)

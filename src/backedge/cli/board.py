@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from backedge.backlog.entry import Entry
 from backedge.cli.common import shown
-from backedge.core.assessor import STATUSES
+from backedge.stories.entry import Entry
+from backedge.stories.rules.assessor import STATUSES
 
 NARROWEST = 16
 """Columns of a column: with less room they stand below each other."""

@@ -133,9 +133,9 @@ def shown(text: str, width: int = 100) -> str:
 
 def idle_words(spot: Project, run: str) -> str:
     """How a run goes on that nobody executes: a story by `run`, which knows its file and its place."""
-    from backedge.backlog import is_story
+    from backedge.stories.backlog import is_story_run
 
-    return f"  nobody executes it now: backedge {'run' if is_story(spot, run) else f'resume {run}'}"
+    return f"  nobody executes it now: backedge {'run' if is_story_run(spot, run) else f'resume {run}'}"
 
 
 def wrapped(line: str, out: TextIO) -> str:

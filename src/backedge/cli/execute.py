@@ -18,8 +18,6 @@ import msgspec
 
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
-from backedge.backlog import has_stories
-from backedge.cli.backlog import refreshed
 from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import Progress, view_on
 from backedge.cli.stepping import at_terminal, once, stepped
@@ -41,6 +39,8 @@ from backedge.project import (
     secrets_of,
 )
 from backedge.project.results import stdout_for_results
+from backedge.stories.files import has_stories
+from backedge.stories.work import refresh_story
 
 INTERRUPTED = 130
 MAX_PARALLEL = 256
@@ -179,7 +179,7 @@ def resume(run_name: str | None, **how: Any) -> None:
     Example:
       backedge resume
     """
-    from backedge.backlog.beginning import caught_up, file_for
+    from backedge.stories.story_run import refresh_input, workflow_file_of
 
     execution = Execution(**how)
     spot = existing(execution.journal)
@@ -191,8 +191,8 @@ def resume(run_name: str | None, **how: Any) -> None:
         if (await found.state()).ended is not None:
             await found.end_attempts(partial(end_agent, spot))
             return found
-        source = file_for(spot, found.id, spot.folder)
-        await caught_up(spot, found)
+        source = workflow_file_of(spot, found.id, spot.folder)
+        await refresh_input(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):
             say(f"{name} has changed since run {found.id} started: the run goes on with what it said then")
         agents = agents_of(source, spot, progress.paths)
@@ -252,7 +252,7 @@ async def _executed(
         stopped.cancel()
         outcome: RunOutcome | None = None
         if rest in done and not rest.cancelled():
-            await refreshed(spot, going, say)
+            await refresh_story(spot, going, say)
             outcome = rest.result()
             if outcome not in ("cancelled", "failed"):
                 return outcome, await going.report()
@@ -282,17 +282,19 @@ async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:
 def _work_through(
     source: WorkflowFile, spot: Project, story: Path | None, watch: bool, dry_run: bool, execution: Execution
 ) -> None:
-    from backedge.cli.backlog import Work, work_through
+    from backedge.cli.backlog import TerminalNarrator, work_through
     from backedge.cli.stories import print_next
+    from backedge.stories.work import Work
 
     only = str(story) if story is not None else None
     if dry_run:
         print_next(source, spot, only, 1, execution.as_json)
         return
     agents_of(source, spot)  # who is not there is told before anything begins
-    work = Work(source, spot, only, execution.max_parallel or 1, execution.quiet, execution.wait and not watch)
+    narrator = TerminalNarrator(execution.quiet)
+    work = Work(source, spot, narrator, only, execution.max_parallel or 1, execution.wait and not watch)
     staying = watch or (execution.wait and bool(execution.auto))
-    work_through(work, "watch" if staying else "all" if execution.auto else "one", execution.as_json)
+    work_through(work, narrator, "watch" if staying else "all" if execution.auto else "one", execution.as_json)
 
 
 def _dry_run(source: WorkflowFile, as_json: bool) -> None:

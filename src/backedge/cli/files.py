@@ -14,15 +14,15 @@ import click
 import msgspec
 
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
-from backedge.analytics.files import FORMS, Contents
-from backedge.analytics.files.feedback_lines import written_lines
-from backedge.analytics.files.loop_report import report_records
-from backedge.analytics.files.of_runs import contents_of
-from backedge.analytics.progress import scratchpad_of
+from backedge.analytics.export import contents_of
 from backedge.analytics.report import Report
 from backedge.analytics.statistics import LoopTally
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run, where
+from backedge.compat import FORMATS, Contents
+from backedge.compat.feedback_jsonl import feedback_lines
+from backedge.compat.loops_export import loop_objects
+from backedge.compat.scratchpad import scratchpad_text
 from backedge.config import WorkflowFileError, find, load
 from backedge.core.errors import ImportRefused, NotFound
 from backedge.core.feedback.loop import LoopState
@@ -40,7 +40,7 @@ LARGEST = 16 * 1024 * 1024
     "--as",
     "--format",
     "form",
-    type=click.Choice(["report", *FORMS]),
+    type=click.Choice(["report", *FORMATS]),
     default="report",
     show_default=True,
     help="What to print.",
@@ -93,7 +93,7 @@ def _print_loops(told: Report, contents: Contents) -> None:
             "workflow": told.workflow,
             "outcome": told.outcome,
             "statistics": {**found, "by_type": found["by_kind"]},
-            "feedback_loops": report_records(contents.loops),
+            "feedback_loops": loop_objects(contents.loops),
             "loops": told.loops,
             "escalations": told.escalations,
         }
@@ -101,7 +101,7 @@ def _print_loops(told: Report, contents: Contents) -> None:
 
 
 def _print_lines(told: Report, contents: Contents) -> None:  # noqa: ARG001
-    click.echo(escaped(written_lines(contents.loops).encode()), nl=False)
+    click.echo(escaped(feedback_lines(contents.loops).encode()), nl=False)
 
 
 def _print_defects(told: Report, contents: Contents) -> None:  # noqa: ARG001
@@ -117,7 +117,7 @@ def _print_progress(told: Report, contents: Contents) -> None:
 def _print_scratchpad(told: Report, contents: Contents) -> None:
     if contents.progress is None:
         raise _not_iterations(told)
-    click.echo(scratchpad_of(contents.progress, contents.notes).encode("utf-8", "replace"), nl=False)
+    click.echo(scratchpad_text(contents.progress, contents.notes).encode("utf-8", "replace"), nl=False)
 
 
 def _not_iterations(told: Report) -> NotFound:
@@ -137,7 +137,7 @@ _PRINT: dict[str, Callable[[Report, Contents], None]] = {
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--as", "form", type=click.Choice(FORMS), help="What the file is; what it looks like, if not given.")
+@click.option("--as", "form", type=click.Choice(FORMATS), help="What the file is; what it looks like, if not given.")
 @journal_option
 @json_option
 def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -> None:

@@ -162,10 +162,10 @@ def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool =
 
 async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) -> None:
     """Bring the files of a run up to date after an answer: there may be nobody who executes it and would do so."""
-    from backedge.cli.backlog import refreshed
+    from backedge.stories.work import refresh_story
 
     await RunViews(lambda name: place.kept_file(name).parent, say).refresh(run.id, run.events)
-    await refreshed(place, run, say)
+    await refresh_story(place, run, say)
 
 
 class Progress:

@@ -10,10 +10,11 @@ from typing import Literal
 
 from backedge.app import Engine, Run
 from backedge.cli.common import say, shown
-from backedge.core.scheduling.pending import CheckInputs, RunOutcome, next_wake, pending
+from backedge.core.scheduling.pending import CheckInputs, RunOutcome, pending
 from backedge.core.scheduling.scheduler import Start
 from backedge.core.state.run import RunState
 from backedge.engine.live_run import resting
+from backedge.stories.advance import changed, finished
 
 Answer = Literal["go", "stop", "all"]
 Ask = Callable[[str], Awaitable[Answer]]
@@ -34,7 +35,7 @@ async def stepped(engine: Engine, run: Run, ask: Ask) -> RunOutcome | None:
             return outcome
         ready = next((each for each in pending(state, time.time()) if isinstance(each, Start | CheckInputs)), None)
         if ready is None:
-            await _something(run, state)
+            await changed(run, state)
             continue
         answer = await ask(_words(state, ready))
         if answer == "all":
@@ -44,29 +45,6 @@ async def stepped(engine: Engine, run: Run, ask: Ask) -> RunOutcome | None:
             return "running"
         engine.allow(1)
         await finished(engine, run, state.attempts + 1)
-
-
-async def finished(engine: Engine, run: Run, started: int) -> None:
-    """Wait until so many attempts have started and none is under way, or the run is at rest."""
-    while True:
-        state = await run.state()
-        under_way = [step.running for step in state.steps.values() if step.running is not None]
-        if (state.attempts >= started and not under_way) or resting(state) is not None:
-            engine.allow(0)
-            return
-        if under_way and all(each.awaits for each in under_way):
-            engine.allow(1)  # what an attempt waits for in mid-work is part of it
-        await _something(run, state)
-
-
-async def _something(run: Run, state: RunState) -> None:
-    """Wait until anything happens, or a retry is due."""
-    wake = next_wake(state, time.time())
-    try:
-        async with asyncio.timeout(None if wake is None else max(0.01, wake - time.time())):
-            await run.changed(state.seq)
-    except TimeoutError:
-        return
 
 
 def _words(state: RunState, ready: Start | CheckInputs) -> str:

@@ -11,19 +11,23 @@ from typing import Any, TypeVar
 
 import click
 
-from backedge.adapters.stories import parsed, rewritten
 from backedge.app import Engine
-from backedge.backlog.entry import Entry, Written, date, iteration_record
-from backedge.backlog.reading import Backlog, backlog_of, record_of, view_of_events
-from backedge.backlog.updating import updated
 from backedge.cli.board import board_lines
 from backedge.cli.common import journal_option, json_option, print_json, say, shown, where
 from backedge.config import WorkflowFile, find, load
-from backedge.core.assessor import STATUSES, Action
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import IllegalCommand
 from backedge.core.state.run import ASKED
 from backedge.project import Project
+from backedge.stories.backlog import Backlog, read_backlog
+from backedge.stories.entry import Entry
+from backedge.stories.fields import iso_time, iteration_record
+from backedge.stories.record import StoryRecord, record_of
+from backedge.stories.rules.assessor import STATUSES, Action
+from backedge.stories.rules.front_matter import parse_story
+from backedge.stories.rules.story_view import view_of_events
+from backedge.stories.story_file import rewrite
+from backedge.stories.update import update_story
 
 T = TypeVar("T")
 MOST_SHOWN = 20
@@ -47,7 +51,7 @@ def _ask(spot: Project, ask: Callable[[Engine | None], Awaitable[T]]) -> T:
 
 
 def _backlog(source: WorkflowFile, spot: Project) -> Backlog:
-    return _ask(spot, lambda engine: backlog_of(source, spot, engine))
+    return _ask(spot, lambda engine: read_backlog(source, spot, engine))
 
 
 @click.command()
@@ -162,7 +166,7 @@ def details(story: str, journal: Path | None, as_json: bool) -> None:
         click.echo(line)
 
 
-def _earlier_lines(record: Written | None) -> Iterator[str]:
+def _earlier_lines(record: StoryRecord | None) -> Iterator[str]:
     """What the story keeps of the time before its run."""
     for name, items in record.earlier.items() if record else ():
         yield f"  {name.replace('_', ' ')} of before:"
@@ -186,7 +190,7 @@ def _details(entry: Entry) -> dict[str, Any]:
         ],
         "review_history": [
             {
-                "timestamp": date(each.at),
+                "timestamp": iso_time(each.at),
                 "decision": each.decision,
                 "reviewer": each.judge,
                 "severity": each.severity or None,
@@ -195,7 +199,7 @@ def _details(entry: Entry) -> dict[str, Any]:
             for each in (view.reviews if view else ())
         ],
         "last_error": (view.last_error or None) if view else None,
-        "blocked_at": date(view.blocked_at) if view and view.blocked_at is not None else None,
+        "blocked_at": iso_time(view.blocked_at) if view and view.blocked_at is not None else None,
         "diagnostic": (view.diagnostic or None) if view else None,
         "escalations": list(view.escalations) if view else [],
         "attempts": view.attempts if view else 0,
@@ -233,13 +237,15 @@ def _detail_lines(entry: Entry) -> list[str]:
     if view.iterations:
         lines.append("  refinements:")
     for each in view.iterations:
-        lines.append(f"    {each.iteration}. {each.phase}, {date(each.at)}: {each.result}: {shown(each.feedback, 100)}")
+        lines.append(
+            f"    {each.iteration}. {each.phase}, {iso_time(each.at)}: {each.result}: {shown(each.feedback, 100)}"
+        )
         lines += [f"       {shown(finding, 160)}" for finding in each.details]
     if view.reviews:
         lines.append("  reviews:")
     for review in view.reviews:
         what = " ".join(part for part in (review.severity, shown(review.feedback, 100)) if part)
-        lines.append(f"    {date(review.at)}  {review.decision:8}  {review.judge}  {what}".rstrip())
+        lines.append(f"    {iso_time(review.at)}  {review.decision:8}  {review.judge}  {what}".rstrip())
     return lines
 
 
@@ -262,13 +268,13 @@ def unblock(
     Example:
       backedge unblock first --reset --note "use the session of the other service"
     """
-    from backedge.backlog.beginning import begun
+    from backedge.stories.story_run import start_run
 
     source, spot = _project(journal)
     who = _me() if by is None else by
 
     async def tell(engine: Engine | None) -> Entry:
-        entry = (await backlog_of(source, spot, engine)).find(story)
+        entry = (await read_backlog(source, spot, engine)).find(story)
         if entry.trouble or entry.story.status != "blocked":
             state = entry.trouble or f"it is {entry.story.status}"
             raise IllegalCommand(f"story {entry.id!r} is not blocked: {state}")
@@ -276,11 +282,11 @@ def unblock(
             _unblock_file(entry, reset)
         elif entry.view.outcome in ("failed", "cancelled"):
             engine.allow(0)
-            run = await begun(engine, source, spot, entry, lambda _: {})
+            run = await start_run(engine, source, spot, entry, lambda _: {})
             _write(spot, entry, view_of_events(await run.events()))
         else:
             await _decide(engine, spot, entry, reset, rounds, note, who)
-        return (await backlog_of(source, spot, engine)).find(entry.id)
+        return (await read_backlog(source, spot, engine)).find(entry.id)
 
     entry = _ask(spot, tell)
     if as_json:
@@ -302,17 +308,17 @@ async def _decide(engine: Engine, spot: Project, entry: Entry, reset: bool, roun
 
 
 def _write(spot: Project, entry: Entry, view: Any) -> None:
-    for remark in updated(spot, entry.id, entry.path, entry.name, view):
+    for remark in update_story(spot, entry.id, entry.path, entry.name, view):
         say(remark)
 
 
 def _unblock_file(entry: Entry, reset: bool) -> None:
     """A story that has no run is what its file says."""
-    flags = parsed(entry.path.read_bytes(), entry.name).values
+    flags = parse_story(entry.path.read_bytes(), entry.name).values
     status = "in-progress" if flags.get("implementation_complete") is True else "ready"
     changes: dict[str, Any] = {"status": status, "blocked_reason": None, "blocked_at": None, "diagnostic": None}
     counts = {name: 0 for name in ("refinement_count", "recovery_count") if reset and flags.get(name)}
-    rewritten(entry.path, entry.name, lambda story: story.changed({**changes, **counts}))
+    rewrite(entry.path, entry.name, lambda story: story.changed({**changes, **counts}))
 
 
 def _me() -> str:

@@ -1,66 +1,44 @@
-"""The file `.agentic-sdlc.json` of the system that many stories come from: the part that says how work is refined."""
+"""Reads `.agentic-sdlc.json` beside a workflow file, and names the place of every mistake in it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backedge.compat.agentic_sdlc import FILE, ON_BREACH, SECTION, RefinementSettings, settings_of
 from backedge.config.check import flaws_of
 from backedge.config.pieces import choice, flag, number, record
 from backedge.config.problems import Flaw, Problem, WorkflowFileError
 from backedge.config.yaml import Document, loaded
 from backedge.core.suggestions import closest
 
-FILE = ".agentic-sdlc.json"
-ON_BREACH = ("manual", "error", "skip")
 MOST_BYTES = 1024 * 1024
-PART = "refinement"
 _SCHEMA = record(
     "How work is refined.",
     {
         "maxIterations": number("The most refinements of a story.", least=0, whole=True),
-        "escalateOnMaxAttempts": choice("What becomes of a story that reaches it.", *ON_BREACH),
+        "escalateOnMaxAttempts": choice("What happens to a story that reaches it.", *ON_BREACH),
         "enableCircuitBreaker": flag("Whether there is such a limit."),
     },
 )
 
 
-@dataclass(frozen=True)
-class Refinement:
-    """What that file says of us; empty where it says nothing."""
-
-    there: bool = False
-    max_iterations: int | None = None
-    on_breach: str | None = None
-    circuit_breaker: bool | None = None
-    notes: tuple[Problem, ...] = ()
-    """Keys that the other system has and this one does not use."""
-
-
-def refinement_in(folder: Path) -> Refinement:
-    """The refinement of a project, as the file beside its workflow file says. Raises WorkflowFileError."""
+def refinement_in(folder: Path) -> tuple[RefinementSettings, tuple[Problem, ...]] | None:
+    """The settings in the file beside a workflow file, and notes on the keys that are not used here; None if there is
+    no such file. Raises WorkflowFileError."""
     path = folder / FILE
     if not os.path.isfile(path):
-        return Refinement()
+        return None
     text, value = _read(path)
     document = _placed(text)
     flaws = list(_flaws(value))
-    twice = [each for each in document.problems if each.where.startswith(PART)]
+    twice = [each for each in document.problems if each.where.startswith(SECTION)]
     if flaws or twice:
         raise WorkflowFileError(sorted({*twice, *map(document.problem, flaws)}))
-    given: Mapping[str, Any] = value.get(PART, {})
-    most = given.get("maxIterations")
-    return Refinement(
-        True,
-        None if most is None else int(most),
-        given.get("escalateOnMaxAttempts"),
-        given.get("enableCircuitBreaker"),
-        tuple(document.problem(Flaw((key,), "is not used here", at_key=True)) for key in value if key != PART),
-    )
+    unused = [Flaw((key,), "is not used here", at_key=True) for key in value if key != SECTION]
+    return settings_of(value), tuple(map(document.problem, unused))
 
 
 def _read(path: Path) -> tuple[str, Any]:
@@ -75,7 +53,7 @@ def _read(path: Path) -> tuple[str, Any]:
 
 
 def _placed(text: str) -> Document:
-    """Where everything stands: JSON is YAML, but for its tabs, which stand for spaces there."""
+    """The document with the place of each key: JSON is YAML, except for its tabs, which become spaces."""
     try:
         return loaded(text.replace("\t", " ").encode(), FILE)
     except WorkflowFileError:
@@ -85,10 +63,10 @@ def _placed(text: str) -> Document:
 def _flaws(value: Any) -> list[Flaw]:
     if not isinstance(value, dict):
         return [Flaw((), 'expected {"refinement": {…}}: correct it, or remove the file')]
-    if PART in value:
-        return list(flaws_of(value[PART], _SCHEMA, trail=(PART,)))
-    slips = [key for key in value if closest(key, [PART], 0.8)]
-    return [Flaw((key,), f"unknown key: did you mean {PART!r}?", at_key=True) for key in slips]
+    if SECTION in value:
+        return list(flaws_of(value[SECTION], _SCHEMA, trail=(SECTION,)))
+    slips = [key for key in value if closest(key, [SECTION], 0.8)]
+    return [Flaw((key,), f"unknown key: did you mean {SECTION!r}?", at_key=True) for key in slips]
 
 
 def _wrong(text: str, line: int = 1, column: int = 1) -> WorkflowFileError:

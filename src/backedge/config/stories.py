@@ -1,4 +1,4 @@
-"""How stories are worked on: `stories` of the workflow file, and .agentic-sdlc.json beside it."""
+"""The settings for stories: `stories` in the workflow file, and .agentic-sdlc.json beside it."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backedge.config.agentic_sdlc import ON_BREACH, refinement_in
+from backedge.compat.agentic_sdlc import CREATE_PR, ON_BREACH, RefinementSettings
+from backedge.config.agentic_sdlc import refinement_in
 from backedge.config.source import Source
 
 FOLDER = "stories"
-CREATE_PR = "create_pr"
 
 
 @dataclass(frozen=True)
 class StoriesSpec:
-    """Where the stories are, and what becomes of those that do not converge."""
+    """Where the stories are, and what happens to those that do not converge."""
 
     folder: Path
     declared: bool = False
-    """The project says that it has stories; else the folder has to show it."""
+    """The project file says that there are stories; if False, the folder shows whether there are."""
     worktree: bool = False
     on_breach: str = "manual"
     circuit_breaker: bool = True
     max_refinements: int | None = None
-    """Of .agentic-sdlc.json; None where the limits of the workflow hold."""
+    """From .agentic-sdlc.json; None where the limits of the workflow apply."""
 
 
 def stories_of(source: Source) -> StoriesSpec:
-    """The stories of a project, as its files say. Raises WorkflowFileError for an .agentic-sdlc.json that is wrong."""
+    """The settings of a project. Raises WorkflowFileError for mistakes in .agentic-sdlc.json."""
     given: Mapping[str, Any] = source.value.get("stories") or {}
-    other = refinement_in(source.folder)
-    source.notes += other.notes
+    found = refinement_in(source.folder)
+    other, notes = found or (RefinementSettings(), ())
+    source.notes += notes
     folder = source.path(("stories", "folder"), given.get("folder", FOLDER), "folder")
     own_breach = source.value.get("on_breach")
     own_breach = own_breach if own_breach in ON_BREACH else None
     return StoriesSpec(
         folder=folder or source.folder / FOLDER,
-        declared="stories" in source.value or other.there,
+        declared="stories" in source.value or found is not None,
         worktree=given.get("worktree", False),
         on_breach=given.get("on_breach") or own_breach or other.on_breach or "manual",
         circuit_breaker=given.get("circuit_breaker", other.circuit_breaker is not False),
@@ -47,8 +48,8 @@ def stories_of(source: Source) -> StoriesSpec:
 
 
 def with_last_step(value: dict[str, Any]) -> str | None:
-    """Add the step that ends a story: it makes a pull request of what all others have made. Returns its name, or None
-    if there is none to add."""
+    """Add the step that ends a story: it makes a pull request of the work of all others. Returns its name, or None if
+    there is none to add."""
     stories, steps = value.get("stories"), value.get("steps")
     command = stories.get(CREATE_PR) if isinstance(stories, dict) else None
     if not command or not steps or CREATE_PR in steps:

@@ -31,3 +31,9 @@ def printable_line(text: str) -> str:
     """A name or a reason as one line, without orders to a terminal."""
     plain = re.sub(ANSI, "", text)
     return " ".join("".join(each if each.isprintable() else " " for each in plain).split())
+
+
+def shortened(text: str, longest: int = 400) -> str:
+    """Text for one line, cut at `longest` characters."""
+    line = one_line(text)
+    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -8,20 +8,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from backedge.analytics.progress import progress_json, scratchpad
+from backedge.analytics.progress import notes_of, progress_of
 from backedge.analytics.tight_loop import TightLoop, tight_loop
+from backedge.compat.progress import progress_json
+from backedge.compat.scratchpad import scratchpad_text
 from backedge.core.events import Event, RunStarted
 
 SCRATCHPAD = "feedback-scratchpad.md"
 PROGRESS = "progress.json"
+DELAY = 0.05
+"""Seconds from a change to the files that show it: the changes of a busy run are written together."""
 
 
 class RunViews:
-    """Subscribe `tell` to an engine, and give `paths` to its agents: what they read there is never older than what
-    they are told.
+    """Subscribe `tell` to an engine, and give `paths` to its agents: the files they read are never older than their
+    briefing.
 
-    The events of one decision come in a row, so the files are written once after the last of them: as soon as the
-    event loop is free, or when somebody asks for their paths. Whoever resumes a run gives its past to `load`.
+    The files are written soon after a change, or when somebody asks for their paths. To resume a run, give its past to
+    `load`.
     """
 
     def __init__(self, folder: Callable[[str], Path], complain: Callable[[str], None] | None = None) -> None:
@@ -30,7 +34,7 @@ class RunViews:
         self._unwritten: dict[str, None] = {}
 
     def load(self, run: str, events: Iterable[Event]) -> None:
-        """Take the past of a run, and write its files as of then: a crash may have left them behind."""
+        """Take the past of a run and write its files: a crash may have left older ones."""
         loop: TightLoop | None = None
         for event in events:
             loop = tight_loop(loop, event)
@@ -40,9 +44,9 @@ class RunViews:
             self.flush()
 
     async def refresh(self, run: str, read: Callable[[], Awaitable[Sequence[Event]]]) -> None:
-        """Write the files of a run as its journal has it, for those who answer a run that nobody executes.
+        """Write the files of a run from its journal, after an answer to a run that no process executes.
 
-        Where somebody does after all, the newer state stays: it is read again until nothing was added meanwhile.
+        If a process executes it after all, the newer state stays: the journal is read until nothing was added meanwhile.
         """
         seen = -1
         while len(events := await read()) != seen:
@@ -52,14 +56,14 @@ class RunViews:
     def tell(self, run: str, event: Event) -> None:
         before = self._loops.get(run)
         if before is None and not isinstance(event, RunStarted):
-            return  # a run whose past nobody gave us: better no file than a wrong one
+            return  # the past of the run is unknown: better no file than a wrong one
         after = tight_loop(before, event)
         if after is before:
             return
         self._loops[run] = after
         if not self._unwritten:
-            with suppress(RuntimeError):  # without a loop they are written when they are asked for
-                asyncio.get_running_loop().call_soon(self.flush)
+            with suppress(RuntimeError):  # without an event loop they are written when somebody asks for their paths
+                asyncio.get_running_loop().call_later(DELAY, self.flush)
         self._unwritten[run] = None
 
     def paths(self, run: str) -> Mapping[str, str]:
@@ -69,36 +73,28 @@ class RunViews:
         return {"scratchpad": str(folder / SCRATCHPAD), "progress": str(folder / PROGRESS)}
 
     def flush(self) -> None:
-        """Write what has changed. A disk that refuses is complained about once: the run itself does not need views."""
+        """Write what has changed. If the disk refuses, complain once: the run itself does not need its views."""
         while self._unwritten:
             run = next(iter(self._unwritten))
             del self._unwritten[run]
-            loop, folder = self._loops[run], self._folder(run)
+            folder, progress, notes = self._folder(run), progress_of(self._loops[run]), notes_of(self._loops[run])
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                written(folder / SCRATCHPAD, scratchpad(loop).encode("utf-8", "replace"))
-                written(folder / PROGRESS, progress_json(loop))
+                _replace(folder / SCRATCHPAD, scratchpad_text(progress, notes).encode("utf-8", "replace"))
+                _replace(folder / PROGRESS, progress_json(progress))
             except OSError as error:
                 if self._complain is not None:
                     self._complain(f"{SCRATCHPAD} and {PROGRESS} of {run} cannot be written: {error.strerror or error}")
                     self._complain = None
 
 
-def written(path: Path, text: bytes) -> None:
-    """Write a file so that nobody ever sees half of it, and so that it is on the disk on return."""
+def _replace(path: Path, text: bytes) -> None:
+    """Write a file so that no reader ever sees half of it. The journal has what a power cut may take from it: no fsync."""
     # Two processes may refresh the same view: each has a draft of its own.
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        with draft.open("wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        draft.write_bytes(text)
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -1,0 +1,82 @@
+"""A run in the words of other systems' files, whether it was executed here or imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from backedge.analytics.defects import defects
+from backedge.analytics.progress import notes_of, progress_of
+from backedge.analytics.tight_loop import TightLoop, tight_loop
+from backedge.compat.contents import Contents, Defect, LoopRecord
+from backedge.compat.formats import read
+from backedge.core import events as e
+from backedge.core.feedback.loop import Loop
+from backedge.core.model import Resolution
+from backedge.core.state.evolve import evolve
+from backedge.core.state.run import RunState
+from backedge.core.value import Json
+
+
+def contents_of(events: Iterable[e.Event], iso: Callable[[float], str]) -> Contents:
+    """The contents for the files about a run; `iso` formats a time."""
+    state: RunState | None = None
+    tight: TightLoop | None = None
+    closed: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    seen: list[e.Event] = []
+    for event in events:
+        seen.append(event)
+        state, tight = evolve(state, event), tight_loop(tight, event)
+        if isinstance(event, e.LoopClosed):
+            closed[event.loop] = iso(event.at)
+        elif isinstance(event, e.EscalationOpened) and event.loop is not None:
+            reasons[event.loop] = event.reason
+    if state is None or tight is None:
+        return Contents()
+    if state.imported is not None:
+        return read(state.imported.form, state.imported.text)
+    log = defects(seen)
+    loops = sorted((*state.closed_loops.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
+    return Contents(
+        tuple(_record(loop, log, iso(loop.opened_at), closed.get(loop.id), reasons.get(loop.id, "")) for loop in loops),
+        tuple(log),
+        progress_of(tight),
+        notes_of(tight),
+    )
+
+
+def _record(loop: Loop, log: Iterable[Defect], opened: str, closed: str | None, reason: str) -> LoopRecord:
+    raised = loop.feedback
+    found = "; ".join(defect.description for defect in log if defect.loop == loop.id)
+    return LoopRecord(
+        id=loop.id,
+        kind=loop.kind_name,
+        source=loop.source,
+        targets=loop.targets,
+        message=raised.message if raised else found or loop.kind_name,
+        state=loop.state,
+        severity=loop.severity,
+        blocking=loop.blocking,
+        rounds=loop.round,
+        suggested_fix=raised.suggested_fix if raised else None,
+        requested_info=raised.requested_info if raised else None,
+        artifacts=raised.artifacts if raised else (),
+        opened_at=opened,
+        closed_at=closed,
+        reason=reason,
+        resolution=_resolution(loop.resolution),
+        details=raised.details if raised else None,
+    )
+
+
+def _resolution(resolution: Resolution | None) -> Json:
+    """The resolution without its empty fields."""
+    if resolution is None:
+        return None
+    fields = {
+        "decision": resolution.option,
+        "text": resolution.text,
+        "by": resolution.by,
+        "answers": resolution.answers,
+    }
+    return {name: value for name, value in fields.items() if value} or {"text": resolution.state}

@@ -1,0 +1,141 @@
+"""All stories of a project, read at once: quick for thousands of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from backedge.app import Engine
+from backedge.config import WorkflowFile, find, load
+from backedge.core.errors import NotFound
+from backedge.core.suggestions import did_you_mean
+from backedge.project import Project
+from backedge.stories.entry import GENERATION, RUN, Entry, phases_without_steps
+from backedge.stories.files import has_stories, read_file, story_files, story_folder
+from backedge.stories.record import record_of, record_path
+from backedge.stories.rules.assessor import Action, assess
+from backedge.stories.rules.front_matter import MAX_BYTES
+from backedge.stories.rules.front_matter_reader import StoryFileError
+from backedge.stories.rules.story_view import StoryView, view_of_events
+from backedge.stories.rules.summary import StorySummary, read_summary
+
+
+@dataclass(frozen=True, repr=False)
+class Backlog:
+    """The stories of a project as they are now."""
+
+    entries: tuple[Entry, ...]
+
+    def __repr__(self) -> str:
+        # The result of a task is shown by its event loop: thousands of stories would take their time.
+        return f"<Backlog of {len(self.entries)}>"
+
+    def actions(self) -> tuple[Action, ...]:
+        """What is to be done, the most urgent first."""
+        return assess(entry.story for entry in self.entries)
+
+    def find(self, name: str) -> Entry:
+        """A story by its id, its slug or its file. Raises NotFound."""
+        stem = Path(name).stem if name.endswith(".md") else name
+        found = [entry for entry in self.entries if name in (entry.id, entry.name)] or [
+            entry for entry in self.entries if stem in (entry.slug, entry.id)
+        ]
+        if not found and os.path.exists(name):
+            found = [entry for entry in self.entries if os.path.samefile(entry.path, name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NotFound(f"{name!r} is the name of {len(found)} stories: {', '.join(entry.name for entry in found)}")
+        known = [entry.id for entry in self.entries]
+        hint = did_you_mean(name, known) if len(known) < 20 else "`backedge board` shows them"
+        raise NotFound(f"there is no story {name!r}: {hint}" if known else f"there is no story {name!r}, nor any other")
+
+
+async def read_backlog(source: WorkflowFile, spot: Project, engine: Engine | None) -> Backlog:
+    """The stories of a project; `engine` has its journal, None if there is none yet."""
+    folder = story_folder(source)
+    heads = await engine.runs() if engine else ()
+    runs, seqs = _newest_runs([head.run for head in heads]), {head.run: head.seq for head in heads}
+    done_before = phases_without_steps(source.definition)
+    assert source.stories is not None
+    skips = source.stories.on_breach == "skip"
+    above = len(os.path.join(source.folder, ""))
+    below = str(folder).startswith(os.path.join(source.folder, ""))
+    found: list[Entry] = []
+    writable: dict[str, bool] = {}
+    for path in story_files(folder):
+        name = path[above:] if below else path
+        told, trouble = _seen(path, name)
+        parent = os.path.dirname(name)
+        if parent not in writable:
+            writable[parent] = os.access(os.path.dirname(path), os.W_OK)
+        if told and not writable[parent]:
+            trouble = f"{name} cannot be written: make the folder {parent} writable"
+        run = runs.get(told.id, "") if told else ""
+        view = await _view(spot, engine, told.id, run, seqs[run]) if told and run and engine else None
+        skipped = skips and view is not None and view.status == "blocked"
+        found.append(Entry(path, name, told, trouble, run, view, skipped, done_before))
+    return Backlog(tuple(_unambiguous(found)))
+
+
+def _seen(path: str, name: str) -> tuple[StorySummary | None, str]:
+    """What a story says of itself, or why that cannot be known."""
+    try:
+        return read_summary(read_file(path, MAX_BYTES + 1), name, os.path.basename(path).removesuffix(".md")), ""
+    except StoryFileError as error:
+        return None, str(error)
+    except OSError as error:
+        return None, f"{name} cannot be read: {error.strerror}: make it readable"
+
+
+def _unambiguous(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Two stories with one id would share a run: neither is worked on until that is mended."""
+    names: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.summary:
+            names.setdefault(entry.summary.id, []).append(entry.name)
+    for entry in entries:
+        others = [name for name in names[entry.summary.id] if name != entry.name] if entry.summary else []
+        if others:
+            trouble = f"{entry.name}:1:1: id {entry.id!r} is also that of {', '.join(others)}: give one another id"
+            yield replace(entry, trouble=trouble, view=None, run="")
+        else:
+            yield entry
+
+
+def _newest_runs(runs: Sequence[str]) -> dict[str, str]:
+    """The newest run of each story, by its id."""
+    found: dict[str, tuple[int, str]] = {}
+    for run in runs:
+        if run.startswith(RUN):
+            id, _, number = run.removeprefix(RUN).partition(GENERATION)
+            each = (int(number) if number.isdecimal() else 1, run)
+            found[id] = max(found.get(id, each), each)
+    return {id: run for id, (_, run) in found.items()}
+
+
+async def _view(spot: Project, engine: Engine, id: str, run: str, seq: int) -> StoryView | None:
+    record = record_of(spot, id)
+    if record is not None and (record.view.run, record.view.seq) == (run, seq):
+        return record.view
+    return view_of_events(await (await engine.find(run)).events())
+
+
+def is_story_run(spot: Project, run: str) -> bool:
+    """Whether a run works on a story."""
+    return run.startswith(RUN) and record_path(spot, run.removeprefix(RUN).partition(GENERATION)[0]).is_file()
+
+
+async def story_of(spot: Project, run: str) -> tuple[WorkflowFile, Entry] | None:
+    """The story that a run works on, and the workflow file as it is now; None for a run without one.
+
+    Raises BackedgeError and OSError if the story cannot be had."""
+    if not run.startswith(RUN):
+        return None
+    source = load(find(spot.folder))
+    if not has_stories(source):
+        return None
+    id = run.removeprefix(RUN).partition(GENERATION)[0]
+    return source, (await read_backlog(source, spot, None)).find(id)

@@ -1,0 +1,92 @@
+"""One story: its file, and where its run stands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from backedge.compat.agentic_sdlc import CREATE_PR
+from backedge.core.workflow.definition import Workflow
+from backedge.core.workflow.graph import graph_of
+from backedge.stories.rules.assessor import Story
+from backedge.stories.rules.refinement import phase_of
+from backedge.stories.rules.story_view import StoryView, as_story
+from backedge.stories.rules.summary import StorySummary
+
+RUN = "s-"
+GENERATION = "~"
+"""Between the id of a story and the number of its run: a cancelled run cannot go on, the next one does."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A story of the backlog."""
+
+    file: str
+    name: str
+    """The file, as people are told of it."""
+    summary: StorySummary | None = None
+    trouble: str = ""
+    run: str = ""
+    """The run that works on it; empty if there was none yet."""
+    view: StoryView | None = None
+    skipped: bool = False
+    """It hit a limit, and the project says to pass such stories over."""
+    done_before: Mapping[str, bool] = field(default_factory=dict)
+    """The phases that the workflow has no steps for."""
+
+    @property
+    def path(self) -> Path:
+        return Path(self.file)
+
+    @property
+    def slug(self) -> str:
+        return os.path.basename(self.file).removesuffix(".md")
+
+    @property
+    def id(self) -> str:
+        """Its id; its file, for one whose id is not known or not its own."""
+        return self.summary.id if self.summary and not self.trouble else self.name
+
+    @property
+    def title(self) -> str:
+        return self.summary.title if self.summary else self.slug
+
+    @property
+    def next_run(self) -> str:
+        """The id of the run that comes after those there were."""
+        if not self.run:
+            return RUN + self.id
+        base, _, number = self.run.partition(GENERATION)
+        return f"{base}{GENERATION}{int(number or 1) + 1}"
+
+    @cached_property
+    def story(self) -> Story:
+        """The story for the assessor."""
+        if self.summary is None or self.trouble:
+            return Story(self.id, self.title, trouble=self.trouble or "cannot be read")
+        told = self.summary
+        if self.view is not None:
+            return as_story(self.view, told.id, told.title, told.priority)
+        # What somebody else had begun is not in the journal: it starts at its first step.
+        status = "ready" if told.status == "in-progress" else told.status
+        return Story(
+            told.id,
+            told.title,
+            told.priority,
+            status,
+            research_complete=self.done_before.get("research", False),
+            plan_complete=self.done_before.get("plan", False),
+            blocked_reason=told.blocked_reason,
+        )
+
+
+def phases_without_steps(workflow: Workflow) -> dict[str, bool]:
+    """Which phases of a story are complete from the start, because no step does them."""
+    graph = graph_of(workflow)
+    known = {phase_of(graph, step.name) for step in workflow.steps if step.name != CREATE_PR}
+    research = "research" not in known
+    return {"research": research, "plan": research and "plan" not in known}

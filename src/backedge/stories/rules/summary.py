@@ -1,0 +1,156 @@
+"""A look at a story file for the board: what people say in it, quickly.
+
+Front matter of plain lines is read here; whatever is more than that is left to the parser.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+from backedge.core.suggestions import closest
+from backedge.core.text import one_line
+from backedge.core.value import Value
+from backedge.stories.rules.assessor import STATUSES, StoryStatus
+from backedge.stories.rules.front_matter import parse_story, split_front_matter
+from backedge.stories.rules.front_matter_reader import StoryFileError, typed_value
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+MOST_REFINEMENTS = 10
+_READ = ("id", "title", "status", "priority", "max_refinement_attempts", "blocked_reason")
+_ODD = re.compile(r"[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)")
+"""What YAML does not allow, or takes for the end of a line, and tabs."""
+_KEY = r"[A-Za-z_][A-Za-z0-9_-]{0,99}:"
+_BARE = r"""[^\s"'&*!|>%@`\[\]{}#,?:-](?:[^\s:#]|[ ](?=[^\s#])|:(?=\S))*|-[0-9][0-9.]*"""
+_WORDS = r"\[(?:[A-Za-z0-9_./-]+(?:,[ ]*[A-Za-z0-9_./-]+)*)?\]"
+"""A list of plain words on one line."""
+_ESCAPED = r"""(?:[^"\\\r\n]|\\["\\/bfnrt]|\\u(?!d[89a-f])[0-9a-f]{4})*"""
+"""Text in double quotes that is the same in YAML and JSON."""
+_QUOTED = rf"""\"{_ESCAPED}\"|'[^'\r\n]*'"""
+_END = r"[ ]*(?:[ ]\#.*)?\r?\n"
+_BLANK = r"[ ]*(?:\#.*)?\r?\n"
+_VALUE = rf"(?:[ ]+(?:{_QUOTED}|{_BARE}|{_WORDS}))?{_END}"
+_PAIR = rf"{_KEY}{_VALUE}"
+
+
+def _below(one: str) -> str:
+    return rf"(?:{_BLANK})*{one}(?:{one}|{_BLANK})*"
+
+
+def _item(indent: str) -> str:
+    """An item of a list: a scalar, or a mapping with a pair to a line."""
+    return rf"{indent}-[ ](?:{_PAIR}(?:{indent}[ ]{{2}}{_PAIR})*|(?:{_QUOTED}|{_BARE}){_END})"
+
+
+_LINE = re.compile(
+    rf"""(?P<key>{_KEY})(?:[ ]+(?:"(?P<double>{_ESCAPED})"|'(?P<single>[^'\r\n]*)'|(?P<bare>{_BARE})|(?P<words>{_WORDS})))?{_END}"""
+    rf"|{_BLANK}"
+)
+
+
+@cache
+def _block() -> re.Pattern[str]:
+    """What stands below a key: a list, or a mapping with a pair to a line."""
+    return re.compile("|".join(_below(one) for one in (_item(""), _item("[ ]{2}"), rf"[ ]{{2}}{_PAIR}")))
+
+
+class StorySummary(Value, frozen=True):
+    """What people say of a story."""
+
+    id: str
+    title: str
+    priority: int = 0
+    status: StoryStatus = "backlog"
+    """Its own word, which counts until it has a run."""
+    max_refinements: int | None = None
+    blocked_reason: str = ""
+
+
+def read_summary(data: bytes, file: str, stem: str) -> StorySummary:
+    """What a story file says. Raises StoryFileError."""
+    text, start, close, _ = split_front_matter(data, file)
+    values = _quick(text[start:close])
+    if values is None:
+        values = dict(parse_story(data, file).values)
+    return _checked(values, data, file, stem)
+
+
+def _quick(text: str) -> dict[str, Any] | None:
+    """The values of plain lines, as the parser has them; None if there is anything that takes the parser.
+
+    What stands below a key is only looked at for its form: nothing that is read here is written so."""
+    if _ODD.search(text):
+        return None
+    values: dict[str, Any] = {}
+    place, last = 0, len(text)
+    while place < last:
+        match = _LINE.match(text, place)
+        if match is None:
+            return None
+        place = match.end()
+        key, double, single, bare, words = match.groups()
+        if key is None:
+            continue
+        name = key[:-1]
+        if name in values or (words is not None and name in _READ):
+            return None
+        if bare is not None:
+            values[name] = typed_value(name, bare)
+        elif words is not None:
+            values[name] = []
+        else:
+            values[name] = json.loads(f'"{double}"') if double is not None else single
+            if values[name] is None and name not in _READ and (below := _block().match(text, place)):
+                place = below.end()
+    return values
+
+
+def _checked(values: dict[str, Any], data: bytes, file: str, stem: str) -> StorySummary:
+    id = values.get("id")
+    id = stem if id is None else str(id)
+    problem = where = ""
+    if not ID.fullmatch(id):
+        problem, where = f"id is {id!r}: use letters, digits, dots, dashes and underscores, at most 100", "id"
+    status: Any = values.get("status") or "backlog"
+    if status not in STATUSES:
+        meant = closest(status, STATUSES, 0.85)
+        hint = f"did you mean {meant!r}?" if meant else f"use one of {', '.join(STATUSES)}"
+        problem, where = f"status is {status!r}: {hint}", "status"
+    priority = values.get("priority")
+    priority = 0 if priority is None else priority
+    if not _whole(priority) or abs(priority) > 1_000_000:
+        problem, where = f"priority is {priority!r}: expected a whole number, lower goes first", "priority"
+    most = values.get("max_refinement_attempts")
+    if most is not None and not (_whole(most) and 0 <= most <= MOST_REFINEMENTS):
+        where = "max_refinement_attempts"
+        problem = f"{where} is {most!r}: expected a whole number from 0 to {MOST_REFINEMENTS}"
+    title = values.get("title")
+    if isinstance(title, list | dict):
+        shape = "list" if isinstance(title, list) else "mapping"
+        problem, where = f"title is a {shape}: write it as text, in quotes if need be", "title"
+    if problem:
+        raise _misplaced(data, file, where, problem)
+    reason = values.get("blocked_reason")
+    return StorySummary(
+        id,
+        one_line(stem if title is None else str(title)),
+        priority,
+        status,
+        most,
+        one_line("" if reason is None else str(reason)),
+    )
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _misplaced(data: bytes, file: str, key: str, problem: str) -> StoryFileError:
+    """A value that does not fit, with its place."""
+    story = parse_story(data, file)
+    span = story.spans.get(key)
+    place = span.start if span else 0
+    line = story.text.count("\n", 0, place) + 1
+    return StoryFileError(file, line, place - story.text.rfind("\n", 0, place), problem)
