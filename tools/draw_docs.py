@@ -175,7 +175,7 @@ FURTHER = {
     "backedge.errors": ("WorkflowError", "IllegalCommand", "FeedbackRefused", "JournalError", "RunHeld"),
     "backedge.testing": ("ScriptedAgent", "FakeClock", "CrashingJournal", "Crashed", "JournalContract"),
     "backedge.analytics.defects": ("defects", "Defect"),
-    "backedge.analytics.statistics": ("statistics", "Statistics"),
+    "backedge.analytics.loop_stats": ("loop_stats", "LoopStats"),
     "backedge.adapters.journals.audit": ("verify", "verify_all"),
     "backedge.ports": ("Journal", "Claims", "Append", "Record", "Clock", "Agent"),
 }

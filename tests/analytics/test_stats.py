@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
+from backedge.analytics import run_facts as folding
 from backedge.analytics.defects import defects
-from backedge.analytics.run_facts import RunFacts, run_facts
-from backedge.analytics.statistics import statistics
+from backedge.analytics.facts import RunFacts
+from backedge.analytics.loop_stats import loop_stats
+from backedge.analytics.run_facts import run_facts
 from backedge.analytics.stats import Stats, rows, statistics_of
 from backedge.core.model import Kind, Severity
+from backedge.engine.codec import decode_events
 from tests.core.play import Finding, Play, Usage, ask, failed, flow, grows, out, passed, step
 from tests.core.strategies import Pick, a_tale, effort, picks
+from tests.histories.recorded import histories, versions
 
 PIPELINE = flow(
     step("plan", phase="planning"),
@@ -138,7 +143,7 @@ def test_the_facts_are_those_of_the_replayed_run(pick: Pick) -> None:
     assert {id: (loop.kind, loop.severity, loop.rounds) for id, loop in found.loops.items()} == {
         id: (loop.kind_name, loop.severity, loop.round) for id, loop in loops.items()
     }
-    counted, told = statistics_of([found]).loops, statistics([state])
+    counted, told = statistics_of([found]).loops, loop_stats([state])
     for name in ("total", "active", "resolved", "escalations", "by_kind", "success_rate", "average_rounds"):
         assert getattr(counted, name) == getattr(told, name), name
     for id, loop in loops.items():
@@ -162,3 +167,18 @@ def test_the_facts_are_those_of_the_replayed_run(pick: Pick) -> None:
     assert [each.rounds_seen for each in found.findings.values()] == [
         each.rounds_seen for each in state.findings.values()
     ]
+
+
+@pytest.mark.parametrize("version", versions())
+def test_the_quick_fold_of_a_run_agrees_with_its_replay(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded runs, each also cut off in the middle."""
+    quick = 0
+    for history in histories(version):
+        events = decode_events(history.records())
+        for part in (events, events[: len(events) // 2], events[: len(events) * 3 // 4]):
+            found = run_facts(part)
+            with monkeypatch.context() as patched:
+                patched.setattr(folding, "_ORDINARY", frozenset())
+                assert run_facts(part) == found, history.name
+            quick += bool(found and found.loops) and {type(each) for each in part} <= folding._ORDINARY
+    assert quick > 100

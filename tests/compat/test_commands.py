@@ -159,7 +159,7 @@ def test_mistakes_are_told(project: Project) -> None:
     assert "was imported before, as run 'i-" in project.refused("import", "loops.txt")
     assert "nothing cannot be read: No such file" in project.refused("import", "nothing")
     (project.folder / "other").write_text("hello")
-    assert "say it with --as" in project.refused("import", "other")
+    assert "name it with --as" in project.refused("import", "other")
     (project.folder / "latin").write_bytes(b"a\n\xe4\n")
     assert "line 2: not UTF-8" in project.refused("import", "latin")
     assert "a file without iterations" in project.refused("export", "--as", "scratchpad")

@@ -108,7 +108,7 @@ def test_a_line_with_a_wrong_word_is_told_with_its_number(change: dict[str, Any]
 def test_every_wrong_line_is_told_up_to_twenty() -> None:
     assert problems("feedback-jsonl", '{"a"\n[1]\n') == (
         "line 1: not JSON (Input data was truncated): expected one object per line",
-        "line 2: no JSON object: expected one to a line",
+        "line 2: not a JSON object: expected one per line",
     )
     assert len(problems("feedback-jsonl", "x\n" * 50)) == 20
 
@@ -199,7 +199,7 @@ def test_a_wrong_defect_is_told_with_its_place() -> None:
         {"description": "d", "injected_phase": "code", "detected_phase": "test", "attempts": "two"},
     ]
     assert problems("defects", json.dumps(wrong)) == (
-        "defect 1: detected_phase is missing: give it",
+        "defect 1: detected_phase is missing: add it",
         "defect 2: status 'fixd' is unknown: did you mean 'fixed'?",
         'defect 3: cost_usd is "much": expected a number, 0 or more',
         'defect 4: attempts is "two": expected a number, 0 or more',

@@ -7,7 +7,7 @@ import sys
 
 from backedge import Briefing, Engine, Feedback, Finding, Outcome, Step, Usage, failed, passed
 from backedge.analytics.defects import defects
-from backedge.analytics.statistics import statistics
+from backedge.analytics.loop_stats import loop_stats
 from backedge.core import events as e
 from backedge.core.state.run import RunState
 from backedge.testing import FakeClock, ScriptedAgent
@@ -52,7 +52,7 @@ def test_the_defect_log_of_nothing_is_empty() -> None:
 
 
 def test_a4_17_statistics_of_nothing_are_zeros() -> None:
-    nothing = statistics([])
+    nothing = loop_stats([])
     assert (nothing.total, nothing.success_rate, nothing.average_rounds) == (0, 0.0, 0.0)
 
 
@@ -67,7 +67,7 @@ def test_a0_16_statistics_count_by_kind_severity_and_state() -> None:
             await two.raise_feedback(Feedback("missing_requirement", "human", "?", severity="low"), source="a")
             return [await one.state(), await two.state()]
 
-    found = statistics(play(scenario()))
+    found = loop_stats(play(scenario()))
     assert (found.total, found.active, found.resolved, found.escalations) == (2, 1, 1, 1)
     assert found.by_kind == {"missing_requirement": 1, "review_rejection": 1}
     assert found.by_severity == {"high": 1, "low": 1}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from backedge import Briefing, Engine, Feedback, Option, Outcome, Run, Step, Workflow
-from backedge.analytics.statistics import statistics
+from backedge.analytics.loop_stats import loop_stats
 from backedge.errors import IllegalCommand, NotFound
 from tests.engine.parts import named, play
 
@@ -189,7 +189,7 @@ def test_a0_16_the_loops_of_the_bus_are_those_that_statistics_count() -> None:
     low, asked = Feedback("fix_request", "pm", "a", severity="low"), Feedback("context_request", "human", "b")
 
     async def look(run: Run) -> tuple[Any, Any]:
-        return await run.context.get("feedback_loops"), statistics([await run.state()])
+        return await run.context.get("feedback_loops"), loop_stats([await run.state()])
 
     loops, counts = on(look, CONSTRAINT, low, asked)
     assert (counts.total, counts.active, counts.resolved, counts.escalations) == (3, 3, 0, 1)

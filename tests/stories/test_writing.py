@@ -20,14 +20,14 @@ STORY = "---\nid: a\ntitle: mine\n---\nText.\n"
 COUNTS = """\
 import fcntl, os, sys
 from pathlib import Path
-from backedge.adapters.stories import rewritten
+from backedge.stories.story_file import rewrite
 path, name, number = Path(sys.argv[1]), sys.argv[2], 0
 print("ready", flush=True)
 while not sys.argv[3:] or number < int(sys.argv[3]):
     number += 1
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)  # as those who write stories do
-    rewritten(path, "a.md", lambda story: story.changed({name: number, "pad": "x" * 5_000}))
+    rewrite(path, "a.md", lambda story: story.changed({name: number, "pad": "x" * 5_000}))
     os.close(lock)
 """
 

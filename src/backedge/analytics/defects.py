@@ -9,6 +9,7 @@ from backedge.core import events as e
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
+from backedge.core.workflow.graph import Graph
 
 __all__ = ["Defect", "defects", "injected_phase"]
 
@@ -64,7 +65,7 @@ def _defect(
         description=tracked.finding.description,
         severity=tracked.finding.severity,
         status=tracked.status,
-        injected_phase=injected_phase(state, tracked),
+        injected_phase=injected_phase(state.graph, tracked),
         injected_by=tracked.introduced_by,
         detected_by=tracked.found_by,
         detected_phase=state.graph.phase_of.get(tracked.found_by, ""),
@@ -76,8 +77,8 @@ def _defect(
     )
 
 
-def injected_phase(state: RunState, tracked: TrackedFinding) -> str:
+def injected_phase(graph: Graph, tracked: TrackedFinding) -> str:
     """The phase that caused a finding: the affected phase it names, else that of the step that introduced it."""
     if tracked.phases:
         return tracked.phases[0]
-    return state.graph.phase_of.get(tracked.introduced_by[0], "") if tracked.introduced_by else ""
+    return graph.phase_of.get(tracked.introduced_by[0], "") if tracked.introduced_by else ""

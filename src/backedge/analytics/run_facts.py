@@ -1,91 +1,22 @@
-"""What one run tells the statistics, taken from its events."""
+"""The facts of one run, folded from its events."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from backedge.compat import Contents, read
+from backedge.analytics.defects import injected_phase
+from backedge.analytics.facts import OPEN, FindingFacts, LoopFacts, RunFacts, Spent
+from backedge.analytics.imported_facts import imported_facts
+from backedge.compat import read
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop, LoopState
-from backedge.core.findings.ledger import TrackedFinding
-from backedge.core.state.evolve import evolve
-from backedge.core.state.run import RunState
-from backedge.core.workflow.definition import phase_order
-
-OPEN = "open"
-"""The state of a loop that is neither closed nor waiting for a person's decision."""
-
-
-@dataclass(slots=True)
-class LoopFacts:
-    kind: str
-    severity: str
-    rounds: int = 0
-    state: str = OPEN
-
-
-@dataclass(slots=True)
-class FindingFacts:
-    name: str
-    description: str
-    severity: str
-    status: str
-    found_by: str
-    detected: str = ""
-    """The phase of the judge."""
-    injected: str = ""
-    """The phase that caused it; empty where nothing says so."""
-    means: str = "review"
-    """`review`, `test` or `check`."""
-    rounds_seen: int = 1
-
-    @property
-    def persistent(self) -> bool:
-        return self.rounds_seen >= 2
-
-
-@dataclass(slots=True)
-class Spent:
-    """Attempts, and what they took."""
-
-    attempts: int = 0
-    cost_usd: float = 0.0
-    seconds: float = 0.0
-
-    def add(self, other: Spent) -> None:
-        self.attempts += other.attempts
-        self.cost_usd += other.cost_usd
-        self.seconds += other.seconds
-
-
-@dataclass(slots=True)
-class RunFacts:
-    """One run, as far as it is counted."""
-
-    run: str
-    workflow: str
-    started_at: float
-    phases: tuple[str, ...] = ()
-    """In their order."""
-    loops: dict[str, LoopFacts] = field(default_factory=dict)
-    findings: dict[int, FindingFacts] = field(default_factory=dict)
-    escalations: int = 0
-    all: Spent = field(default_factory=Spent)
-    rework: dict[tuple[str, str], Spent] = field(default_factory=dict)
-    """By phase and agent: attempts that would not have been made but for a loop; verifying is not among them."""
-
-    @property
-    def rounds(self) -> int:
-        return sum(loop.rounds for loop in self.loops.values())
-
-    @property
-    def reworked(self) -> Spent:
-        total = Spent()
-        for spent in self.rework.values():
-            total.add(spent)
-        return total
+from backedge.core.findings.ledger import TrackedFinding, after_sighting, with_status
+from backedge.core.model import HUMAN, Severity
+from backedge.core.state.evolve import replay
+from backedge.core.value import replace
+from backedge.core.workflow.definition import Workflow, phase_order
+from backedge.core.workflow.graph import Graph, graph_of
+from backedge.core.workflow.plan import with_plan
 
 
 def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
@@ -96,54 +27,119 @@ def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
     if not isinstance(started, e.RunStarted):
         raise ValueError(f"the first event of a run is run_started, got {type(started).__name__}")
     facts = RunFacts(started.run, started.workflow.name, started.at, phase_order(started.workflow))
-    if any(map(_tells, events)):
-        _replayed(facts, events)
-    else:
-        # Most runs: nothing was found and nothing raised, so that there is nothing to replay for.
+    kinds = set(map(type, events))
+    if kinds.isdisjoint(_FEEDBACK) and not any(event.findings for event in events if type(event) is e.VerdictGiven):
+        # Most runs: there was no feedback, and only the attempts count.
         for event in events:
             if isinstance(event, _ENDS):
-                facts.all.add(Spent(1, event.usage.cost_usd, event.seconds))
+                facts.all.add_attempt(event.usage.cost_usd, event.seconds)
+        return facts
+    _add_attempts(facts, started.workflow, events)
+    if kinds <= _ORDINARY and not any(map(_unusual, events)):
+        _add_feedback(facts, started.workflow, events)
+    else:
+        _add_replayed(facts, events)
     return facts
 
 
 _ENDS = (e.AttemptSucceeded, e.AttemptFailed, e.AttemptDropped)
+_FEEDBACK: frozenset[type] = frozenset((e.LoopOpened, e.EscalationOpened, e.FileImported))
+_ORDINARY: frozenset[type] = frozenset(
+    (
+        e.RunStarted,
+        e.AttemptStarted,
+        *_ENDS,
+        e.VerdictGiven,
+        e.LoopOpened,
+        e.FeedbackRouted,
+        e.LoopClosed,
+        e.FindingsSettled,
+        e.ConditionSeen,
+        e.RunEnded,
+    )
+)
+"""Events whose effect on loops and findings is what they say. A run with others, such as decisions, is replayed."""
 
 
-def _tells(event: e.Event) -> bool:
-    """Whether a run has more to tell than what its attempts took."""
-    match event:
-        case e.VerdictGiven():
-            return bool(event.findings)
-        case e.LoopOpened() | e.EscalationOpened() | e.FileImported():
-            return True
-        case _:
-            return False
+def _unusual(event: e.Event) -> bool:
+    """Whether an ordinary event has more effects than it says: a contested finding, a round that is routed again."""
+    if type(event) is e.AttemptSucceeded:
+        return any(claim.status == "contested" for claim in event.claims)
+    return type(event) is e.FeedbackRouted and bool(event.kept or event.feedback)
 
 
-def _replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
-    state: RunState | None = None
+def _add_attempts(facts: RunFacts, workflow: Workflow, events: Iterable[e.Event]) -> None:
+    graph = graph_of(workflow)
     rework: dict[tuple[str, int], tuple[str, str]] = {}
     """Attempts under way that a loop has caused, with the phase and the agent they count for."""
-    checked: set[int] = set()
-    """Findings that a check of inputs made."""
     for event in events:
-        state = evolve(state, event)
         match event:
-            case e.AttemptStarted() if event.cause and event.mode != "verify" and not state.graph.is_judge(event.step):
-                place = (
-                    state.graph.phase_of[event.step],
-                    state.graph.steps[event.step].called_agent(event.agent) or event.step,
-                )
-                rework[event.step, event.attempt] = place
+            case e.AttemptStarted() if event.cause and event.mode != "verify" and not graph.is_judge(event.step):
+                agent = graph.steps[event.step].called_agent(event.agent) or event.step
+                rework[event.step, event.attempt] = (graph.phase_of[event.step], agent)
             case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
-                spent = Spent(1, event.usage.cost_usd, event.seconds)
-                facts.all.add(spent)
-                if (event.step, event.attempt) in rework:
-                    facts.rework.setdefault(rework.pop((event.step, event.attempt)), Spent()).add(spent)
-            case e.VerdictGiven(attempt=0):
-                checked.update(sighting.id for sighting in event.findings)
+                facts.all.add_attempt(event.usage.cost_usd, event.seconds)
+                place = rework.pop((event.step, event.attempt), None)
+                if place is not None:
+                    facts.rework.setdefault(place, Spent()).add_attempt(event.usage.cost_usd, event.seconds)
+            case e.StepsChanged():
+                graph = graph_of(with_plan(graph.workflow, event.added, event.removed, event.gained))
             case _:
                 pass
+
+
+def _add_feedback(facts: RunFacts, workflow: Workflow, events: Iterable[e.Event]) -> None:
+    """The loops and findings of a run with ordinary events only: five times as fast as a replay."""
+    found: dict[int, TrackedFinding] = {}
+    checked: set[int] = set()
+    routed: set[str] = set()
+    """Loops whose feedback was routed and not yet delivered: its delivery is their next round."""
+    for event in events:
+        match event:
+            case e.AttemptStarted():
+                for id in event.loops:
+                    facts.loops[id].rounds += id in routed
+                routed.difference_update(event.loops)
+            case e.VerdictGiven():
+                for sighting in event.findings:
+                    found[sighting.id] = after_sighting(found.get(sighting.id), sighting, event.judge, 0)
+                for finding, status in event.settled:
+                    found[finding] = with_status(found[finding], status)
+                if not event.attempt:
+                    checked.update(sighting.id for sighting in event.findings)
+            case e.LoopOpened(feedback=raised):
+                kind, severity = (raised.word, raised.severity) if raised else (event.kind, Severity.LOW)
+                facts.loops[event.loop] = LoopFacts(kind, severity)
+                routed.add(event.loop)
+            case e.FeedbackRouted():
+                _route(facts.loops[event.loop], event, found)
+                routed.add(event.loop)
+            case e.LoopClosed():
+                facts.loops[event.loop].state = event.state
+            case e.FindingsSettled():
+                found.update({id: with_status(found[id], event.status) for id in event.findings})
+            case _:
+                pass
+    graph = graph_of(workflow)
+    facts.findings = {id: _finding(graph, each, id in checked) for id, each in found.items()}
+
+
+def _route(loop: LoopFacts, event: e.FeedbackRouted, found: dict[int, TrackedFinding]) -> None:
+    chosen = {id for ids in event.rules.values() for id in ids}
+    steps: dict[int, tuple[str, ...]] = {}
+    for target, ids in event.shares.items():
+        for id in ids:
+            steps[id] = (*steps.get(id, ()), target) if target != HUMAN else steps.get(id, ())
+    for id, targets in steps.items():
+        if targets and id in chosen:
+            found[id] = replace(found[id], introduced_by=targets)
+        severity = found[id].finding.severity
+        if severity.rank < Severity(loop.severity).rank:
+            loop.severity = severity
+
+
+def _add_replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
+    state = replay(events)
     assert state is not None
     if state.imported is not None:
         imported_facts(facts, read(state.imported.form, state.imported.text))
@@ -151,7 +147,9 @@ def _replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
     asked = {packet.loop for packet in state.escalations.values()}
     for loop in (*state.closed_loops.values(), *state.loops.values()):
         facts.loops[loop.id] = LoopFacts(loop.kind_name, loop.severity, loop.round, _state(loop, asked))
-    facts.findings = {each.id: _finding(state, each, each.id in checked) for each in state.findings.values()}
+    checks = (event for event in events if isinstance(event, e.VerdictGiven) and not event.attempt)
+    checked = {sighting.id for event in checks for sighting in event.findings}
+    facts.findings = {each.id: _finding(state.graph, each, each.id in checked) for each in state.findings.values()}
     facts.escalations = state.opened_escalations
 
 
@@ -161,52 +159,16 @@ def _state(loop: Loop, asked: set[str | None]) -> str:
     return LoopState.ESCALATING if loop.id in asked or loop.state is LoopState.ESCALATING else OPEN
 
 
-def _finding(state: RunState, tracked: TrackedFinding, checked: bool) -> FindingFacts:
-    phase_of, judge = state.graph.phase_of, state.graph.steps.get(tracked.found_by)
-    injected = next(iter(tracked.phases), "")
-    if not injected and tracked.introduced_by:
-        injected = phase_of.get(tracked.introduced_by[0], "")
+def _finding(graph: Graph, tracked: TrackedFinding, checked: bool) -> FindingFacts:
+    judge = graph.steps.get(tracked.found_by)
     return FindingFacts(
         name=tracked.name,
         description=tracked.finding.description,
         severity=tracked.finding.severity,
         status=tracked.status,
         found_by=tracked.found_by,
-        detected=phase_of.get(tracked.found_by, ""),
-        injected=injected,
+        detected=graph.phase_of.get(tracked.found_by, ""),
+        injected=injected_phase(graph, tracked),
         means="check" if checked else "test" if judge is not None and judge.tests else "review",
         rounds_seen=tracked.rounds_seen,
     )
-
-
-def imported_facts(facts: RunFacts, contents: Contents) -> None:
-    """What a file of another system adds to the statistics."""
-    for loop in contents.loops:
-        state = OPEN if loop.open and loop.state is not LoopState.ESCALATING else loop.state
-        facts.loops[loop.id] = LoopFacts(loop.kind, loop.severity, loop.rounds, state)
-        facts.escalations += bool(loop.reason) or state == LoopState.ESCALATING
-    told = contents.progress.feedback_loop.iterations if contents.progress else ()
-    seen = Counter(issue for each in told for issue in {*each.review_issues, *each.test_failures})
-    corrected: set[str] = set()
-    for place, defect in enumerate(contents.defects):
-        facts.findings[place] = FindingFacts(
-            name=defect.finding,
-            description=defect.description,
-            severity=defect.severity,
-            status=defect.status,
-            found_by=defect.detected_by,
-            detected=defect.detected_phase,
-            injected=defect.injected_phase,
-            means="test" if "test" in defect.detected_by.lower() else "review",
-            rounds_seen=seen[defect.description] or 1,
-        )
-        phases = (each for each in (defect.injected_phase, defect.detected_phase) if each not in facts.phases)
-        facts.phases = (*facts.phases, *dict.fromkeys(phases))
-        # All findings of a loop were corrected by the same attempts.
-        if defect.loop is None or defect.loop not in corrected:
-            corrected.add(defect.loop or "")
-            spent = Spent(defect.correction_attempts, defect.cost_usd, defect.seconds)
-            if spent != Spent():
-                place_of = (defect.injected_phase, ", ".join(defect.injected_by) or "imported")
-                facts.rework.setdefault(place_of, Spent()).add(spent)
-                facts.all.add(spent)

@@ -1,6 +1,6 @@
-"""The statistics of many runs: how feedback ended, where defects come from and are caught, and what mending them took.
+"""The statistics of many runs: how feedback ended, where defects were injected and detected, and what rework took.
 
-Facts of runs are added one by one and may be forgotten then. Nothing divides by zero.
+The facts of runs are added one by one, so that only one run is in memory. Nothing divides by zero.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest
 
 import msgspec
-from msgspec.structs import asdict
 
-from backedge.analytics.run_facts import FindingFacts, RunFacts, Spent
-from backedge.analytics.statistics import LoopTally, Statistics, in_order, per_cent
+from backedge.analytics.facts import FindingFacts, RunFacts, Spent
+from backedge.analytics.loop_stats import LoopStats, LoopTally, in_order, per_cent
 
 LISTED = 10
 """How many of the runs and findings that took most are named."""
@@ -21,11 +20,6 @@ LISTED = 10
 
 class Stat(msgspec.Struct, frozen=True):
     """Part of the statistics: every key is always there."""
-
-
-class LoopStats(Statistics, frozen=True):
-    rounds_to_resolution: dict[str, int]
-    """How many loops were resolved after so many rounds."""
 
 
 class Origin(Stat, frozen=True):
@@ -143,14 +137,10 @@ class Tally:
             self._runs,
             self._spent.attempts,
             *_money_and_time(self._spent),
-            self._loop_stats(),
+            self._loops.stats(),
             self._findings.stats(),
             self._rework_stats(),
         )
-
-    def _loop_stats(self) -> LoopStats:
-        after = {str(number): count for number, count in sorted(self._loops.rounds.items())}
-        return LoopStats(**asdict(self._loops.statistics()), rounds_to_resolution=after)
 
     def _rework_stats(self) -> ReworkStats:
         total = Spent()

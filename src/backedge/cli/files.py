@@ -15,8 +15,8 @@ import msgspec
 
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.analytics.export import contents_of
+from backedge.analytics.loop_stats import LoopTally
 from backedge.analytics.report import Report
-from backedge.analytics.statistics import LoopTally
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run, where
 from backedge.compat import FORMATS, Contents
@@ -86,7 +86,7 @@ def _print_loops(told: Report, contents: Contents) -> None:
     tally.escalations = len(told.escalations) or sum(
         bool(loop.reason) or loop.state is LoopState.ESCALATING for loop in contents.loops
     )
-    found = msgspec.to_builtins(tally.statistics())
+    found = msgspec.to_builtins(tally.stats())
     print_json(
         {
             "run": told.run,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import click
 
-from backedge.analytics.run_facts import RunFacts, run_facts
+from backedge.analytics.facts import RunFacts
+from backedge.analytics.run_facts import run_facts
 from backedge.analytics.stats import Stats, Tally, rows
 from backedge.app import Engine
 from backedge.cli.common import counted, journal_option, json_option, listing, print_json, shown, the_run
@@ -67,6 +69,7 @@ def stats(
         raise click.UsageError("--csv and --json print the same in two ways: give one of them")
 
     async def ask(engine: Engine) -> Stats:
+        gc.disable()  # millions of short-lived events without cycles: the collector would only walk over them
         tally = Tally()
         async for facts in _facts(engine, await _heads(engine, run_name, workflow), since):
             tally.add(facts)

@@ -1,4 +1,4 @@
-"""Counts over loops: how many, of which kind, how they ended, how many rounds they took. Nothing divides by zero."""
+"""Statistics of loops: how many, of which kind, how they ended, how many rounds they took. Nothing divides by zero."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backedge.core.feedback.loop import FINAL, LoopState
 from backedge.core.state.run import RunState
 
 
-class Statistics(msgspec.Struct, frozen=True):
+class LoopStats(msgspec.Struct, frozen=True):
     total: int
     active: int
     resolved: int
@@ -23,6 +23,8 @@ class Statistics(msgspec.Struct, frozen=True):
     """Resolved loops in per cent of all."""
     average_rounds: float
     """Rounds of resolved loops, on average."""
+    rounds_to_resolution: dict[str, int]
+    """How many loops were resolved after so many rounds."""
 
 
 class LoopTally:
@@ -32,8 +34,7 @@ class LoopTally:
         self._kinds: Counter[str] = Counter()
         self._severities: Counter[str] = Counter()
         self._states: Counter[str] = Counter()
-        self.rounds: Counter[int] = Counter()
-        """How many loops were resolved after so many rounds."""
+        self._rounds: Counter[int] = Counter()
         self.escalations = 0
 
     def add(self, kind: str, severity: str, state: str, rounds: int) -> None:
@@ -41,12 +42,12 @@ class LoopTally:
         self._severities[severity] += 1
         self._states[state] += 1
         if state == LoopState.RESOLVED:
-            self.rounds[rounds] += 1
+            self._rounds[rounds] += 1
 
-    def statistics(self) -> Statistics:
-        total, resolved = self._states.total(), self.rounds.total()
-        rounds = sum(number * count for number, count in self.rounds.items())
-        return Statistics(
+    def stats(self) -> LoopStats:
+        total, resolved = self._states.total(), self._rounds.total()
+        rounds = sum(number * count for number, count in self._rounds.items())
+        return LoopStats(
             total=total,
             active=sum(count for state, count in self._states.items() if state not in FINAL),
             resolved=resolved,
@@ -56,17 +57,18 @@ class LoopTally:
             by_state=in_order(self._states),
             success_rate=per_cent(resolved, total),
             average_rounds=round(rounds / resolved, 2) if resolved else 0.0,
+            rounds_to_resolution={str(number): count for number, count in sorted(self._rounds.items())},
         )
 
 
-def statistics(states: Iterable[RunState]) -> Statistics:
-    """The statistics of some runs together."""
+def loop_stats(states: Iterable[RunState]) -> LoopStats:
+    """The statistics of the loops of some runs together."""
     tally = LoopTally()
     for state in states:
         for loop in (*state.closed_loops.values(), *state.loops.values()):
             tally.add(loop.kind_name, loop.severity, loop.state, loop.round)
         tally.escalations += state.opened_escalations
-    return tally.statistics()
+    return tally.stats()
 
 
 def per_cent(part: int, whole: int) -> float:
@@ -74,5 +76,5 @@ def per_cent(part: int, whole: int) -> float:
 
 
 def in_order(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts by word, in the order of the words, without those that are zero."""
+    """Counts by word, sorted by word, without zeros."""
     return {str(word): count for word, count in sorted(counts.items()) if count}
