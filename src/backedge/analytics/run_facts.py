@@ -54,7 +54,7 @@ _ORDINARY: frozenset[type] = frozenset(
         e.FeedbackRouted,
         e.LoopClosed,
         e.FindingsSettled,
-        e.ConditionSeen,
+        e.ConditionEvaluated,
         e.RunEnded,
     )
 )

@@ -1,4 +1,4 @@
-"""The board in a terminal: a column to a status, as wide as there is room."""
+"""The board in a terminal: one column per status, as wide as the terminal allows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from backedge.stories.entry import Entry
 from backedge.stories.rules.assessor import STATUSES
 
 NARROWEST = 16
-"""Columns of a column: with less room they stand below each other."""
+"""Characters per column: with less room the columns are listed one below the other."""
 MOST_CARDS = 12
 
 
 def board_lines(entries: Sequence[Entry], width: int, everything: bool = False) -> Iterator[str]:
-    """The stories by status, the most urgent first."""
+    """The stories by status, most urgent first."""
     if not entries:
-        yield "there are no stories yet: put one in the folder, a Markdown file that begins with ---, `title: …` and ---"
+        yield "there are no stories yet: add one to the folder, a Markdown file that begins with ---, `title: …` and ---"
         return
     columns: dict[str, list[Entry]] = {status: [] for status in STATUSES}
     for entry in sorted(entries, key=lambda each: (each.story.priority, each.id)):
@@ -50,17 +50,17 @@ def _column(status: str, stories: list[Entry], room: int, everything: bool) -> l
 
 
 def _card(entry: Entry) -> Iterator[str]:
-    told, view = entry.story, entry.view
-    mark = "✗ " if told.trouble or told.status == "blocked" else "? " if told.waiting else ""
+    story, view = entry.story, entry.view
+    mark = "✗ " if story.trouble or story.status == "blocked" else "? " if story.waiting else ""
     yield f"{mark}{entry.slug}"
     if entry.title != entry.slug:
         yield f"  {shown(entry.title, 200)}"
     if view is not None and view.running:
         yield f"  ▸ {', '.join(view.running)}"
-    if view is not None and (told.refinement_count or told.status == "blocked"):
-        yield f"  ⟳ {told.refinement_count}/{'∞' if view.max_refinements is None else view.max_refinements}"
-    left = view.diagnostic if view is not None and told.status == "done" else ""
-    why = told.trouble or told.blocked_reason or told.waiting or left
+    if view is not None and (story.refinement_count or story.status == "blocked"):
+        yield f"  ⟳ {story.refinement_count}/{'∞' if view.max_refinements is None else view.max_refinements}"
+    left = view.diagnostic if view is not None and story.status == "done" else ""
+    why = story.trouble or story.blocked_reason or story.waiting or left
     if why:
         yield f"  {shown(why, 200)}"
 

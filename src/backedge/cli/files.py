@@ -1,4 +1,4 @@
-"""`export` and `import`: files of other systems, in their own words."""
+"""`export` and `import`: files in the formats of other systems."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ LARGEST = 16 * 1024 * 1024
     type=click.Choice(["report", *FORMATS]),
     default="report",
     show_default=True,
-    help="What to print.",
+    help="The format.",
 )
 @journal_option
 def export(run_name: str | None, form: str, journal: Path | None) -> None:
-    """Print RUN, or the newest, as a file.
+    """Print RUN, or the newest run, as a file.
 
-    `report` is what `show --json` prints. `loops` has the loops with their statistics, also in the words of feedback loop
-    engines (feedback_loops). `feedback-jsonl` has feedback as lines of from_node, to_node and feedback_type. `defects` is
-    the defect log: injected, detected, attempts, cost, latency. `progress` and `scratchpad` tell the iterations of a
+    `report` is the output of `show --json`. `loops` has the loops and their statistics, also in the words of feedback loop
+    engines (feedback_loops). `feedback-jsonl` has feedback as lines with from_node, to_node and feedback_type. `defects` is
+    the defect log: injected, detected, attempts, cost, latency. `progress` and `scratchpad` list the iterations of a
     tight loop.
 
-    What was imported is printed byte for byte as it was, if it is asked for in its own form.
+    An imported file is printed byte for byte if you ask for its own format.
 
     \b
     Example:
@@ -65,13 +65,13 @@ def export(run_name: str | None, form: str, journal: Path | None) -> None:
         run = await the_run(engine, run_name)
         return await run.report(), await run.state(), contents_of(await run.events(), _iso)
 
-    told, state, contents = asking(journal, ask)
+    report, state, contents = asking(journal, ask)
     if state.imported is not None and state.imported.form == form:
         click.echo(state.imported.text.encode(), nl=False)
     elif form == "report":
-        print_json(told)
+        print_json(report)
     else:
-        _PRINT[form](told, contents)
+        _PRINT[form](report, contents)
 
 
 def _iso(seconds: float) -> str:
@@ -79,50 +79,50 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _print_loops(told: Report, contents: Contents) -> None:
+def _print_loops(report: Report, contents: Contents) -> None:
     tally = LoopTally()
     for loop in contents.loops:
         tally.add(loop.kind, loop.severity, loop.state, loop.rounds)
-    tally.escalations = len(told.escalations) or sum(
+    tally.escalations = len(report.escalations) or sum(
         bool(loop.reason) or loop.state is LoopState.ESCALATING for loop in contents.loops
     )
     found = msgspec.to_builtins(tally.stats())
     print_json(
         {
-            "run": told.run,
-            "workflow": told.workflow,
-            "outcome": told.outcome,
+            "run": report.run,
+            "workflow": report.workflow,
+            "outcome": report.outcome,
             "statistics": {**found, "by_type": found["by_kind"]},
             "feedback_loops": loop_objects(contents.loops),
-            "loops": told.loops,
-            "escalations": told.escalations,
+            "loops": report.loops,
+            "escalations": report.escalations,
         }
     )
 
 
-def _print_lines(told: Report, contents: Contents) -> None:  # noqa: ARG001
+def _print_lines(report: Report, contents: Contents) -> None:  # noqa: ARG001
     click.echo(escaped(feedback_lines(contents.loops).encode()), nl=False)
 
 
-def _print_defects(told: Report, contents: Contents) -> None:  # noqa: ARG001
+def _print_defects(report: Report, contents: Contents) -> None:  # noqa: ARG001
     print_json(contents.defects)
 
 
-def _print_progress(told: Report, contents: Contents) -> None:
+def _print_progress(report: Report, contents: Contents) -> None:
     if contents.progress is None:
-        raise _not_iterations(told)
+        raise _not_iterations(report)
     click.echo(escaped(msgspec.json.format(msgspec.json.encode(contents.progress), indent=2)))
 
 
-def _print_scratchpad(told: Report, contents: Contents) -> None:
+def _print_scratchpad(report: Report, contents: Contents) -> None:
     if contents.progress is None:
-        raise _not_iterations(told)
+        raise _not_iterations(report)
     click.echo(scratchpad_text(contents.progress, contents.notes).encode("utf-8", "replace"), nl=False)
 
 
-def _not_iterations(told: Report) -> NotFound:
+def _not_iterations(report: Report) -> NotFound:
     return NotFound(
-        f"run {told.run} was imported from a file without iterations: export it as loops or defects instead"
+        f"run {report.run} was imported from a file without iterations: export it as loops or defects instead"
     )
 
 
@@ -137,50 +137,50 @@ _PRINT: dict[str, Callable[[Report, Contents], None]] = {
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--as", "form", type=click.Choice(FORMATS), help="What the file is; what it looks like, if not given.")
+@click.option("--as", "form", type=click.Choice(FORMATS), help="The format of the file; by default it is recognised.")
 @journal_option
 @json_option
 def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -> None:
-    """Bring FILE along from another system, as a run of its own: `runs`, `show`, `stats` and `export` know it then.
+    """Import FILE from another system as a run of its own, for `runs`, `show`, `stats` and `export`.
 
-    A file that is not what it should be is refused with every line that is wrong, and nothing is stored. The same file
-    is imported once. With - for FILE it is read from stdin.
+    A file with mistakes is refused, with a list of them, and nothing is stored. Importing the same file again changes
+    nothing. With - for FILE it is read from stdin.
 
     \b
     Example:
       backedge import .claude/reactree-feedback.jsonl
     """
-    spot = where(journal)
+    project = where(journal)
     data = _read(file)
     file = Path("stdin") if str(file) == "-" else file
-    text = _text(data, file, _secrets(spot))
+    text = _text(data, file, _secrets(project))
 
     async def ask() -> tuple[Run, Report]:
-        async with Engine(spot.journal) as engine:
+        async with Engine(project.journal) as engine:
             run = await engine.import_file(file.name, text, form)
             return run, await run.report()
 
     try:
-        run, told = asyncio.run(ask())
+        run, report = asyncio.run(ask())
     except ImportRefused as error:
         raise ImportRefused(tuple(f"{file}: {problem}" for problem in error.problems)) from None
     if as_json:
-        print_json(told)
+        print_json(report)
         return
-    found = [counted(len(told.loops), "loop")] if told.loops else []
-    found += [counted(len(told.findings), "finding")] if told.findings else []
+    found = [counted(len(report.loops), "loop")] if report.loops else []
+    found += [counted(len(report.findings), "finding")] if report.findings else []
     click.echo(f"{run.id}: {' and '.join(found) or 'nothing'} in {shown(file.name)}")
 
 
 def _read(file: Path) -> bytes:
-    """A file, or stdin for a dash; one byte more than is imported, if it has that. A pipe is read to its end, but nobody
-    waits for one to begin. Raises ImportRefused."""
+    """The bytes of a file, or of stdin for a dash; one more than the largest import, if there are more. A pipe is read to
+    its end, but a pipe without a writer is refused. Raises ImportRefused."""
     if str(file) == "-":
         return sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
-        raise ImportRefused(f"{file} cannot be read: {error.strerror}: name a file that can") from None
+        raise ImportRefused(f"{file} cannot be read: {error.strerror}: name another file") from None
     os.set_blocking(handle, True)
     with open(handle, "rb") as opened:
         data = opened.read(LARGEST + 1)
@@ -190,7 +190,7 @@ def _read(file: Path) -> bytes:
 
 
 def _text(data: bytes, file: Path, secrets: Secrets) -> str:
-    """The text without secrets. Raises ImportRefused for what is no text, or too large."""
+    """The text without secrets. Raises ImportRefused if it is not UTF-8, or too large."""
     if len(data) > LARGEST:
         raise ImportRefused(f"{file} has more than {LARGEST:,} bytes: import it in parts")
     try:
@@ -200,8 +200,8 @@ def _text(data: bytes, file: Path, secrets: Secrets) -> str:
         raise ImportRefused(f"{file}: line {line}: not UTF-8 ({error.reason}): save it as UTF-8") from None
 
 
-def _secrets(spot: Project) -> Secrets:
+def _secrets(project: Project) -> Secrets:
     try:
-        return secrets_of(load(find(spot.folder)))
+        return secrets_of(load(find(project.folder)))
     except WorkflowFileError:
         return NO_SECRETS

@@ -1,4 +1,4 @@
-"""`stats`: all runs together, in numbers."""
+"""`stats`: statistics of all runs."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
         return datetime.fromisoformat(value).timestamp()
     except (ValueError, OverflowError):
         raise click.BadParameter(
-            f"{value!r} is no time: use a date such as 2025-01-31, or 12h, 7d or 4w for that long ago"
+            f"{value!r} is not a time: use a date such as 2025-01-31, or 12h, 7d or 4w for that long ago"
         ) from None
 
 
 @click.command()
-@click.option("--run", "run_name", metavar="RUN", help="Of this run only.")
-@click.option("--workflow", metavar="NAME", help="Of the runs of this workflow only.")
+@click.option("--run", "run_name", metavar="RUN", help="Count this run only.")
+@click.option("--workflow", metavar="NAME", help="Count runs of this workflow only.")
 @click.option(
-    "--since", metavar="WHEN", callback=_time, help="Of the runs that began then or later: a date, or 12h, 7d, 4w ago."
+    "--since", metavar="WHEN", callback=_time, help="Count runs that started then or later: a date, or 12h, 7d, 4w ago."
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print one row per number: measure, of what, value.")
 @journal_option
@@ -58,8 +58,8 @@ def stats(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how the loops of all runs ended and how many rounds they took, which phases injected and which detected the
-    findings, how many each phase let through, what rework cost by phase and agent, and which runs needed most of it.
+    """Show statistics of all runs: how loops ended and after how many rounds, which phases injected and detected the
+    findings, how many findings each phase let through, what rework cost by phase and agent, and which runs needed most.
 
     \b
     Example:
@@ -94,7 +94,7 @@ def _cell(text: str) -> str:
 
 
 async def _heads(engine: Engine, run: str | None, workflow: str | None) -> list[RunHead]:
-    """The runs that are meant. Raises NotFound for a name that none has."""
+    """The runs to count. Raises NotFound for an unknown name."""
     heads = list(await engine.runs())
     if run is not None:
         id = (await the_run(engine, run)).id

@@ -38,42 +38,42 @@ def _project(journal: Path | None) -> tuple[WorkflowFile, Project]:
     return source, where(journal, source.path)
 
 
-def _ask(spot: Project, ask: Callable[[Engine | None], Awaitable[T]]) -> T:
-    """Ask with the journal of the project; with None if there is none yet, for looking must not make one."""
+def _ask(project: Project, ask: Callable[[Engine | None], Awaitable[T]]) -> T:
+    """Call `ask` with an engine on the project's journal; with None if there is none yet: reading must not create one."""
 
     async def go() -> T:
-        if not spot.journal.exists():
+        if not project.journal.exists():
             return await ask(None)
-        async with Engine(spot.journal) as engine:
+        async with Engine(project.journal) as engine:
             return await ask(engine)
 
     return asyncio.run(go())
 
 
-def _backlog(source: WorkflowFile, spot: Project) -> Backlog:
-    return _ask(spot, lambda engine: read_backlog(source, spot, engine))
+def _backlog(source: WorkflowFile, project: Project) -> Backlog:
+    return _ask(project, lambda engine: read_backlog(source, project, engine))
 
 
 @click.command()
 @click.option(
-    "--limit", type=click.IntRange(1), default=MOST_SHOWN, show_default=True, help="How many, without --json."
+    "--limit", type=click.IntRange(1), default=MOST_SHOWN, show_default=True, help="How many to list, without --json."
 )
 @journal_option
 @json_option
 def next(limit: int, journal: Path | None, as_json: bool) -> None:
-    """Say what would be done about the stories, the most urgent first, and why. `backedge run` does the first.
+    """List the next action for each story, most urgent first, with the reason. `backedge run` does the first one.
 
     \b
     Example:
       backedge next --json
     """
-    source, spot = _project(journal)
-    print_next(source, spot, None, limit, as_json)
+    source, project = _project(journal)
+    print_next(source, project, None, limit, as_json)
 
 
-def print_next(source: WorkflowFile, spot: Project, only: str | None, limit: int, as_json: bool) -> None:
+def print_next(source: WorkflowFile, project: Project, only: str | None, limit: int, as_json: bool) -> None:
     """The actions of all stories, or of one."""
-    backlog = _backlog(source, spot)
+    backlog = _backlog(source, project)
     if only is not None:
         backlog = Backlog((backlog.find(only),))
     entries = {entry.id: entry for entry in backlog.entries}
@@ -88,7 +88,7 @@ def print_next(source: WorkflowFile, spot: Project, only: str | None, limit: int
     if len(actions) > limit:
         click.echo(f"… and {len(actions) - limit} more: --limit")
     if not actions:
-        click.echo("nothing is left to do" if backlog.entries else "there are no stories yet: put one in the folder")
+        click.echo("nothing is left to do" if backlog.entries else "there are no stories yet: add one to the folder")
 
 
 def _action_json(action: Action, entry: Entry) -> dict[str, Any]:
@@ -107,19 +107,19 @@ def _action_json(action: Action, entry: Entry) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--width", type=click.IntRange(20), help="In columns; that of the terminal, if not given.")
-@click.option("--all", "everything", is_flag=True, help="All stories of a column, however many.")
+@click.option("--width", type=click.IntRange(20), help="Width in columns; by default that of the terminal.")
+@click.option("--all", "everything", is_flag=True, help="Show all stories of each column.")
 @journal_option
 @json_option
 def board(width: int | None, everything: bool, journal: Path | None, as_json: bool) -> None:
-    """Show the stories by status: what waits for you is marked, and how many of its rounds each has used.
+    """Show the stories by status, with the rounds that each has used; those that wait for you are marked.
 
     \b
     Example:
       backedge board
     """
-    source, spot = _project(journal)
-    backlog = _backlog(source, spot)
+    source, project = _project(journal)
+    backlog = _backlog(source, project)
     if as_json:
         cards = [_card(entry) for entry in backlog.entries]
         print_json({status: [card for card in cards if card["status"] == status] for status in STATUSES})
@@ -151,40 +151,40 @@ def _card(entry: Entry) -> dict[str, Any]:
 @journal_option
 @json_option
 def details(story: str, journal: Path | None, as_json: bool) -> None:
-    """Show STORY (its id or its file): its phases, its reviews, and the history of its refinement.
+    """Show STORY (an id or a file): its phases, its reviews, and its refinements.
 
     \b
     Example:
       backedge details first
     """
-    source, spot = _project(journal)
-    entry = _backlog(source, spot).find(story)
+    source, project = _project(journal)
+    entry = _backlog(source, project).find(story)
     if as_json:
         print_json(_details(entry))
         return
-    for line in (*_detail_lines(entry), *_earlier_lines(record_of(spot, entry.id))):
+    for line in (*_detail_lines(entry), *_earlier_lines(record_of(project, entry.id))):
         click.echo(line)
 
 
 def _earlier_lines(record: StoryRecord | None) -> Iterator[str]:
-    """What the story keeps of the time before its run."""
+    """The history that the story had before its run."""
     for name, items in record.earlier.items() if record else ():
-        yield f"  {name.replace('_', ' ')} of before:"
+        yield f"  {name.replace('_', ' ')} from before its run:"
         for item in items:
             words = item.values() if isinstance(item, dict) else (item,)
             yield f"    {shown(', '.join(str(word) for word in words if word), 160)}"
 
 
 def _details(entry: Entry) -> dict[str, Any]:
-    told, view = entry.story, entry.view
+    story, view = entry.story, entry.view
     (action,) = Backlog((entry,)).actions() or (None,)
     return {
         **_card(entry),
-        "research_complete": told.research_complete,
-        "plan_complete": told.plan_complete,
-        "implementation_complete": told.implementation_complete,
-        "reviews_complete": told.reviews_complete,
-        "recoveries": told.recoveries,
+        "research_complete": story.research_complete,
+        "plan_complete": story.plan_complete,
+        "implementation_complete": story.implementation_complete,
+        "reviews_complete": story.reviews_complete,
+        "recoveries": story.recoveries,
         "refinement_iterations": [
             {**iteration_record(each), "findings": list(each.details)} for each in (view.iterations if view else ())
         ],
@@ -209,25 +209,29 @@ def _details(entry: Entry) -> dict[str, Any]:
 
 
 def _detail_lines(entry: Entry) -> list[str]:
-    told, view = entry.story, entry.view
+    story, view = entry.story, entry.view
     lines = [f"{shown(entry.title)}  ({entry.id}, {entry.name})"]
-    if told.trouble:
-        return [*lines, f"  cannot be worked on: {shown(told.trouble, 400)}"]
+    if story.trouble:
+        return [*lines, f"  cannot be worked on: {shown(story.trouble, 400)}"]
     rounds = (
-        f", rounds {told.refinement_count}/{'∞' if view.max_refinements is None else view.max_refinements}"
+        f", rounds {story.refinement_count}/{'∞' if view.max_refinements is None else view.max_refinements}"
         if view
         else ""
     )
-    lines.append(f"  {told.status}, priority {told.priority}{rounds}{f', run {entry.run}' if entry.run else ''}")
-    flags = {"research": told.research_complete, "plan": told.plan_complete, "implement": told.implementation_complete}
-    flags["reviews"] = told.reviews_complete
+    lines.append(f"  {story.status}, priority {story.priority}{rounds}{f', run {entry.run}' if entry.run else ''}")
+    flags = {
+        "research": story.research_complete,
+        "plan": story.plan_complete,
+        "implement": story.implementation_complete,
+    }
+    flags["reviews"] = story.reviews_complete
     lines.append("  " + "  ".join(f"{'✓' if done else '·'} {name}" for name, done in flags.items()))
     if view is None:
-        return [*lines, "  not begun yet"]
+        return [*lines, "  not started yet"]
     if view.blocked_reason:
         lines.append(f"  blocked: {shown(view.blocked_reason, 200)}")
         lines.append(f"           {shown(view.diagnostic, 300)}")
-        lines.append(f"           `backedge unblock {entry.id}` grants more rounds, `--reset` begins anew")
+        lines.append(f"           `backedge unblock {entry.id}` grants more rounds, `--reset` resets the count")
     if view.status == "done" and view.diagnostic:
         lines.append(f"  {shown(view.diagnostic, 400)}")
     if view.waiting:
@@ -251,18 +255,18 @@ def _detail_lines(entry: Entry) -> list[str]:
 
 @click.command()
 @click.argument("story")
-@click.option("--reset", is_flag=True, help="Begin to count anew, instead of granting more rounds.")
+@click.option("--reset", is_flag=True, help="Reset the count to 0 instead of granting more rounds.")
 @click.option(
-    "--rounds", type=click.IntRange(1), default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds."
+    "--rounds", type=click.IntRange(1), default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds to grant."
 )
-@click.option("--note", default="", help="What the agents should do differently, in words.")
-@click.option("--by", default=None, metavar="WHO", help="Who decides; you, if not given.")
+@click.option("--note", default="", help="What the agents should do differently.")
+@click.option("--by", default=None, metavar="WHO", help="Who decides; by default you.")
 @journal_option
 @json_option
 def unblock(
     story: str, reset: bool, rounds: int, note: str, by: str | None, journal: Path | None, as_json: bool
 ) -> None:
-    """Let a blocked STORY go on. That is a decision, and recorded as one; what the story says stays.
+    """Let a blocked STORY go on. This is recorded as a decision; the text of the story stays as it is.
 
     \b
     Example:
@@ -270,11 +274,11 @@ def unblock(
     """
     from backedge.stories.story_run import start_run
 
-    source, spot = _project(journal)
+    source, project = _project(journal)
     who = _me() if by is None else by
 
-    async def tell(engine: Engine | None) -> Entry:
-        entry = (await read_backlog(source, spot, engine)).find(story)
+    async def unblock_story(engine: Engine | None) -> Entry:
+        entry = (await read_backlog(source, project, engine)).find(story)
         if entry.trouble or entry.story.status != "blocked":
             state = entry.trouble or f"it is {entry.story.status}"
             raise IllegalCommand(f"story {entry.id!r} is not blocked: {state}")
@@ -282,20 +286,22 @@ def unblock(
             _unblock_file(entry, reset)
         elif entry.view.outcome in ("failed", "cancelled"):
             engine.allow(0)
-            run = await start_run(engine, source, spot, entry, lambda _: {})
-            _write(spot, entry, view_of_events(await run.events()))
+            run = await start_run(engine, source, project, entry, lambda _: {})
+            _write(project, entry, view_of_events(await run.events()))
         else:
-            await _decide(engine, spot, entry, reset, rounds, note, who)
-        return (await read_backlog(source, spot, engine)).find(entry.id)
+            await _decide(engine, project, entry, reset, rounds, note, who)
+        return (await read_backlog(source, project, engine)).find(entry.id)
 
-    entry = _ask(spot, tell)
+    entry = _ask(project, unblock_story)
     if as_json:
         print_json(_details(entry))
     else:
         click.echo(f"{entry.id} is {entry.story.status}; `backedge run` goes on with what is most urgent")
 
 
-async def _decide(engine: Engine, spot: Project, entry: Entry, reset: bool, rounds: int, note: str, who: str) -> None:
+async def _decide(
+    engine: Engine, project: Project, entry: Entry, reset: bool, rounds: int, note: str, who: str
+) -> None:
     run = await engine.find(entry.run)
     for packet in list((await run.state()).escalations.values()):
         if packet.reason == ASKED:
@@ -304,16 +310,16 @@ async def _decide(engine: Engine, spot: Project, entry: Entry, reset: bool, roun
             await run.decide(packet.id, "revise", by=who, note=note or "unblocked: begin anew", rounds=rounds)
         else:
             await run.decide(packet.id, "continue", by=who, note=note, rounds=rounds)
-    _write(spot, entry, view_of_events(await run.events()))
+    _write(project, entry, view_of_events(await run.events()))
 
 
-def _write(spot: Project, entry: Entry, view: Any) -> None:
-    for remark in update_story(spot, entry.id, entry.path, entry.name, view):
+def _write(project: Project, entry: Entry, view: Any) -> None:
+    for remark in update_story(project, entry.id, entry.path, entry.name, view):
         say(remark)
 
 
 def _unblock_file(entry: Entry, reset: bool) -> None:
-    """A story that has no run is what its file says."""
+    """Unblock a story without a run, in its file."""
     flags = parse_story(entry.path.read_bytes(), entry.name).values
     status = "in-progress" if flags.get("implementation_complete") is True else "ready"
     changes: dict[str, Any] = {"status": status, "blocked_reason": None, "blocked_at": None, "diagnostic": None}

@@ -1,4 +1,4 @@
-"""All stories of a project, read at once: quick for thousands of them."""
+"""The backlog: all stories of a project, read at once and fast for thousands of them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Backlog:
     entries: tuple[Entry, ...]
 
     def __repr__(self) -> str:
-        # The result of a task is shown by its event loop: thousands of stories would take their time.
+        # asyncio prints the results of tasks in debug mode: thousands of stories would take long.
         return f"<Backlog of {len(self.entries)}>"
 
     def actions(self) -> tuple[Action, ...]:
-        """What is to be done, the most urgent first."""
+        """What to do, most urgent first."""
         return assess(entry.story for entry in self.entries)
 
     def find(self, name: str) -> Entry:
@@ -47,14 +47,14 @@ class Backlog:
         if len(found) == 1:
             return found[0]
         if found:
-            raise NotFound(f"{name!r} is the name of {len(found)} stories: {', '.join(entry.name for entry in found)}")
+            raise NotFound(f"{name!r} matches {len(found)} stories: {', '.join(entry.name for entry in found)}")
         known = [entry.id for entry in self.entries]
         hint = did_you_mean(name, known) if len(known) < 20 else "`backedge board` shows them"
         raise NotFound(f"there is no story {name!r}: {hint}" if known else f"there is no story {name!r}, nor any other")
 
 
-async def read_backlog(source: WorkflowFile, spot: Project, engine: Engine | None) -> Backlog:
-    """The stories of a project; `engine` has its journal, None if there is none yet."""
+async def read_backlog(source: WorkflowFile, project: Project, engine: Engine | None) -> Backlog:
+    """Read the stories of a project; `engine` has its journal, None if there is none yet."""
     folder = story_folder(source)
     heads = await engine.runs() if engine else ()
     runs, seqs = _newest_runs([head.run for head in heads]), {head.run: head.seq for head in heads}
@@ -67,21 +67,21 @@ async def read_backlog(source: WorkflowFile, spot: Project, engine: Engine | Non
     writable: dict[str, bool] = {}
     for path in story_files(folder):
         name = path[above:] if below else path
-        told, trouble = _seen(path, name)
+        summary, trouble = _summary(path, name)
         parent = os.path.dirname(name)
         if parent not in writable:
             writable[parent] = os.access(os.path.dirname(path), os.W_OK)
-        if told and not writable[parent]:
+        if summary and not writable[parent]:
             trouble = f"{name} cannot be written: make the folder {parent} writable"
-        run = runs.get(told.id, "") if told else ""
-        view = await _view(spot, engine, told.id, run, seqs[run]) if told and run and engine else None
+        run = runs.get(summary.id, "") if summary else ""
+        view = await _view(project, engine, summary.id, run, seqs[run]) if summary and run and engine else None
         skipped = skips and view is not None and view.status == "blocked"
-        found.append(Entry(path, name, told, trouble, run, view, skipped, done_before))
+        found.append(Entry(path, name, summary, trouble, run, view, skipped, done_before))
     return Backlog(tuple(_unambiguous(found)))
 
 
-def _seen(path: str, name: str) -> tuple[StorySummary | None, str]:
-    """What a story says of itself, or why that cannot be known."""
+def _summary(path: str, name: str) -> tuple[StorySummary | None, str]:
+    """The summary of a story file, or why it cannot be read."""
     try:
         return read_summary(read_file(path, MAX_BYTES + 1), name, os.path.basename(path).removesuffix(".md")), ""
     except StoryFileError as error:
@@ -91,7 +91,7 @@ def _seen(path: str, name: str) -> tuple[StorySummary | None, str]:
 
 
 def _unambiguous(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Two stories with one id would share a run: neither is worked on until that is mended."""
+    """Two stories with one id would share a run: neither is worked on until one gets another id."""
     names: dict[str, list[str]] = {}
     for entry in entries:
         if entry.summary:
@@ -99,7 +99,7 @@ def _unambiguous(entries: Sequence[Entry]) -> Iterator[Entry]:
     for entry in entries:
         others = [name for name in names[entry.summary.id] if name != entry.name] if entry.summary else []
         if others:
-            trouble = f"{entry.name}:1:1: id {entry.id!r} is also that of {', '.join(others)}: give one another id"
+            trouble = f"{entry.name}:1:1: id {entry.id!r} is also the id of {', '.join(others)}: change one of them"
             yield replace(entry, trouble=trouble, view=None, run="")
         else:
             yield entry
@@ -116,26 +116,26 @@ def _newest_runs(runs: Sequence[str]) -> dict[str, str]:
     return {id: run for id, (_, run) in found.items()}
 
 
-async def _view(spot: Project, engine: Engine, id: str, run: str, seq: int) -> StoryView | None:
-    record = record_of(spot, id)
+async def _view(project: Project, engine: Engine, id: str, run: str, seq: int) -> StoryView | None:
+    record = record_of(project, id)
     if record is not None and (record.view.run, record.view.seq) == (run, seq):
         return record.view
     return view_of_events(await (await engine.find(run)).events())
 
 
-def is_story_run(spot: Project, run: str) -> bool:
+def is_story_run(project: Project, run: str) -> bool:
     """Whether a run works on a story."""
-    return run.startswith(RUN) and record_path(spot, run.removeprefix(RUN).partition(GENERATION)[0]).is_file()
+    return run.startswith(RUN) and record_path(project, run.removeprefix(RUN).partition(GENERATION)[0]).is_file()
 
 
-async def story_of(spot: Project, run: str) -> tuple[WorkflowFile, Entry] | None:
-    """The story that a run works on, and the workflow file as it is now; None for a run without one.
+async def story_of(project: Project, run: str) -> tuple[WorkflowFile, Entry] | None:
+    """The story of a run, and the current workflow file; None for a run without a story.
 
-    Raises BackedgeError and OSError if the story cannot be had."""
+    Raises BackedgeError and OSError if the story cannot be read."""
     if not run.startswith(RUN):
         return None
-    source = load(find(spot.folder))
+    source = load(find(project.folder))
     if not has_stories(source):
         return None
     id = run.removeprefix(RUN).partition(GENERATION)[0]
-    return source, (await read_backlog(source, spot, None)).find(id)
+    return source, (await read_backlog(source, project, None)).find(id)

@@ -1,4 +1,4 @@
-"""One story: its file, and where its run stands."""
+"""One story of the backlog: its file, and the state of its run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from backedge.stories.rules.summary import StorySummary
 
 RUN = "s-"
 GENERATION = "~"
-"""Between the id of a story and the number of its run: a cancelled run cannot go on, the next one does."""
+"""Between the id of a story and the number of its run: after a cancelled run, the story gets a new one."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Entry:
 
     file: str
     name: str
-    """The file, as people are told of it."""
+    """The path that messages show."""
     summary: StorySummary | None = None
     trouble: str = ""
     run: str = ""
-    """The run that works on it; empty if there was none yet."""
+    """The newest run of the story; empty before the first one."""
     view: StoryView | None = None
     skipped: bool = False
-    """It hit a limit, and the project says to pass such stories over."""
+    """It hit a limit, and the project skips such stories."""
     done_before: Mapping[str, bool] = field(default_factory=dict)
     """The phases that the workflow has no steps for."""
 
@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """Its id; its file, for one whose id is not known or not its own."""
+        """Its id; its path if the id is unknown or not unique."""
         return self.summary.id if self.summary and not self.trouble else self.name
 
     @property
@@ -57,7 +57,7 @@ class Entry:
 
     @property
     def next_run(self) -> str:
-        """The id of the run that comes after those there were."""
+        """The id for the next run of the story."""
         if not self.run:
             return RUN + self.id
         base, _, number = self.run.partition(GENERATION)
@@ -68,19 +68,19 @@ class Entry:
         """The story for the assessor."""
         if self.summary is None or self.trouble:
             return Story(self.id, self.title, trouble=self.trouble or "cannot be read")
-        told = self.summary
+        summary = self.summary
         if self.view is not None:
-            return as_story(self.view, told.id, told.title, told.priority)
-        # What somebody else had begun is not in the journal: it starts at its first step.
-        status = "ready" if told.status == "in-progress" else told.status
+            return as_story(self.view, summary.id, summary.title, summary.priority)
+        # Work that was started elsewhere is not in the journal: the story starts at its first step.
+        status = "ready" if summary.status == "in-progress" else summary.status
         return Story(
-            told.id,
-            told.title,
-            told.priority,
+            summary.id,
+            summary.title,
+            summary.priority,
             status,
             research_complete=self.done_before.get("research", False),
             plan_complete=self.done_before.get("plan", False),
-            blocked_reason=told.blocked_reason,
+            blocked_reason=summary.blocked_reason,
         )
 
 

@@ -22,11 +22,11 @@ FIELDS = (
     "blocked_at",
     "diagnostic",
 )
-"""What the journal owns of a story's front matter."""
+"""The fields of front matter that the journal owns."""
 
 
 def fields_of(view: StoryView) -> dict[str, Any]:
-    """What a story's front matter says of its run, in this order; None is left out."""
+    """The fields and their values, in the order of the file; None leaves a field out."""
     return {
         "status": view.status,
         "research_complete": view.research_complete,
@@ -54,7 +54,7 @@ def fields_of(view: StoryView) -> dict[str, Any]:
 
 
 def iteration_record(iteration: Iteration) -> dict[str, Any]:
-    """A rework as front matter tells it."""
+    """A refinement as an item of front matter."""
     return {
         "iteration": iteration.iteration,
         "agentType": iteration.phase,
@@ -65,7 +65,7 @@ def iteration_record(iteration: Iteration) -> dict[str, Any]:
 
 
 def refinement_note(iteration: Iteration) -> str:
-    """What the text of a story says of a rework."""
+    """The note of a refinement, for the text of the story."""
     lines = [f"### Refinement Iteration {iteration.iteration}", ""]
     lines.append(f"{iso_time(iteration.at)}, {iteration.phase}: {iteration.feedback or 'done again'}")
     if iteration.details:
@@ -74,5 +74,5 @@ def refinement_note(iteration: Iteration) -> str:
 
 
 def iso_time(at: float) -> str:
-    """A time as people write it in front matter."""
+    """A time in ISO 8601, in UTC, to the second."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

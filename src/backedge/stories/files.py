@@ -14,19 +14,19 @@ from backedge.core.errors import WorkflowError
 
 
 def story_folder(source: WorkflowFile) -> Path:
-    """The folder with the stories of a project. Raises WorkflowError if it has none."""
+    """The folder with the stories of a project. Raises WorkflowError if it does not exist."""
     assert source.stories is not None
     folder = source.stories.folder
     if not folder.is_dir():
         raise WorkflowError(
-            f"there is no folder {folder.name}/ with stories beside {source.path.name}: make it, with a file like "
+            f"there is no folder {folder.name}/ with stories beside {source.path.name}: create it with a file such as "
             f"{folder.name}/first.md that begins with ---, `title: …` and ---; or run `backedge init --template stories`"
         )
     return folder
 
 
 def has_stories(source: WorkflowFile) -> bool:
-    """Whether a project works through stories: it says so, or its folder shows it."""
+    """Whether a project has stories: its workflow file says so, or its folder has story files."""
     spec = source.stories
     return spec is not None and (spec.declared or any(map(_begins_as_story, story_files(spec.folder))))
 
@@ -39,7 +39,7 @@ def _begins_as_story(path: str) -> bool:
 
 
 def story_files(folder: Path) -> Iterator[str]:
-    """The Markdown files of a folder and those below it, in order. A README is none, nor is what is hidden."""
+    """The Markdown files below a folder, in order, without READMEs and hidden files."""
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -48,7 +48,7 @@ def story_files(folder: Path) -> Iterator[str]:
 
 
 def read_file(path: str, most: int = sys.maxsize) -> bytes:
-    """A file, at most so many bytes of it. Raises OSError, also if it is something else: a pipe would not end."""
+    """The first `most` bytes of a file. Raises OSError, also for anything but a regular file: a pipe would not end."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)

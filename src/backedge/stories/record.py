@@ -13,29 +13,29 @@ from backedge.stories.rules.story_view import StoryView
 
 
 class StoryRecord(msgspec.Struct, omit_defaults=True):
-    """What we know of a story besides its file: what we wrote there last, and the run as it was then."""
+    """What was written last to a story file, and the state of the run at that time."""
 
     view: StoryView
     fields: dict[str, Any] = {}
     notes: int = 0
     earlier: dict[str, list[Any]] = {}
-    """The refinements and reviews that the story had before its run: of another system, or of a run that was cancelled."""
+    """Refinements and reviews from before the run: of another system, or of a cancelled run."""
 
 
 RECORDS = "stories"
-"""The folder, beside the journal, with what we wrote last to each story."""
+"""The folder, beside the journal, with a record per story."""
 
 
-def record_path(spot: Project, id: str) -> Path:
-    return spot.state / RECORDS / f"{id}.json"
+def record_path(project: Project, id: str) -> Path:
+    return project.state / RECORDS / f"{id}.json"
 
 
 _decoder = msgspec.json.Decoder(StoryRecord)
 
 
-def record_of(spot: Project, id: str) -> StoryRecord | None:
-    """What we wrote last to a story; None if there is nothing, or nothing that this version understands."""
+def record_of(project: Project, id: str) -> StoryRecord | None:
+    """The record of a story; None if there is none that this version can read."""
     try:
-        return _decoder.decode(read_file(f"{spot.state}/{RECORDS}/{id}.json"))
+        return _decoder.decode(read_file(f"{project.state}/{RECORDS}/{id}.json"))
     except (OSError, msgspec.DecodeError):
         return None

@@ -1,4 +1,4 @@
-"""A story file brought up to date: what the journal owns is set, what people own stays, nothing is ever half written."""
+"""Writes a story file: sets the fields of the journal, keeps what people own, and never leaves half a file."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from backedge.stories.rules.front_matter import FrontMatter, parse_story
 from backedge.stories.rules.front_matter_reader import StoryFileError
 
 PATIENCE = 10
-"""How often a file is read again that an editor is just writing."""
+"""How often to read a file again that an editor may be writing."""
 MOST_TRIES = 500
-"""How often a file is written again that somebody else has just saved."""
+"""How often to write a file again that somebody else has just saved."""
 _EXCHANGE = 2
 
 
 def with_journal_fields(
     story: FrontMatter, ours: Mapping[str, Any], before: Mapping[str, Any] | None, notes: Sequence[str] = ()
 ) -> tuple[str, list[str]]:
-    """The text of a story with our fields and notes, and which of our fields a person had changed.
+    """The text of a story with the journal's fields and notes, and which of these fields a person had changed.
 
-    `before` is what we wrote last: what differs from that was changed by hand, and is put back. None if we have written
-    nothing yet: what stands there then is what the story was brought with."""
+    `before` has the fields that were written last: what differs from them was changed by hand, and is put back. It is
+    None before the first write: the file then has what the story came with."""
     touched = [name for name in ours if before.get(name) != story.values.get(name)] if before is not None else []
     text = story.changed(ours)
     for note in notes:
-        # A crash may have come between the story and what we remember of it.
+        # After a crash, the file may already have a note that the record does not know.
         if note.strip() not in text.replace("\r\n", "\n"):
             text = _appended(text, note, story.newline)
     return text, touched
@@ -43,8 +43,8 @@ def _appended(text: str, note: str, newline: str) -> str:
 
 
 def rewrite(path: Path, file: str, change: Callable[[FrontMatter], str]) -> bool:
-    """Change a story file by a function of its contents. Whoever saves it meanwhile loses nothing: what they saved is
-    taken, and changed instead. Returns whether anything was to be changed. Raises StoryFileError and OSError."""
+    """Change a story file by a function of its contents. Nobody who saves it meanwhile loses anything: the change is then
+    made to what they saved. Returns whether there was anything to change. Raises StoryFileError and OSError."""
     patience = PATIENCE
     for _ in range(MOST_TRIES):
         data = path.read_bytes()
@@ -60,11 +60,11 @@ def rewrite(path: Path, file: str, change: Callable[[FrontMatter], str]) -> bool
             return False
         if _replaced(path, data, text):
             return True
-    raise StoryFileError(file, 1, 1, "is being changed all the time: stop that, and try again")
+    raise StoryFileError(file, 1, 1, "keeps being changed by another program: stop it, and try again")
 
 
 def _replaced(path: Path, old: bytes, new: bytes) -> bool:
-    """Put a new version in the place of the old one; False, with nothing lost, if the old one was not there any more."""
+    """Replace the old version by the new one; False, with nothing lost, if the file had changed meanwhile."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with draft.open("wb") as file:
@@ -79,7 +79,7 @@ def _replaced(path: Path, old: bytes, new: bytes) -> bool:
             draft.replace(path)
         _synced(path.parent)
         if exchanged and draft.read_bytes() != old:
-            # It was saved in the last moment: what was saved goes back to its place, unless it was saved once more.
+            # It was saved at the last moment: restore what was saved, unless it was saved once more.
             if path.read_bytes() == new:
                 draft.replace(path)
             return False
@@ -98,10 +98,10 @@ def _synced(folder: Path) -> None:
 
 @cache
 def _renameat2() -> Any:
-    """The call that exchanges two files; None where there is none."""
+    """The system call that exchanges two files; None on systems without it."""
     if not sys.platform.startswith("linux"):
         return None
-    import ctypes  # it takes its time, and only those need it who write
+    import ctypes  # slow to import, and only needed for writing
 
     with suppress(OSError, AttributeError):
         return ctypes.CDLL(None, use_errno=True).renameat2
@@ -109,7 +109,7 @@ def _renameat2() -> Any:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two files in one step; False where that cannot be done."""
+    """Exchange two files atomically; False where that is not possible."""
     call = _renameat2()
     at_folder = -100
     return call is not None and call(at_folder, os.fsencode(one), at_folder, os.fsencode(other), _EXCHANGE) == 0

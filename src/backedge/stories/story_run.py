@@ -1,4 +1,4 @@
-"""The run of a story: with which workflow, limits and input it starts, and how it goes on."""
+"""The run of a story: the workflow, limits and input it starts with, and how it resumes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Views = Callable[[str], Mapping[str, str]]
 
 
 def definition_for(source: WorkflowFile, entry: Entry) -> Workflow:
-    """The workflow of a story's run, with the limits as they are when it starts: later changes do not reach it.
+    """The workflow of a story's run, with the limits at its start: later changes do not affect it.
 
-    A story that hits a limit waits for a decision, whatever the project does with such stories: so it can go on."""
-    spec, told = source.stories, entry.summary
-    assert spec is not None and told is not None
-    most = told.max_refinements if told.max_refinements is not None else spec.max_refinements
+    A story that hits a limit always waits for a decision, so that it can go on, whatever `on_breach` of the project."""
+    spec, summary = source.stories, entry.summary
+    assert spec is not None and summary is not None
+    most = summary.max_refinements if summary.max_refinements is not None else spec.max_refinements
 
     def bounded(limits: Limits) -> Limits:
         if not spec.circuit_breaker:
@@ -54,74 +54,74 @@ def definition_for(source: WorkflowFile, entry: Entry) -> Workflow:
 
 
 def story_input(source: WorkflowFile, entry: Entry, text: str) -> Json:
-    """What the agents of a story are told of it."""
+    """The input of a story's run."""
     story = {"id": entry.id, "title": entry.title, "path": entry.name, "text": text}
     return secrets_of(source).value({"story": story})
 
 
 async def update_input(run: Run, source: WorkflowFile, entry: Entry) -> None:
-    """Tell the attempts that follow what people have changed in a story since its run was told of it."""
-    told = story_input(source, entry, author_text(_text(entry), entry.name))
+    """Change the input of a run if people have changed the story since."""
+    new = story_input(source, entry, author_text(_text(entry), entry.name))
     before = await run.input()
-    if before == told:
+    if before == new:
         return
     try:
         known = {"story": {**before["story"], "text": author_text(before["story"]["text"], entry.name)}}
     except StoryFileError:
-        known = None  # a secret was taken out of it
-    if known != told:
-        await run.change_input(told)
+        known = None  # a secret was removed from it
+    if known != new:
+        await run.change_input(new)
 
 
 def _text(entry: Entry) -> str:
     return entry.path.read_bytes().decode("utf-8")
 
 
-def _placed(source: WorkflowFile, spot: Project, entry: Entry) -> WorkflowFile:
-    """The workflow file where the story is worked on: in its own worktree, if it has one."""
+def _placed(source: WorkflowFile, project: Project, entry: Entry) -> WorkflowFile:
+    """The workflow file in the folder where the story is worked on: its worktree, if it has one."""
     assert source.stories is not None
     data = source.path.read_bytes()
     if not source.stories.worktree:
         return workflow_file(data, source.path)
-    return workflow_file(data, worktree_of(spot, source.folder, entry.id) / source.path.name)
+    return workflow_file(data, worktree_of(project, source.folder, entry.id) / source.path.name)
 
 
-def workflow_file_of(spot: Project, run: str, folder: Path) -> WorkflowFile:
-    """The workflow file that a run goes on with, in the place where it began: a worktree that is gone is made again.
+def workflow_file_of(project: Project, run: str, folder: Path) -> WorkflowFile:
+    """The workflow file of a run, in the folder where it started: a missing worktree is created again.
 
     Raises WorkflowError."""
-    restored(spot, folder, origin_of(spot, run))
-    return file_of(spot, run)
+    restored(project, folder, origin_of(project, run))
+    return file_of(project, run)
 
 
-async def refresh_input(spot: Project, run: Run) -> None:
-    """Tell a run that goes on by its id what people have changed in its story, if it works on one."""
+async def refresh_input(project: Project, run: Run) -> None:
+    """Change the input of a run that is resumed by its id, if people have changed its story."""
     try:
-        found = await story_of(spot, run.id)
+        found = await story_of(project, run.id)
     except (BackedgeError, OSError):
-        return  # it is told at the end, when the story is written
+        return  # reported at the end, when the story is written
     if found is not None:
         await update_input(run, *found)
 
 
-async def start_run(engine: Engine, source: WorkflowFile, spot: Project, entry: Entry, views: Views) -> Run:
+async def start_run(engine: Engine, source: WorkflowFile, project: Project, entry: Entry, views: Views) -> Run:
     """Start the run of a story."""
-    placed = _placed(source, spot, entry)
+    placed = _placed(source, project, entry)
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
-    workflow = FileWorkflow(bounded, spot, agents_of(placed, spot, views), views)
-    keep_workflow_file(spot, entry.next_run, placed)
+    workflow = FileWorkflow(bounded, project, agents_of(placed, project, views), views)
+    keep_workflow_file(project, entry.next_run, placed)
     return await engine.start(workflow, story_input(source, entry, _text(entry)), entry.next_run)
 
 
-async def resume_run(engine: Engine, source: WorkflowFile, spot: Project, entry: Entry, views: Views) -> Run:
-    """Go on with the run of a story. It keeps the workflow that it started with. Raises RunHeld."""
-    kept = spot.kept_file(entry.run).exists()
-    placed = workflow_file_of(spot, entry.run, source.folder) if kept else _placed(source, spot, entry)
-    run = await engine.resume(entry.run, FileWorkflow(placed, spot, agents_of(placed, spot, views), views))
+async def resume_run(engine: Engine, source: WorkflowFile, project: Project, entry: Entry, views: Views) -> Run:
+    """Resume the run of a story, with the workflow that it started with. Raises RunHeld."""
+    kept = project.kept_file(entry.run).exists()
+    placed = workflow_file_of(project, entry.run, source.folder) if kept else _placed(source, project, entry)
+    run = await engine.resume(entry.run, FileWorkflow(placed, project, agents_of(placed, project, views), views))
     await update_input(run, source, entry)
     return run
 
 
 def reload(path: Path) -> WorkflowFile:
-    """The workflow file as it is now."""
+    """Load the workflow file again."""
     return load(Path(os.path.abspath(path)))

@@ -1,4 +1,4 @@
-"""A story's file as the view of its run: brought up to date, with what people own left alone."""
+"""Updates a story file from its run, and leaves alone what people own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backedge.stories.rules.story_view import StoryView
 from backedge.stories.story_file import rewrite, with_journal_fields
 
 KEPT = {"refinement_iterations": MOST_ITERATIONS, "review_history": MOST_REVIEWS}
-"""The lists of a story, and how many of each it keeps."""
+"""The lists in front matter, and how many items each keeps."""
 _BEGUN = ("research_complete", "plan_complete", "implementation_complete", "refinement_count", *KEPT)
 HINTS = {
     "status": "`backedge unblock` and feedback move a story",
@@ -29,17 +29,17 @@ HINTS = {
 }
 
 
-def update_story(spot: Project, id: str, path: Path, name: str, view: StoryView) -> list[str]:
-    """Write what a run says into its story. Returns remarks: what a person had changed that the journal owns.
+def update_story(project: Project, id: str, path: Path, name: str, view: StoryView) -> list[str]:
+    """Write the state of a run into its story file. Returns remarks on fields of the journal that a person had changed.
 
-    Raises StoryFileError and OSError, with the story as it was."""
+    Raises StoryFileError and OSError, and leaves the file as it was."""
     touched: list[str] = []
     earlier: dict[str, list[Any]] = {}
     begun = False
-    with _alone(spot, id):
-        record = record_of(spot, id)
+    with _alone(project, id):
+        record = record_of(project, id)
         if record is not None and record.view.run == view.run and record.view.seq > view.seq:
-            return []  # another process knows more
+            return []  # another process has written a newer state
         same_run = record is not None and record.view.run == view.run
         known = record.notes if record is not None and same_run else 0
         fresh = view.iterations[-(view.notes - known) :] if view.notes > known else ()
@@ -59,17 +59,17 @@ def update_story(spot: Project, id: str, path: Path, name: str, view: StoryView)
 
         rewrite(path, name, change)
         kept = {key: value for key, value in fields.items() if value is not None}
-        written(record_path(spot, id), msgspec.json.encode(StoryRecord(view, kept, view.notes, earlier)))
+        written(record_path(project, id), msgspec.json.encode(StoryRecord(view, kept, view.notes, earlier)))
     remarks = (
-        [f"{name}: it was begun elsewhere: here it starts at its first step, and its history stays"] if begun else []
+        [f"{name}: it was started elsewhere: here it starts at its first step, and keeps its history"] if begun else []
     )
-    return remarks + [f"{name}: {field} was changed by hand and is put back{_hint(field)}" for field in touched]
+    return remarks + [f"{name}: {field} was changed by hand and has been put back{_hint(field)}" for field in touched]
 
 
 def _earlier(
     record: StoryRecord | None, view: StoryView, story: FrontMatter, ours: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """What stands in the lists of a story from before its run."""
+    """Items in the lists of a story from before its run."""
     if record is not None:
         known = record.earlier if record.view.run == view.run else record.fields
         return {name: known[name] for name in KEPT if known.get(name)}
@@ -83,18 +83,18 @@ def _earlier(
 
 
 def _when(item: Any) -> Any:
-    """What tells one entry of a list from the others."""
+    """What distinguishes the items of a list."""
     return (item.get("startedAt") or item.get("timestamp")) if isinstance(item, dict) else None
 
 
 def _hint(field: str) -> str:
-    return f": {HINTS[field]}" if field in HINTS else ": the journal has it"
+    return f": {HINTS[field]}" if field in HINTS else ": the journal sets it"
 
 
 @contextmanager
-def _alone(spot: Project, id: str) -> Iterator[None]:
-    """One process of ours at a time writes a story."""
-    lock = record_path(spot, id).with_suffix(".lock")
+def _alone(project: Project, id: str) -> Iterator[None]:
+    """Let one backedge process at a time write a story."""
+    lock = record_path(project, id).with_suffix(".lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

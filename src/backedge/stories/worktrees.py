@@ -1,4 +1,4 @@
-"""A git worktree per story, so that stories that are worked on side by side do not see each other's files."""
+"""A git worktree per story, so that stories worked on in parallel do not see each other's files."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from backedge.project import Project
 FOLDER = "worktrees"
 
 
-def worktree_of(spot: Project, folder: Path, id: str) -> Path:
-    """The folder of the project in the worktree of a story, made on the branch story/ID if it is not there.
+def worktree_of(project: Project, folder: Path, id: str) -> Path:
+    """The folder of the project in the worktree of a story; created on the branch story/ID if it does not exist.
 
     Raises WorkflowError."""
     top = Path(_git(folder, "rev-parse", "--show-toplevel"))
-    place = spot.state / FOLDER / id
-    inside = place / os.path.relpath(folder.resolve(), top.resolve())
-    if not (place / ".git").exists():
-        _ignored(spot.state)
+    tree = project.state / FOLDER / id
+    inside = tree / os.path.relpath(folder.resolve(), top.resolve())
+    if not (tree / ".git").exists():
+        _ignored(project.state)
         branch = f"story/{id}"
         _git(folder, "worktree", "prune")
         known = _git(folder, "branch", "--list", branch)
-        more = [str(place), branch] if known else ["-b", branch, str(place)]
+        more = [str(tree), branch] if known else ["-b", branch, str(tree)]
         _git(folder, "worktree", "add", "--quiet", *more)
     return inside
 
 
-def restored(spot: Project, folder: Path, file: Path) -> None:
-    """Make the worktree again that a workflow file stands in, if it is gone. Raises WorkflowError."""
-    trees = spot.state.resolve() / FOLDER
+def restored(project: Project, folder: Path, file: Path) -> None:
+    """Create the worktree of a workflow file again if it is missing. Raises WorkflowError."""
+    trees = project.state.resolve() / FOLDER
     if file.is_relative_to(trees) and not file.parent.is_dir():
-        worktree_of(spot, folder, file.relative_to(trees).parts[0])
+        worktree_of(project, folder, file.relative_to(trees).parts[0])
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -42,18 +42,20 @@ def _git(folder: Path, *words: str) -> str:
             ["git", *words], cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
     except FileNotFoundError:
-        raise WorkflowError("stories.worktree needs git, which is not installed: install it, or say false") from None
+        raise WorkflowError(
+            "stories.worktree needs git, which is not installed: install it, or set it to false"
+        ) from None
     if done.returncode:
         why = " ".join(done.stderr.split())
         raise WorkflowError(
-            f"stories.worktree: git {words[0]} failed: {why}: a repository with a first commit is needed; make one "
-            "with `git init` and `git commit`, or say `worktree: false`"
+            f"stories.worktree: git {words[0]} failed: {why}: it needs a repository with a commit; create one "
+            "with `git init` and `git commit`, or set `worktree: false`"
         )
     return done.stdout.strip()
 
 
 def _ignored(state: Path) -> None:
-    """Keep worktrees out of the repository that they are made from."""
+    """Keep worktrees out of the repository that they come from."""
     state.mkdir(parents=True, exist_ok=True)
     if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")

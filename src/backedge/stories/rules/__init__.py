@@ -1,0 +1,1 @@
+"""The rules of stories: pure functions over values, texts and events."""

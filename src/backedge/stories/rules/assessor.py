@@ -1,7 +1,7 @@
-"""What is to be done about stories, in which order: rework before everything, what only a person can do last.
+"""The assessor: what to do about each story, and in which order. Rework comes first, questions to people last.
 
-A priority is that of the action plus the story's own; lower goes first. Nothing here knows a run or a file: a story is
-what both say of it.
+The priority of an action is that of its kind plus the story's own; lower goes first. The assessor knows no run and no
+file, only the Story that is made from both.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ StoryPhase = Literal["research", "plan", "implement"]
 PHASES: tuple[StoryPhase, ...] = ("research", "plan", "implement")
 
 Decision = Literal["APPROVED", "REJECTED", "FAILED", "RECOVERY"]
-"""What a review came to: FAILED is a reviewer that broke, RECOVERY a rework that changed nothing."""
+"""The result of a review: FAILED is a reviewer that broke, RECOVERY a rework that changed nothing."""
 
 ActionKind = Literal["rework", "implement", "review", "create_pr", "research", "plan", "refine", "person"]
 
 REWORK, IN_PROGRESS, REVIEW, CREATE_PR, RESEARCH, PLAN, READY, REFINE = 0, 50, 100, 150, 200, 300, 400, 500
 PER_RETRY = 50
-"""What each review that broke adds to the next try."""
+"""Added to the priority of a review for each one that broke before it."""
 PERSON = 10_000
 UNWRITABLE = 10_001
-"""A story whose file cannot be read or written: above all that a person can do to the others."""
+"""A story whose file cannot be read or written comes after everything else for a person."""
 
 MAX_REFINEMENTS = 3
 MAX_RECOVERIES = 10
 
 
 class Counts(Value, frozen=True):
-    """What a history of reviews counts towards the limits."""
+    """What the reviews of a story count towards its limits."""
 
     refinements: int = 0
     recoveries: int = 0
@@ -54,11 +54,11 @@ class Story(Value, frozen=True):
     reviews: tuple[Decision, ...] = ()
     """The newest last."""
     target: StoryPhase = "implement"
-    """Which phase the latest rejection asks to do again."""
+    """The phase that the latest rejection sends back."""
     feedback: str = ""
-    """What the latest rejection says."""
+    """The feedback of the latest rejection."""
     reworking: bool = False
-    """Its latest rejection is being reworked: that rework was begun, is counted, and goes on."""
+    """The rework of its latest rejection has started and is counted already."""
     refinement_count: int = 0
     max_refinements: int | None = MAX_REFINEMENTS
     """None if the circuit breaker is off."""
@@ -66,18 +66,18 @@ class Story(Value, frozen=True):
     max_recoveries: int | None = MAX_RECOVERIES
     blocked_reason: str = ""
     waiting: str = ""
-    """The question to a person that it waits for."""
+    """The question to a person that the story waits for."""
     trouble: str = ""
     """Why its file cannot be read or written."""
 
     @property
     def rejected(self) -> bool:
-        """Whether its latest review that came to a judgement rejected it."""
+        """Whether the latest review with a result rejected it."""
         return next((each for each in reversed(self.reviews) if each in ("APPROVED", "REJECTED")), "") == "REJECTED"
 
     @property
     def broken_reviews(self) -> int:
-        """How many of its newest reviews broke, in a row."""
+        """How many of the latest reviews broke in a row."""
         count = 0
         for decision in reversed(self.reviews):
             if decision != "FAILED":
@@ -99,8 +99,8 @@ class Action(Value, frozen=True):
 
 
 def counted(reviews: Iterable[Decision]) -> Counts:
-    """What the reviews of a story count towards: a rejection towards refinements, a recovery towards recoveries, a
-    reviewer that broke towards nothing. An approval begins anew."""
+    """Count rejections as refinements and recoveries as recoveries; a reviewer that broke does not count. An approval sets
+    both to 0."""
     refinements = recoveries = 0
     for decision in reviews:
         if decision == "APPROVED":
@@ -120,7 +120,7 @@ def severity_of_review(blockers: int, critical: int, major: int) -> Literal["CRI
 
 
 def limit_reached(story: Story) -> str:
-    """Why a story may not be reworked any more, in one line; empty if it may."""
+    """Which limit forbids another rework, in one line; empty if none does."""
     most = story.max_refinements
     if most is not None and story.refinement_count >= most:
         return f"Max refinement attempts ({story.refinement_count}/{most})"
@@ -131,18 +131,18 @@ def limit_reached(story: Story) -> str:
 
 
 def reset_by(target: StoryPhase) -> tuple[StoryPhase, ...]:
-    """The phases whose completion a rework takes back: its own and all later ones, which were made from it."""
+    """The phases that a rework makes incomplete: its own and all later ones, which depend on it."""
     return PHASES[PHASES.index(target) :]
 
 
 def assess(stories: Iterable[Story]) -> tuple[Action, ...]:
-    """All that is to be done, the most urgent first: at most one action to a story, none for those that are done."""
+    """All actions, most urgent first: at most one per story, and none for a story that is done."""
     found = [action for story in stories if (action := action_for(story)) is not None]
     return tuple(sorted(found, key=lambda action: (action.priority, action.story)))
 
 
 def action_for(story: Story) -> Action | None:
-    """What is to be done about one story; None if nothing is."""
+    """The next action for one story; None if there is none."""
     if story.trouble:
         return _action(story, "person", UNWRITABLE, story.trouble)
     if story.status == "done":
@@ -156,7 +156,7 @@ def action_for(story: Story) -> Action | None:
     if story.rejected and _complete(story, story.target) and not story.reworking:
         return _rework(story)
     forward = _forward(story)
-    return _going_on(story, forward) if story.reworking else forward
+    return _continued(story, forward) if story.reworking else forward
 
 
 def _rework(story: Story) -> Action:
@@ -167,8 +167,8 @@ def _rework(story: Story) -> Action:
     return replace(action, target=story.target, feedback=story.feedback, iteration=story.refinement_count + 1)
 
 
-def _going_on(story: Story, forward: Action) -> Action:
-    """A rework that was begun is counted, and its phase not complete: it goes on as that phase."""
+def _continued(story: Story, forward: Action) -> Action:
+    """A rework that has started is counted, and its phase is incomplete: it continues as that phase."""
     reason = _with_feedback(story, "its rework is under way")
     return replace(
         forward, reason=reason, target=story.target, feedback=story.feedback, iteration=story.refinement_count

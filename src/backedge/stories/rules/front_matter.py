@@ -1,7 +1,7 @@
-"""Front matter as text with places: one value is changed, and every other byte stays as it was.
+"""Front matter that can be changed in place: one value changes, and every other byte stays as it was.
 
-A file is parsed for where each key and its value stand. Setting a key cuts out just that; the file is never written
-from parsed values.
+The parser finds the place of each key and its value. A change replaces just that part of the text; the file is never
+written from parsed values.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MARK_LINE = re.compile(r"^---[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 MAX_BYTES = 1024 * 1024
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./(-][A-Za-z0-9_./()-]*)*")
 _HIDDEN = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What YAML does not allow, or takes for the end of a line."""
+"""Characters that YAML does not allow, or reads as the end of a line."""
 
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """A story file, and what its front matter says."""
+    """A story file, with the values of its front matter."""
 
     text: str
     values: Mapping[str, Value]
@@ -37,7 +37,7 @@ class FrontMatter:
     indent: str = ""
 
     def changed(self, changes: Mapping[str, Value]) -> str:
-        """The text with these values; None takes a key out. What is so already is not touched."""
+        """The text with these values; None removes a key. Values that are the same already are not touched."""
         edits: list[tuple[int, int, str]] = []
         added = ""
         for name, value in changes.items():
@@ -65,7 +65,7 @@ class FrontMatter:
 
 
 def yaml_lines(name: str, value: Value) -> list[str]:
-    """A key and its value as lines of YAML."""
+    """A key and its value as YAML lines."""
     if isinstance(value, list) and value:
         lines = [f"{name}:"]
         for item in value:
@@ -86,7 +86,7 @@ def yaml_scalar(value: Value) -> str:
 
 
 _SWITCHES = ("yes", "no", "on", "off", "y", "n")
-"""Plain words that older readers take for true and false."""
+"""Plain words that older YAML readers take for true and false."""
 
 
 def split_front_matter(data: bytes, file: str) -> tuple[str, int, int, int]:
@@ -94,7 +94,9 @@ def split_front_matter(data: bytes, file: str) -> tuple[str, int, int, int]:
 
     Raises StoryFileError."""
     if len(data) > MAX_BYTES:
-        raise StoryFileError(file, 1, 1, f"has more than {MAX_BYTES} bytes: a story is text, keep the rest in files")
+        raise StoryFileError(
+            file, 1, 1, f"has more than {MAX_BYTES} bytes: keep the text of the story here and the rest in other files"
+        )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Reads the lines of front matter: plain values, and where each stands in the text."""
+"""Reads front matter: plain values, and the place of each in the text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Value = Any
 
 
 class StoryFileError(WorkflowError):
-    """A story file cannot be understood. Says the file, the line and the column, and what to do."""
+    """A story file cannot be read. Names the file, the line and the column, and says what to do."""
 
     def __init__(self, file: str, line: int, column: int, text: str) -> None:
         self.line, self.column = line, column
@@ -36,7 +36,7 @@ class StoryFileError(WorkflowError):
 
 @dataclass(frozen=True)
 class Span:
-    """Where a key and its value stand in the text."""
+    """The place of a key and its value in the text."""
 
     key: int
     start: int
@@ -66,7 +66,7 @@ class FrontMatterReader:
                 continue
             if kind != "MappingStartEvent" or event.flow_style:
                 self._refuse(
-                    event.start_mark, "the front matter is no list of `key: value` lines: write one key a line"
+                    event.start_mark, "the front matter is not a list of `key: value` lines: write one key per line"
                 )
             indent = self._text[event.start_mark.index - event.start_mark.column : event.start_mark.index]
             for key in events:
@@ -96,7 +96,7 @@ class FrontMatterReader:
         one = type(first).__name__ == "ScalarEvent" and first.style not in ("|", ">")
         empty = one and not first.value and first.style is None
         if empty:
-            # The parser meets nothing only at the next key: it stands behind the colon.
+            # For an empty value the parser gives the place of the next key: use the end of the colon.
             end = self._text.find(":", key.end_mark.index) + 1
             return Span(begin, end, end, self._line_end(end), True)
         start = first.start_mark.index
@@ -168,13 +168,13 @@ class FrontMatterReader:
 
 
 def typed_value(name: str, text: str) -> Value:
-    """What a scalar without quotes at the top stands for: names are text, whatever they look like."""
+    """The value of a top-level scalar without quotes: names are text, whatever they look like."""
     value = plain_value(text)
     return text if name in TEXTS and value is not None else value
 
 
 def plain_value(text: str) -> Value:
-    """What a scalar without quotes stands for."""
+    """The value of a scalar without quotes."""
     if text in CONSTANTS:
         return CONSTANTS[text]
     if _INT.fullmatch(text):

@@ -1,6 +1,6 @@
-"""A look at a story file for the board: what people say in it, quickly.
+"""The summary of a story file for the board, read fast.
 
-Front matter of plain lines is read here; whatever is more than that is left to the parser.
+Front matter of plain lines is read here; anything more complex is left to the parser.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _below(one: str) -> str:
 
 
 def _item(indent: str) -> str:
-    """An item of a list: a scalar, or a mapping with a pair to a line."""
+    """An item of a list: a scalar, or a mapping with one pair per line."""
     return rf"{indent}-[ ](?:{_PAIR}(?:{indent}[ ]{{2}}{_PAIR})*|(?:{_QUOTED}|{_BARE}){_END})"
 
 
@@ -52,24 +52,24 @@ _LINE = re.compile(
 
 @cache
 def _block() -> re.Pattern[str]:
-    """What stands below a key: a list, or a mapping with a pair to a line."""
+    """A list or a mapping below a key, one item or pair per line."""
     return re.compile("|".join(_below(one) for one in (_item(""), _item("[ ]{2}"), rf"[ ]{{2}}{_PAIR}")))
 
 
 class StorySummary(Value, frozen=True):
-    """What people say of a story."""
+    """The fields of a story that people own."""
 
     id: str
     title: str
     priority: int = 0
     status: StoryStatus = "backlog"
-    """Its own word, which counts until it has a run."""
+    """The status in the file, which counts until the story has a run."""
     max_refinements: int | None = None
     blocked_reason: str = ""
 
 
 def read_summary(data: bytes, file: str, stem: str) -> StorySummary:
-    """What a story file says. Raises StoryFileError."""
+    """Read the summary of a story file. Raises StoryFileError."""
     text, start, close, _ = split_front_matter(data, file)
     values = _quick(text[start:close])
     if values is None:
@@ -78,9 +78,9 @@ def read_summary(data: bytes, file: str, stem: str) -> StorySummary:
 
 
 def _quick(text: str) -> dict[str, Any] | None:
-    """The values of plain lines, as the parser has them; None if there is anything that takes the parser.
+    """The values of plain lines, the same as the parser gives; None if anything needs the parser.
 
-    What stands below a key is only looked at for its form: nothing that is read here is written so."""
+    Lists and mappings below a key are only skipped: no field of the summary has one."""
     if _ODD.search(text):
         return None
     values: dict[str, Any] = {}
@@ -148,7 +148,7 @@ def _whole(value: object) -> bool:
 
 
 def _misplaced(data: bytes, file: str, key: str, problem: str) -> StoryFileError:
-    """A value that does not fit, with its place."""
+    """An error for a wrong value, with its place."""
     story = parse_story(data, file)
     span = story.spans.get(key)
     place = span.start if span else 0
