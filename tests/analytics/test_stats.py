@@ -88,7 +88,7 @@ def test_findings_are_counted_by_the_phases_that_injected_and_detected_them() ->
     assert found.by_status == {"fixed": 4}
 
 
-def test_rework_is_told_by_phase_and_agent_with_what_it_took_and_verifying_is_not_part_of_it() -> None:
+def test_rework_is_counted_by_phase_and_agent_without_verification() -> None:
     priced = out("x", usage=Usage(cost_usd=0.25))
     again = out("y", usage=Usage(cost_usd=0.5))
     play = Play(

@@ -79,7 +79,7 @@ def test_a2_03_failing_tests_are_one_more_record() -> None:
     assert (first.review_issues, second.test_failures, second.status) == ((), (), VERIFIED)
 
 
-def test_a2_04_the_scratchpad_tells_each_iteration_in_its_known_words() -> None:
+def test_a2_04_the_scratchpad_lists_each_iteration_in_its_known_words() -> None:
     text = scratchpad(folded(tight([failed("r1"), passed()], [failed("t2", "t3"), passed()])))
     assert text.startswith("# Feedback scratchpad\n\nRun r. Iteration 3 of at most 5: IMPLEMENTATION_VERIFIED.")
     sections = text.split("\n## ")
@@ -130,7 +130,7 @@ def test_a2_11_cancelled_is_cancelled_and_the_records_stay() -> None:
     assert (loop.status, len(loop.iterations), loop.iterations[-1].status) == ("cancelled", 5, "cancelled")
 
 
-def test_a2_12_no_verdict_is_an_issue_in_words_and_never_a_pass() -> None:
+def test_a2_12_a_missing_verdict_is_an_issue_and_never_a_pass() -> None:
     play = Play(profiled("tight-loop", *TIGHT), {"implement": works})
     play.finish("implement")
     play.finish("review", out("looks fine"))
@@ -282,7 +282,7 @@ def test_a_run_that_is_taken_up_again_is_in_progress_again() -> None:
     assert told(play.run()).status == VERIFIED
 
 
-def test_an_event_that_says_nothing_about_the_loop_leaves_the_same_object() -> None:
+def test_an_event_that_does_not_concern_the_loop_returns_the_same_object() -> None:
     loop = folded(tight([passed()]))
     assert tight_loop(loop, e.RunPaused(1.0)) is loop
 

@@ -53,7 +53,7 @@ def test_what_is_imported_and_exported_again_is_the_same(project: Project, form:
     assert project.executions() == []
 
 
-def test_the_loops_of_a_file_are_shown_counted_and_exported_in_other_words(project: Project) -> None:
+def test_imported_loops_are_shown_counted_and_exported_in_other_formats(project: Project) -> None:
     run = brought(project, "feedback-jsonl")
     shown = project.show(run)
     assert [(loop["kind"], loop["state"]) for loop in shown.loops] == [
@@ -148,13 +148,13 @@ def test_a_pipe_is_read_to_its_end_but_not_waited_for(project: Project) -> None:
     assert len(json.loads(told.stdout)["loops"]) == 4
 
 
-def test_a_dash_stands_for_stdin(project: Project) -> None:
+def test_a_dash_means_stdin(project: Project) -> None:
     told = project.backedge("import", "-", stdin=FEEDBACK)
     assert told.code == 0 and told.out.endswith(": 4 loops in stdin\n"), told
     assert "stdin: " in project.refused("import", "-", stdin="?")
 
 
-def test_mistakes_are_told(project: Project) -> None:
+def test_mistakes_are_reported(project: Project) -> None:
     brought(project, "loops")
     assert "was imported before, as run 'i-" in project.refused("import", "loops.txt")
     assert "nothing cannot be read: No such file" in project.refused("import", "nothing")

@@ -27,12 +27,12 @@ def test_a_file_is_known_by_what_is_in_it(form: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "hello", "{}", "[]", "[1]", '{"a": 1}\n{"b": 2}\n', "null"])
-def test_a_file_that_is_none_of_them_has_to_be_named(content: str) -> None:
+def test_a_file_of_no_known_format_must_be_named(content: str) -> None:
     with pytest.raises(ImportRefused, match="name it with --as, one of loops, feedback-jsonl"):
         format_of(content)
 
 
-def test_an_unknown_form_is_refused_with_the_nearest() -> None:
+def test_an_unknown_format_is_refused_with_the_nearest() -> None:
     assert problems("feedback-json", "") == ("format 'feedback-json' is unknown: did you mean 'feedback-jsonl'?",)
 
 
@@ -101,11 +101,11 @@ def test_a4_02_a_field_that_is_missing_or_empty_is_named(field: str, value: Any)
         ({"message": {}}, "message is an object: expected a text"),
     ],
 )
-def test_a_line_with_a_wrong_word_is_told_with_its_number(change: dict[str, Any], problem: str) -> None:
+def test_a_line_with_a_wrong_word_is_reported_with_its_number(change: dict[str, Any], problem: str) -> None:
     assert problems("feedback-jsonl", f"\n{json.dumps(LINE | change)}") == (f"line 2: {problem}",)
 
 
-def test_every_wrong_line_is_told_up_to_twenty() -> None:
+def test_up_to_twenty_wrong_lines_are_reported() -> None:
     assert problems("feedback-jsonl", '{"a"\n[1]\n') == (
         "line 1: not JSON (Input data was truncated): expected one object per line",
         "line 2: not a JSON object: expected one per line",
@@ -150,7 +150,7 @@ def test_a0_02_a_loop_without_a_field_is_refused_naming_it(field: str) -> None:
         ({"target_agents": []}, "target_agents is missing: name at least one"),
     ],
 )
-def test_a_loop_with_a_wrong_word_is_told(change: dict[str, Any], problem: str) -> None:
+def test_a_loop_with_a_wrong_word_is_reported(change: dict[str, Any], problem: str) -> None:
     [told] = problems("loops", json.dumps([LOOP | change]))
     assert told.startswith(f"loop 1: {problem}")
 
@@ -178,7 +178,7 @@ def test_a_document_of_another_shape_is_refused(form: str, content: str, problem
     assert told.startswith(problem)
 
 
-def test_a3_18_a_defect_log_says_where_it_was_injected_detected_and_what_mending_it_took() -> None:
+def test_a3_18_a_defect_log_has_the_injecting_and_detecting_phase_and_the_cost_of_the_correction() -> None:
     auth, index = read("defects", DEFECTS).defects
     assert (auth.injected_phase, auth.detected_phase, auth.detected_by) == ("planning", "design", "Design Review")
     assert auth.attempts == {"planning": 1, "design": 1}
@@ -191,7 +191,7 @@ def test_a3_18_a_defect_log_says_where_it_was_injected_detected_and_what_mending
     )
 
 
-def test_a_wrong_defect_is_told_with_its_place() -> None:
+def test_a_wrong_defect_is_reported_with_its_number() -> None:
     wrong = [
         {"description": "d", "injected_phase": "code"},
         {"description": "d", "injected_phase": "code", "detected_phase": "test", "status": "fixd"},
@@ -206,7 +206,7 @@ def test_a_wrong_defect_is_told_with_its_place() -> None:
     )
 
 
-def test_a2_18_progress_is_read_and_told_as_loops() -> None:
+def test_a2_18_progress_is_read_as_loops() -> None:
     found = read("progress", PROGRESS)
     assert found.progress == read_progress(PROGRESS.encode())
     [loop] = found.loops
@@ -249,6 +249,6 @@ def test_a_scratchpad_is_read_as_progress() -> None:
         ("## Iteration 1\n- **Status**: escalatd\n", "line 2: status 'escalatd' is unknown: did you mean 'escalated'?"),
     ],
 )
-def test_a_scratchpad_that_cannot_be_is_refused_with_the_line(content: str, problem: str) -> None:
+def test_a_wrong_scratchpad_is_refused_with_the_line(content: str, problem: str) -> None:
     [told] = problems("scratchpad", content)
     assert told.startswith(problem)

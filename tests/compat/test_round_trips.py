@@ -119,7 +119,7 @@ def progresses(draw: st.DrawFn) -> Progress:
 
 @given(progresses(), st.lists(lines, max_size=2))
 @effort(80)
-def test_a_scratchpad_says_what_progress_says(told: Progress, notes: list[str]) -> None:
+def test_a_scratchpad_has_the_same_contents_as_progress(told: Progress, notes: list[str]) -> None:
     said = {1: tuple(notes)} if notes else {}
     content = scratchpad_text(told, said)
     found = read("scratchpad", content)

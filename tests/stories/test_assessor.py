@@ -142,7 +142,7 @@ def test_a1_03_rework_of_a_phase_takes_back_all_later_ones() -> None:
         ((0, 0, 0), "LOW"),
     ],
 )
-def test_how_bad_a_review_is_as_a_whole(counts: tuple[int, int, int], severity: str) -> None:
+def test_the_severity_of_a_review(counts: tuple[int, int, int], severity: str) -> None:
     assert severity_of_review(*counts) == severity
 
 

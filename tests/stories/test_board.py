@@ -60,7 +60,7 @@ def test_a_long_column_says_how_much_is_left_out() -> None:
 def test_details_of_a_story_that_was_not_begun_or_cannot_be_read(project: Stories) -> None:
     project.story("a", title="Mine")
     (project.folder / "stories" / "b.md").write_text("---\nx: [\n---\n")
-    assert project.backedge("details", "a")[0].endswith("not begun yet\n")
+    assert project.backedge("details", "a")[0].endswith("not started yet\n")
     assert "cannot be worked on: stories/b.md:" in project.backedge("details", "b")[0]
     told = project.json("details", "a")
     assert (told["title"], told["next"]["kind"], told["refinement_iterations"]) == ("Mine", "research", [])

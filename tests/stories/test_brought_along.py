@@ -11,12 +11,12 @@ ITERATIONS = [
 REVIEWS = [{"timestamp": "2024-01-09T11:30:00Z", "decision": "REJECTED", "feedback": "Review failed: 1 critical"}]
 
 
-def test_a_story_that_was_begun_elsewhere_keeps_its_history(project: Stories) -> None:
+def test_a_story_that_was_started_elsewhere_keeps_its_history(project: Stories) -> None:
     past = {"refinement_iterations": ITERATIONS, "review_history": REVIEWS, "refinement_count": 2}
     project.story("a", status="in-progress", implementation_complete=True, **past)
     project.script(a={"review": [rejected("wrong"), {"verdict": "pass"}]})
     said = project.auto()
-    assert said.count("a.md: it was begun elsewhere: here it starts at its first step, and its history stays") == 1
+    assert said.count("a.md: it was started elsewhere: here it starts at its first step, and keeps its history") == 1
     says = project.says("a")
     assert says["refinement_iterations"][:2] == ITERATIONS
     assert [each["result"] for each in says["refinement_iterations"][2:]] == ["success"]

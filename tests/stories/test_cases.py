@@ -64,7 +64,7 @@ def test_a1_01_02_05_08_09_a_rejected_review_is_reworked_with_its_feedback(proje
     assert project.told("a", "implement", 3)["history"] != []
 
 
-def test_a1_02_while_it_is_reworked_the_story_says_so(project: Stories) -> None:
+def test_a1_02_a_story_shows_that_its_rework_is_under_way(project: Stories) -> None:
     project.story("a")
     project.script(a={"review": [rejected("wrong")], "implement": [{}, {"!sleep": 30}]})
     step(project, 4)
@@ -125,7 +125,7 @@ def test_a1_06_an_error_is_kept_on_disk_until_the_work_succeeds(project: Stories
         ("", 2, "plan"),
     ],
 )
-def test_a1_07_the_category_says_which_phase_is_done_again(
+def test_a1_07_the_category_decides_which_phase_is_reworked(
     project: Stories, category: str, findings: int, phase: str
 ) -> None:
     project.workflow(steps={**STEPS, "review": {"reviews": "implement"}})
@@ -198,7 +198,9 @@ def test_a1_16_four_rejections_block_the_story_after_iterations_1_2_3(project: S
 
 
 @pytest.mark.parametrize("reset", [True, False])
-def test_a1_19_unblocking_grants_more_or_begins_anew_and_leaves_the_rest(project: Stories, reset: bool) -> None:
+def test_a1_19_unblocking_grants_more_rounds_or_resets_the_count_and_keeps_the_rest(
+    project: Stories, reset: bool
+) -> None:
     path = project.story("a", "Words of mine.\n", title="Mine", owner="me")
     path.write_text(path.read_text().replace("owner:", "# keep\nowner:"))
     project.script(a={"review": [*(rejected(f"wrong {each}") for each in "abcd"), {"verdict": "pass"}]})

@@ -69,7 +69,7 @@ def test_lists_and_blocks_are_replaced_whole_and_comments_around_them_stay() -> 
     assert read(changed).values["labels"] == [{"n": 1, "w": "a: b"}, {"n": 2}]
 
 
-def test_what_the_front_matter_says() -> None:
+def test_the_values_of_front_matter() -> None:
     values = read(STORY).values
     assert values["nested"] == {"a": 1, "b": ["c"]}
     assert (values["quoted"], values["empty"], values["long"]) == ("it's", None, "hello\nthere\n")
@@ -122,7 +122,7 @@ def test_a_value_that_does_not_fit_is_refused_with_its_place(line: str, where: s
     assert str(error.value).startswith(f"s.md:{where}: ") and what in str(error.value)
 
 
-def test_what_people_say_of_a_story_and_what_it_is_without_words() -> None:
+def test_the_summary_of_a_story_and_its_defaults() -> None:
     told = read_summary(b"---\nid: 7\ntitle: A thing\npriority: -2\nmax_refinement_attempts: 5\n---\n", "s.md", "s")
     assert (told.id, told.title, told.priority, told.status, told.max_refinements) == ("7", "A thing", -2, "backlog", 5)
     assert read_summary(b"---\n---\n", "s.md", "stem").id == "stem"
@@ -177,7 +177,7 @@ SOUP = st.lists(st.sampled_from(LINES) | st.text(ODD, max_size=6).map("k: ".__ad
 @example(["x:", "  - a: 1", "    b: [", "status: ready"], "\n")
 @example(["# c\rstatus: done"], "\n")
 @example([f"{'k' * 2000}: 1"], "\n")
-def test_the_quick_look_says_what_the_parser_says_or_leaves_it_to_it(lines: list[str], newline: str) -> None:
+def test_the_quick_reader_agrees_with_the_parser_or_leaves_the_file_to_it(lines: list[str], newline: str) -> None:
     text = "".join(f"{line}{newline}" for line in lines)
     quick = _quick(text)
     if quick is None:

@@ -10,7 +10,7 @@ import pytest
 from tests.stories.parts import Stories
 
 
-def test_a_pipe_in_the_folder_is_named_and_keeps_nobody_waiting(project: Stories) -> None:
+def test_a_pipe_in_the_folder_is_reported_and_does_not_block(project: Stories) -> None:
     project.story("a")
     os.mkfifo(project.folder / "stories" / "pipe.md")
     said = {each["file"]: each["reason"] for each in project.json("next")}

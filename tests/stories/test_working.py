@@ -119,7 +119,7 @@ def test_a_story_may_have_a_limit_of_its_own(project: Stories) -> None:
     assert len(project.says("a")["refinement_iterations"]) == 4
 
 
-def test_agentic_sdlc_json_says_the_same_in_its_own_words(project: Stories) -> None:
+def test_agentic_sdlc_json_sets_the_same_limits(project: Stories) -> None:
     project.workflow(steps=SMALL)
     project.story("a")
     project.script(a=ALWAYS)
@@ -319,7 +319,7 @@ def test_a_decision_by_other_means_shows_in_the_story(project: Stories) -> None:
     assert (project.says("a")["status"], project.says("a").get("blocked_reason")) == ("done", None)
 
 
-def test_a_cancelled_story_can_begin_anew(project: Stories) -> None:
+def test_a_cancelled_story_can_start_again(project: Stories) -> None:
     project.workflow(steps=SMALL)
     project.story("a")
     project.backedge("run")
@@ -350,7 +350,7 @@ def test_a_story_that_cannot_be_written_is_put_aside(project: Stories) -> None:
         (project.folder / "stories").chmod(0o700)
 
 
-def test_agents_are_told_what_people_change_and_nothing_else_counts_as_a_change(project: Stories) -> None:
+def test_agents_get_changes_by_people_and_no_others(project: Stories) -> None:
     path = project.story("a", "Make it.", title="Old", priority=5)
     project.script(a={"review": [rejected("wrong"), {"verdict": "pass"}]})
     for _ in range(5):  # up to the rework, with a note in the text
@@ -372,13 +372,13 @@ def test_a_status_that_was_changed_by_hand_is_put_back_also_of_a_story_that_is_d
     path = project.story("a")
     project.auto()
     path.write_text(project.text("a").replace("done", "ready") + "More.\n")
-    assert "stories/a.md: status was changed by hand and is put back" in project.auto()
+    assert "stories/a.md: status was changed by hand and has been put back" in project.auto()
     assert project.says("a")["status"] == "done" and project.text("a").endswith("More.\n")
     assert "by hand" not in project.backedge("run")[1]
 
 
 @pytest.mark.parametrize("choice", ["accept", "skip"])
-def test_a_story_that_a_person_lets_pass_says_so(project: Stories, choice: str) -> None:
+def test_a_story_shows_that_a_person_accepted_or_skipped_something(project: Stories, choice: str) -> None:
     project.workflow(steps=SMALL)
     project.story("a", max_refinement_attempts=0)
     project.script(a=ALWAYS)

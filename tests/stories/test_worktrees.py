@@ -68,7 +68,7 @@ def test_a_run_stays_in_its_worktree_when_the_next_ones_get_none(project: Storie
     assert stands_in_its_worktree(project)
 
 
-def test_who_resumes_by_hand_tells_what_was_changed_in_the_story(project: Stories) -> None:
+def test_resuming_by_hand_passes_on_changes_to_the_story(project: Stories) -> None:
     blocked(project)
     path = project.folder / "stories" / "a.md"
     path.write_text(path.read_text().replace("Make it.", "Make it blue."))

@@ -120,8 +120,8 @@ def test_people_edit_while_the_story_is_worked_on(project: Stories) -> None:
         text.replace("status: in-progress", "status: done").replace("refinement_count: 1", "refinement_count: 0")
     )
     said = project.auto()
-    assert "stories/a.md: status was changed by hand and is put back" in said
-    assert "refinement_count was changed by hand and is put back: `backedge unblock STORY --reset`" in said
+    assert "stories/a.md: status was changed by hand and has been put back" in said
+    assert "refinement_count was changed by hand and has been put back: `backedge unblock STORY --reset`" in said
     after = path.read_text()
     assert "title: second  # better\n" in after and "\nMake it well.\n" in after
     assert project.says("a")["status"] == "done" and after.count("### Refinement Iteration 1") == 1
@@ -152,5 +152,5 @@ def test_a_story_that_cannot_be_read_or_written_is_a_persons_and_the_others_go_o
     assert "for you: stories/bad-below.md:" in said
     actions = {action["file"]: action for action in project.json("next")}
     assert actions["stories/broken.md"]["priority"] == 10_001
-    assert "is also that of stories/twin.md" in actions["stories/other.md"]["reason"]
+    assert "is also the id of stories/twin.md" in actions["stories/other.md"]["reason"]
     assert project.executions() and {each[0] for each in project.executions()} == {"good"}

@@ -26,7 +26,7 @@ def views_in(folder: Path, complaints: list[str] | None = None) -> RunViews:
     return RunViews(lambda run: folder / run, None if complaints is None else complaints.append)
 
 
-def test_the_files_are_current_when_somebody_asks_where_they_are(tmp_path: Path) -> None:
+def test_the_files_are_current_when_their_paths_are_asked_for(tmp_path: Path) -> None:
     views = views_in(tmp_path)
     numbers = []
     for event in played().events:
@@ -92,7 +92,7 @@ def test_a_refresh_leaves_what_the_journal_has_in_the_end(tmp_path: Path) -> Non
     assert answers == []
 
 
-def test_nobody_ever_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_reader_ever_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     complaints: list[str] = []
     views = views_in(tmp_path, complaints)
     views.load("r", played().events[:4])

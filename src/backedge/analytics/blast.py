@@ -1,4 +1,4 @@
-"""What the next round of a loop would set in motion, and what that costs by experience."""
+"""The blast radius of a loop: which steps its next round would run, and what they cost so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Means = Mapping[str, tuple[float, float]]
 class Blast(msgspec.Struct, frozen=True, omit_defaults=True):
     loop: str
     reworks: tuple[str, ...]
-    """Steps that are executed for the loop: they mend what they made, answer, or choose."""
+    """Steps that the loop runs: they rework, answer or choose."""
     cascades: tuple[str, ...]
     """Steps downstream that run again if what they consumed changes."""
     verifies: tuple[str, ...]
@@ -27,7 +27,7 @@ class Blast(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_usd: float
     seconds: float
     options: dict[str, Blast] = {}
-    """What each option of a choice would set in motion if it were chosen."""
+    """The blast radius of each option of a choice."""
 
 
 def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
@@ -37,10 +37,10 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
     found = state.loop(loop) if state else None
     if state is None or found is None:
         known = ", ".join(state.loops) if state else ""
-        raise NotFound(f"loop {loop!r} is unknown: open are {known or 'none'}")
+        raise NotFound(f"unknown loop {loop!r} ({f'open are {known}' if known else 'no loops are open'})")
     means = _means(history)
     targets = [target for target in found.targets if target != HUMAN]
-    # An answer or a choice changes no artifact: only who asked goes on with it.
+    # An answer or a choice changes no artifact: only the step that asked runs again.
     radius = _radius(state, found, targets, means, changes=not (found.answers_only or found.choosing))
     if not found.choosing:
         return radius

@@ -26,20 +26,20 @@ from backedge.core.value import Json
 
 def context(state: RunState, outputs: Mapping[str, Json] | None = None) -> dict[str, Json]:
     """The whole tree. `outputs` has the large ones, which the state only names."""
-    told = report(state, dict(outputs or {}))
+    found = report(state, dict(outputs or {}))
     agents: dict[str, Json] = {
         name: {"status": step.state, "output": step.output, "feedback_received": _inbox(state, name)}
-        for name, step in told.everybody.items()
+        for name, step in found.everybody.items()
     }
     asked = _inbox(state, HUMAN)
     if asked:
         agents[HUMAN] = {"feedback_received": asked}
-    loops = {loop.id: msgspec.to_builtins(loop) for loop in told.loops}
+    loops = {loop.id: msgspec.to_builtins(loop) for loop in found.loops}
     return {
         "agent_contexts": agents,
         "feedback_loops": loops,
         "workflow_state": {
-            "outcome": told.outcome,
+            "outcome": found.outcome,
             "paused": state.paused,
             "pause_reason": _pause_reason(state),
             "paused_by": [loop.id for loop in state.loops.values() if loop.pauses],
@@ -79,7 +79,7 @@ def _pause_reason(state: RunState) -> str:
 
 
 def value_at(tree: Json, path: str) -> Json:
-    """What stands under a path; the whole for the empty one. Raises NotFound, naming what there is."""
+    """The value at a path; the whole tree for an empty path. Raises NotFound with the nearest path."""
     if not path:
         return tree
     if isinstance(tree, Mapping):
@@ -100,7 +100,7 @@ def value_at(tree: Json, path: str) -> Json:
 
 
 def matching(tree: Json, pattern: str, at: str = "") -> Iterator[tuple[str, Json]]:
-    """All paths that a pattern fits, with what stands there; `*` is any one name, anywhere in it."""
+    """All paths that match a pattern, with their values; `*` matches one name, at any level."""
     if not pattern:
         yield at, tree
     elif isinstance(tree, Mapping):

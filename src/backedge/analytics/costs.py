@@ -26,12 +26,12 @@ class Costs(msgspec.Struct, frozen=True):
     mean_usd: float
     """Of all attempts together."""
     max_usd: float
-    """The dearest attempt."""
+    """The most expensive attempt."""
     steps: dict[str, StepCosts]
     at_mean_usd: float
     """The largest number of attempts at the mean price."""
     at_most_usd: float
-    """The largest number of attempts at the price of the dearest one."""
+    """The largest number of attempts at the price of the most expensive one."""
     limit_usd: float | None
     """Where the budget stops a run, if it has one."""
 

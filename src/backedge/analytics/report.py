@@ -48,10 +48,10 @@ class LoopReport(Shape, frozen=True):
     blocking: bool = False
     options: tuple[Option, ...] = ()
     positions: tuple[Position, ...] = ()
-    """What the targets of a choice said, oldest first."""
+    """The positions of the targets of a choice, oldest first."""
     choice: ChosenOption | None = None
     responses: dict[str, Json] = {}
-    """What targets said when they acknowledged this round: message, action and eta, by target."""
+    """How targets acknowledged this round: message, action and eta, by target."""
 
 
 class FindingReport(Shape, frozen=True):
@@ -84,13 +84,13 @@ class EscalationReport(Shape, frozen=True):
     decided: str | None
     by: str = ""
     message: str = ""
-    """What the feedback behind it says."""
+    """The message of the feedback behind it."""
     offers: tuple[Option, ...] = ()
-    """The options that the feedback brings."""
+    """The options of the feedback behind it."""
     positions: tuple[Position, ...] = ()
-    """What the targets of a choice have said so far."""
+    """The positions of the targets of a choice so far."""
     note: str = ""
-    """What was said with the decision, or why the question was withdrawn."""
+    """The note with the decision, or why the question was withdrawn."""
 
 
 class RefusalReport(Shape, frozen=True):
@@ -120,7 +120,7 @@ class UsageReport(Shape, frozen=True):
 
 
 class Report(Shape, frozen=True):
-    """Where a run stands, and how it came there."""
+    """The state of a run, and its history."""
 
     run: str
     workflow: str
@@ -144,7 +144,7 @@ class Report(Shape, frozen=True):
 
 
 def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
-    """The report of a run; `outputs` has those that are too large to stand in events."""
+    """The report of a run; `outputs` has the ones that are too large for events."""
     if state.imported is not None:
         from backedge.analytics.imported_report import imported_report
 
@@ -158,15 +158,15 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
     packets = sorted(
         (*state.decided_escalations.values(), *state.escalations.values()), key=lambda packet: int(packet.id[2:])
     )
-    told = {name: _step(state, name, outputs or {}) for name in state.steps}
+    steps = {name: _step(state, name, outputs or {}) for name in state.steps}
     return Report(
         run=state.run,
         workflow=state.workflow.name,
         outcome=outcome_of(state),
         paused=state.paused,
-        steps={name: told[name] for name in state.steps if name not in state.graph.measures},
-        checks={check.name: told[check.name] for check in state.workflow.checks},
-        gates={gate.name: told[gate.name] for gate in state.workflow.gates},
+        steps={name: steps[name] for name in state.steps if name not in state.graph.measures},
+        checks={check.name: steps[check.name] for check in state.workflow.checks},
+        gates={gate.name: steps[gate.name] for gate in state.workflow.gates},
         loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in loops),
         findings=tuple(_finding(each) for each in tracked),
         escalations=tuple(escalation_report(state, packet) for packet in packets),
