@@ -204,7 +204,7 @@ def test_each_story_may_have_a_worktree_of_its_own(tmp_path: Path) -> None:
     project = Stories(tmp_path / "p", {"worktree": True}, steps=steps)
     project.story("a")
     project.story("b")
-    assert "a repository with a first commit is needed" in project.auto(expect=1)
+    assert "it needs a repository with a commit" in project.auto(expect=1)
     who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
     for words in (["init", "-q"], ["add", "backedge.yaml", "agent.py"], ["commit", "-qm", "one"]):
         subprocess.run(["git", *who, *words], cwd=project.folder, check=True)
