@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.globs import Globs
-from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
+from backedge.adapters.agents.workspace import NO_FILES, Snapshot, Workspace
 from backedge.core.model import Change
 from tests.agents.parts import python, result_of, shell, told
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from backedge.adapters.agents.attempt_folder import written
+from backedge.adapters.agents.attempt_folder import write_whole
 from backedge.adapters.stories import FrontMatter, merged, rewritten
 from backedge.analytics.refinement import KEPT_ITERATIONS, KEPT_REVIEWS
 from backedge.analytics.story_view import StoryView
@@ -56,7 +56,7 @@ def updated(spot: Project, id: str, path: Path, name: str, view: StoryView) -> l
 
         rewritten(path, name, change)
         kept = {key: value for key, value in fields.items() if value is not None}
-        written(record_path(spot, id), msgspec.json.encode(Written(view, kept, view.notes, earlier)))
+        write_whole(record_path(spot, id), msgspec.json.encode(Written(view, kept, view.notes, earlier)))
     remarks = (
         [f"{name}: it was begun elsewhere: here it starts at its first step, and its history stays"] if begun else []
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.agents.attempt_folder import AttemptFolder, file_name, written
+from backedge.adapters.agents.attempt_folder import AttemptFolder, file_name, write_whole
 from backedge.adapters.agents.process import Process
 from backedge.adapters.agents.secrets import NO_SECRETS, SHORTEST, Secrets
 from backedge.config import WorkflowFile, WorkflowFileError, find, load
@@ -71,7 +71,7 @@ def keep_workflow_file(place: Project, run: str, source: WorkflowFile) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     _stand_at(place, run, source.path)
     _write_files(place, run, source.files)
-    written(kept, source.data)
+    write_whole(kept, source.data)
 
 
 def keep_added_files(place: Project, run: str, files: Mapping[str, str]) -> None:
@@ -82,14 +82,14 @@ def keep_added_files(place: Project, run: str, files: Mapping[str, str]) -> None
 
 
 def _write_files(place: Project, run: str, files: Mapping[str, str]) -> None:
-    written(place.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
+    write_whole(place.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
 
 
 def _stand_at(place: Project, run: str, path: Path) -> None:
     """Say where the workflow file of a run stands, for its resumes: its paths are relative to that."""
     # Relative, so that a project can be moved as a whole.
     origin = os.path.relpath(path.resolve(), place.state.resolve())
-    written(place.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
+    write_whole(place.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
 
 
 def file_of(place: Project, run: str, file: Path | None = None) -> WorkflowFile:

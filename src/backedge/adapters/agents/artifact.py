@@ -7,7 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
-from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
+from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.workspace import NO_FILES, Snapshot, Workspace
 from backedge.core.briefing import Briefing
 from backedge.core.model import Change
 
@@ -37,7 +38,7 @@ class ArtifactFiles:
             # Nothing tells which files count: an attempt that ran a program counts as changed.
             name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
             return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
-        if before is None or before.digest == found.digest:
+        if before is None or before.files == found.files:
             return found.digest, ()
         folder.write(folder.files, self._workspace.difference(before, found))
         return found.digest, self._workspace.changes(before, found)

@@ -50,8 +50,8 @@ class Running(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     filter: tuple[int, str] | None = None
     """The process that keeps secrets out of its stdout and log, if there is one: number and beginning."""
-    keeper: tuple[int, str] | None = None
-    """The process that started it and writes down how it ends."""
+    supervisor: tuple[int, str] | None = None
+    """The process that started it and records how it ends."""
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -64,7 +64,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     cancelled: bool = False
     """Somebody took it back: there is no outcome to look for."""
     unwatched: bool = False
-    """Nobody of us lived when it ended; its keeper told afterwards."""
+    """Nobody of us lived when it ended; its supervisor recorded it."""
 
     @property
     def known(self) -> bool:
@@ -105,9 +105,9 @@ class AttemptFolder:
             self.path.rename(aside)
         self.path.mkdir(parents=True, mode=0o700)
 
-    def write(self, path: Path, text: bytes, durable: bool = False) -> None:
-        """Write one of the files, without secrets, so that nobody ever sees half of it."""
-        written(path, self.secrets.content(text), durable)
+    def write(self, path: Path, text: bytes) -> None:
+        """Write one of the files, without secrets, so that no reader ever sees half of it."""
+        write_whole(path, self.secrets.content(text))
 
     def scrub(self) -> None:
         """Free of secrets what the program itself wrote here."""
@@ -129,9 +129,7 @@ class AttemptFolder:
 
     @running.setter
     def running(self, record: Running) -> None:
-        # At once, in case we are killed the next moment; then durably, which takes longer.
         self.write(self.path / "process.json", msgspec.json.encode(record))
-        self.write(self.path / "process.json", msgspec.json.encode(record), durable=True)
 
     @property
     def ended(self) -> Ended | None:
@@ -143,7 +141,7 @@ class AttemptFolder:
 
     @property
     def exited(self) -> Ended | None:
-        """How the process ended, if its keeper saw it."""
+        """How the process ended, if its supervisor saw it."""
         return _read(self.exit, Ended)
 
     @property
@@ -161,21 +159,12 @@ def file_name(name: str) -> str:
     return f"{_FOREIGN.sub('_', name).lstrip('.')[:60]}~{digest}"
 
 
-def written(path: Path, text: bytes, durable: bool = False) -> None:
-    """Write a file so that nobody ever sees half of it; durable on return if asked."""
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(text)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    beside.replace(path)
-    if durable:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+def write_whole(path: Path, text: bytes) -> None:
+    """Write a file so that no reader ever sees half of it. It may be lost if the machine stops: then the journal still
+    says that the attempt began, and its step's `on_doubt` decides."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_bytes(text)
+    draft.replace(path)
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

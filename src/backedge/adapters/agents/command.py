@@ -14,12 +14,13 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.evidence import evidence
 from backedge.adapters.agents.execution import Program
+from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.outcome import last_lines, reported, tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.agents.shapes import Shapes
-from backedge.adapters.agents.workspace import FileDigests, Snapshot
+from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.value import Json

@@ -2,7 +2,7 @@
 
 Its input and output are files, not pipes: when backedge dies the process goes on undisturbed, and whoever resumes the
 run waits for the same process and reads the same files. It leads a session of its own, so that one signal reaches its
-whole group and none meant for us reaches it. Its parent is a keeper, which writes down how it ended.
+whole group and none meant for us reaches it. Its parent is a supervisor, which records how it ended.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Running
-from backedge.adapters.agents.filtering import Filter, outputs
-from backedge.adapters.agents.keeping import Keeper, kept
+from backedge.adapters.agents.output_filter import Filter, outputs
 from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, send
+from backedge.adapters.agents.supervisor import start_supervised
 from backedge.core.errors import AgentError
 
 LOOK = 0.1
@@ -48,12 +48,12 @@ class Process:
         self,
         identity: Identity,
         folder: AttemptFolder,
-        keeper: Keeper | None = None,
+        supervisor: Identity | None = None,
         filter: Filter | None = None,
     ) -> None:
         self.identity = identity
         self._folder = folder
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._filter = filter
         self._hurried = False
 
@@ -62,19 +62,18 @@ class Process:
         """Start a program, without a shell. Raises AgentError if it cannot be started."""
         with folder.briefing.open("rb") as told, outputs(folder) as (stdout, log, filter):
             try:
-                identity, keeper = kept(argv, (told.fileno(), stdout, log), cwd, env, folder.exit)
+                identity, supervisor = start_supervised(argv, (told.fileno(), stdout, log), cwd, env, folder.exit)
             except (OSError, ValueError) as error:
                 why = _why_not(error, argv[0], cwd)
                 folder.ended = Ended(because=why)
                 raise AgentError(why) from error
         try:
-            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None, keeper.identity)
+            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None, supervisor)
         except OSError as error:
             with suppress(ProcessLookupError):
                 os.killpg(identity.pid, signal.SIGKILL)
-            keeper.wait()
             raise AgentError(f"the process was ended again, since it cannot be recorded: {error}") from error
-        return cls(identity, folder, keeper, filter)
+        return cls(identity, folder, supervisor, filter)
 
     @classmethod
     def found(cls, folder: AttemptFolder) -> Process | None:
@@ -82,8 +81,8 @@ class Process:
         running = folder.running
         if running is not None:
             filter = Filter(Identity(*running.filter)) if running.filter else None
-            keeper = Keeper(Identity(*running.keeper)) if running.keeper else None
-            return cls(Identity(running.pid, running.began), folder, keeper, filter)
+            supervisor = Identity(*running.supervisor) if running.supervisor else None
+            return cls(Identity(running.pid, running.began), folder, supervisor, filter)
         # We died between making the process and recording it. A living one still carries the attempt's mark.
         for row in marked(folder.mark):
             if row.session == row.identity.pid:
@@ -110,7 +109,7 @@ class Process:
         if because:
             await self._stopped(self._family, bounds.grace)
             self._shorten(bounds.max_stdout)
-        await self._kept()
+        await self._end_recorded()
         ended = self._recorded(because)
         # What it left behind would go on changing files that are already an artifact.
         await self.swept(bounds.grace, just_ended=ended.known)
@@ -119,7 +118,7 @@ class Process:
     async def cancel(self, grace: float) -> None:
         """End it, with everything that it started. Returns when that is done, whoever cancels meanwhile."""
         await self._stopped(self._family, grace)
-        await self._kept()
+        await self._end_recorded()
         await self._filtered()
         self._recorded(cancelled=True)
 
@@ -149,9 +148,9 @@ class Process:
                 return f"timeout: no outcome after {bounds.timeout:g} s"
 
     async def _gone(self) -> None:
-        """Return when the process has ended, and its keeper has written down how."""
-        if self._keeper is not None:
-            await _over(self._keeper.identity)
+        """Return when the process has ended and its supervisor has recorded how."""
+        if self._supervisor is not None:
+            await _over(self._supervisor)
         await _over(self.identity)
 
     async def _stopped(self, members: Callable[[], set[Identity]], grace: float) -> None:
@@ -187,14 +186,13 @@ class Process:
             await self._passed({self._filter.identity}, LAST_WORDS, at_least=True)
             self._filter.reap()
 
-    async def _kept(self) -> None:
-        """Wait until the keeper has written down how it ended: it does so at once."""
+    async def _end_recorded(self) -> None:
+        """Wait until the supervisor has recorded how it ended, which it does at once."""
         running = self._folder.running
-        if self._keeper is None and running is not None and running.keeper is not None:
-            self._keeper = Keeper(Identity(*running.keeper))  # recorded after we found the process
-        if self._keeper is not None:
-            await self._passed({self._keeper.identity}, LAST_WORDS, at_least=True)
-            self._keeper.reap()
+        if self._supervisor is None and running is not None and running.supervisor is not None:
+            self._supervisor = Identity(*running.supervisor)  # recorded after we found the process
+        if self._supervisor is not None:
+            await self._passed({self._supervisor}, LAST_WORDS, at_least=True)
         elif running is None:
             for _ in range(int(LAST_WORDS / POLL)):
                 if self._folder.exited is not None:

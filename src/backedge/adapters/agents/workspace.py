@@ -7,8 +7,6 @@ outside the workspace is ever read.
 from __future__ import annotations
 
 import os
-import stat
-import time
 from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 from hashlib import sha256
@@ -17,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.agents.git_tree import blobs, git_tree
+from backedge.adapters.agents.file_digests import FileDigests, printable
+from backedge.adapters.agents.git_tree import blobs
 from backedge.adapters.agents.globs import Globs
 from backedge.adapters.agents.regular_file import opened
 from backedge.core.diff import changed_lines
@@ -35,9 +34,6 @@ MOST_SHOWN, LARGEST_SHOWN = 50, 100_000
 """Files of a difference for people, and bytes: of each of them, and of the whole."""
 STATE_FOLDER = ".backedge"
 
-_SETTLED = 100_000_000
-"""Nanoseconds after which a file that is changed again certainly gets another time stamp."""
-
 
 class Snapshot(msgspec.Struct, frozen=True):
     """The files of a workspace at one moment, by their paths: kind and hash of the content."""
@@ -50,40 +46,12 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        return sha256("".join(f"{name}\0{found}\0" for name, found in sorted(self.files.items())).encode()).hexdigest()
+        text = "".join([f"{name}\0{found}\0" for name, found in sorted(self.files.items())])
+        return sha256(text.encode()).hexdigest()
 
 
 NO_FILES = Snapshot({}).digest
 """The digest of an artifact that has no files."""
-
-
-class FileDigests:
-    """The hashes of files, computed again only if a file's time, size or place changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, ...], str]] = {}
-
-    def of(self, path: str) -> str | None:
-        """Kind and hash of a file: `f` file, `x` executable, `l` link; None for whatever else it is."""
-        try:
-            found = os.lstat(path)
-            if stat.S_ISLNK(found.st_mode):
-                return f"l:{sha256(os.fsencode(os.readlink(path))).hexdigest()}"
-            if not stat.S_ISREG(found.st_mode):
-                return None
-            stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
-            known = self._known.get(path)
-            if known is not None and known[0] == stamp:
-                return known[1]
-            digest = f"{'x' if found.st_mode & stat.S_IXUSR else 'f'}:{_hash(path)}"
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return f"?:{error.errno}"
-        # The clock of the file system ticks slowly: a file as young as this may change again within the same tick.
-        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
-            self._known[path] = stamp, digest
-        return digest
 
 
 class Workspace:
@@ -101,20 +69,15 @@ class Workspace:
         """The files as they are now; None where nothing says which files count. With `keep` their contents are kept,
         as far as that is needed and affordable, to compare lines later."""
         if self._globs is not None:
-            names, known = sorted(self._globs.files(self._folder, self._skipped)), {}
+            names = sorted(self._globs.files(self._folder, self._skipped))
+            read = {name: found for name in names if (found := self._digests.of(self._path(name))) is not None}
+            files, known, others = {printable(name): found for name, found in read.items()}, {}, list(read)
         else:
-            tree = git_tree(self._folder)
-            if tree is None:
+            found = self._digests.by_git(self._folder, self._state, self._skipped).files()
+            if found is None:
                 return None
-            names, known = [name for name in tree.files if not self._skipped(name)], tree.blobs
-        files = {name: found for name in names if (found := self._digests.of(self._path(name))) is not None}
-        shown = {name: _printable(name) for name in files}
-        kept = self._kept(name for name in files if name not in known) if keep else {}
-        return Snapshot(
-            {shown[name]: found for name, found in files.items()},
-            {shown[name]: blob for name, blob in known.items() if name in files},
-            {shown[name]: text for name, text in kept.items()},
-        )
+            files, known, others = found
+        return Snapshot(files, known, self._kept(others) if keep else {})
 
     def changes(self, before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
         """Where the files differ; without lines a file changed as a whole, was made or was removed."""
@@ -150,7 +113,7 @@ class Workspace:
         for name in islice(names, MOST_NAMED):
             text = self._text(name)
             if text is not None and len(text) <= room:
-                kept[name] = text
+                kept[printable(name)] = text
                 room -= len(text)
         return kept
 
@@ -184,15 +147,3 @@ def _unified(name: str, first: bytes, second: bytes) -> bytes:
 def _differing(before: Snapshot, after: Snapshot) -> list[str]:
     names = sorted({**before.files, **after.files})
     return [name for name in names if before.files.get(name) != after.files.get(name)]
-
-
-def _hash(path: str) -> str:
-    digest = sha256()
-    with opened(path, follow=False) as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _printable(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -23,13 +23,14 @@ from backedge.adapters.agents.clis.known import CLIS
 from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
 from backedge.adapters.agents.clis.response_contract import Asking
 from backedge.adapters.agents.execution import Program
+from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.outcome import tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.prompts import problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.agents.shapes import Shapes
-from backedge.adapters.agents.workspace import FileDigests, Snapshot
+from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
 from backedge.core.model import Usage
