@@ -22,11 +22,13 @@ from statistics import median
 
 from backedge import Engine, Step, Workflow
 from backedge.adapters.agents.command import CommandAgent
-from backedge.adapters.agents.workspace import FileDigests, Workspace
+from backedge.adapters.agents.workspace import Workspace
 
 try:
+    from backedge.adapters.agents.file_digests import FileDigests
     from backedge.adapters.agents.supervisor import stop_spawner
 except ImportError:  # version 0.1 started an interpreter per attempt
+    from backedge.adapters.agents.workspace import FileDigests  # type: ignore[attr-defined]
 
     def stop_spawner() -> None: ...
 

@@ -29,6 +29,7 @@ from backedge.core.errors import IllegalCommand, RunHeld
 from backedge.core.events import LoopOpened
 from backedge.core.model import HUMAN
 from backedge.engine.protocol import Feedback, Option
+from backedge.engine.store import events_of
 from backedge.project import end_agent, secrets_in
 
 
@@ -101,9 +102,11 @@ def raise_(
 
     async def send(engine: Engine) -> tuple[str, list[str]]:
         run = await the_run(engine, run_name)
+        before = (await run.state()).seq
         loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), source)
         await refresh_views(where(journal), run, say)
-        opened = (each for each in await run.events() if isinstance(each, LoopOpened) and each.loop == loop)
+        since = await events_of(engine.journal, run.id, before)
+        opened = (each for each in since if isinstance(each, LoopOpened) and each.loop == loop)
         remarks = [f"  warning: {each.warning}" for each in opened if each.warning]
         if engine.journal.holder(run.id) is None:
             remarks.append(idle_words(where(journal), run.id))
@@ -144,7 +147,8 @@ def acknowledge(
 
 
 async def _only_target(run: Run, loop: str) -> str:
-    targets = next((each.targets for each in (await run.report()).loops if each.id == loop), ())
+    known = (await run.state()).loop(loop)
+    targets = known.targets if known is not None else ()
     if len(targets) > 1:
         raise IllegalCommand(f"{loop} has several targets: say which with --target ({', '.join(targets)})")
     return targets[0] if targets else ""

@@ -6,7 +6,7 @@ import asyncio
 import re
 import shutil
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sized
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -30,6 +30,8 @@ LOOKED_AT = 1000
 ALIKE = 0.85
 """How near the name of a run has to be: all that are made in one hour begin alike."""
 
+STORY = "s-"
+"""How the names of runs of stories begin."""
 EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0, "imported": 0}
 
 journal_option = click.option(
@@ -109,15 +111,20 @@ def own_id(word: str) -> str:
 
 async def the_run(engine: Engine, name: str | None) -> Run:
     """A run by its id or the beginning of it; the newest one if none is named."""
+    return await engine.find(await run_id(engine, name))
+
+
+async def run_id(engine: Engine, name: str | None) -> str:
+    """The id of a run by the beginning of it; of the newest one if none is named. The run itself is not loaded."""
     heads = await engine.runs()
     if not heads:
         raise NotFound("the journal has no runs: `backedge run` starts one")
     if name is None:
-        return await engine.find(heads[0].run)
+        return heads[0].run
     exact = [head.run for head in heads if head.run == name]
     found = exact or [head.run for head in heads if head.run.startswith(name)]
     if len(found) == 1:
-        return await engine.find(found[0])
+        return found[0]
     if found:
         raise NotFound(f"{name!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
     meant = closest(name, [head.run for head in heads[:LOOKED_AT]], ALIKE)
@@ -132,10 +139,21 @@ def shown(text: str, width: int = 100) -> str:
 
 
 def idle_words(spot: Project, run: str) -> str:
-    """How a run goes on that nobody executes: a story by `run`, which knows its file and its place."""
+    """How to continue a run that no process executes: a story with `run`, which knows its file."""
+    return f"  No process is running it. Continue with `backedge {'run' if _is_story(spot, run) else f'resume {run}'}`"
+
+
+def _is_story(spot: Project, run: str) -> bool:
+    if not may_be_story(run):
+        return False
     from backedge.backlog import is_story
 
-    return f"  nobody executes it now: backedge {'run' if is_story(spot, run) else f'resume {run}'}"
+    return is_story(spot, run)
+
+
+def may_be_story(run: str) -> bool:
+    """Whether the name of a run is that of a story. It saves the others the import of all that knows about stories."""
+    return run.startswith(STORY)
 
 
 def wrapped(line: str, out: TextIO) -> str:
@@ -145,6 +163,12 @@ def wrapped(line: str, out: TextIO) -> str:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def earlier(lines: Sized, most: int | None, noun: str, indent: str = "") -> Iterator[str]:
+    """A remark about what is left out, if only the last `most` lines are printed."""
+    if most is not None and len(lines) > most:
+        yield f"{indent}… {counted(len(lines) - most, f'earlier {noun}')}: --all prints everything"
 
 
 def counted(count: int, noun: str) -> str:

@@ -18,9 +18,9 @@ from backedge.cli.common import (
     json_option,
     own_id,
     print_json,
+    run_id,
     say,
     shown,
-    the_run,
     where,
     wrapped,
 )
@@ -28,6 +28,7 @@ from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
 from backedge.core.errors import JournalError
 from backedge.core.text import clean
 from backedge.core.workflow.bound import max_attempts
+from backedge.engine.store import events_of
 from backedge.project import Project, agents_of, checked_file, missing_programs
 
 LOOKED_AT = 100
@@ -132,8 +133,7 @@ def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool
     """
 
     async def ask(engine: Engine) -> Blast:
-        run = await the_run(engine, run_name)
-        return blast_of(await run.events(), loop)
+        return blast_of(await events_of(engine.journal, await run_id(engine, run_name)), loop)
 
     blast = asking(journal, ask)
     if as_json:

@@ -8,16 +8,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from backedge.adapters.views import RunViews
 from backedge.app import Run
-from backedge.cli.attempt_log import Log
+from backedge.cli.common import may_be_story
 from backedge.cli.telling import Teller
 from backedge.core.events import Event, RunStarted
 from backedge.core.state.evolve import evolve, replay
 from backedge.core.state.run import RunState
 from backedge.project import Project
+
+if TYPE_CHECKING:
+    from backedge.cli.attempt_log import Log
 
 TICK = 0.15
 """Seconds between two looks at the clock and the logs."""
@@ -48,6 +51,8 @@ class Lines:
     def _follow(self, run: str, state: RunState | None) -> None:
         if not self._log:
             return
+        from backedge.cli.attempt_log import Log
+
         self._runs[run] = state
         running = {
             f"{step}-{each.running.attempt}": (step, each.running.attempt)
@@ -113,6 +118,7 @@ class Screen:
         return self._live.update(self._frame(self._state), refresh=True)
 
     def _frame(self, state: RunState) -> Any:
+        from backedge.cli.attempt_log import Log
         from backedge.cli.live_frame import MOST_LOG, frame
 
         under_way = [
@@ -161,11 +167,12 @@ def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool =
 
 
 async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) -> None:
-    """Bring the files of a run up to date after an answer: there may be nobody who executes it and would do so."""
-    from backedge.cli.backlog import refreshed
-
+    """Bring the files of a run up to date after an answer: perhaps no process executes it and would do so."""
     await RunViews(lambda name: place.kept_file(name).parent, say).refresh(run.id, run.events)
-    await refreshed(place, run, say)
+    if may_be_story(run.id):
+        from backedge.cli.backlog import refreshed
+
+        await refreshed(place, run, say)
 
 
 class Progress:

@@ -19,6 +19,10 @@ class Teller:
         self._say = say
         self._states: dict[str, RunState | None] = {run: replay(events) for run, events in (past or {}).items()}
 
+    def state(self, run: str) -> RunState | None:
+        """Where a run stands after what was told of it."""
+        return self._states.get(run)
+
     def tell(self, run: str, event: Event) -> None:
         if run not in self._states and not isinstance(event, e.RunStarted):
             return self._say(f"  {type(event).__name__}")

@@ -22,7 +22,8 @@ from backedge.core.workflow.graph import graph_of
 from backedge.ports import Agent
 from backedge.project.functions import imported
 from backedge.project.inspecting import options_of
-from backedge.project.project import Project, secrets_of
+from backedge.project.location import Project
+from backedge.project.project import secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
 """The files that show a run to its agents, by their names in the briefing."""

@@ -20,6 +20,9 @@ from backedge.adapters.agents.regular_file import opened
 _SETTLED = 100_000_000
 """Nanoseconds after which a file that changes again certainly gets another time stamp."""
 
+FoundFiles = tuple[dict[str, str], dict[str, str], list[str]]
+"""Digests by printable path, the git objects of files that are as the index has them, and the paths of the others."""
+
 
 class FileDigests:
     """The digests of files; all steps of a process share them."""
@@ -75,9 +78,8 @@ class GitDigests:
         self._unread: set[str] = set()
         """Files of the index whose digests are not known yet."""
 
-    def files(self) -> tuple[dict[str, str], dict[str, str], list[str]] | None:
-        """Digests by printable path, git objects of those that are as the index has them, and the paths of the others.
-        None if git does not follow the folder."""
+    def files(self) -> FoundFiles | None:
+        """The files as they are now; None if git does not follow the folder."""
         asked = time.time_ns()
         tree = self._git.tree()
         if tree is None:

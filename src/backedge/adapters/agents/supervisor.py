@@ -81,7 +81,7 @@ class _Spawner:
         with theirs:
             self._child = subprocess.Popen(
                 [sys.executable, "-I", "-S", os.path.abspath(spawner.__file__)],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={},  # it must not look like a part of an attempt

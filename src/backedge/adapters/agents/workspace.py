@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.agents.file_digests import FileDigests, printable
+from backedge.adapters.agents.file_digests import FileDigests, FoundFiles, printable
 from backedge.adapters.agents.git_tree import blobs
 from backedge.adapters.agents.globs import Globs
 from backedge.adapters.agents.regular_file import opened
@@ -68,16 +68,19 @@ class Workspace:
     def snapshot(self, keep: bool = False) -> Snapshot | None:
         """The files as they are now; None where nothing says which files count. With `keep` their contents are kept,
         as far as that is needed and affordable, to compare lines later."""
-        if self._globs is not None:
-            names = sorted(self._globs.files(self._folder, self._skipped))
-            read = {name: found for name in names if (found := self._digests.of(self._path(name))) is not None}
-            files, known, others = {printable(name): found for name, found in read.items()}, {}, list(read)
-        else:
-            found = self._digests.by_git(self._folder, self._state, self._skipped).files()
-            if found is None:
-                return None
-            files, known, others = found
-        return Snapshot(files, known, self._kept(others) if keep else {})
+        found = self._matching() if self._globs is not None else self._by_git()
+        if found is None:
+            return None
+        files, blobs, others = found
+        return Snapshot(files, blobs, self._kept(others) if keep else {})
+
+    def _matching(self) -> FoundFiles:
+        names = sorted(self._globs.files(self._folder, self._skipped)) if self._globs is not None else []
+        read = {name: found for name in names if (found := self._digests.of(self._path(name))) is not None}
+        return {printable(name): found for name, found in read.items()}, {}, list(read)
+
+    def _by_git(self) -> FoundFiles | None:
+        return self._digests.by_git(self._folder, self._state, self._skipped).files()
 
     def changes(self, before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
         """Where the files differ; without lines a file changed as a whole, was made or was removed."""
