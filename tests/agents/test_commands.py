@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backedge.adapters.agents.attempt_folder import file_name
+from backedge.adapters.agents.file_name import file_name
 from backedge.core.briefing import BriefedFinding, EarlierRound, FeedbackForAttempt, LoopResult, Request
 from backedge.core.errors import AgentError, WorkflowError
 from backedge.core.model import Option, Severity, Usage

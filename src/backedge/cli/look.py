@@ -26,18 +26,15 @@ from backedge.cli.common import (
     where,
     wrapped,
 )
-from backedge.cli.difference import Rework, print_reworks, reworks
-from backedge.cli.packets import INDENT, Open, open_packets, packet_lines, whole_of
-from backedge.cli.prune import report_of
-from backedge.cli.story import story
-from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
 from backedge.engine.codec import decode_events
 from backedge.engine.store import events_of, records_of
 
 if TYPE_CHECKING:
+    from backedge.cli.difference import Rework
     from backedge.cli.live import View
+    from backedge.cli.packets import Open
 
 GLANCE = 0.5
 """Seconds between two looks at whether a process executes a run."""
@@ -91,6 +88,11 @@ def show(
     Example:
       backedge show r-0193
     """
+
+    from backedge.cli.difference import print_reworks, reworks
+    from backedge.cli.prune import report_of
+    from backedge.cli.story import story
+    from backedge.cli.telling import Teller, closing_words
 
     timeline: list[str] = []
 
@@ -207,6 +209,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     Example:
       backedge inbox --json
     """
+    from backedge.cli.packets import INDENT, open_packets, packet_lines
+
     packets = listing(journal, open_packets)
     if as_json:
         print_json([_as_json(each) for each in packets])
@@ -225,6 +229,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
 def _as_json(each: Open) -> dict[str, Any]:
     """The escalation as reports have it, and what else its packet says; `choices` explains the words of `options`, and
     `whole` of an input is the command that prints all of it."""
+    from backedge.cli.packets import whole_of
+
     told, known = each.told, each.known
     more = {name: getattr(told, name) for name in told.__struct_fields__ if name not in ("escalation", "options", "by")}
     more["inputs"] = [

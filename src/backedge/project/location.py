@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from backedge.adapters.agents.attempt_folder import file_name
+from backedge.adapters.agents.file_name import file_name
 from backedge.config.finding import find
 from backedge.config.problems import WorkflowFileError
 

@@ -17,18 +17,14 @@ reads there what became of it.
 from __future__ import annotations
 
 import os
-import re
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from backedge.adapters.agents.file_name import file_name
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.core.errors import AgentError
-
-_PLAIN = re.compile(r"[a-z0-9_][a-z0-9._-]{0,79}")
-_FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 
 T = TypeVar("T")
 
@@ -148,15 +144,6 @@ class AttemptFolder:
     def started_ns(self) -> int:
         """When the process was about to be made, by the clock that also stamps the files it writes."""
         return (self.path / "starting").stat().st_mtime_ns
-
-
-def file_name(name: str) -> str:
-    """A name as one part of a path: never a separator, never `..`, never too long, never the same for two names, not
-    even where upper and lower case are one."""
-    if _PLAIN.fullmatch(name):
-        return name
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{_FOREIGN.sub('_', name).lstrip('.')[:60]}~{digest}"
 
 
 def write_whole(path: Path, text: bytes) -> None:
