@@ -203,7 +203,7 @@ def test_an_attempt_that_still_runs_is_not_started_again(tmp_path: Path) -> None
     async def scenario() -> None:
         work = asyncio.create_task(done(tmp_path, shell("echo . >> ready; sleep 60")))
         await until_there(tmp_path / "ready")
-        with pytest.raises(AgentError, match="is being executed already, by process"):
+        with pytest.raises(AgentError, match="already running as process"):
             await agent(tmp_path, shell("echo . >> ready")).work(told(), Hands())
         work.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -34,9 +34,9 @@ def test_show_tells_the_last_part_of_a_long_run_and_all_of_it_if_asked(make: Mak
 
     last = project.backedge("show").out.splitlines()
     timeline = last[last.index("") + 1 : last.index("", last.index("") + 1)]
-    assert timeline[0] == f"… {len(whole_timeline(whole)) - LINES} earlier lines: --all prints everything"
+    assert timeline[0] == f"… {len(whole_timeline(whole)) - LINES} earlier lines: --all shows everything"
     assert timeline[1:] == whole_timeline(whole)[-LINES:]
-    assert f"  … {ROUNDS + 1 - OF_A_LOOP} earlier findings: --all prints everything" in last
+    assert f"  … {ROUNDS + 1 - OF_A_LOOP} earlier findings: --all shows everything" in last
     assert any(line.startswith(f"    round {ROUNDS} ") for line in last)
     assert not any(line.startswith("    round 1 ") for line in last)
     assert last[-3:] == whole[-3:], "how the run stands and what to do is told in any case"

@@ -28,7 +28,7 @@ _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range
 LOOKED_AT = 1000
 """How many of the newest runs a mistyped name is compared with."""
 ALIKE = 0.85
-"""How near the name of a run has to be: all that are made in one hour begin alike."""
+"""How similar the name of a run must be: the names of one hour begin alike."""
 
 STORY = "s-"
 """How the names of runs of stories begin."""
@@ -41,12 +41,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def print_json(value: Any) -> None:
-    """One JSON value, in UTF-8 whatever the terminal speaks: it is read by programs."""
+    """Print one JSON value, always in UTF-8: it is read by programs."""
     click.echo(escaped(msgspec.json.format(msgspec.json.encode(_whole(value)), indent=1)))
 
 
 def _whole(value: Any) -> Any:
-    """A value with the fields that hold their default, which its own JSON leaves out: every key is always there."""
+    """A value with all its fields, so that every key is always there: its own JSON leaves out defaults."""
     if isinstance(value, msgspec.Struct):
         return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
@@ -55,7 +55,7 @@ def _whole(value: Any) -> Any:
 
 
 def say(text: str = "") -> None:
-    """Progress and remarks: on stderr, so that stdout has nothing but results."""
+    """Print progress and remarks on stderr: stdout has only results."""
     click.echo(text, err=True)
 
 
@@ -64,7 +64,7 @@ def where(journal: Path | None, file: Path | None = None) -> Project:
 
 
 def existing(journal: Path | None) -> Project:
-    """The place of a project whose journal is there. Raises NotFound: looking for one must not make one."""
+    """A project that has a journal. Raises NotFound if there is none: reading must not create one."""
     spot = where(journal)
     if not spot.journal.exists():
         raise NotFound(f"there is no journal at {spot.journal}: `backedge run` makes one")
@@ -79,7 +79,7 @@ def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
 
 
 def listing(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
-    """Like asking, for what is about all runs: before the first there is nothing, which is no mistake."""
+    """Like asking, for lists of runs: before the first run the list is empty, which is not an error."""
     spot = where(journal)
     return _asked(None, ask) if journal is None and not spot.journal.exists() else asking(journal, ask)
 
@@ -93,8 +93,8 @@ def _asked(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
 
 
 async def event_line(engine: Engine, run: str, record: Record) -> bytes:
-    """A stored event as a line of JSON, with its number and its link, its large values, and their digests: the link is
-    over these."""
+    """A stored event as a line of JSON, with its number, its link, its large values and their digests, which the link
+    covers."""
     names = set_aside_in(record.body)
     more = {"large": names} if names else {}
     head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link, **more})
@@ -105,7 +105,7 @@ async def event_line(engine: Engine, run: str, record: Record) -> bytes:
 
 
 def own_id(word: str) -> str:
-    """An id that backedge gave to a finding, a loop or an escalation, however it was typed: e-1 is E-1."""
+    """The id of a finding, a loop or an escalation, in upper case: e-1 is E-1."""
     return word.upper() if re.fullmatch(r"[efl]-[0-9]+", word) else word
 
 
@@ -133,7 +133,7 @@ async def run_id(engine: Engine, name: str | None) -> str:
 
 
 def shown(text: str, width: int = 100) -> str:
-    """Text of agents on one line of a terminal. What turns the direction of writing would hide other text."""
+    """Text of agents on one line of a terminal, without characters that change the direction of writing."""
     line = one_line(text[: 20 * width]).translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
 
@@ -157,7 +157,7 @@ def may_be_story(run: str) -> bool:
 
 
 def wrapped(line: str, out: TextIO) -> str:
-    """A line for people, broken between words where a terminal would break it anywhere; elsewhere lines stay whole."""
+    """A line for people, wrapped between words on a terminal; elsewhere lines stay whole."""
     width = shutil.get_terminal_size().columns
     if not out.isatty() or len(line) <= width:
         return line
@@ -168,7 +168,7 @@ def wrapped(line: str, out: TextIO) -> str:
 def earlier(lines: Sized, most: int | None, noun: str, indent: str = "") -> Iterator[str]:
     """A remark about what is left out, if only the last `most` lines are printed."""
     if most is not None and len(lines) > most:
-        yield f"{indent}… {counted(len(lines) - most, f'earlier {noun}')}: --all prints everything"
+        yield f"{indent}… {counted(len(lines) - most, f'earlier {noun}')}: --all shows everything"
 
 
 def counted(count: int, noun: str) -> str:

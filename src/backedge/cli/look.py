@@ -73,16 +73,16 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--diff", is_flag=True, help="What each rework changed in an artifact, instead of the story.")
+@click.option("--diff", is_flag=True, help="Show what each rework changed in an artifact instead.")
 @click.option("--step", "step_name", metavar="STEP", help="With --diff: of this step only.")
-@click.option("--all", "whole", is_flag=True, help="The whole story of a long run, not only its last part.")
+@click.option("--all", "whole", is_flag=True, help="Show all of a long run, not only its last part.")
 @journal_option
 @json_option
 def show(
     run_name: str | None, diff: bool, step_name: str | None, whole: bool, journal: Path | None, as_json: bool
 ) -> None:
-    """Tell the story of RUN, or of the newest: its timeline, each loop with its findings and rounds, who
-    decided what, and what was accepted. Of a long run it tells the last part; --all tells everything.
+    """Show what happened in RUN, or in the newest: its timeline, each loop with its findings and rounds, the decisions,
+    and what was accepted. Of a long run you see the last part; --all shows everything.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def show(
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--plain", is_flag=True, help="Plain lines, also on a terminal.")
+@click.option("--plain", is_flag=True, help="Plain lines, even on a terminal.")
 @click.option("--log", is_flag=True, help="Plain lines, with what the agents write to stderr.")
 @journal_option
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, as `audit export` does.")

@@ -1,7 +1,7 @@
-"""The files that are part of an artifact: one digest of them all, and where they differ from before the attempt.
+"""The files of an artifact: one digest of them all, and where they differ from before the attempt.
 
-Which files these are: those that `writes` names, else all that git does not ignore. Links count as links; nothing
-outside the workspace is ever read.
+These are the files that `writes` names, else all files that git does not ignore. Links are not followed; nothing outside
+the workspace is ever read.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from backedge.core.diff import changed_lines
 from backedge.core.model import Change
 
 LARGEST = 1024 * 1024
-"""Bytes of a text whose lines are compared."""
+"""Bytes of the largest text whose lines are compared."""
 MOST_COMPARED = 200
-"""Files whose lines are compared; of the others it is only said that they changed."""
+"""Files whose lines are compared; others are only reported as changed."""
 MOST_NAMED = 1_000
-"""Files that are named at all, and that are kept to be compared."""
+"""Files that are named at all, and whose contents are kept for the comparison."""
 MOST_KEPT = 32 * 1024 * 1024
-"""Bytes of files that are kept in memory during an attempt, where git does not have them."""
+"""Bytes of files that git does not have and that are kept in memory during an attempt."""
 MOST_SHOWN, LARGEST_SHOWN = 50, 100_000
-"""Files of a difference for people, and bytes: of each of them, and of the whole."""
+"""How many files a diff for people has, and how many bytes each file and the whole diff may have."""
 STATE_FOLDER = ".backedge"
 
 
@@ -40,9 +40,9 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     files: dict[str, str]
     blobs: dict[str, str] = {}
-    """The git objects of those that were as the index had them."""
+    """The git objects of files that were as the index has them."""
     texts: dict[str, bytes] = {}
-    """The contents of others, as far as they are kept."""
+    """The contents of other files, as far as they are kept."""
 
     @property
     def digest(self) -> str:
@@ -66,8 +66,8 @@ class Workspace:
         self._digests = digests or FileDigests()
 
     def snapshot(self, keep: bool = False) -> Snapshot | None:
-        """The files as they are now; None where nothing says which files count. With `keep` their contents are kept,
-        as far as that is needed and affordable, to compare lines later."""
+        """The files as they are now; None if nothing says which files count. With `keep`, contents that git does not have
+        are kept within limits, to compare lines later."""
         found = self._matching() if self._globs is not None else self._by_git()
         if found is None:
             return None
@@ -83,7 +83,7 @@ class Workspace:
         return self._digests.by_git(self._folder, self._state, self._skipped).files()
 
     def changes(self, before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
-        """Where the files differ; without lines a file changed as a whole, was made or was removed."""
+        """Where the files differ. A change without lines: the whole file changed, is new or was removed."""
         differing = _differing(before, after)
         compared = [name for name in differing if name in before.files and name in after.files][:MOST_COMPARED]
         old = blobs(self._folder, (before.blobs[name] for name in compared if name in before.blobs), LARGEST)
@@ -96,7 +96,7 @@ class Workspace:
         return tuple(Change(name, lines.get(name, ())) for name in differing[:MOST_NAMED])
 
     def difference(self, before: Snapshot, after: Snapshot) -> bytes:
-        """The same for people: a unified diff of the texts, as far as it can be made quickly and be read."""
+        """The same for people: a unified diff of the texts, within limits."""
         shown = _differing(before, after)[:MOST_SHOWN]
         old = blobs(self._folder, (before.blobs[name] for name in shown if name in before.blobs), LARGEST_SHOWN)
         parts: list[bytes] = []
@@ -121,7 +121,7 @@ class Workspace:
         return kept
 
     def _text(self, name: str) -> bytes | None:
-        """The content of a file that is not too large to compare."""
+        """The content of a file; None if it is too large to compare."""
         try:
             with opened(self._path(name), follow=False) as file:
                 text = file.read(LARGEST + 1)
@@ -133,13 +133,13 @@ class Workspace:
         return f"{self._folder}/{name}"
 
     def _skipped(self, name: str) -> bool:
-        """Our own records are no part of anybody's work, nor is git's."""
+        """The files of backedge and git are not part of the work."""
         first = name.partition("/")[0]
         return first in (STATE_FOLDER, ".git") or name == self._state or name.startswith(f"{self._state}/")
 
 
 def _unified(name: str, first: bytes, second: bytes) -> bytes:
-    """How a text changed; nothing for what is no text, or too long to be compared quickly."""
+    """How a text changed; empty if it is not text, or too long to compare quickly."""
     if max(len(first), len(second)) > LARGEST_SHOWN or b"\0" in first or b"\0" in second:
         return b""
     old, new = (text.decode("utf-8", "replace").splitlines() for text in (first, second))
