@@ -111,7 +111,7 @@ def test_watch_says_when_nobody_is_left_who_executes_the_run(make: Make) -> None
     until(lambda: f"No process is running it. Continue with `backedge resume {run}`\n" in seen.read_text())
     assert project.resume(run).outcome == "done"
     assert finished(watching).code == 0
-    assert "made it" in seen.read_text() and seen.read_text().count("nobody") == 1
+    assert "made it" in seen.read_text() and seen.read_text().count("No process") == 1
 
 
 def test_four_runs_together_in_one_folder_do_not_disturb_each_other(make: Make) -> None:

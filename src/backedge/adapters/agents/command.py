@@ -19,7 +19,7 @@ from backedge.adapters.agents.outcome import last_lines, reported, tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
-from backedge.adapters.agents.shapes import Shapes
+from backedge.adapters.agents.step_schemas import StepSchemas
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
@@ -87,7 +87,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         self._env = dict(env or {})
         self._report = report
         self._files = ArtifactFiles(folder, state, writes, digests, judges)
-        super().__init__(Shapes(accepts, schema), Bounds(timeout, max_stdout, grace))
+        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._max_output = max_output
         self._views = views
         self._secrets = secrets
@@ -136,7 +136,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             outcome = self._outcome(folder, ended)
             if outcome is None:
                 return None
-            self._shapes.require(briefing, outcome.output, outcome.usage)
+            self._schemas.require(briefing, outcome.output, outcome.usage)
         except AgentError as error:
             error.log = log
             raise

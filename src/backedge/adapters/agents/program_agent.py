@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.execution import Program, executed, kept_before, recover
 from backedge.adapters.agents.process import Bounds
-from backedge.adapters.agents.shapes import Shapes
+from backedge.adapters.agents.step_schemas import StepSchemas
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
@@ -26,8 +26,8 @@ class ProgramAgent(ABC, Generic[Folder]):
     noun: ClassVar[str]
     """What the program is called in errors."""
 
-    def __init__(self, shapes: Shapes, bounds: Bounds) -> None:
-        self._shapes, self._bounds = shapes, bounds
+    def __init__(self, schemas: StepSchemas, bounds: Bounds) -> None:
+        self._schemas, self._bounds = schemas, bounds
 
     @abstractmethod
     def _attempt_folder(self, briefing: Briefing) -> Folder: ...
@@ -44,7 +44,7 @@ class ProgramAgent(ABC, Generic[Folder]):
         return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.input_errors(inputs)
+        return self._schemas.input_errors(inputs)
 
     async def _ran(self, briefing: Briefing, folder: Folder, program: Program) -> Result:
         """Run the program to its end and read its result."""

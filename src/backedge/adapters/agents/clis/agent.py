@@ -29,7 +29,7 @@ from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.prompts import problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
-from backedge.adapters.agents.shapes import Shapes
+from backedge.adapters.agents.step_schemas import StepSchemas
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
@@ -96,7 +96,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         self._resumes = session == "resume"
         self._contract = ResponseContract(self._cli, judges, phases, steps, schema, kinds)
         self._files = ArtifactFiles(place.folder, place.state, place.writes, digests, judges)
-        super().__init__(Shapes(accepts, schema), Bounds(timeout, max_stdout, grace))
+        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._views = views
         self._secrets = secrets
 
@@ -172,7 +172,7 @@ class CliAgent(ProgramAgent[CliFolder]):
             outcome = outcome_of(self._cli, report, ended, stderr, resumed)
             if outcome is None:
                 return None
-            self._shapes.require(briefing, outcome.output, report.usage)
+            self._schemas.require(briefing, outcome.output, report.usage)
         except AgentError as error:
             error.usage, error.log, error.session = report.usage, log, session
             raise

@@ -16,7 +16,7 @@ from backedge.engine.protocol import Outcome
 from backedge.ports import Agent, Attempt
 
 
-class Shapes:
+class StepSchemas:
     """The schemas of a step's inputs and output."""
 
     def __init__(self, accepts: Mapping[str, Json] | None, schema: Json) -> None:
@@ -43,25 +43,25 @@ class Shapes:
                 raise AgentError(wrong, usage=usage)
 
 
-class ShapedAgent:
+class CheckedAgent:
     """An in-process agent whose inputs and output are checked."""
 
-    def __init__(self, agent: Agent, shapes: Shapes) -> None:
-        self._agent, self._shapes = agent, shapes
+    def __init__(self, agent: Agent, schemas: StepSchemas) -> None:
+        self._agent, self._schemas = agent, schemas
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
         said = await self._agent.work(briefing, attempt)
         if isinstance(said, Outcome):
-            self._shapes.require(briefing, _as_json(said.output), said.usage)
+            self._schemas.require(briefing, _as_json(said.output), said.usage)
         return said
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.input_errors(inputs)
+        return self._schemas.input_errors(inputs)
 
 
-def shaped(agent: Agent, shapes: Shapes) -> Agent:
+def with_checks(agent: Agent, schemas: StepSchemas) -> Agent:
     """The agent with these checks; the agent itself if there are none."""
-    return ShapedAgent(agent, shapes) if shapes else agent
+    return CheckedAgent(agent, schemas) if schemas else agent
 
 
 def _as_json(value: Json) -> Json:

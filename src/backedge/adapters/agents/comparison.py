@@ -12,7 +12,7 @@ from backedge.engine.protocol import Outcome
 from backedge.ports import Attempt
 
 
-class ComparingFunction:
+class ComparisonFunction:
     """Calls a function with the values. It returns True if they agree, else False or a text that says why not."""
 
     def __init__(self, function: Callable[..., object]) -> None:
