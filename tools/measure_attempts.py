@@ -84,7 +84,7 @@ def prepared(folder: Path, repository: bool, files: int = 0) -> Path:
     if repository:
         (folder / ".gitignore").write_text(".backedge/\n")
         for words in (("init", "-q"), ("add", "."), ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "c")):
-            subprocess.run(["git", *words], cwd=folder, check=True)
+            subprocess.run(["git", "-c", "gc.auto=0", *words], cwd=folder, check=True)
     return folder
 
 
