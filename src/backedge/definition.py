@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from backedge.adapters.agents.comparing import ComparingFunction
+from backedge.adapters.agents.comparison import ComparisonFunction
 from backedge.adapters.agents.function import Function, FunctionAgent
 from backedge.adapters.agents.models import Model
 from backedge.adapters.agents.report_value import ReportValue
@@ -256,7 +256,7 @@ def _measuring(definition: core.Workflow, checks: Mapping[str, Mapping[str, Any]
                     f"check {check.name!r} has compatible {shown(function)}: expected a function of the compared values, "
                     "or {'table': …}"
                 )
-            found[check.name] = ComparingFunction(function)
+            found[check.name] = ComparisonFunction(function)
     for gate in definition.gates:
         if gate.report:
             found[gate.name] = ReportValue(Path.cwd(), gate.report, gate.path)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backedge.adapters.agents.attempt_folder import file_name
+from backedge.adapters.agents.file_name import file_name
 from backedge.core.briefing import BriefedFinding, EarlierRound, FeedbackForAttempt, LoopResult, Request
 from backedge.core.errors import AgentError, WorkflowError
 from backedge.core.model import Option, Severity, Usage
@@ -248,7 +248,7 @@ def test_a_usage_that_makes_no_sense_is_an_error_and_counts_nothing(tmp_path: Pa
         (None, "there is no such program; install it, or correct `run`"),
         ("#!/bin/sh\necho {}\n", "not executable; run chmod"),
         ("#!/no/such/interpreter\n", "the interpreter in its #! line does not exist"),
-        ("\0\1\2", "no program and has no #! line"),
+        ("\0\1\2", "not a program and has no #! line"),
     ],
 )
 def test_a_command_that_cannot_be_started_says_why(make: str | None, problem: str, tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,11 @@ from tests.agents.parts import (
     outcome_of,
     play,
     python,
+    result_of,
     shell,
     survivors,
     told,
+    until,
     until_there,
 )
 
@@ -199,7 +203,7 @@ def test_an_attempt_that_still_runs_is_not_started_again(tmp_path: Path) -> None
     async def scenario() -> None:
         work = asyncio.create_task(done(tmp_path, shell("echo . >> ready; sleep 60")))
         await until_there(tmp_path / "ready")
-        with pytest.raises(AgentError, match="is being executed already, by process"):
+        with pytest.raises(AgentError, match="already running as process"):
             await agent(tmp_path, shell("echo . >> ready")).work(told(), Hands())
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -243,3 +247,53 @@ def test_a_program_with_brackets_and_spaces_in_its_name_is_read_right(tmp_path: 
         child.kill()
         child.wait()
     assert row_of(child.pid) is None
+
+
+def wait(condition: Callable[[], object]) -> None:
+    play(until(condition))
+
+
+def spawners_of(pid: int) -> list[Identity]:
+    """The spawners that a process started."""
+    rows = [row_of(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    children = [row.identity for row in rows if row is not None and row.parent == pid and not row.dead]
+    return [each for each in children if b"spawner.py" in Path(f"/proc/{each.pid}/cmdline").read_bytes()]
+
+
+def test_all_attempts_of_a_process_share_one_spawner(tmp_path: Path) -> None:
+    for number in (1, 2):
+        result_of(tmp_path, shell("echo {}"), told(number))
+    assert len(spawners_of(os.getpid())) == 1
+
+
+def test_after_the_spawner_was_killed_the_next_attempt_starts_another(tmp_path: Path) -> None:
+    result_of(tmp_path, shell("echo {}"))
+    (spawner,) = spawners_of(os.getpid())
+    os.kill(spawner.pid, signal.SIGKILL)
+    wait(lambda: not lives(spawner))
+    assert result_of(tmp_path, shell("echo {}"), told(2)).outcome is not None
+    assert spawners_of(os.getpid()) != [spawner]
+
+
+def test_the_spawner_ends_with_backedge_and_the_supervisor_does_not(tmp_path: Path) -> None:
+    starter = subprocess.Popen(
+        [sys.executable, "-m", "tests.agents.starter", str(tmp_path), "1", *shell("echo . > ready; sleep 60")]
+    )
+    wait((tmp_path / "ready").exists)
+    wait(lambda: files_of(tmp_path).running is not None)
+    (spawner,) = spawners_of(starter.pid)
+    starter.kill()
+    starter.wait()
+    wait(lambda: not lives(spawner))
+    running = files_of(tmp_path).running
+    assert running is not None and running.supervisor is not None
+    assert lives(Identity(*running.supervisor)), "it has to record how the program ends"
+    os.killpg(running.pid, signal.SIGKILL)
+    wait(lambda: files_of(tmp_path).exited == Ended(signal=signal.SIGKILL))
+
+
+def test_a_program_has_only_its_own_descriptors(tmp_path: Path) -> None:
+    open_ones = shell('ls /proc/self/fd > fds; echo "{}"')
+    result_of(tmp_path, open_ones)
+    # The shell's `ls` has its three and the folder that it lists.
+    assert (tmp_path / "fds").read_text().split() == ["0", "1", "2", "3"]

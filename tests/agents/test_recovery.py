@@ -124,8 +124,8 @@ def test_what_was_printed_is_in_doubt_if_nobody_knows_how_it_ended_and_a_whole_o
 ) -> None:
     abandoned(tmp_path, shell("echo . > ready; echo '{\"output\": 1}'; exec sleep 60"))
     running = files_of(tmp_path).running
-    assert running is not None and running.keeper is not None
-    os.kill(running.keeper[0], signal.SIGKILL)
+    assert running is not None and running.supervisor is not None
+    os.kill(running.supervisor[0], signal.SIGKILL)
     os.kill(running.pid, signal.SIGKILL)
     until_gone(tmp_path)
     assert recover(tmp_path, shell("true")) is None

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backedge.adapters.agents.process_tree import Identity, lives
-from backedge.adapters.agents.redacting import redacted
+from backedge.adapters.agents.redaction import redacted
 from backedge.adapters.agents.secrets import Secrets
 from backedge.adapters.agents.stream_filter import Stream, masks
 from backedge.core.errors import AgentError

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.globs import Globs
-from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
+from backedge.adapters.agents.workspace import NO_FILES, Snapshot, Workspace
 from backedge.core.model import Change
 from tests.agents.parts import python, result_of, shell, told
 
@@ -266,6 +267,75 @@ def test_where_nothing_tells_which_files_count_every_attempt_counts_as_changed(t
 def test_a_judge_has_no_files(repository: Path) -> None:
     result = result_of(repository, shell('echo 1 > other; echo \'{"verdict": "pass"}\''), judges=True)
     assert (result.workspace, result.files) == (None, ())
+
+
+def test_files_that_are_as_the_index_has_them_are_not_read_again(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.utime(repository / "b.txt", (5, 5))
+    time.sleep(0.15)  # so that the files are old enough to be remembered
+    git(repository, "update-index", "--refresh")
+    watched = space(repository)
+    first = watched.snapshot()
+    read: list[str] = []
+    monkeypatch.setattr(FileDigests, "of", lambda _, path: read.append(path))
+    again = watched.snapshot()
+    assert first is not None and again is not None
+    assert (again.digest, read) == (first.digest, [])
+
+
+@pytest.mark.parametrize("how", ["edit", "add", "remove", "rename", "make executable", "replace by a link"])
+def test_a_change_is_noticed_by_what_has_looked_before(how: str, repository: Path) -> None:
+    time.sleep(0.15)
+    watched = space(repository)
+    first = watched.snapshot()
+    change(repository, how)
+    changed, fresh = watched.snapshot(), shot(repository)
+    assert first is not None and changed is not None
+    assert changed.files == fresh.files != first.files
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "an agent may commit")
+    staged = watched.snapshot()
+    assert staged is not None
+    assert (staged.files, staged.blobs) == (fresh.files, shot(repository).blobs)
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_files_that_git_was_told_not_to_look_at_are_looked_at(flag: str, repository: Path) -> None:
+    git(repository, "update-index", flag, "b.txt")
+    watched = space(repository)
+    first = watched.snapshot()
+    (repository / "b.txt").write_text("other\n")
+    second = watched.snapshot()
+    assert first is not None and second is not None
+    assert second.digest != first.digest
+
+
+def test_settings_that_hide_changes_from_git_do_not_hide_them_here(repository: Path) -> None:
+    git(repository, "config", "core.fileMode", "false")
+    before = shot(repository).digest
+    change(repository, "make executable")
+    assert shot(repository).digest != before
+
+
+def test_a_worktree_has_an_index_of_its_own(repository: Path) -> None:
+    git(repository, "worktree", "add", "-q", str(repository / "ignored" / "tree"))
+    watched = space(repository / "ignored" / "tree")
+    first = watched.snapshot()
+    assert first is not None and first.digest == shot(repository).digest
+    (repository / "ignored" / "tree" / "new.txt").write_text("new\n")
+    git(repository / "ignored" / "tree", "add", ".")
+    second = watched.snapshot()
+    assert second is not None and "new.txt" in second.files
+
+
+def test_without_a_repository_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("git was asked")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert space(tmp_path).snapshot() is None
 
 
 def test_ten_thousand_files_are_no_burden(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_what_is_wrong_with_a_step_is_told_though_its_cli_is_not_installed(make:
 
 def test_before_the_first_run_nothing_is_known_of_costs(make: Make) -> None:
     project = make({"steps": STEPS})
-    assert "What that could cost is not known" in project.backedge("check").out
+    assert "The cost is not known" in project.backedge("check").out
     told = project.backedge("check", "--json").json
     assert (told["cost"], told["warnings"]) == (None, [])
     assert not (project.folder / ".backedge").exists(), "looking makes no journal"
@@ -108,7 +108,7 @@ def test_costs_so_far_say_what_the_largest_run_could_cost(make: Make) -> None:
         "limit_usd": 50.0,
     }
     said = project.backedge("check").out
-    assert f"so {bound} could cost ${0.625 * bound:.2f}, and ${1.5 * bound:.2f} if each were the dearest" in said
+    assert f"so {bound} could cost ${0.625 * bound:.2f}, and ${1.5 * bound:.2f} at the highest price seen" in said
     assert "The limit cost_usd stops a run at $50.00." in said
 
 
@@ -134,7 +134,7 @@ def test_a_journal_that_cannot_be_read_is_a_warning(make: Make) -> None:
     (project.folder / ".backedge" / "journal.db").write_text("this is no database, but long enough to be one" * 50)
     said = project.backedge("check")
     assert said.code == 0
-    assert "warning: what runs have cost is not known" in said.err
+    assert "warning: the cost of earlier runs is not known" in said.err
 
 
 # agents

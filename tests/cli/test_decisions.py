@@ -123,7 +123,7 @@ def test_who_raises_feedback_is_told_what_it_lacks_and_that_nobody_works_on_it(m
     said = project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "code", "--message", "do better")
     assert (said.code, said.out) == (0, "L-1\n")
     assert "warning: a fix_request without suggested_fix" in said.err
-    assert f"nobody executes it now: backedge resume {run}" in said.err
+    assert f"No process is running it. Continue with `backedge resume {run}`" in said.err
 
 
 def test_the_warning_about_feedback_of_an_agent_is_shown_when_it_is_raised(make: Make) -> None:
@@ -232,7 +232,7 @@ def test_without_an_id_the_only_open_question_is_meant(make: Make) -> None:
 def test_who_decides_is_told_how_the_run_goes_on_if_nobody_executes_it(make: Make) -> None:
     project, result = stopped(make)
     assert f"backedge resume {result.run}" in project.backedge("decide", "E-1", "continue").err
-    assert f"nobody executes it now: backedge resume {result.run}" in project.backedge("show").out
+    assert f"No process is running it. Continue with `backedge resume {result.run}`" in project.backedge("show").out
     project.resume()
     assert "resume" not in project.backedge("decide", "E-2", "cancel").err
 

@@ -108,10 +108,10 @@ def test_watch_says_when_nobody_is_left_who_executes_the_run(make: Make) -> None
     time.sleep(0.7)
     assert "nobody" not in seen.read_text()
     interrupted(process, signal.SIGINT)
-    until(lambda: f"nobody executes it: `backedge resume {run}` goes on\n" in seen.read_text())
+    until(lambda: f"No process is running it. Continue with `backedge resume {run}`\n" in seen.read_text())
     assert project.resume(run).outcome == "done"
     assert finished(watching).code == 0
-    assert "made it" in seen.read_text() and seen.read_text().count("nobody") == 1
+    assert "made it" in seen.read_text() and seen.read_text().count("No process") == 1
 
 
 def test_four_runs_together_in_one_folder_do_not_disturb_each_other(make: Make) -> None:

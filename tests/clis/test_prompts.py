@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from backedge.adapters.agents.clis.known import CLIS
-from backedge.adapters.agents.clis.response_contract import Asking
+from backedge.adapters.agents.clis.response_contract import ResponseContract
 from backedge.adapters.agents.clis.schemas import (
     answer_schema,
     decision_schema,
@@ -204,10 +204,10 @@ def test_the_steps_own_schema_is_required_where_it_can_be() -> None:
 
 @pytest.mark.parametrize("cli", CLIS)
 def test_the_answer_is_asked_for_in_words_that_fit_the_mode(cli: str) -> None:
-    judge = Asking(CLIS[cli], True, ["planning", "code"])
+    judge = ResponseContract(CLIS[cli], True, ["planning", "code"])
     assert "(planning, code)" in judge.words(told())
     assert "`resolutions`" in judge.words(told(verify=(ISSUE,)))
-    producer = Asking(CLIS[cli], False, (), ["plan", "human"], {"type": "object", "title": "own"})
+    producer = ResponseContract(CLIS[cli], False, (), ["plan", "human"], {"type": "object", "title": "own"})
     assert '"title": "own"' in producer.words(told())
     assert "contested" in producer.words(told(feedback=FeedbackForAttempt(findings=(ISSUE,))))
     assert "`answer`" in producer.words(told(mode="answer"))
@@ -226,7 +226,7 @@ def test_an_agent_that_is_asked_again_is_told_why_its_last_attempt_did_not_count
 def test_a_planner_is_told_the_steps_and_how_to_change_them(cli: str) -> None:
     steps = (KnownStep("plan", "planning", running=True, attempts=1), KnownStep("code", "", ("plan",), attempts=2))
     briefing = Briefing("r", "plan", "planning", 1, "work", steps=steps, left={"max_steps": 3.0})
-    asking = Asking(CLIS[cli], False)
+    asking = ResponseContract(CLIS[cli], False)
     told = asking.words(briefing)
     assert "At most 3 more can be added" in told
     assert "plan (planning, 1 attempts, running)" in told and "code (no phase, 2 attempts) needs plan" in told
@@ -248,7 +248,7 @@ def test_a_workflows_own_kinds_may_be_said() -> None:
 def test_who_is_asked_to_choose_is_asked_for_a_decision() -> None:
     request = Request("L-1", "constraint_violation", "code", "no sockets", Severity.HIGH, options=(Option("polling"),))
     asked = Briefing("r", "plan", "planning", 2, "decide", feedback=FeedbackForAttempt(requests=(request,)))
-    asking = Asking(CLIS["claude"], False)
+    asking = ResponseContract(CLIS["claude"], False)
     decision = asking.schema(asked)["properties"]["decision"]
     assert decision["properties"]["option"]["enum"] == ["polling"]
     assert "`decision`" in asking.words(asked)

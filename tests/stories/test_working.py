@@ -303,7 +303,7 @@ def test_a_question_to_a_person_is_shown_and_answered(project: Stories) -> None:
     assert card["waiting"].startswith("E-1 asks: ")
     assert "? a" in project.backedge("board", "--width", "100")[0]
     assert (
-        "nobody executes it now: backedge run\n"
+        "No process is running it. Continue with `backedge run`\n"
         in project.backedge("decide", "E-1", "resolve", "--note", "Postgres")[1]
     )
     project.auto()

@@ -1,4 +1,4 @@
-"""`agents`: what is installed here and works, and the prompts that agent CLIs are told."""
+"""`agents`: which agent CLIs are installed and work, and the prompts that they get."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from backedge.cli.common import json_option, print_json, shown
 from backedge.core.errors import WorkflowError
 
 PATIENCE = 20.0
-"""Seconds that a CLI has to say its version; some take long to start."""
+"""Seconds that a CLI has to print its version; some start slowly."""
 PROMPTS = "prompts"
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """What became of asking a CLI for its version: that costs nothing and uses no model."""
+    """The result of asking a CLI for its version, which costs nothing and uses no model."""
 
     agent: str
     path: str | None
@@ -52,9 +52,9 @@ class Probe(msgspec.Struct, frozen=True):
 def agents(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
     """Say which agent CLIs are installed and work: each is asked for its version.
 
-    An agent CLI is told what to do by the prompt of its role: plan, design, code, review or test-writer, chosen by the
-    step's phase. `prompt: review` in a step chooses another one; `--eject review` writes it to a file that you change
-    and name with `prompt: prompts/review.md`.
+    An agent CLI gets the prompt of its role: plan, design, code, review or test-writer, chosen by the step's phase.
+    `prompt: review` in a step chooses another one. `--eject review` writes it to a file that you can change; use it with
+    `prompt: prompts/review.md`.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`feedback`, `pause` and `cancel`: what people tell a run. Whoever executes it goes on at once."""
+"""`feedback`, `pause` and `cancel`: what people tell a run. A process that executes it continues at once."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from backedge.core.errors import IllegalCommand, RunHeld
 from backedge.core.events import LoopOpened
 from backedge.core.model import HUMAN
 from backedge.engine.protocol import Feedback, Option
+from backedge.engine.store import events_of
 from backedge.project import end_agent, secrets_in
 
 
@@ -40,7 +41,7 @@ def me() -> str:
 
 
 async def end_agents(run: Run, journal: Path | None) -> None:
-    with suppress(RunHeld):  # the process that executes it ends them
+    with suppress(RunHeld):  # the process that executes the run ends them
         await run.end_attempts(partial(end_agent, where(journal)))
 
 
@@ -58,13 +59,13 @@ def feedback() -> None:
 @click.option("--kind", required=True, help="fix_request, context_request, missing_requirement …")
 @click.option("--to", multiple=True, help="A target; may be repeated.")
 @click.option("--message", required=True, help="What is wrong.")
-@click.option("--from", "source", default=HUMAN, show_default=True, help="Who says so.")
+@click.option("--from", "source", default=HUMAN, show_default=True, help="Who raises it.")
 @click.option("--severity", default="high", show_default=True)
 @click.option("--blocking", is_flag=True, help="Pause the run until it is resolved.")
 @click.option("--suggested-fix")
 @click.option("--requested-info")
 @click.option("--requirement-id")
-@click.option("--option", "options", multiple=True, help="One way out that the targets may choose; may be repeated.")
+@click.option("--option", "options", multiple=True, help="An option that the targets may choose; may be repeated.")
 @click.option("--run", "run_name", metavar="RUN", help="Which run; the newest, if not given.")
 @journal_option
 def raise_(
@@ -101,9 +102,11 @@ def raise_(
 
     async def send(engine: Engine) -> tuple[str, list[str]]:
         run = await the_run(engine, run_name)
+        before = (await run.state()).seq
         loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), source)
         await refresh_views(where(journal), run, say)
-        opened = (each for each in await run.events() if isinstance(each, LoopOpened) and each.loop == loop)
+        since = await events_of(engine.journal, run.id, before)
+        opened = (each for each in since if isinstance(each, LoopOpened) and each.loop == loop)
         remarks = [f"  warning: {each.warning}" for each in opened if each.warning]
         if engine.journal.holder(run.id) is None:
             remarks.append(idle_words(where(journal), run.id))
@@ -117,7 +120,7 @@ def raise_(
 
 @feedback.command()
 @click.argument("loop", type=own_id)
-@click.option("--target", help="Who acknowledges it; its target, if it has only one.")
+@click.option("--target", help="The target that acknowledges it. Needed only if there are several.")
 @click.option("--message", default="")
 @click.option("--action", default="")
 @click.option("--eta", default="")
@@ -126,7 +129,7 @@ def raise_(
 def acknowledge(
     loop: str, target: str | None, message: str, action: str, eta: str, run_name: str | None, journal: Path | None
 ) -> None:
-    """Say that a target has received feedback and works on it.
+    """Confirm that a target has received feedback and works on it.
 
     \b
     Example:
@@ -144,7 +147,8 @@ def acknowledge(
 
 
 async def _only_target(run: Run, loop: str) -> str:
-    targets = next((each.targets for each in (await run.report()).loops if each.id == loop), ())
+    known = (await run.state()).loop(loop)
+    targets = known.targets if known is not None else ()
     if len(targets) > 1:
         raise IllegalCommand(f"{loop} has several targets: say which with --target ({', '.join(targets)})")
     return targets[0] if targets else ""
@@ -183,7 +187,7 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
 @click.option("--run", "run_name", metavar="RUN")
 @journal_option
 def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | None) -> None:
-    """Say which phase injected a finding: that is the truth from then on.
+    """Record which phase injected a finding. This overrides what the judge said.
 
     \b
     Example:
@@ -201,7 +205,7 @@ def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | N
 @click.argument("run_name", metavar="[RUN]", required=False)
 @journal_option
 def pause(run_name: str | None, journal: Path | None) -> None:
-    """Start nothing more in RUN, or the newest; what runs finishes. `backedge resume` goes on.
+    """Start no more attempts in RUN, or in the newest; running ones finish. `backedge resume` continues.
 
     \b
     Example:
@@ -221,7 +225,7 @@ def pause(run_name: str | None, journal: Path | None) -> None:
 @click.option("--reason", default="")
 @journal_option
 def cancel(run_name: str, reason: str, journal: Path | None) -> None:
-    """End RUN; what was made stays, and running attempts are stopped.
+    """End RUN and stop its running attempts. What was made stays.
 
     \b
     Example:

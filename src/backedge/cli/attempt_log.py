@@ -1,4 +1,4 @@
-"""What an attempt says while it works, as it is shown: its stderr, and the stream of an agent CLI in words."""
+"""What an attempt prints while it works: its stderr, and the stream of an agent CLI in words."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from backedge.adapters.agents.clis.transcript import cli_of, said
 from backedge.core.text import clean
 
 TAIL = 8 * 1024
-"""Bytes at the end of a log that are looked at."""
+"""Bytes at the end of a log that are read."""
 STREAM = 256 * 1024
-"""The same of a CLI's stream, where one line can hold a whole file."""
+"""The same for a CLI's stream, where one line can contain a whole file."""
 LONGEST_LINE = 500
 LONGEST_EVENT = 16 * 1024 * 1024
 MOST_READ = 1024 * 1024
-"""Bytes that are read at once of what is new."""
+"""Bytes of new text that are read at once."""
 COMPLAINTS = 2
-"""Lines of stderr that stay in sight below what a CLI says."""
+"""Lines of stderr that are shown below what a CLI says."""
 
 
 class Log:
-    """What one attempt says, as it grows."""
+    """The growing output of one attempt."""
 
     def __init__(self, state: Path, run: str, step: str, attempt: int) -> None:
         self.step = step
@@ -34,7 +34,7 @@ class Log:
 
     @property
     def _cli(self) -> str:
-        """Which agent CLI does the attempt; empty for a command, and before it has started."""
+        """The agent CLI of the attempt; empty for a command, and before it has started."""
         if self._known is None and (self._folder.path / "starting").exists():
             self._known = cli_of(self._folder) or ""
         return self._known or ""
@@ -47,14 +47,14 @@ class Log:
         return lines[-most:]
 
     def news(self, last: bool = False) -> Iterator[str]:
-        """The whole lines since the last call; what is left at the end, too."""
+        """The complete lines since the last call; with `last` also an incomplete one."""
         if cli := self._cli:
             yield from map(_shown, said(cli, self._stream.news(last)))
         yield from map(_line, self._log.news(last))
 
 
 class _Growing:
-    """A file that somebody else writes, line by line."""
+    """A file that another process writes, line by line."""
 
     def __init__(self, path: Path, longest: int) -> None:
         self._path, self._longest = path, longest
@@ -68,7 +68,7 @@ class _Growing:
                 text = file.read(most)
         except OSError:
             return []
-        # The first line is half a line.
+        # The first line is cut off.
         return text.split(b"\n")[1:] if size > most else text.split(b"\n")
 
     def news(self, last: bool) -> list[bytes]:
@@ -91,6 +91,6 @@ def _line(text: bytes) -> str:
 
 
 def _shown(text: str) -> str:
-    """A line of an agent as it is shown: no control characters, nor any that turn the direction of writing."""
+    """A line of an agent, fit to be shown: without control characters or characters that change the writing direction."""
     line = clean(text[: 4 * LONGEST_LINE]).replace("\n", " ").expandtabs(4)[:LONGEST_LINE]
     return "".join(letter for letter in line if category(letter) != "Cf")

@@ -1,4 +1,4 @@
-"""The commands of `backedge`. Each command lives in its own module, imported when it is used: help has to be quick."""
+"""The commands of `backedge`. Each is imported when it is used, so that help is quick."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import click
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup", "Write a workflow file to start from."),
-    "check": ("inspect", "Validate the workflow file, draw it, and say the largest number of attempts."),
+    "check": ("inspect", "Validate the workflow file, draw it, and say how many attempts a run can make."),
     "schema": ("inspect", "Print the JSON Schema of the workflow file."),
     "run": ("execute", "Start a run and watch it."),
-    "resume": ("execute", "Go on with a run where its journal ends."),
+    "resume": ("execute", "Continue a run where its journal ends."),
     "runs": ("look", "List the runs, newest first."),
-    "show": ("look", "Tell the story of a run."),
+    "show": ("look", "Show what happened in a run."),
     "watch": ("look", "Follow a run that another process executes."),
     "inbox": ("look", "List the open decisions of all runs."),
     "decide": ("decide", "Answer an escalation."),
     "feedback": ("answer", "Raise, acknowledge, list or reclassify feedback."),
-    "what-if": ("inspect", "Say who would run again for a loop, and what that would cost."),
-    "pause": ("answer", "Start nothing more in a run; what runs finishes."),
-    "cancel": ("answer", "End a run; what was made stays."),
-    "context": ("context", "Read a run by path, and keep values of your own beside it."),
+    "what-if": ("inspect", "Say which steps the next round of a loop would run again, and the cost."),
+    "pause": ("answer", "Start no more attempts in a run; running ones finish."),
+    "cancel": ("answer", "End a run. What was made stays."),
+    "context": ("context", "Read a run by path, and store values of your own beside it."),
     "next": ("stories", "Say what would be done about the stories, and why."),
     "board": ("stories", "Show the stories as a board."),
     "details": ("stories", "Show a story with the history of its refinement."),
@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class EnoughRead(Exception):
-    """Whoever read our output has enough of it, which is no failure; click would leave with 1, the code of a failed run."""
+    """The reader of our output closed it, which is not a failure. click would exit with 1, the code of a failed run."""
 
 
 class Lazy(click.Group):

@@ -6,7 +6,7 @@ import asyncio
 import re
 import shutil
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sized
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -28,8 +28,10 @@ _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range
 LOOKED_AT = 1000
 """How many of the newest runs a mistyped name is compared with."""
 ALIKE = 0.85
-"""How near the name of a run has to be: all that are made in one hour begin alike."""
+"""How similar the name of a run must be: the names of one hour begin alike."""
 
+STORY = "s-"
+"""How the names of runs of stories begin."""
 EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0, "imported": 0}
 
 journal_option = click.option(
@@ -39,12 +41,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def print_json(value: Any) -> None:
-    """One JSON value, in UTF-8 whatever the terminal speaks: it is read by programs."""
+    """Print one JSON value, always in UTF-8: it is read by programs."""
     click.echo(escaped(msgspec.json.format(msgspec.json.encode(_whole(value)), indent=1)))
 
 
 def _whole(value: Any) -> Any:
-    """A value with the fields that hold their default, which its own JSON leaves out: every key is always there."""
+    """A value with all its fields, so that every key is always there: its own JSON leaves out defaults."""
     if isinstance(value, msgspec.Struct):
         return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
@@ -53,7 +55,7 @@ def _whole(value: Any) -> Any:
 
 
 def say(text: str = "") -> None:
-    """Progress and remarks: on stderr, so that stdout has nothing but results."""
+    """Print progress and remarks on stderr: stdout has only results."""
     click.echo(text, err=True)
 
 
@@ -62,7 +64,7 @@ def where(journal: Path | None, file: Path | None = None) -> Project:
 
 
 def existing(journal: Path | None) -> Project:
-    """The place of a project whose journal is there. Raises NotFound: looking for one must not make one."""
+    """A project that has a journal. Raises NotFound if there is none: reading must not create one."""
     spot = where(journal)
     if not spot.journal.exists():
         raise NotFound(f"there is no journal at {spot.journal}: `backedge run` makes one")
@@ -77,7 +79,7 @@ def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
 
 
 def listing(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
-    """Like asking, for what is about all runs: before the first there is nothing, which is no mistake."""
+    """Like asking, for lists of runs: before the first run the list is empty, which is not an error."""
     spot = where(journal)
     return _asked(None, ask) if journal is None and not spot.journal.exists() else asking(journal, ask)
 
@@ -91,8 +93,8 @@ def _asked(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
 
 
 async def event_line(engine: Engine, run: str, record: Record) -> bytes:
-    """A stored event as a line of JSON, with its number and its link, its large values, and their digests: the link is
-    over these."""
+    """A stored event as a line of JSON, with its number, its link, its large values and their digests, which the link
+    covers."""
     names = set_aside_in(record.body)
     more = {"large": names} if names else {}
     head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link, **more})
@@ -103,21 +105,26 @@ async def event_line(engine: Engine, run: str, record: Record) -> bytes:
 
 
 def own_id(word: str) -> str:
-    """An id that backedge gave to a finding, a loop or an escalation, however it was typed: e-1 is E-1."""
+    """The id of a finding, a loop or an escalation, in upper case: e-1 is E-1."""
     return word.upper() if re.fullmatch(r"[efl]-[0-9]+", word) else word
 
 
 async def the_run(engine: Engine, name: str | None) -> Run:
     """A run by its id or the beginning of it; the newest one if none is named."""
+    return await engine.find(await run_id(engine, name))
+
+
+async def run_id(engine: Engine, name: str | None) -> str:
+    """The id of a run by the beginning of it; of the newest one if none is named. The run itself is not loaded."""
     heads = await engine.runs()
     if not heads:
         raise NotFound("the journal has no runs: `backedge run` starts one")
     if name is None:
-        return await engine.find(heads[0].run)
+        return heads[0].run
     exact = [head.run for head in heads if head.run == name]
     found = exact or [head.run for head in heads if head.run.startswith(name)]
     if len(found) == 1:
-        return await engine.find(found[0])
+        return found[0]
     if found:
         raise NotFound(f"{name!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
     meant = closest(name, [head.run for head in heads[:LOOKED_AT]], ALIKE)
@@ -126,25 +133,42 @@ async def the_run(engine: Engine, name: str | None) -> Run:
 
 
 def shown(text: str, width: int = 100) -> str:
-    """Text of agents on one line of a terminal. What turns the direction of writing would hide other text."""
+    """Text of agents on one line of a terminal, without characters that change the direction of writing."""
     line = one_line(text[: 20 * width]).translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def idle_words(spot: Project, run: str) -> str:
-    """How a run goes on that nobody executes: a story by `run`, which knows its file and its place."""
+    """How to continue a run that no process executes: a story with `run`, which knows its file."""
+    return f"  No process is running it. Continue with `backedge {'run' if _is_story(spot, run) else f'resume {run}'}`"
+
+
+def _is_story(spot: Project, run: str) -> bool:
+    if not may_be_story(run):
+        return False
     from backedge.stories.backlog import is_story_run
 
-    return f"  nobody executes it now: backedge {'run' if is_story_run(spot, run) else f'resume {run}'}"
+    return is_story_run(spot, run)
+
+
+def may_be_story(run: str) -> bool:
+    """Whether the name of a run is that of a story. It saves the others the import of all that knows about stories."""
+    return run.startswith(STORY)
 
 
 def wrapped(line: str, out: TextIO) -> str:
-    """A line for people, broken between words where a terminal would break it anywhere; elsewhere lines stay whole."""
+    """A line for people, wrapped between words on a terminal; elsewhere lines stay whole."""
     width = shutil.get_terminal_size().columns
     if not out.isatty() or len(line) <= width:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def earlier(lines: Sized, most: int | None, noun: str, indent: str = "") -> Iterator[str]:
+    """A remark about what is left out, if only the last `most` lines are printed."""
+    if most is not None and len(lines) > most:
+        yield f"{indent}… {counted(len(lines) - most, f'earlier {noun}')}: --all shows everything"
 
 
 def counted(count: int, noun: str) -> str:

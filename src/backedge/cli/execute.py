@@ -68,7 +68,7 @@ class Execution:
 
     @property
     def asks(self) -> bool:
-        """Somebody sits there who can be asked before each attempt."""
+        """Whether a person at the terminal can be asked before each attempt."""
         return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
     def tell(self, result: str) -> None:
@@ -77,7 +77,7 @@ class Execution:
             click.echo(result, err=self.as_json)
 
     def progress(self, spot: Project) -> Progress:
-        # A question and a frame that is drawn anew would wipe each other out.
+        # A question and a live frame would overwrite each other.
         plain = self.plain or self.step
         return Progress(spot, say, None if self.quiet else view_on(sys.stderr, say, spot.state, plain, self.log))
 
@@ -88,10 +88,10 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         json_option,
         journal_option,
-        click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents say on the way."),
-        click.option("--plain", is_flag=True, help="Progress as plain lines, also on a terminal."),
-        click.option("--quiet", "-q", is_flag=True, help="No words: the exit code tells how it came out."),
-        click.option("--wait", is_flag=True, help="Stay until the run has ended, also while only a person can help."),
+        click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents log."),
+        click.option("--plain", is_flag=True, help="Progress as plain lines, even on a terminal."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing: the exit code says how it ended."),
+        click.option("--wait", is_flag=True, help="Wait until the run has ended, even while only a person can help."),
         click.option(
             "--max-parallel",
             type=click.IntRange(1),

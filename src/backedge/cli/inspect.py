@@ -18,9 +18,9 @@ from backedge.cli.common import (
     json_option,
     own_id,
     print_json,
+    run_id,
     say,
     shown,
-    the_run,
     where,
     wrapped,
 )
@@ -28,6 +28,7 @@ from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
 from backedge.core.errors import JournalError
 from backedge.core.text import clean
 from backedge.core.workflow.bound import max_attempts
+from backedge.engine.store import events_of
 from backedge.project import Project, agents_of, checked_file, missing_programs
 
 LOOKED_AT = 100
@@ -40,10 +41,10 @@ LOOKED_AT = 100
 @journal_option
 @json_option
 def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bool) -> None:
-    """Validate the workflow file, draw its graph with the back edges, and say the most that a run can do and cost.
+    """Validate the workflow file, draw its graph with the back edges, and say how much a run can do and cost at most.
 
-    All problems are listed, each with its line and column; the exit code is 2 then. A program that is not installed
-    here is a warning. Costs are those of the attempts in the journal so far.
+    All problems are listed with line and column, and the exit code is 2. A program that is not installed is a warning.
+    Costs are estimated from the attempts in the journal.
 
     \b
     Example:
@@ -58,7 +59,7 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
         cost = _costs(source, spot, bound or 0)
     except JournalError as error:
         cost = None
-        warnings.append(f"what runs have cost is not known: {error}")
+        warnings.append(f"the cost of earlier runs is not known: {error}")
     if as_json:
         steps = [step.name for step in source.definition.steps]
         told = {"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps}
@@ -68,7 +69,7 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
         return
     click.echo(clean(mermaid(source.definition) if as_mermaid else picture(source.definition)))
     if not as_mermaid:
-        click.echo(f"\nAny run makes at most {bound} attempts, and what decisions of people add.")
+        click.echo(f"\nAny run makes at most {bound} attempts, plus any attempts you grant.")
         for line in _cost_words(cost, source.definition.limits.cost_usd, bound or 0):
             click.echo(wrapped(line, sys.stdout))
     for warning in warnings:
@@ -76,7 +77,7 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
 
 
 def _costs(source: WorkflowFile, spot: Project, bound: int) -> Costs | None:
-    """What the newest runs of this workflow have cost; None if there are none."""
+    """The cost of the newest runs of this workflow; None if there are none."""
     if not spot.journal.exists():
         return None
 
@@ -91,14 +92,14 @@ def _costs(source: WorkflowFile, spot: Project, bound: int) -> Costs | None:
 
 def _cost_words(cost: Costs | None, limit: float | None, bound: int) -> Iterator[str]:
     if cost is None or not cost.attempts:
-        yield "What that could cost is not known: no run of this workflow is in the journal yet."
+        yield "The cost is not known: the journal has no run of this workflow yet."
     elif not cost.total_usd:
         yield f"None of the {cost.attempts} attempts so far reported a cost."
     else:
         yield (
             f"An attempt has cost ${cost.mean_usd:.2f} on average and ${cost.max_usd:.2f} at most "
             f"({cost.attempts} attempts in {cost.runs} runs), so {bound} could cost ${cost.at_mean_usd:.2f}, "
-            f"and ${cost.at_most_usd:.2f} if each were the dearest."
+            f"and ${cost.at_most_usd:.2f} at the highest price seen."
         )
         for name, step in cost.steps.items():
             if step.max_usd:
@@ -124,7 +125,7 @@ def schema() -> None:
 @journal_option
 @json_option
 def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """Say who would run again if the next round of LOOP changed its targets, and what that would cost.
+    """Say which steps would run again if the next round of LOOP changed its targets, and the estimated cost.
 
     \b
     Example:
@@ -132,8 +133,7 @@ def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool
     """
 
     async def ask(engine: Engine) -> Blast:
-        run = await the_run(engine, run_name)
-        return blast_of(await run.events(), loop)
+        return blast_of(await events_of(engine.journal, await run_id(engine, run_name)), loop)
 
     blast = asking(journal, ask)
     if as_json:

@@ -1,4 +1,4 @@
-"""What is kept current while a run goes on: its files on disk, and the terminal: a live frame, or plain lines."""
+"""What is updated while a run goes on: its files on disk, and the terminal with a live frame or plain lines."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from backedge.adapters.views import RunViews
 from backedge.app import Run
-from backedge.cli.attempt_log import Log
+from backedge.cli.common import may_be_story
 from backedge.cli.telling import Teller
 from backedge.core.events import Event, RunStarted
 from backedge.core.state.evolve import evolve, replay
 from backedge.core.state.run import RunState
 from backedge.project import Project
 
+if TYPE_CHECKING:
+    from backedge.cli.attempt_log import Log
+
 TICK = 0.15
 """Seconds between two looks at the clock and the logs."""
 ECHO = 4
-"""Columns that stay free at the right: what the terminal echoes of Ctrl-C must not begin a row that nobody wipes."""
+"""Columns that stay free at the right: the echo of Ctrl-C must not start another row, which would stay on the screen."""
 
 
 class Lines:
-    """Plain lines: one for each event, and those that agents log, if asked for."""
+    """Plain lines: one for each event and, with `log`, those that agents log."""
 
     def __init__(self, say: Callable[[str], None], state: Path, log: bool = False) -> None:
         self._say, self._state, self._log = say, state, log
@@ -48,6 +51,8 @@ class Lines:
     def _follow(self, run: str, state: RunState | None) -> None:
         if not self._log:
             return
+        from backedge.cli.attempt_log import Log
+
         self._runs[run] = state
         running = {
             f"{step}-{each.running.attempt}": (step, each.running.attempt)
@@ -79,7 +84,7 @@ class Lines:
 
 
 class Screen:
-    """A terminal: the lines of the story scroll by, and below them a frame shows where the run stands."""
+    """A terminal: the timeline scrolls, and below it a frame shows the state of the run."""
 
     def __init__(self, out: IO[str], state: Path) -> None:
         from rich.console import Console
@@ -113,6 +118,7 @@ class Screen:
         return self._live.update(self._frame(self._state), refresh=True)
 
     def _frame(self, state: RunState) -> Any:
+        from backedge.cli.attempt_log import Log
         from backedge.cli.live_frame import MOST_LOG, frame
 
         under_way = [
@@ -155,21 +161,22 @@ class View(Protocol):
 
 
 def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool = False, log: bool = False) -> View:
-    """The live frame where `out` is a terminal that can move its cursor, unless lines are asked for."""
+    """The live frame if `out` is a terminal that can move its cursor, else plain lines."""
     lively = not plain and not log and out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
     return Screen(out, state) if lively else Lines(say, state, log)
 
 
 async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) -> None:
-    """Bring the files of a run up to date after an answer: there may be nobody who executes it and would do so."""
-    from backedge.stories.work import refresh_story
-
+    """Bring the files of a run up to date after an answer: perhaps no process executes it and would do so."""
     await RunViews(lambda name: place.kept_file(name).parent, say).refresh(run.id, run.events)
-    await refresh_story(place, run, say)
+    if may_be_story(run.id):
+        from backedge.stories.work import refresh_story
+
+        await refresh_story(place, run, say)
 
 
 class Progress:
-    """Everything that follows the events of a process that executes a run. Use it as an async context manager."""
+    """Follows the events of a process that executes a run. Use it as an async context manager."""
 
     def __init__(self, place: Project, say: Callable[[str], None], view: View | None) -> None:
         self._views = RunViews(lambda run: place.kept_file(run).parent, view.remark if view is not None else say)
@@ -178,16 +185,16 @@ class Progress:
         self.paths = self._views.paths
 
     def load(self, run: str, events: Iterable[Event]) -> None:
-        """The past of a run that is resumed: it is not told again."""
+        """Take the past events of a resumed run, without printing them again."""
         past = list(events)
         self._views.load(run, past)
         if self._view is not None:
             self._view.load(run, past)
 
     def stopping(self) -> None:
-        """The first Ctrl-C: agents have a moment to end, and who cannot wait for that should know how."""
+        """The first Ctrl-C: agents get a moment to end. Say how to stop at once."""
         if self._view is not None:
-            self._view.remark("stopping; once more stops at once")
+            self._view.remark("stopping; press Ctrl-C again to stop at once")
 
     def tell(self, run: str, event: Event) -> None:
         self._views.tell(run, event)
@@ -205,7 +212,7 @@ class Progress:
 
 @asynccontextmanager
 async def shown_by(view: View) -> AsyncIterator[View]:
-    """Open a view, let it look at the clock and the logs meanwhile, and close it."""
+    """Open a view, update it regularly, and close it."""
     view.open()
     looking = asyncio.create_task(_looking(view))
     try:

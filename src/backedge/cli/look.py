@@ -1,11 +1,11 @@
-"""`runs`, `show`, `watch` and `inbox`: read the journal, whoever executes the runs."""
+"""`runs`, `show`, `watch` and `inbox`: what the journal says, no matter which process executes the runs."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,30 +13,35 @@ from backedge.analytics.report import Report
 from backedge.app import Engine, Run
 from backedge.cli.common import (
     asking,
+    earlier,
     event_line,
     idle_words,
     journal_option,
     json_option,
     listing,
     print_json,
+    run_id,
     shown,
     the_run,
     where,
     wrapped,
 )
-from backedge.cli.difference import Rework, print_reworks, reworks
-from backedge.cli.live import View, shown_by, view_on
-from backedge.cli.packets import INDENT, Open, open_packets, packet_lines, whole_of
-from backedge.cli.prune import report_of
-from backedge.cli.story import story
-from backedge.cli.telling import Teller, closing_words
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
 from backedge.engine.codec import decode_events
-from backedge.engine.store import records_of
+from backedge.engine.store import events_of, records_of
+
+if TYPE_CHECKING:
+    from backedge.cli.difference import Rework
+    from backedge.cli.live import View
+    from backedge.cli.packets import Open
 
 GLANCE = 0.5
-"""Seconds between two looks at who executes a run."""
+"""Seconds between two looks at whether a process executes a run."""
+LINES = 200
+"""Lines of the timeline that `show` prints without --all."""
+OF_A_LOOP = 40
+"""Findings and lines of each loop, likewise."""
 
 
 @click.command()
@@ -68,26 +73,42 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--diff", is_flag=True, help="What each rework changed in an artifact, instead of the story.")
+@click.option("--diff", is_flag=True, help="Show what each rework changed in an artifact instead.")
 @click.option("--step", "step_name", metavar="STEP", help="With --diff: of this step only.")
+@click.option("--all", "whole", is_flag=True, help="Show all of a long run, not only its last part.")
 @journal_option
 @json_option
-def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """Tell the story of RUN, or of the newest: its timeline, each loop with its findings and rounds, who
-    decided what, and what was accepted.
+def show(
+    run_name: str | None, diff: bool, step_name: str | None, whole: bool, journal: Path | None, as_json: bool
+) -> None:
+    """Show what happened in RUN, or in the newest: its timeline, each loop with its findings and rounds, the decisions,
+    and what was accepted. Of a long run you see the last part; --all shows everything.
 
     \b
     Example:
       backedge show r-0193
     """
 
+    from backedge.cli.difference import print_reworks, reworks
+    from backedge.cli.prune import report_of
+    from backedge.cli.story import story
+    from backedge.cli.telling import Teller, closing_words
+
+    timeline: list[str] = []
+
     async def ask(engine: Engine) -> tuple[Report, str, list[Any], list[Rework]]:
-        found = await the_run(engine, run_name)
-        events = await found.events()
-        told, remark = await report_of(found, where(journal))
-        if told.outcome == "running" and engine.journal.holder(found.id) is None:
-            remark = remark or idle_words(where(journal), found.id)
-        return told, remark, events, await reworks(engine, where(journal).state, found.id, events) if diff else []
+        run = await run_id(engine, run_name)
+        events = await events_of(engine.journal, run)
+        # Telling the events folds them: the report is made from the same state, so that the run is replayed once.
+        teller = Teller(timeline.append)
+        for event in events:
+            teller.tell(run, event)
+        state = teller.state(run)
+        assert state is not None
+        told, remark = await report_of(engine.journal, state, where(journal))
+        if told.outcome == "running" and engine.journal.holder(run) is None:
+            remark = remark or idle_words(where(journal), run)
+        return told, remark, events, await reworks(engine, where(journal).state, run, events) if diff else []
 
     report, remark, events, changed = asking(journal, ask)
     if step_name is not None and step_name not in report.steps:
@@ -100,20 +121,15 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
         return
     paused = "  (paused)" if report.paused else ""
     click.echo(f"{shown(report.run)}  {shown(report.workflow)}  {report.outcome}{paused}\n")
-    teller = Teller(click.echo)
-    for event in events:
-        teller.tell(report.run, event)
-    click.echo()
-    for line in story(report, events):
-        click.echo(line)
-    click.echo()
-    for line in (*closing_words(report), *([remark] if remark else [])):
-        click.echo(line)
+    most, of_a_loop = (None, None) if whole else (LINES, OF_A_LOOP)
+    lines = [*earlier(timeline, most, "line"), *timeline[-(most or len(timeline)) :], ""]
+    lines += [*story(report, events, of_a_loop), "", *closing_words(report), *([remark] if remark else [])]
+    click.echo("\n".join(lines))
 
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--plain", is_flag=True, help="Plain lines, also on a terminal.")
+@click.option("--plain", is_flag=True, help="Plain lines, even on a terminal.")
 @click.option("--log", is_flag=True, help="Plain lines, with what the agents write to stderr.")
 @journal_option
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, as `audit export` does.")
@@ -124,6 +140,8 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     Example:
       backedge watch
     """
+
+    from backedge.cli.live import shown_by, view_on
 
     async def follow_lines(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0
@@ -139,7 +157,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     async def follow(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0
         async with shown_by(view_on(sys.stdout, click.echo, where(journal).state, plain, log)) as view:
-            somebody = Somebody(engine, found, view)
+            executor = Executor(engine, found, view)
             while True:
                 records = await records_of(engine.journal, found.id, seen)
                 for event in decode_events(records):
@@ -148,7 +166,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
                 state = await found.state()
                 if state.ended is not None and state.seq <= seen:
                     return
-                await somebody.changes(seen)
+                await executor.changes(seen)
 
     try:
         asking(journal, follow_lines if as_json else follow)
@@ -156,15 +174,15 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
         return
 
 
-class Somebody:
-    """Who executes a run that is watched: where nobody does, nothing will happen, and that has to be said."""
+class Executor:
+    """Whether a process executes the run that is watched: if none does, nothing will happen, and `watch` says so."""
 
     def __init__(self, engine: Engine, run: Run, view: View) -> None:
         self._engine, self._run, self._view = engine, run, view
         self._missed = False
 
     async def changes(self, seen: int) -> None:
-        """Wait for the next event, and look now and then whether there is anybody who could cause it."""
+        """Wait for the next event, and look now and then whether any process could cause it."""
         change = asyncio.create_task(self._run.changed(seen))
         try:
             while not change.done():
@@ -177,7 +195,7 @@ class Somebody:
     def _look(self) -> None:
         missing = self._engine.journal.holder(self._run.id) is None
         if missing and not self._missed:
-            self._view.remark(f"nobody executes it: `backedge resume {self._run.id}` goes on")
+            self._view.remark(f"No process is running it. Continue with `backedge resume {self._run.id}`")
         self._missed = missing
 
 
@@ -191,6 +209,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     Example:
       backedge inbox --json
     """
+    from backedge.cli.packets import INDENT, open_packets, packet_lines
+
     packets = listing(journal, open_packets)
     if as_json:
         print_json([_as_json(each) for each in packets])
@@ -209,6 +229,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
 def _as_json(each: Open) -> dict[str, Any]:
     """The escalation as reports have it, and what else its packet says; `choices` explains the words of `options`, and
     `whole` of an input is the command that prints all of it."""
+    from backedge.cli.packets import whole_of
+
     told, known = each.told, each.known
     more = {name: getattr(told, name) for name in told.__struct_fields__ if name not in ("escalation", "options", "by")}
     more["inputs"] = [

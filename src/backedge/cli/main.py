@@ -1,10 +1,10 @@
-"""The installed command `backedge`. Everything is imported inside: Ctrl-C ends it with a sentence from the first moment."""
+"""The installed command `backedge`. It imports inside the function, so that Ctrl-C is handled from the first moment."""
 
 import sys
 
 
 def entry() -> None:
-    """Run the command. What goes wrong is told in a sentence, not in a traceback."""
+    """Run the command. Errors are one sentence, not a traceback."""
     try:
         from backedge.cli.running import code_of
 

@@ -16,13 +16,14 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.views import PROGRESS, SCRATCHPAD
 from backedge.analytics.report import Report, report
-from backedge.app import Engine, Run
+from backedge.app import Engine
 from backedge.cli.common import existing, journal_option, json_option, print_json
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged, RunHeld
+from backedge.core.state.run import RunState
 from backedge.engine.codec import decode_events
-from backedge.engine.store import events_of
-from backedge.ports import Record, RunHead
+from backedge.engine.store import events_of, outputs
+from backedge.ports import Journal, Record, RunHead
 from backedge.project import Project
 
 ENDED = ("verified", "done", "accepted", "failed", "cancelled")
@@ -153,13 +154,14 @@ def _size(count: int) -> str:
     return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
 
 
-async def report_of(run: Run, spot: Project) -> tuple[Report, str]:
+async def report_of(journal: Journal, state: RunState, spot: Project) -> tuple[Report, str]:
     """The report of a run, and a remark if its large outputs are no longer there because they were pruned."""
+    large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
     try:
-        return await run.report(), ""
+        return report(state, await outputs(journal, state, large)), ""
     except JournalDamaged:
-        mark = spot.kept_file(run.id).parent / PRUNED
+        mark = spot.kept_file(state.run).parent / PRUNED
         if not mark.exists():
             raise
         at = time.strftime("%Y-%m-%d", time.localtime(mark.stat().st_mtime))
-        return report(await run.state()), f"its large outputs were pruned on {at}"
+        return report(state), f"its large outputs were pruned on {at}"

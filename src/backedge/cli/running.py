@@ -1,4 +1,4 @@
-"""One call of the command, from its words to its exit code."""
+"""One call of the command, from its arguments to its exit code."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ INTERRUPTED = 130
 def code_of() -> int:
     """Run the command that the arguments name; returns its exit code."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # started without it, as by a daemon
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it is needed until we leave
-        # A terminal that cannot show a character shows another; nothing breaks for that.
+        if getattr(sys, name) is None:  # missing, as under a daemon
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it is needed until the end
+        # If the terminal cannot show a character, print an escape instead of failing.
         getattr(sys, name).reconfigure(errors="backslashreplace")
     try:
         code = main.main(prog_name="backedge", standalone_mode=False)
@@ -40,11 +40,11 @@ def code_of() -> int:
     except OSError as error:
         _drop_output()
         what = f"{error.filename}: " if error.filename else ""
-        click.echo(f"backedge: {what}{error.strerror or error}: make it possible, and try again", err=True)
+        click.echo(f"backedge: {what}{error.strerror or error}: correct that, and try again", err=True)
         return 2
     return code if isinstance(code, int) else 0
 
 
 def _drop_output() -> None:
-    """What is left in the buffer has nowhere to go: without this, leaving would try once more."""
+    """Discard what is left in the buffer: Python would try to write it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from backedge.analytics.report import FindingReport, LoopReport, Report
-from backedge.cli.common import counted, shown
+from backedge.cli.common import counted, earlier, shown
 from backedge.core import events as e
 from backedge.core.events import Event
 from backedge.core.feedback.loop import BY_OPTION
 
 
-def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
-    """The lines that `show` prints below the timeline."""
+def story(report: Report, events: Sequence[Event], most: int | None = None) -> Iterator[str]:
+    """The lines that `show` prints below the timeline; of each loop at most the last `most` findings and rounds."""
     widest = max(map(len, report.everybody), default=0)
     for name, step in report.everybody.items():
         verdict = f", {step.verdict}" if step.verdict else ""
@@ -23,7 +23,7 @@ def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
     histories = Histories(events).lines()
     for loop in report.loops:
         yield ""
-        yield from _loop(loop, report.findings, histories.get(loop.id, []))
+        yield from _loop(loop, report.findings, histories.get(loop.id, []), most)
     decisions = list(decided(events))
     if decisions:
         yield from ("", "decided", *(f"  {line}" for line in decisions))
@@ -37,7 +37,9 @@ def story(report: Report, events: Sequence[Event]) -> Iterator[str]:
         yield f"refused: feedback of {shown(refusal.source, 40)} to {targets}: {shown(refusal.reason)}"
 
 
-def _loop(loop: LoopReport, findings: Iterable[FindingReport], history: Sequence[str]) -> Iterator[str]:
+def _loop(
+    loop: LoopReport, findings: Iterable[FindingReport], history: Sequence[str], most: int | None
+) -> Iterator[str]:
     caused = f", caused by {loop.caused_by}" if loop.caused_by else ""
     follows = f", follows {loop.follows}" if loop.follows else ""
     yield (
@@ -46,12 +48,14 @@ def _loop(loop: LoopReport, findings: Iterable[FindingReport], history: Sequence
     )
     if loop.message:
         yield f"  “{shown(loop.message)}”"
-    yield from (
-        f"  {_finding(finding)}{f' ({finding.gap})' if finding.gap else ''}: {finding.status.replace('_', ' ')}"
-        for finding in findings
-        if finding.id in loop.findings
-    )
-    yield from (f"    {line}" for line in history)
+    own = set(loop.findings)
+    found = [finding for finding in findings if finding.id in own]
+    yield from earlier(found, most, "finding", "  ")
+    for finding in found[-(most or len(found)) :]:
+        gap = f" ({finding.gap})" if finding.gap else ""
+        yield f"  {_finding(finding)}{gap}: {finding.status.replace('_', ' ')}"
+    yield from earlier(history, most, "line", "    ")
+    yield from (f"    {line}" for line in history[-(most or len(history)) :])
 
 
 def _finding(finding: FindingReport) -> str:

@@ -1,4 +1,4 @@
-"""A run in words: one line per event, and the last words of a run."""
+"""A run in words: one line per event, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from backedge.core.state.run import RunState
 
 
 class Teller:
-    """Tells the events of runs, one line each, as they happen."""
+    """Prints the events of runs, one line each, as they happen."""
 
     def __init__(self, say: Callable[[str], None], past: dict[str, list[Event]] | None = None) -> None:
         self._say = say
         self._states: dict[str, RunState | None] = {run: replay(events) for run, events in (past or {}).items()}
+
+    def state(self, run: str) -> RunState | None:
+        """Where a run stands after what was told of it."""
+        return self._states.get(run)
 
     def tell(self, run: str, event: Event) -> None:
         if run not in self._states and not isinstance(event, e.RunStarted):
@@ -30,7 +34,7 @@ class Teller:
 
 
 def line_of(event: Event, state: RunState) -> str:
-    """One event in one line; empty for what says nothing to a reader."""
+    """One event in one line; empty if it does not interest a reader."""
     match event:
         case e.AttemptStarted():
             return _started(event, state)
@@ -117,7 +121,7 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
 
 
 def closing_words(report: Report) -> Iterator[str]:
-    """What a person wants to know when `run` stops."""
+    """What you want to know when `run` stops."""
     usage = report.usage
     money = f", ${usage.cost_usd:.2f}" if usage.cost_usd else ""
     yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"

@@ -11,6 +11,7 @@ from typing import Any
 from backedge.config.agents import AgentSpec, agents_of, named_agents
 from backedge.config.check import flaws_of
 from backedge.config.core_problems import flaw_of
+from backedge.config.finding import FILE_NAMES
 from backedge.config.measures import comparing_agents
 from backedge.config.phases import look_at_phases
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
@@ -31,8 +32,6 @@ from backedge.core.value import Json
 from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import MAX_STEPS, Step, Workflow
 from backedge.core.workflow.routes import RouteRule
-
-FILE_NAMES = (FILE_NAME, "backedge.yml")
 
 
 @dataclass(frozen=True)
@@ -60,16 +59,6 @@ class WorkflowFile:
 
 Inspect = Callable[[AgentSpec, Path], Iterable[tuple[str, str]]]
 """What else is wrong with an agent, by the option that it is about."""
-
-
-def find(start: Path) -> Path:
-    """The workflow file of a folder: in it, or in the nearest folder above. Raises WorkflowFileError."""
-    folder = start.resolve()
-    for each in (folder, *folder.parents):
-        for name in FILE_NAMES:
-            if os.path.isfile(each / name):
-                return each / name
-    raise _unplaced(f"no {FILE_NAME} in {folder} or above: run `backedge init`")
 
 
 def load(path: Path, inspect: Inspect | None = None) -> WorkflowFile:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from backedge.adapters.agents.clis.agent import CliAgent, NotInstalled, Workplace
 from backedge.adapters.agents.command import CommandAgent
 from backedge.adapters.agents.function import FunctionAgent
-from backedge.adapters.agents.redacting import redacted
+from backedge.adapters.agents.redaction import redacted
 from backedge.adapters.agents.report_value import ReportValue
 from backedge.adapters.agents.secrets import Secrets
-from backedge.adapters.agents.shapes import Shapes, shaped
+from backedge.adapters.agents.step_schemas import StepSchemas, with_checks
 from backedge.adapters.reports.spec import ReportSpec
 from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.errors import WorkflowError
@@ -22,7 +22,8 @@ from backedge.core.workflow.graph import graph_of
 from backedge.ports import Agent
 from backedge.project.functions import imported
 from backedge.project.inspecting import options_of
-from backedge.project.project import Project, secrets_of
+from backedge.project.location import Project
+from backedge.project.project import secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
 """The files that show a run to its agents, by their names in the briefing."""
@@ -93,7 +94,7 @@ class _Staff:
         if spec.kind == "python":
             extras = self.source.steps[step.name]
             made = FunctionAgent(imported(spec.function, self.source.folder), judges=bool(step.judges))
-            return shaped(made, Shapes(extras.accepts, extras.schema))
+            return with_checks(made, StepSchemas(extras.accepts, extras.schema))
         raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: nobody can be started for it")
 
     def _command(self, spec: AgentSpec, step: Step) -> Agent:

@@ -12,7 +12,8 @@ from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.plan import with_plan
 from backedge.ports import Agent, ResolvedSteps
 from backedge.project.agents import Views, agents_of
-from backedge.project.project import Project, keep_added_files
+from backedge.project.location import Project
+from backedge.project.project import keep_added_files
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from backedge.adapters.agents.attempt_folder import AttemptFolder, file_name, written
+from backedge.adapters.agents.attempt_folder import AttemptFolder, write_whole
 from backedge.adapters.agents.process import Process
 from backedge.adapters.agents.secrets import NO_SECRETS, SHORTEST, Secrets
-from backedge.config import WorkflowFile, WorkflowFileError, find, load
-from backedge.config.workflow_file import workflow_file
+from backedge.config.finding import find
+from backedge.config.problems import WorkflowFileError
 from backedge.core.errors import WorkflowError
+from backedge.project.location import Project
 
-STATE = ".backedge"
-JOURNAL = "journal.db"
+if TYPE_CHECKING:
+    from backedge.config import WorkflowFile
+
 GRACE = 2.0
 """Seconds that an agent has to end when it is asked to."""
 ORIGIN = "origin"
@@ -27,51 +29,13 @@ FILES = "files.json"
 """Beside a kept workflow file: what the files say that it names."""
 
 
-@dataclass(frozen=True)
-class Project:
-    """Where a project keeps its state: beside the workflow file, or where the user says."""
-
-    folder: Path
-    journal: Path
-
-    @property
-    def state(self) -> Path:
-        return self.journal.parent
-
-    def kept_file(self, run: str) -> Path:
-        """The workflow file as it was when the run started: a run keeps the workflow it started with."""
-        return self.state / "runs" / file_name(run) / "backedge.yaml"
-
-
-def find_project(file: Path | None = None, journal: Path | None = None, start: Path | None = None) -> Project:
-    """The place of a project: by its file, by its journal, or by the folder one is in. Raises WorkflowFileError."""
-    if file is not None:
-        folder = file.parent.resolve()
-    elif journal is not None:
-        folder = journal.parent.resolve()
-    else:
-        folder = _project_folder(start or Path.cwd())
-    return Project(folder, (journal or folder / STATE / JOURNAL).absolute())
-
-
-def _project_folder(start: Path) -> Path:
-    try:
-        return find(start).parent
-    except WorkflowFileError:
-        # A journal without its file can still be asked and answered.
-        for folder in (start.resolve(), *start.resolve().parents):
-            if (folder / STATE / JOURNAL).exists():
-                return folder
-        raise
-
-
 def keep_workflow_file(place: Project, run: str, source: WorkflowFile) -> None:
     """Put the workflow file beside the journal, with what the files say that it names, for the resumes of this run."""
     kept = place.kept_file(run)
     kept.parent.mkdir(parents=True, exist_ok=True)
     _stand_at(place, run, source.path)
     _write_files(place, run, source.files)
-    written(kept, source.data)
+    write_whole(kept, source.data)
 
 
 def keep_added_files(place: Project, run: str, files: Mapping[str, str]) -> None:
@@ -82,18 +46,23 @@ def keep_added_files(place: Project, run: str, files: Mapping[str, str]) -> None
 
 
 def _write_files(place: Project, run: str, files: Mapping[str, str]) -> None:
-    written(place.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
+    write_whole(place.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
 
 
 def _stand_at(place: Project, run: str, path: Path) -> None:
     """Say where the workflow file of a run stands, for its resumes: its paths are relative to that."""
     # Relative, so that a project can be moved as a whole.
     origin = os.path.relpath(path.resolve(), place.state.resolve())
-    written(place.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
+    write_whole(place.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
 
 
 def file_of(place: Project, run: str, file: Path | None = None) -> WorkflowFile:
     """The workflow file that a run was started with; the present one if that was not kept."""
+    from backedge.config.workflow_file import (  # reading YAML takes its time: only where it is needed
+        load,
+        workflow_file,
+    )
+
     kept = place.kept_file(run)
     if not kept.exists():
         return load(file or find(place.folder))
@@ -152,9 +121,18 @@ def secrets_of(source: WorkflowFile) -> Secrets:
 def secrets_in(place: Project, run: str) -> Secrets:
     """The secrets of a run that is answered here; none if its workflow file cannot be had any more."""
     try:
-        return secrets_of(file_of(place, run))
+        return secrets_of(file_of(place, run)) if _may_redact(place, run) else NO_SECRETS
     except WorkflowFileError:
         return NO_SECRETS
+
+
+def _may_redact(place: Project, run: str) -> bool:
+    """Whether the workflow file of a run could have the key `redact`, in plain letters or escaped."""
+    try:
+        kept = place.kept_file(run).read_bytes()
+    except OSError:
+        return True
+    return b"redact" in kept or b"\\" in kept or b"\0" in kept
 
 
 async def end_agent(place: Project, run: str, step: str, attempt: int) -> None:

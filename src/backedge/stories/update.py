@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from backedge.adapters.agents.attempt_folder import written
+from backedge.adapters.agents.attempt_folder import write_whole
 from backedge.project import Project
 from backedge.stories.fields import fields_of, refinement_note
 from backedge.stories.record import StoryRecord, record_of, record_path
@@ -59,7 +59,7 @@ def update_story(project: Project, id: str, path: Path, name: str, view: StoryVi
 
         rewrite(path, name, change)
         kept = {key: value for key, value in fields.items() if value is not None}
-        written(record_path(project, id), msgspec.json.encode(StoryRecord(view, kept, view.notes, earlier)))
+        write_whole(record_path(project, id), msgspec.json.encode(StoryRecord(view, kept, view.notes, earlier)))
     remarks = (
         [f"{name}: it was started elsewhere: here it starts at its first step, and keeps its history"] if begun else []
     )

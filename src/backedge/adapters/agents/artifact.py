@@ -1,4 +1,4 @@
-"""The files that are part of what an attempt made: one digest of them, and where they changed."""
+"""The files of an attempt's artifact: their digest, and where they changed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
-from backedge.adapters.agents.workspace import NO_FILES, FileDigests, Snapshot, Workspace
+from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.workspace import NO_FILES, Snapshot, Workspace
 from backedge.core.briefing import Briefing
 from backedge.core.model import Change
 
 
 class ArtifactFiles:
-    """The files of one producer's artifact; a judge has none."""
+    """The files of one producer's artifact. A judge has none."""
 
     def __init__(
         self, folder: Path, state: Path, writes: Sequence[str] | None, digests: FileDigests | None, judges: bool
@@ -27,17 +28,17 @@ class ArtifactFiles:
     def after(
         self, briefing: Briefing, before: Snapshot | None, folder: AttemptFolder
     ) -> tuple[str | None, tuple[Change, ...]]:
-        """Their digest, and where they differ from before; how they differ is kept in the attempt's folder."""
+        """Their digest, and where they differ from before. The difference itself goes to the attempt's folder."""
         if self._workspace is None:
             return None, ()
         if self._writes_nothing:
             return NO_FILES, ()
         found = self._workspace.snapshot()
         if found is None:
-            # Nothing tells which files count: an attempt that ran a program counts as changed.
+            # Nothing says which files count, so an attempt that ran a program counts as changed.
             name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
             return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
-        if before is None or before.digest == found.digest:
+        if before is None or before.files == found.files:
             return found.digest, ()
         folder.write(folder.files, self._workspace.difference(before, found))
         return found.digest, self._workspace.changes(before, found)

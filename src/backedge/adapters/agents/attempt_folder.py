@@ -1,70 +1,66 @@
-"""Everything about one attempt of a command, in one folder: what it was told, what it said, how it ended.
+"""Everything about one attempt of a command, in one folder: its briefing, its output, how it ended.
 
-The files are what outlives a crash of backedge: the command goes on writing into them, and whoever resumes the run
-reads there what became of it.
+The files survive a crash of backedge. The command goes on writing to them, and the next `resume` reads there what became
+of it.
 
-    briefing.json   what it was told, also on its stdin
-    before.json     the workspace before it began, until it has ended
+    briefing.json   its briefing, also on its stdin
+    before.json     the workspace before it began; removed when it has ended
     starting        written before the process is made: from here on it may have run
     process.json    which process it is
-    stdout, log     what it said; `log` is its stderr
+    stdout, log     what it printed; `log` is its stderr
     outcome.json    what it reports
-    exit.json       how the process ended, by the one that started it and outlives us
-    ended.json      how it ended, by whoever saw it
-    files.diff      what it changed in the files of the workspace, for people
+    exit.json       how the process ended, written by its supervisor
+    ended.json      how the attempt ended, written by backedge
+    files.diff      what it changed in the workspace, for people
 """
 
 from __future__ import annotations
 
 import os
-import re
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from backedge.adapters.agents.file_name import file_name
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.core.errors import AgentError
-
-_PLAIN = re.compile(r"[a-z0-9_][a-z0-9._-]{0,79}")
-_FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 
 T = TypeVar("T")
 
 
 class Starting(msgspec.Struct, frozen=True):
-    """What was so just before the process was made."""
+    """The situation just before the process was made."""
 
     at: float
     """Seconds since the epoch."""
     report: tuple[int, ...] | None = None
-    """The state of the report file, if there was one: a report that still is the same one is stale."""
+    """The state of the report file, if there was one. If it has not changed at the end, the report is stale."""
 
 
 class Running(msgspec.Struct, frozen=True):
-    """Which process does the attempt."""
+    """Which process executes the attempt."""
 
     pid: int
     began: str
     argv: tuple[str, ...]
     filter: tuple[int, str] | None = None
-    """The process that keeps secrets out of its stdout and log, if there is one: number and beginning."""
-    keeper: tuple[int, str] | None = None
-    """The process that started it and writes down how it ends."""
+    """The process that removes secrets from its stdout and log, if there is one: number and start time."""
+    supervisor: tuple[int, str] | None = None
+    """The process that started it and records how it ends."""
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a process ended. Without code and signal nobody knows: it was not our child any more."""
+    """How a process ended. Without code and signal it is not known."""
 
     code: int | None = None
     signal: int | None = None
     because: str = ""
-    """Why backedge ended it, or why it could not be started; the error of the attempt."""
+    """Why backedge ended it, or why it could not be started. This is the error of the attempt."""
     cancelled: bool = False
-    """Somebody took it back: there is no outcome to look for."""
+    """It was cancelled: there is no outcome to look for."""
     unwatched: bool = False
-    """Nobody of us lived when it ended; its keeper told afterwards."""
+    """No backedge process was there when it ended; its supervisor recorded it."""
 
     @property
     def known(self) -> bool:
@@ -72,8 +68,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def beyond_doubt(self) -> bool:
-        """Whether an attempt without an outcome has simply failed. One that ended well while nobody of us lived may
-        have lost its outcome with us."""
+        """Whether an attempt without an outcome has certainly failed. If it ended well while no backedge process was there,
+        its outcome may have been lost in our crash."""
         return self.known and not (self.unwatched and not self.code)
 
 
@@ -93,11 +89,11 @@ class AttemptFolder:
 
     @property
     def mark(self) -> bytes:
-        """What every process of this attempt has in its environment, and no other process."""
+        """The environment variable that every process of this attempt has, and no other process."""
         return b"BACKEDGE_OUTCOME=" + os.fsencode(self.outcome)
 
     def make(self) -> None:
-        """Make the folder, empty. What an attempt of the same name left, in a journal that is gone, is put aside."""
+        """Make the folder, empty. An old folder of the same name, from a journal that was deleted, is renamed."""
         if self.path.exists():
             number = 1
             while (aside := self.path.with_name(f"{self.path.name}~{number}")).exists():
@@ -105,12 +101,12 @@ class AttemptFolder:
             self.path.rename(aside)
         self.path.mkdir(parents=True, mode=0o700)
 
-    def write(self, path: Path, text: bytes, durable: bool = False) -> None:
-        """Write one of the files, without secrets, so that nobody ever sees half of it."""
-        written(path, self.secrets.content(text), durable)
+    def write(self, path: Path, text: bytes) -> None:
+        """Write one of the files, without secrets, so that no reader ever sees half of it."""
+        write_whole(path, self.secrets.content(text))
 
     def scrub(self) -> None:
-        """Free of secrets what the program itself wrote here."""
+        """Remove secrets from what the program itself wrote here."""
         if self.secrets:
             for path in (self.outcome, *self.path.glob("report.*")):
                 self.secrets.scrub(path)
@@ -129,9 +125,7 @@ class AttemptFolder:
 
     @running.setter
     def running(self, record: Running) -> None:
-        # At once, in case we are killed the next moment; then durably, which takes longer.
         self.write(self.path / "process.json", msgspec.json.encode(record))
-        self.write(self.path / "process.json", msgspec.json.encode(record), durable=True)
 
     @property
     def ended(self) -> Ended | None:
@@ -143,39 +137,21 @@ class AttemptFolder:
 
     @property
     def exited(self) -> Ended | None:
-        """How the process ended, if its keeper saw it."""
+        """How the process ended, as its supervisor recorded it."""
         return _read(self.exit, Ended)
 
     @property
     def started_ns(self) -> int:
-        """When the process was about to be made, by the clock that also stamps the files it writes."""
+        """When the process was about to be made, by the clock that also stamps the files that it writes."""
         return (self.path / "starting").stat().st_mtime_ns
 
 
-def file_name(name: str) -> str:
-    """A name as one part of a path: never a separator, never `..`, never too long, never the same for two names, not
-    even where upper and lower case are one."""
-    if _PLAIN.fullmatch(name):
-        return name
-    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{_FOREIGN.sub('_', name).lstrip('.')[:60]}~{digest}"
-
-
-def written(path: Path, text: bytes, durable: bool = False) -> None:
-    """Write a file so that nobody ever sees half of it; durable on return if asked."""
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(text)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    beside.replace(path)
-    if durable:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+def write_whole(path: Path, text: bytes) -> None:
+    """Write a file so that no reader ever sees half of it. It may be lost if the machine stops: then the journal still
+    says that the attempt began, and its step's `on_doubt` decides."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_bytes(text)
+    draft.replace(path)
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

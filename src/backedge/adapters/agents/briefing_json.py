@@ -1,4 +1,4 @@
-"""A briefing as commands read it: every key is always there, also inside."""
+"""A briefing as commands read it. Every key is always present, at every level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backedge.core.value import Json
 
 
 def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) -> bytes:
-    """The briefing of the agent protocol; `views` has the paths of the scratchpad and the progress file."""
+    """The briefing of the agent protocol. `views` has the paths of the scratchpad and the progress file."""
     views = views or {}
     return msgspec.json.format(
         msgspec.json.encode(
@@ -43,7 +43,7 @@ def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) ->
 
 
 def _whole(value: Any) -> Json:
-    """A value with the fields that hold their default, which its own JSON leaves out."""
+    """A value with all its fields: its own JSON leaves out those with their default."""
     if isinstance(value, msgspec.Struct):
         return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
     return [_whole(item) for item in value] if isinstance(value, tuple) else value

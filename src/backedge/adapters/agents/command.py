@@ -1,4 +1,4 @@
-"""A command in any language as an agent: it is told what to do by a file, and reports by one."""
+"""A command in any language as an agent: it reads its briefing from a file and writes its outcome to one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.evidence import evidence
 from backedge.adapters.agents.execution import Program
+from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.outcome import last_lines, reported, tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
-from backedge.adapters.agents.shapes import Shapes
-from backedge.adapters.agents.workspace import FileDigests, Snapshot
+from backedge.adapters.agents.step_schemas import StepSchemas
+from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
@@ -31,7 +32,7 @@ LOG_KEPT = 256 * 1024
 
 
 class Report(Protocol):
-    """How the evidence that a command leaves is read."""
+    """How to read the report file of a command."""
 
     @property
     def path(self) -> str: ...
@@ -48,7 +49,7 @@ class Report(Protocol):
 class CommandAgent(ProgramAgent[AttemptFolder]):
     """Starts a command for every attempt, in its workspace, and reads what it reports.
 
-    A `plain` one is any program: if it reports nothing that can be understood, what it printed is its output."""
+    With `plain` it may be any program: if it reports no outcome, what it printed is its output."""
 
     noun = "the command"
 
@@ -86,13 +87,13 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         self._env = dict(env or {})
         self._report = report
         self._files = ArtifactFiles(folder, state, writes, digests, judges)
-        super().__init__(Shapes(accepts, schema), Bounds(timeout, max_stdout, grace))
+        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._max_output = max_output
         self._views = views
         self._secrets = secrets
         self._plain = plain
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - it has no door to the engine yet
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - a command cannot call the engine
         folder = self._attempt_folder(briefing)
         before = await asyncio.to_thread(self._files.before)
         return await self._ran(briefing, folder, self._program(briefing, folder, before))
@@ -111,7 +112,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             **({"report": str(report)} if report else {}),
         }
         return Program(
-            # In one pass: what is put in is not looked at again.
+            # In one pass: placeholders inside inserted values are not replaced.
             argv=[PLACEHOLDER.sub(lambda word: words.get(word[1], word[0]), part) for part in self._argv],
             cwd=self._folder,
             env={**os.environ, **self._env, **{f"BACKEDGE_{key.upper()}": value for key, value in words.items()}},
@@ -128,14 +129,14 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
     def _result(
         self, briefing: Briefing, folder: AttemptFolder, ended: Ended, before: Snapshot | None
     ) -> Result | None:
-        """What the attempt brought; None if nobody saw its end and it left nothing complete."""
+        """The result of the attempt; None if its end is not known and it left nothing complete."""
         folder.scrub()
         log, _ = tail(folder.log, LOG_KEPT)
         try:
             outcome = self._outcome(folder, ended)
             if outcome is None:
                 return None
-            self._shapes.require(briefing, outcome.output, outcome.usage)
+            self._schemas.require(briefing, outcome.output, outcome.usage)
         except AgentError as error:
             error.log = log
             raise
@@ -156,10 +157,10 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         try:
             if self._report is not None:
                 found = self._by_report(self._report, folder, code)
-                # A tool that found nothing may have failed as well.
+                # If it is not known how a tool ended, a report without findings may be incomplete.
                 return found if ended.known or found.verdict == "fail" else None
             read, in_file = reported(folder.outcome, folder.stdout, self._max_output)
-            # A whole outcome file is an end that can be judged; what was printed may have been followed by a failure.
+            # A complete outcome file counts in any case; after what was printed, the command may have failed.
             return parse_outcome(read) if ended.known or in_file else None
         except AgentError:
             if self._plain and ended.known and not folder.outcome.exists():
@@ -180,7 +181,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         return report.outcome(text, code, said, self._folder)
 
     def _spent(self, folder: AttemptFolder) -> object:
-        """What a command that failed says it used: that counts however it ended."""
+        """What a failed command says it used: that counts no matter how it ended."""
         try:
             return parse_outcome(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
         except AgentError as error:
@@ -188,7 +189,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
 
 
 def _words(stdout: Path) -> Outcome:
-    """What a program that knows nothing of outcomes printed, as its output."""
+    """The output of a program that does not write outcomes: what it printed."""
     printed = last_lines(tail(stdout, LOG_KEPT)[0])
     return Outcome(printed or None, printed.rpartition("\n")[2])
 

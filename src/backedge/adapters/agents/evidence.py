@@ -1,4 +1,4 @@
-"""The report file of a tool: it counts only if this attempt wrote it."""
+"""The report file of a tool. It counts only if this attempt wrote it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 64 * 1024 * 1024
 
 
 def evidence(path: Path, workspace: Path, folder: AttemptFolder) -> bytes:
-    """The text of a report. Raises AgentError if it is missing, stale, elsewhere or too large."""
+    """The text of a report. Raises AgentError if it is missing, stale, too large or outside the workspace."""
     if not path.resolve().is_relative_to(workspace.resolve()) and path.parent != folder.path:
         raise AgentError(f"the report {path.name!r} leads out of the workspace: write a file inside it")
     text = content(path, LARGEST, "the report")

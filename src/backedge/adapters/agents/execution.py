@@ -1,6 +1,6 @@
-"""One attempt of a program from its briefing to its end, also over a death of backedge in between.
+"""One attempt of a program from its briefing to its end, even if backedge dies in between.
 
-Nothing here knows what the program's output means: that is for the agent that runs it.
+Nothing here knows what the program's output means: that is the agent's part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.errors import AgentError
 
 UNNAMED = 1.0
-"""Seconds in which a process may exist that neither a record nor its environment names yet: we died while making it."""
+"""Seconds in which a process may exist that neither a record nor its environment names: backedge died while making it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Program:
     env: Mapping[str, str]
     briefing: bytes
     before: Snapshot | None = None
-    """The workspace before it begins, to tell afterwards what it changed."""
+    """The workspace before it begins, to find out afterwards what it changed."""
     report: Path | None = None
     """The file that must be new when it has ended."""
 
@@ -40,7 +40,7 @@ class Program:
 async def executed(folder: AttemptFolder, program: Program, bounds: Bounds) -> Ended:
     """Run a program to its end. Raises AgentError if it cannot be started."""
     loop = asyncio.get_running_loop()
-    # Not a task: ending the event loop cancels all tasks, and the thread would go on to start a process for nobody.
+    # Not a task: the end of the event loop cancels all tasks, and the thread would still start a process.
     begun = loop.run_in_executor(None, _begun, folder, program)
     try:
         process = await asyncio.shield(begun)
@@ -55,8 +55,8 @@ async def executed(folder: AttemptFolder, program: Program, bounds: Bounds) -> E
 
 
 async def recover(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
-    """How an attempt ended that an earlier process of ours began, waited for if it still runs; None if it was never
-    begun, or was taken back. If nobody saw its end, neither code nor signal is known."""
+    """How an attempt ended that an earlier backedge process started; waits if it still runs. None if it never started or
+    was cancelled. Without code and signal its end is not known."""
     starting = folder.starting
     if starting is None:
         return None
@@ -73,12 +73,12 @@ async def recover(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
     if process is not None:
         await process.swept(bounds.grace)
     exited = folder.exited
-    # Whatever killed us may have killed it: that tells nothing about its work.
+    # The signal that killed backedge may have killed it too: that says nothing about its work.
     return Ended() if exited is None or exited.signal is not None else Ended(exited.code, unwatched=True)
 
 
 def stamp(path: Path | None) -> tuple[int, ...] | None:
-    """The state of a file, other than before whenever somebody wrote it."""
+    """The state of a file: it changes whenever the file is written."""
     try:
         found = path.stat() if path is not None else None
     except OSError:
@@ -87,7 +87,7 @@ def stamp(path: Path | None) -> tuple[int, ...] | None:
 
 
 def kept_before(folder: AttemptFolder) -> Snapshot | None:
-    """The workspace before the attempt, as far as a crash left it."""
+    """The workspace before the attempt; None if the crash lost it."""
     with suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(folder.before.read_bytes(), type=Snapshot)
     return None
@@ -98,13 +98,13 @@ def _begun(folder: AttemptFolder, program: Program) -> Process:
         if folder.path.exists():
             earlier = Process.found(folder)
             if earlier is not None and earlier.lives:
-                raise AgentError(f"this attempt is being executed already, by process {earlier.identity.pid}")
+                raise AgentError(f"this attempt is already running as process {earlier.identity.pid}")
         folder.make()
         folder.write(folder.briefing, program.briefing)
         if program.before is not None:
-            # Without the contents: they are needed only to name lines, and may be large.
+            # Without contents: they are large, and needed only to name changed lines.
             folder.write(folder.before, msgspec.json.encode(msgspec.structs.replace(program.before, texts={})))
-        # From here on the process may exist, whether or not we live to record it.
+        # From here on the process may exist, even if backedge dies before it can record that.
         folder.starting = Starting(time.time(), stamp(program.report))
     except OSError as error:
         raise AgentError(f"the attempt cannot be recorded in {str(folder.path)!r}: {error}") from error

@@ -1,4 +1,4 @@
-"""A Python function as an agent: async, or plain and then off the event loop."""
+"""A Python function as an agent. A plain one, which is not async, runs on a thread of its own."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FunctionAgent:
     async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:
         briefing = _own(briefing)
         if self._accepts:
-            # A producer that was passed over has no output: the step runs without it.
+            # A skipped producer has no output: the step runs without it.
             inputs = briefing.inputs
             fitted = {name: model.fitted(inputs[name]) for name, model in self._accepts.items() if name in inputs}
             briefing = replace(briefing, inputs={**briefing.inputs, **fitted})
@@ -99,7 +99,7 @@ class FunctionAgent:
 
 
 def _own(briefing: Briefing) -> Briefing:
-    """A briefing whose values the function may change: what the engine knows stays as it is."""
+    """A copy of the briefing that the function may change."""
     return replace(
         briefing,
         input=copied(briefing.input),
@@ -109,12 +109,12 @@ def _own(briefing: Briefing) -> Briefing:
 
 
 def _decision(said: Any) -> Decision | None:
-    """What a function returns that was asked to choose: a Decision, or just the option."""
+    """The outcome of a function that was asked to choose: it returns a Decision, or just the option."""
     return Decision(said) if isinstance(said, str) else said
 
 
 class Blocking:
-    """An attempt in the hands of a plain function: the same words as an Attempt, waiting on its own thread."""
+    """The attempt as a plain function gets it: the methods of an Attempt, which block its own thread."""
 
     def __init__(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
         self._attempt, self._loop = attempt, loop
@@ -122,10 +122,10 @@ class Blocking:
         self._asking: Future[Any] | None = None
         self._over = False
         self._denied = False
-        """Whether the function was told that it waits for nothing any more."""
+        """Whether a wait of the function was ended because the attempt has to stop."""
 
     def _let_go(self) -> None:
-        """The attempt was told to stop: what the function waits for, now or later, is not waited for."""
+        """The attempt has to stop: end every wait of the function, now and later."""
         self._over = True
         if self._asking is not None:
             self._asking.cancel()
@@ -136,7 +136,7 @@ class Blocking:
         return self._attempt.inputs
 
     def spend(self, usage: Usage) -> None:
-        """Say what was used so far, besides what the outcome will report: it counts however the attempt ends."""
+        """Report what was used so far, besides what the outcome will report. It counts no matter how the attempt ends."""
         self._attempt.spend(usage)
 
     def raise_feedback(self, feedback: object) -> str:
@@ -168,10 +168,9 @@ class Blocking:
 
 
 async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Blocking) -> Any:
-    """Call a plain function on a thread of its own: it cannot hold up other attempts, nor the end of the process.
+    """Call a plain function on a thread of its own: it cannot delay other attempts or the end of the process.
 
-    A thread cannot be stopped. Whoever cancels this is held back until the function has ended: what it returned by then
-    was made, and counts.
+    A thread cannot be stopped. A cancellation waits until the function has ended: what it returned by then counts.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
@@ -190,7 +189,7 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Block
             value = context.run(function, *arguments)
         except BaseException as error:  # noqa: BLE001 - it is raised again where the function was called
             failure = RuntimeError("the agent raised StopIteration") if isinstance(error, StopIteration) else error
-        with suppress(RuntimeError):  # the event loop has ended: nobody waits any more
+        with suppress(RuntimeError):  # the event loop has ended: nothing waits for it any more
             loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=call, daemon=True, name="backedge-agent").start()
@@ -207,7 +206,7 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Block
         raise stopped
     said = future.result()
     if inspect.isawaitable(said):
-        # It had only begun: the rest is not done any more.
+        # It had only begun, and is not continued.
         if inspect.iscoroutine(said):
             said.close()
         raise stopped
@@ -222,7 +221,7 @@ def _is_async(function: Function) -> bool:
 
 
 def _takes_two(function: Function) -> bool:
-    """Whether it takes an attempt too. Raises TypeError for one that cannot be called with a briefing."""
+    """Whether it also takes an attempt. Raises TypeError if it cannot be called with a briefing."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

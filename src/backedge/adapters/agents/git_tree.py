@@ -1,62 +1,137 @@
-"""What git knows of a folder: its files, and what they were when the index was written. Git is only asked: nothing here
-changes the index, runs a hook or follows a setting of somebody else's environment."""
+"""What git knows about a folder: its files, and which of them are as the index has them.
+
+Git is only asked. Nothing here changes the index, runs a hook or follows a `GIT_*` variable: those belong to whatever
+started us, such as a hook.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _PATIENCE = 120.0
-_BARE = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false")
+_ASK = (
+    *("git", "--no-optional-locks", "-c", "core.quotepath=false", "-c", "core.fsmonitor=false"),
+    # Settings with which git overlooks changes.
+    *("-c", "core.fileMode=true", "-c", "core.trustctime=true", "-c", "core.checkStat=default"),
+)
 _LINK_TO_REPOSITORY = b"160000"
+_CHECKED = b"H"
+"""The tag of a file that git compares with the index. With any other it may have been told not to look."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The index of a repository, as far as it is about one folder. The same object as long as the index is the same."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    """The object with a file's content, by the file's path relative to the folder; empty where git does not compare."""
+    repositories: tuple[str, ...] = ()
+    """Repositories within this one."""
+
+
+@dataclass(frozen=True, slots=True)
 class GitTree:
     """The files of a work tree that are not ignored, by their paths relative to the folder."""
 
-    files: list[str] = field(default_factory=list)
-    blobs: dict[str, str] = field(default_factory=dict)
-    """The object that holds a file's content, for files that are as the index has them."""
+    index: Index
+    touched: frozenset[str]
+    """Files of the index that are not as it has them."""
+    others: tuple[str, ...]
+    """Files that are not in the index."""
 
 
-def git_tree(folder: Path) -> GitTree | None:
-    """The files that git knows or would add; None where git knows nothing of the folder."""
-    staged = _git(folder, "ls-files", "-s", "-z")
-    others = _git(folder, "ls-files", "-z", "--others", "--exclude-standard")
-    touched = _git(folder, "diff-files", "--name-only", "--relative", "-z")
-    if staged is None or others is None or touched is None:
+class GitFolder:
+    """One folder that may be part of a git repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._index = Index()
+        self._seen: tuple[int, ...] | None = None
+
+    def tree(self) -> GitTree | None:
+        """The files that git knows or would add; None if git does not follow the folder."""
+        repository = _repository_of(self._folder)
+        if repository is None:
+            return None
+        stamp = _stamp(repository / "index")
+        if (stamp is None or stamp != self._seen) and not self._read_index():
+            return None
+        self._seen = stamp
+        # One process answers both: what differs from the index, and what is not in it.
+        listing = _git(self._folder, "ls-files", "-z", "-t", "-m", "-o", "--exclude-standard")
+        if listing is None:
+            return None
+        touched, others, repositories = set(), [], list(self._index.repositories)
+        for entry in listing.split(b"\0")[:-1]:
+            tag, path = entry[:1], os.fsdecode(entry[2:])
+            if tag != b"?":
+                touched.add(path)
+            elif path.endswith("/"):
+                repositories.append(path.rstrip("/"))  # a repository within this one is listed as one folder
+            else:
+                others.append(path)
+        if not self._index.files and not others and _git(self._folder, "check-ignore", "-q", ".") is not None:
+            return None  # the folder as a whole is ignored: git would notice nothing
+        for path in repositories:
+            others += [f"{path}/{name}" for name in _files_of(self._folder / path)]
+        return GitTree(self._index, frozenset(touched), tuple(others))
+
+    def _read_index(self) -> bool:
+        listing = _git(self._folder, "ls-files", "-z", "-s", "-v")
+        if listing is None:
+            return False
+        files: dict[str, str] = {}
+        repositories = []
+        for entry in listing.split(b"\0")[:-1]:
+            head, _, name = entry.partition(b"\t")
+            tag, mode, blob, stage = head.split()
+            path = os.fsdecode(name)
+            if mode == _LINK_TO_REPOSITORY:
+                repositories.append(path)
+            else:
+                files[path] = blob.decode() if stage == b"0" and tag == _CHECKED else ""
+        self._index = Index(files, tuple(repositories))
+        return True
+
+
+def _files_of(folder: Path) -> list[str]:
+    """The files of a repository within a repository."""
+    tree = GitFolder(folder).tree() if (folder / ".git").exists() else None
+    return [*tree.index.files, *tree.others] if tree else []
+
+
+def _repository_of(folder: Path) -> Path | None:
+    """Where git keeps what it knows about a folder; None if there is no `.git` in it or above it."""
+    here = os.path.realpath(folder)
+    while True:
+        found = Path(here, ".git")
+        if found.is_dir():
+            return found
+        if found.exists():  # of a worktree, or of a submodule: a file that says where
+            try:
+                return Path(here, found.read_text("utf-8", "surrogateescape").removeprefix("gitdir:").strip())
+            except OSError:
+                return found
+        here, last = os.path.dirname(here), here
+        if here == last:
+            return None
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """The state of a file; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
         return None
-    if not staged and not others and _git(folder, "check-ignore", "-q", ".") is not None:
-        return None  # the folder as a whole is ignored: git would notice nothing
-    tree, nested = GitTree(), []
-    dirty = set(_names(touched))
-    for entry in staged.split(b"\0")[:-1]:
-        head, _, name = entry.partition(b"\t")
-        mode, blob, stage = head.split()
-        path = os.fsdecode(name)
-        if mode == _LINK_TO_REPOSITORY:
-            nested.append(path)
-            continue
-        if stage in (b"0", b"1"):
-            tree.files.append(path)
-        if stage == b"0" and path not in dirty:
-            tree.blobs[path] = blob.decode()
-    for path in _names(others):
-        # A repository within the repository is listed as one folder.
-        nested.append(path.rstrip("/")) if path.endswith("/") else tree.files.append(path)
-    for path in nested:
-        inner = git_tree(folder / path) if (folder / path / ".git").exists() else None
-        tree.files += [f"{path}/{name}" for name in inner.files] if inner else []
-    tree.files = sorted(set(tree.files))
-    return tree
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def blobs(folder: Path, ids: Iterable[str], largest: int) -> dict[str, bytes]:
-    """The contents of objects, those that are larger aside."""
+    """The contents of objects, except of those that are larger."""
     wanted = list(dict.fromkeys(ids))
     asked = "".join(f"{id}\n" for id in wanted).encode()
     sizes = _git(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=asked) if wanted else None
@@ -75,18 +150,23 @@ def blobs(folder: Path, ids: Iterable[str], largest: int) -> dict[str, bytes]:
     return found
 
 
-def _names(listing: bytes) -> list[str]:
-    return [os.fsdecode(name) for name in listing.split(b"\0")[:-1]]
-
-
 def _git(folder: Path, *words: str, given: bytes = b"") -> bytes | None:
-    """What git answers; None if it refuses, or is not there."""
-    # Inside a hook git points to its own index and folder; this one is asked about ours.
-    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")} | {"LC_ALL": "C"}
+    """What git answers; None if it refuses, or is not installed."""
     try:
         done = subprocess.run(
-            [*_BARE, *words], cwd=folder, env=env, input=given, capture_output=True, timeout=_PATIENCE, check=False
+            [*_ASK, *words],
+            cwd=folder,
+            env=_environment(),
+            input=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def _environment() -> Mapping[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("GIT_")} | {"LC_ALL": "C"}

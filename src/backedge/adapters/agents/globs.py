@@ -30,7 +30,7 @@ class Globs:
         try:
             entries = list(os.scandir(os.path.join(folder, inside)))
         except OSError:
-            return  # gone meanwhile, or not ours to read
+            return  # deleted meanwhile, or not readable
         for entry in entries:
             name = f"{inside}/{entry.name}" if inside else entry.name
             if skipped(name):
@@ -47,7 +47,7 @@ class Globs:
 
 
 def _head(pattern: str) -> list[str]:
-    """The parts before the first wildcard: nothing outside of them can match."""
+    """The parts before the first wildcard: only files below them can match."""
     head: list[str] = []
     for part in PurePosixPath(pattern).parts:
         if _WILD.search(part):
@@ -60,7 +60,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
     parts = PurePosixPath(pattern).parts
     plain = "/".join(parts)
     translated = "".join(_translated(piece.group()) for piece in _PIECE.finditer(plain))
-    # A name without wildcards at the end may be a folder: all that is in it counts.
+    # A last part without wildcards may be a folder: then everything in it counts.
     below = "" if parts and _WILD.search(parts[-1]) else "(?:/.*)?" if parts else ".*"
     return re.compile(translated + below, re.DOTALL)
 

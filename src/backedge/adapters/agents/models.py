@@ -1,4 +1,4 @@
-"""Declared shapes of inputs and outputs: pydantic models, or any type that pydantic understands."""
+"""Declared types of inputs and outputs: pydantic models, or any type that pydantic understands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Model:
         from pydantic_core import SchemaError
 
         wrong = f"{what} is {shown(type_)}: expected a type, such as a pydantic model or list[str]"
-        if isinstance(type_, str | dict):  # pydantic would take them for a name, and for a schema of its own
+        if isinstance(type_, str | dict):  # pydantic would read them as a name and as a schema of its own
             raise TypeError(wrong)
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(type_)
@@ -30,7 +30,7 @@ class Model:
 
     def fitted(self, value: Json) -> Any:
         """A value from a journal as the declared type."""
-        # By the rules of JSON: a strict model takes a date from a text there, and a tuple from a list.
+        # By the rules of JSON: there a strict model accepts a text as a date and a list as a tuple.
         return self._adapter.validate_json(msgspec.json.encode(value))
 
     def input_errors(self, value: Any, stored: bool = True) -> list[tuple[str, str]]:

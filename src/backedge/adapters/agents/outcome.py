@@ -1,4 +1,4 @@
-"""What a command reports: the file it was given for that or, if that is absent, the last JSON object on its stdout."""
+"""What a command reports: its outcome file or, if there is none, the last JSON object on its stdout."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TAIL = 16 * 1024 * 1024
 
 
 class NoOutcome(AgentError):
-    """There is nothing that could be an outcome, or only the beginning of it."""
+    """There is no outcome, or only the beginning of one."""
 
 
 def reported(file: Path, stdout: Path, most: int) -> tuple[Json, bool]:
-    """The JSON that a command reported, and whether it stood in the file. Raises AgentError if there is none."""
+    """The JSON that a command reported, and whether it was in the file. Raises AgentError if there is none."""
     if file.is_symlink() and not file.resolve().is_relative_to(file.parent.resolve()):
         raise AgentError("the outcome file is a link that leads out of its folder: write a regular file there")
     text = content(file, most, "the outcome file")
@@ -34,7 +34,7 @@ def reported(file: Path, stdout: Path, most: int) -> tuple[Json, bool]:
 
 
 MOST_DIGITS = 300
-"""Digits of one whole number: more are no floating-point number either."""
+"""Digits of one whole number: with more it would not fit a floating-point number either."""
 
 
 def parsed(text: bytes, what: str) -> Json:
@@ -49,7 +49,7 @@ def parsed(text: bytes, what: str) -> Json:
         pass
     try:
         value = json.loads(readable, strict=False, parse_constant=_refused, parse_int=_whole)
-        # Half a surrogate pair is no text: it cannot be written down again.
+        # Half a surrogate pair cannot be encoded again.
         return msgspec.json.decode(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
     except RecursionError:
         raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
@@ -59,7 +59,7 @@ def parsed(text: bytes, what: str) -> Json:
 
 
 def content(path: Path, most: int, what: str) -> bytes | None:
-    """A file that a program wrote; None if there is none. Raises AgentError for what is no file, or is too large."""
+    """A file that a program wrote; None if there is none. Raises AgentError if it is not a regular file or too large."""
     try:
         with opened(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -75,7 +75,7 @@ def content(path: Path, most: int, what: str) -> bytes | None:
 
 
 def tail(path: Path, most: int) -> tuple[bytes, bool]:
-    """The end of a file, and whether something stands before it."""
+    """The end of a file, and whether there is more before it."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -86,13 +86,13 @@ def tail(path: Path, most: int) -> tuple[bytes, bool]:
 
 
 def last_lines(text: bytes, most: int = 10, longest: int = 2_000) -> str:
-    """The end of what a program said, as it can be shown."""
+    """The end of what a program printed, fit to be shown."""
     lines = [line.rstrip() for line in clean(text[-4 * longest :].decode("utf-8", "replace")).splitlines()]
     return "\n".join([line for line in lines if line][-most:])[-longest:]
 
 
 def excerpt(text: str) -> str:
-    """How a text begins, as it can be quoted in an error."""
+    """The beginning of a text, fit to be quoted in an error."""
     said = one_line(text[:4_000])
     return "nothing" if not said else repr(said if len(said) <= 200 else f"{said[:200]}…")
 
@@ -103,7 +103,7 @@ def _printed(stdout: Path, most: int) -> Json:
     try:
         span = last_object(text)
         if span is None and cut:
-            # The first line is half a line: it is looked at only if nothing stands behind it.
+            # The first line is cut off: it counts only if nothing follows it.
             text, span = end, last_object(end)
     except Unreadable as error:
         raise NoOutcome(f"stdout cannot be read as an outcome: {error}; write it in one piece, as one object") from None
@@ -120,7 +120,7 @@ def _printed(stdout: Path, most: int) -> Json:
 
 
 def _whole(digits: str) -> int:
-    # Python refuses to convert very long digits, in words about itself.
+    # Python refuses to convert very many digits, and its message would not help.
     if len(digits) > MOST_DIGITS:
         raise ValueError(f"a number has {len(digits):,} digits, at most {MOST_DIGITS} are read: write it as text")
     return int(digits)

@@ -1,10 +1,9 @@
-"""The last JSON object in a text, whatever stands around it: log lines, braces, quotes, other objects.
+"""The last JSON object in a text, whatever surrounds it: log lines, braces, quotes, other objects.
 
-A brace with a key behind it begins an object. One that is not JSON is passed over as a whole, as far as brackets and
-quotes tell where it ends: nothing inside it is taken for what the program said, and if nothing follows it, it is what
-the program said last, and cannot be read. An object that begins a line where no value could stand begins anew,
-whatever was left open before: log lines are often cut off. No place is looked at twice, so the cost does not grow
-faster than the text.
+A brace followed by a key begins an object. One that is not JSON is skipped as a whole, as far as brackets and quotes show
+where it ends: nothing inside it counts as an object of its own. If nothing follows it, it is the program's last object, and
+cannot be read. An object at the beginning of a line, where no value of another object could be, is a fresh start, whatever
+was left open before: log lines are often cut off. No position is looked at twice, so the cost is linear.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ SHORT_LINE = 4 * 1024
 """Bytes of a line that may be read more than once."""
 
 DEEPEST = 1_000
-"""Objects and lists within each other that are followed; nothing reads a deeper one."""
+"""How deeply objects and lists may be nested; nothing could read a deeper one."""
 
-# Control characters are not allowed in JSON strings, but programs print them: they are data. A line end stays what it
-# is, for no string goes over the end of its line.
+# Control characters are not allowed in JSON strings, but programs print them: they are data. Line ends stay, since no
+# string goes over the end of its line.
 _PRINTED = bytes(0x20 if byte == 0x09 else 0x7F if byte < 0x20 and byte not in b"\n\r" else byte for byte in range(256))
 
 _STRING = rb'"[^"\\\n\r]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\n\r]*+)*+"'
@@ -34,22 +33,22 @@ _SCALAR = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?+[0-9]++)?+|true|fal
 _SPACE = rb"[ \n\r]*+"
 _MEMBER = _STRING + _SPACE + rb":" + _SPACE + rb"(?:" + _STRING + rb"|" + _SCALAR + rb")" + _SPACE
 _FLAT = rb"\{" + _SPACE + rb"(?:" + _MEMBER + rb"(?:," + _SPACE + _MEMBER + rb")*+)?+\}"
-"""An object without anything inside its members: read in one piece, since the expression does it at the speed of C."""
+"""An object without nested values: the expression reads it in one piece, at the speed of C."""
 
 _TOKEN = re.compile(
     _SPACE + rb"(?:(?P<string>" + _STRING + rb")|(?P<scalar>" + _SCALAR + rb"|" + _FLAT + rb")|(?P<mark>[{}\[\]:,]))"
 )
 _FLAT_ONES = re.compile(rb"(?:(" + _FLAT + rb")[^{]*+)++")
-"""Objects one after the other, and what stands between them; the group is the last."""
+"""Several objects and what is between them; the group is the last object."""
 
 _BEGINNING = rb"\{(?=" + _SPACE + rb"(?:\}|" + _STRING + _SPACE + rb":))"
 _BRACE = re.compile(_BEGINNING)
 """A brace that may begin an object."""
-_ANEW = re.compile(rb"(?:\A|(?<=[\n\r]))" + _BEGINNING)
+_LINE_START = re.compile(rb"(?:\A|(?<=[\n\r]))" + _BEGINNING)
 """One that begins a line."""
 
 _LOOSE = re.compile(rb'"[^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+"|[{}\[\]]')
-"""A string, whatever it escapes, or a bracket: what tells where something ends that is not JSON."""
+"""A string with any escapes, or a bracket: these show where something ends that is not JSON."""
 _BRACKET = re.compile(rb"[{}\[\]]")
 
 _CUT = re.compile(
@@ -65,7 +64,7 @@ _EXPECTED: dict[bytes, dict[bytes | str, bytes]] = {
     b"first item": {"string": b"more", "scalar": b"more", b"{": b"first key", b"[": b"first item", b"]": b"close"},
     b"more": {b",": b"next", b"}": b"close", b"]": b"close"},
 }
-"""What may follow, by what is expected: the grammar of JSON without its brackets, which the stack keeps."""
+"""What may follow in each state: the grammar of JSON without the brackets, which are on the stack."""
 
 
 class Span(NamedTuple):
@@ -86,8 +85,8 @@ def last_object(text: bytes) -> Span | None:
     text = text.translate(_PRINTED)
     window = FIRST_WINDOW
     while window < len(text):
-        # The outcome usually stands at the end, and a line that begins anew does so whatever stands before it.
-        start = _next_anew(text, len(text) - window)
+        # The outcome is usually at the end, and a fresh start does not depend on what is before it.
+        start = _next_start(text, len(text) - window)
         with suppress(Unreadable):
             best = _last_from(text, start) if start is not None else None
             if best is not None and not _has_stray_end(text, best.end):
@@ -97,7 +96,7 @@ def last_object(text: bytes) -> Span | None:
 
 
 def _last_from(text: bytes, start: int) -> Span | None:
-    """The last object from a place on."""
+    """The last object after a position."""
     best: Span | None = None
     broken: int | None = None
     brace = _BRACE.search(text, start)
@@ -111,21 +110,21 @@ def _last_from(text: bytes, start: int) -> Span | None:
             complete, end = _walked(text, place)
             best, broken = (Span(place, end), broken) if complete else (None, place)
         brace = _BRACE.search(text, end)
-    # An end that belongs to nothing behind an object belongs to what was left open before it.
+    # A closing bracket without an opening one after the object belongs to something that was open before it.
     if broken is not None and (best is None or _has_stray_end(text, best.end)):
         raise Unreadable(f"the object that begins at byte {broken} is not JSON: {_fault(text, broken)}")
     return best
 
 
-def _next_anew(text: bytes, place: int) -> int | None:
-    """Where the next object begins on a line of its own, at a place where no value could stand in another."""
-    found = _ANEW.search(text, place)
-    while found is not None and not _is_anew(text, found.start()):
-        found = _ANEW.search(text, found.end())
+def _next_start(text: bytes, place: int) -> int | None:
+    """Where the next object begins at the start of a line, where no value of another object could be."""
+    found = _LINE_START.search(text, place)
+    while found is not None and not _is_fresh_start(text, found.start()):
+        found = _LINE_START.search(text, found.end())
     return None if found is None else found.start()
 
 
-def _is_anew(text: bytes, place: int) -> bool:
+def _is_fresh_start(text: bytes, place: int) -> bool:
     before = place - 1
     while before >= 0 and text[before] in b" \n\r":
         before -= 1
@@ -149,7 +148,7 @@ def _fault(text: bytes, start: int) -> str:
         return "it is nested too deeply"
     except ValueError as error:
         return str(error)
-    return "nobody else could read it"
+    return "other programs could not read it"
 
 
 def _refused(word: str) -> NoReturn:
@@ -174,7 +173,7 @@ def _line_end(text: bytes, start: int) -> int | None:
 
 
 def _walked(text: bytes, start: int) -> tuple[bool, int]:
-    """Whether the object that begins at a place is one, and where it ends."""
+    """Whether there is a valid object at a position, and where it ends."""
     stack = [b"{"]
     expected, place, has_key = b"first key", start + 1, False
     while token := _TOKEN.match(text, place):
@@ -206,9 +205,9 @@ def _walked(text: bytes, start: int) -> tuple[bool, int]:
 
 
 def _loose_end(text: bytes, place: int, depth: int) -> int:
-    """Where something ends that is not JSON: with its last bracket, or where an object begins anew."""
+    """Where something ends that is not JSON: at its last bracket, or at a fresh start."""
     for part in _LOOSE.finditer(text, place):
-        if part[0] == b"{" and _ANEW.match(text, part.start()) and _is_anew(text, part.start()):
+        if part[0] == b"{" and _LINE_START.match(text, part.start()) and _is_fresh_start(text, part.start()):
             return part.start()
         depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(part[0], 0)
         if depth == 0:

@@ -1,8 +1,8 @@
-"""One process of an attempt: started so that it outlives us, waited for, and ended with everything it started.
+"""One process of an attempt: started so that it survives a crash of backedge, waited for, and ended with all its children.
 
-Its input and output are files, not pipes: when backedge dies the process goes on undisturbed, and whoever resumes the
-run waits for the same process and reads the same files. It leads a session of its own, so that one signal reaches its
-whole group and none meant for us reaches it. Its parent is a keeper, which writes down how it ended.
+Its input and output are files, not pipes. If backedge dies the process goes on, and the next `resume` waits for the same
+process and reads the same files. It leads a session of its own: one signal reaches its whole group, and a Ctrl-C for
+backedge does not reach it. Its parent is a supervisor, which records how it ended.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Running
-from backedge.adapters.agents.filtering import Filter, outputs
-from backedge.adapters.agents.keeping import Keeper, kept
+from backedge.adapters.agents.output_filter import Filter, outputs
 from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, send
+from backedge.adapters.agents.supervisor import start_supervised
 from backedge.core.errors import AgentError
 
 LOOK = 0.1
@@ -27,14 +27,14 @@ LOOK = 0.1
 POLL = 0.05
 """Seconds between two looks at a process that cannot be watched."""
 LAST_WORDS = 2.0
-"""Seconds in which the last words of a process that has ended come through its filter."""
+"""Seconds that the last output of an ended process has to come through its filter."""
 PATIENCE = 5.0
-"""Seconds after which a process that cannot be killed (it hangs in the system) is left to the system."""
+"""Seconds after which we give up on a process that cannot be killed because it hangs in a system call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long a process may run, how much it may say, and how long it has to end when asked."""
+    """How long a process may run, how much it may print, and how long it has to end when asked."""
 
     timeout: float | None = None
     max_stdout: int = 64 * 1024 * 1024
@@ -42,18 +42,18 @@ class Bounds:
 
 
 class Process:
-    """The process of one attempt, whether this process started it or an earlier one."""
+    """The process of one attempt, started by this backedge process or by an earlier one."""
 
     def __init__(
         self,
         identity: Identity,
         folder: AttemptFolder,
-        keeper: Keeper | None = None,
+        supervisor: Identity | None = None,
         filter: Filter | None = None,
     ) -> None:
         self.identity = identity
         self._folder = folder
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._filter = filter
         self._hurried = False
 
@@ -62,29 +62,28 @@ class Process:
         """Start a program, without a shell. Raises AgentError if it cannot be started."""
         with folder.briefing.open("rb") as told, outputs(folder) as (stdout, log, filter):
             try:
-                identity, keeper = kept(argv, (told.fileno(), stdout, log), cwd, env, folder.exit)
+                identity, supervisor = start_supervised(argv, (told.fileno(), stdout, log), cwd, env, folder.exit)
             except (OSError, ValueError) as error:
                 why = _why_not(error, argv[0], cwd)
                 folder.ended = Ended(because=why)
                 raise AgentError(why) from error
         try:
-            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None, keeper.identity)
+            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None, supervisor)
         except OSError as error:
             with suppress(ProcessLookupError):
                 os.killpg(identity.pid, signal.SIGKILL)
-            keeper.wait()
-            raise AgentError(f"the process was ended again, since it cannot be recorded: {error}") from error
-        return cls(identity, folder, keeper, filter)
+            raise AgentError(f"the process was killed again because it cannot be recorded: {error}") from error
+        return cls(identity, folder, supervisor, filter)
 
     @classmethod
     def found(cls, folder: AttemptFolder) -> Process | None:
-        """The process that an earlier one of us started; None if nothing tells which it was."""
+        """The process that an earlier backedge process started; None if it cannot be found."""
         running = folder.running
         if running is not None:
             filter = Filter(Identity(*running.filter)) if running.filter else None
-            keeper = Keeper(Identity(*running.keeper)) if running.keeper else None
-            return cls(Identity(running.pid, running.began), folder, keeper, filter)
-        # We died between making the process and recording it. A living one still carries the attempt's mark.
+            supervisor = Identity(*running.supervisor) if running.supervisor else None
+            return cls(Identity(running.pid, running.began), folder, supervisor, filter)
+        # backedge died between making the process and recording it. If it lives, it still carries the attempt's mark.
         for row in marked(folder.mark):
             if row.session == row.identity.pid:
                 return cls(row.identity, folder)
@@ -95,9 +94,9 @@ class Process:
         return lives(self.identity)
 
     async def ended(self, bounds: Bounds, spent: float = 0.0) -> Ended:
-        """Wait until it has ended, and say how; `spent` seconds of its time are over already.
+        """Wait until it has ended and say how. `spent` seconds of its time have passed already.
 
-        Too much time, too much output and cancellation end it, and everything that it started.
+        A timeout, too much output and cancellation end it with everything that it started.
         """
         gone = asyncio.ensure_future(self._gone())
         try:
@@ -110,28 +109,28 @@ class Process:
         if because:
             await self._stopped(self._family, bounds.grace)
             self._shorten(bounds.max_stdout)
-        await self._kept()
+        await self._end_recorded()
         ended = self._recorded(because)
-        # What it left behind would go on changing files that are already an artifact.
+        # Processes that it left behind would go on changing files that are already an artifact.
         await self.swept(bounds.grace, just_ended=ended.known)
         return ended
 
     async def cancel(self, grace: float) -> None:
-        """End it, with everything that it started. Returns when that is done, whoever cancels meanwhile."""
+        """End it with everything that it started. Returns only when that is done, even if cancelled meanwhile."""
         await self._stopped(self._family, grace)
-        await self._kept()
+        await self._end_recorded()
         await self._filtered()
         self._recorded(cancelled=True)
 
     async def swept(self, grace: float, just_ended: bool = False) -> None:
-        """End what a process that has ended left running in its group; what it said is in its files on return."""
+        """End what an ended process left running in its group. On return all its output is in its files."""
         await self._stopped(lambda: left_behind(self.identity, self._folder.mark, just_ended), grace)
         await self._filtered()
         if self._hurried:
             raise asyncio.CancelledError
 
     async def _watched(self, gone: asyncio.Future[None], bounds: Bounds, spent: float) -> str:
-        """Wait for the end; returns why it has to be ended instead."""
+        """Wait for its end, or return why it must be ended."""
         loop = asyncio.get_running_loop()
         deadline = None if bounds.timeout is None else loop.time() + max(0.0, bounds.timeout - spent)
         while True:
@@ -149,21 +148,21 @@ class Process:
                 return f"timeout: no outcome after {bounds.timeout:g} s"
 
     async def _gone(self) -> None:
-        """Return when the process has ended, and its keeper has written down how."""
-        if self._keeper is not None:
-            await _over(self._keeper.identity)
+        """Return when the process has ended and its supervisor has recorded how."""
+        if self._supervisor is not None:
+            await _over(self._supervisor)
         await _over(self.identity)
 
     async def _stopped(self, members: Callable[[], set[Identity]], grace: float) -> None:
-        """Ask the members to end, and make them after the grace. Cancelling only shortens the grace: an attempt that
-        was given up must not go on working."""
+        """Ask the members to end, and kill them after the grace. Cancelling only shortens the grace: an abandoned attempt
+        must not go on working."""
         known = members()
         if not known:
             return
         send(self.identity, known, signal.SIGTERM)
         await self._passed(known, grace)
         for _ in range(int(PATIENCE / POLL)):
-            # Looking again finds what was started in the meantime.
+            # Look again: they may have started others in the meantime.
             known |= members()
             if not any(map(lives, known)):
                 return
@@ -171,7 +170,7 @@ class Process:
             await self._passed(known, POLL, at_least=True)
 
     async def _passed(self, members: set[Identity], seconds: float, at_least: bool = False) -> None:
-        """Wait until the members have ended, but not longer; a second cancellation ends the wait, too."""
+        """Wait until the members have ended, at most so many seconds. A second cancellation also ends the wait."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while any(map(lives, members)) and loop.time() < until and (at_least or not self._hurried):
@@ -181,20 +180,19 @@ class Process:
                 self._hurried = True
 
     async def _filtered(self) -> None:
-        """Wait for the last words: the filter ends with the last process that could say any. One that moved to a
-        session of its own may keep it; then what was said so far is there all the same."""
+        """Wait for the last output: the filter ends with the last process that writes to it. A process that moved to a
+        session of its own may keep it open; then what was printed so far is there anyway."""
         if self._filter is not None:
             await self._passed({self._filter.identity}, LAST_WORDS, at_least=True)
             self._filter.reap()
 
-    async def _kept(self) -> None:
-        """Wait until the keeper has written down how it ended: it does so at once."""
+    async def _end_recorded(self) -> None:
+        """Wait until the supervisor has recorded how it ended, which it does at once."""
         running = self._folder.running
-        if self._keeper is None and running is not None and running.keeper is not None:
-            self._keeper = Keeper(Identity(*running.keeper))  # recorded after we found the process
-        if self._keeper is not None:
-            await self._passed({self._keeper.identity}, LAST_WORDS, at_least=True)
-            self._keeper.reap()
+        if self._supervisor is None and running is not None and running.supervisor is not None:
+            self._supervisor = Identity(*running.supervisor)  # recorded after we found the process
+        if self._supervisor is not None:
+            await self._passed({self._supervisor}, LAST_WORDS, at_least=True)
         elif running is None:
             for _ in range(int(LAST_WORDS / POLL)):
                 if self._folder.exited is not None:
@@ -206,14 +204,14 @@ class Process:
         return family(self.identity, self._folder.mark) | ({self.identity} if self.lives else set())
 
     def _recorded(self, because: str = "", cancelled: bool = False) -> Ended:
-        """Write down how it ended, and why."""
+        """Record how it ended, and why."""
         seen = self._folder.ended
         if seen is not None:
-            return seen  # somebody else asked first, and wrote it down
+            return seen  # recorded before
         exited = self._folder.exited or Ended()
         ended = Ended(exited.code, exited.signal, because, cancelled)
         if ended.known or cancelled:
-            with suppress(OSError):  # a full disk: what is known here is returned all the same
+            with suppress(OSError):  # a full disk: the result is returned anyway
                 self._folder.ended = ended
         return ended
 
@@ -224,14 +222,14 @@ class Process:
 
 
 async def _over(identity: Identity) -> None:
-    """Return when a process has ended, whoever's child it is."""
+    """Return when a process has ended. It need not be our child."""
     watch = _pidfd(identity.pid)
     if watch is not None:
         loop = asyncio.get_running_loop()
         over = asyncio.Event()
         try:
             loop.add_reader(watch, over.set)
-            # The number may have been another process's by the time it was opened.
+            # The number may belong to another process by now.
             if lives(identity):
                 await over.wait()
         except (NotImplementedError, OSError):
@@ -240,7 +238,7 @@ async def _over(identity: Identity) -> None:
             with suppress(NotImplementedError):
                 loop.remove_reader(watch)
             os.close(watch)
-    while lives(identity):  # noqa: ASYNC110 - nothing tells of the end of another's child
+    while lives(identity):  # noqa: ASYNC110 - nothing announces the end of a process that is not our child
         await asyncio.sleep(POLL)
 
 
@@ -270,5 +268,5 @@ def _why_not(error: OSError | ValueError, program: str, cwd: Path) -> str:
     if number == errno.EACCES:
         return f"cannot start {program!r}: it is not executable; run chmod +x on it, or name its interpreter first"
     if number == errno.ENOEXEC:
-        return f"cannot start {program!r}: it is no program and has no #! line; name its interpreter first"
+        return f"cannot start {program!r}: it is not a program and has no #! line; name its interpreter first"
     return f"cannot start {program!r}: {error}"

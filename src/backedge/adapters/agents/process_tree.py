@@ -1,7 +1,7 @@
-"""Processes as the system shows them: who descends from whom, and whether a number still means the same process.
+"""Processes as the system shows them: their descendants, and whether a number still means the same process.
 
-Numbers of processes are used again. A process is known by its number and the moment it began, counted since the boot;
-what it left behind is also known by its environment, which every process inherits.
+Process numbers are reused, so a process is identified by its number and its start time since the boot. What it left
+behind is also recognised by its environment, which every process inherits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Identity(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What the system says of one process."""
+    """What the system says about one process."""
 
     identity: Identity
     state: str
@@ -35,12 +35,12 @@ class Row(NamedTuple):
 
     @property
     def dead(self) -> bool:
-        """Ended, though its parent has not asked how."""
+        """It has ended, but its parent has not waited for it yet."""
         return self.state in "ZX"
 
 
 def row_of(pid: int) -> Row | None:
-    """What the system says of a process; None if there is none with that number."""
+    """What the system says about a process; None if there is none with that number."""
     try:
         text = _file(f"{PROC}/{pid}/stat")
     except OSError:
@@ -57,8 +57,8 @@ def lives(identity: Identity) -> bool:
 
 
 def family(root: Identity, mark: bytes) -> set[Identity]:
-    """All that still runs for an attempt: its process, the group and session it leads, whatever descends from these,
-    and whatever carries the attempt's mark in its environment, wherever it moved."""
+    """All processes that still run for an attempt: its own, the group and session that it leads, all their descendants, and
+    every process that has the attempt's mark in its environment."""
     rows = _rows()
     there = any(row.identity == root for row in rows)
     found = {row.identity.pid for row in rows if (there and _is_led(row, root)) or _is_marked(row, mark)}
@@ -71,14 +71,14 @@ def family(root: Identity, mark: bytes) -> set[Identity]:
 
 
 def left_behind(root: Identity, mark: bytes, just_ended: bool) -> set[Identity]:
-    """What an ended process left running in its group. What moved to a session of its own wanted to stay."""
+    """What an ended process left running in its group. A process that moved to its own session may stay."""
     try:
         os.killpg(root.pid, 0)
     except (ProcessLookupError, PermissionError):
-        return set()  # nothing, as nearly always: the many processes of the machine need not be looked at
+        return set()  # nothing, as nearly always: no need to look at all processes of the machine
     rows = _rows()
-    # A number is not used again while a group bears it. A while after the root is gone, though, the same number may
-    # lead a later group: then only the mark tells.
+    # The system does not reuse a number while a group has it. But some time after the root is gone, the same number may
+    # lead another group: then only the mark decides.
     ours = just_ended and all(row.identity.pid != root.pid for row in rows)
     led = [row for row in rows if _is_led(row, root) and not row.dead]
     return {row.identity for row in led if ours or _is_marked(row, mark)} - {root, _myself()}
@@ -90,7 +90,7 @@ def marked(mark: bytes) -> list[Row]:
 
 
 def send(root: Identity, members: Iterable[Identity], number: signal.Signals) -> None:
-    """Signal the group of the root at once, so that none of it can fork away, then every member outside it."""
+    """Signal the whole group of the root at once, so that none of it can fork away; then every member outside it."""
     row = row_of(root.pid)
     grouped = row is not None and row.identity == root and row.group == root.pid
     with suppress(ProcessLookupError, PermissionError):
@@ -99,7 +99,7 @@ def send(root: Identity, members: Iterable[Identity], number: signal.Signals) ->
     for member in members:
         row = row_of(member.pid)
         if row is None or row.identity != member or row.dead or (grouped and row.group == root.pid):
-            continue  # a second signal of the same kind would mean "at once" to many programs
+            continue  # many programs take a second signal of the same kind as "at once"
         with suppress(ProcessLookupError, PermissionError):
             os.kill(member.pid, number)
 
@@ -112,7 +112,7 @@ def _is_marked(row: Row, mark: bytes) -> bool:
     try:
         return mark in _file(f"{PROC}/{row.identity.pid}/environ").split(b"\0")
     except OSError:
-        return False  # it has ended meanwhile, or belongs to somebody else
+        return False  # it has ended meanwhile, or belongs to another user
 
 
 def _rows() -> list[Row]:

@@ -1,4 +1,4 @@
-"""What all agents that start a program have in common: an attempt of it, and what a crash left of one."""
+"""What all agents that start a program have in common: running an attempt, and recovering one after a crash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.execution import Program, executed, kept_before, recover
 from backedge.adapters.agents.process import Bounds
-from backedge.adapters.agents.shapes import Shapes
+from backedge.adapters.agents.step_schemas import StepSchemas
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
@@ -21,20 +21,20 @@ Folder = TypeVar("Folder", bound=AttemptFolder)
 
 
 class ProgramAgent(ABC, Generic[Folder]):
-    """Starts a program for every attempt, and finds its attempts again after a crash."""
+    """Starts a program for every attempt, and recovers its attempts after a crash."""
 
     noun: ClassVar[str]
     """What the program is called in errors."""
 
-    def __init__(self, shapes: Shapes, bounds: Bounds) -> None:
-        self._shapes, self._bounds = shapes, bounds
+    def __init__(self, schemas: StepSchemas, bounds: Bounds) -> None:
+        self._schemas, self._bounds = schemas, bounds
 
     @abstractmethod
     def _attempt_folder(self, briefing: Briefing) -> Folder: ...
 
     @abstractmethod
     def _result(self, briefing: Briefing, folder: Folder, ended: Ended, before: Snapshot | None) -> Result | None:
-        """What the attempt brought; None if nobody saw its end and it left nothing complete."""
+        """The result of the attempt; None if its end is not known and it left nothing complete."""
 
     async def recover(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002 - as in `work`
         folder = self._attempt_folder(briefing)
@@ -44,13 +44,13 @@ class ProgramAgent(ABC, Generic[Folder]):
         return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.input_errors(inputs)
+        return self._schemas.input_errors(inputs)
 
     async def _ran(self, briefing: Briefing, folder: Folder, program: Program) -> Result:
-        """Run the program to its end, and read what it brought."""
+        """Run the program to its end and read its result."""
         ended = await executed(folder, program, self._bounds)
         known = ended.known
         result = await asyncio.to_thread(self._result, briefing, folder, ended, program.before) if known else None
         if result is None:
-            raise AgentError(f"nobody knows how {self.noun} ended: the process that waited for it was killed")
+            raise AgentError(f"it is not known how {self.noun} ended: its supervisor was killed")
         return result

@@ -1,9 +1,9 @@
-"""What an agent CLI is told: a template, filled in with the briefing.
+"""The prompt of an agent CLI: a template, filled in with the briefing.
 
-A template has placeholders like {{task}} and nothing else: no expressions, no formats. They are filled in once, so that
-what a value contains is never looked at again. Text of agents and people is data: it stands between fences that are
-longer than any fence in it, without control characters, and shortened where it is very long. Some CLIs read the file
-that an @ is followed by, wherever it stands; for these it is written \\@.
+A template has placeholders like {{task}} and nothing else: no expressions, no formats. They are filled in once, so a
+placeholder inside a value is not replaced. Text of agents and people is data: it is put between fences that are longer
+than any fence in it, without control characters, and shortened if it is very long. Some CLIs read the file that is named
+after an @ anywhere in the prompt; for these it is written \\@.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from backedge.core.wording import DATA, feedback_text
 ROLES = ("plan", "design", "code", "review", "test-writer")
 
 LONGEST = 60_000
-"""Characters of one value that stand in a prompt; the whole of it is in the briefing file."""
+"""Characters of one value in a prompt; the whole value is in the briefing file."""
 
 MOST = 200_000
 """Characters of all feedback together."""
@@ -41,7 +41,7 @@ def role_of(judges: bool, phase: str) -> str:
 
 
 def shipped(role: str) -> str:
-    """The text of a template that comes with backedge, to be used or to be changed."""
+    """The text of a template that comes with backedge."""
     from importlib.resources import files
 
     return (files("backedge") / "prompts" / f"{role}.md").read_text("utf-8")
@@ -55,7 +55,7 @@ def problems_of(template: str) -> list[str]:
         for blank in _BLANK.finditer(template)
         if blank[1] not in known
     ]
-    # What begins with another word may be meant for somebody else, like {{ user.name }}; it stays as it is.
+    # Placeholders with other words may be meant for another program, like {{ user.name }}: they stay as they are.
     found += [
         (parts.start(), parts[1], f"write {{{{{parts[2]}}}}}, which has no parts and no filters")
         for parts in _PARTS.finditer(template)
@@ -71,7 +71,7 @@ def prompt(template: str, briefing: Briefing, answer: str, whole: str, mentions:
     """The prompt of an attempt. `answer` says how to answer, `whole` where the whole briefing is; with `mentions` an @
     in what is filled in has to be kept from meaning a file.
 
-    What a template leaves out stands at its end: nobody works blind.
+    What a template leaves out is added at its end: an agent always gets its feedback.
     """
     sections = {
         "task": _section("The task", _fenced(briefing.input, whole)) if briefing.input is not None else "",
@@ -137,7 +137,7 @@ def _feedback(briefing: Briefing, whole: str) -> str:
     if not text:
         return ""
     if len(text) > MOST:
-        # A fence may have been cut in two: within a longer one that does no harm.
+        # A fence may have been cut in two: inside a longer one that does no harm.
         text = fenced(f"{text[:MOST]}\n… ({len(text) - MOST:,} more characters: all of it is in {whole})")
         text = f"{DATA}\n\n{text}"
     return _section("What was found", text)

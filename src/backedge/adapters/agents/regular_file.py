@@ -1,4 +1,4 @@
-"""Opening a file that a program left: only if it is one, so that a pipe in its place does not keep us waiting."""
+"""Opens a file that a program left, but only a regular one: reading a pipe in its place could block for ever."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import BinaryIO
 
 
 class NotAFile(OSError):
-    """Something else has that name: a folder, a pipe, a device."""
+    """The path is not a regular file but a folder, a pipe or a device."""
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str], follow: bool = True) -> Iterator[BinaryIO]:
-    """A regular file, to be read. A link is followed only if asked. Raises OSError if it cannot be read."""
+    """A regular file, opened for reading. Raises OSError if it cannot be read."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -21,15 +21,15 @@ MOST = 64 * 1024 * 1024
 
 
 class ReportValue:
-    """Reads one place of a report file, whenever it is asked."""
+    """Reads one value of a report file, each time it is asked."""
 
     def __init__(self, folder: Path, report: str, pointer: str) -> None:
         self._folder, self._report, self._pointer = folder.absolute(), report, pointer
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - a report knows no attempt
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - the file is all it needs
         return Outcome(await asyncio.to_thread(self._value))
 
-    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes none
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes no inputs
         return ()
 
     def _value(self) -> Json:

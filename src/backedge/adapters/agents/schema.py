@@ -1,4 +1,4 @@
-"""Declared shapes of inputs and outputs as JSON Schema."""
+"""JSON Schemas of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from backedge.core.errors import WorkflowError
 from backedge.core.value import Json
 
 MOST = 20
-"""Problems that are named at once."""
+"""How many problems are reported at once."""
 LONGEST = 300
 """Characters of one problem: its message quotes the value, which may be large."""
 
 
 class Schema:
-    """One JSON Schema. The validator is imported when it is first used: most workflows declare no shapes."""
+    """One JSON Schema. The validator is imported when it is first used: most workflows have no schemas."""
 
     def __init__(self, schema: Json) -> None:
         self._schema = schema

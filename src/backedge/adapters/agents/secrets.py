@@ -1,4 +1,4 @@
-"""Secrets out of everything that is written: texts, values and files."""
+"""Removes secrets from everything that is written: texts, values and files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from backedge.adapters.agents.stream_filter import CHUNK, Stream, masks
 from backedge.engine.codec import plain
 
 SHORTEST = 6
-"""Characters that a secret has at least: a shorter one would be found in the middle of ordinary words."""
+"""Characters that a secret must have: a shorter one would match inside ordinary words."""
 LARGEST = 16 * 1024 * 1024
 """Bytes of a file that is read as JSON; a larger one is copied piece by piece."""
 
 
 class Secrets:
-    """Values by the names of their variables. Without any, everything stays as it is."""
+    """The secrets, by the names of their variables. Without any, everything stays as it is."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self.values = {name: os.fsencode(value) for name, value in (values or {}).items()}
@@ -40,12 +40,12 @@ class Secrets:
         return self._data.sub(lambda found: self._masks[found[0]], data) if self else data
 
     def value(self, value: Any) -> Any:
-        """The same value without secrets: JSON, or what agents and the engine say. A number that is a secret becomes
-        a text. Raises RecursionError for what nothing could write either."""
+        """The same value without secrets: JSON, or a value of an agent or the engine. A number that is a secret becomes a
+        text. Raises RecursionError for a value that is nested too deeply."""
         return self._value(value) if self else value
 
     def content(self, data: bytes) -> bytes:
-        """The content of a file: JSON stays JSON."""
+        """The content of a file without secrets. JSON stays JSON."""
         if not self:
             return data
         try:
@@ -56,7 +56,7 @@ class Secrets:
             return self.data(data)
 
     def scrub(self, path: Path) -> None:
-        """Replace a file that an agent wrote by the same without secrets. Where there is none, nothing happens."""
+        """Remove secrets from a file that an agent wrote, if there is one."""
         if not self:
             return
         draft = path.with_name(f".{path.name}.new")
@@ -71,7 +71,7 @@ class Secrets:
                     shown.write(stream.ended())
             draft.replace(path)
         except OSError:
-            draft.unlink(missing_ok=True)  # what cannot be read is complained about by whoever needs it
+            draft.unlink(missing_ok=True)  # if it is needed, the reader reports that it cannot be read
 
     def _value(self, value: Any) -> Any:
         match value:
@@ -97,18 +97,18 @@ class Secrets:
 
     def _struct(self, value: msgspec.Struct) -> msgspec.Struct:
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        # A field that is a number has to stay one.
+        # A field that is a number must stay a number.
         texts = {name: each for name, each in fields.items() if not isinstance(each, int | float)}
         shown = {name: self._value(each) for name, each in texts.items()}
         changed = {name: each for name, each in shown.items() if each != texts[name]}
         return msgspec.structs.replace(value, **changed) if changed else value
 
     def _foreign(self, value: Any) -> Any:
-        """An object of the user's own, as the JSON that is kept of it; itself if there is nothing to hide."""
+        """An object of another type as the JSON that is stored of it; unchanged if it has no secrets."""
         try:
             kept = msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
         except (TypeError, ValueError):
-            return value  # whoever writes it says what is wrong with it
+            return value  # storing it will say what is wrong with it
         shown = self._value(kept)
         return value if shown == kept else shown
 

@@ -1,8 +1,8 @@
-"""Secrets out of a stream of bytes, also where one arrives in two pieces.
+"""Removes secrets from a stream of bytes, even if one arrives in two pieces.
 
-Run as a program it stands between an agent and its files: it is told the secrets on stdin, then copies each descriptor
-that its arguments name to another. It imports nothing but the standard library, so that it is there at once, and it
-outlives backedge, so that what an agent says after a crash of ours is redacted too.
+As a program it runs between an agent and its files: it reads the secrets from stdin, then copies between the descriptors
+that its arguments name. It imports only the standard library, so it starts fast. It survives a crash of backedge, so what
+an agent prints after that is redacted too.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from collections.abc import Iterable, Mapping
 
 CHUNK = 64 * 1024
 SHORTEST_LINE = 8
-"""Characters of one line of a secret that are hidden where the line stands alone."""
+"""Characters that one line of a secret must have to be removed on its own."""
 
 
 def mask(name: str) -> str:
-    """What stands in place of a secret. It is a legal part of a JSON string."""
+    """The replacement for a secret. It is valid inside a JSON string."""
     return f"[redacted {name}]"
 
 
 def spellings(secret: bytes) -> set[bytes]:
-    """A secret as programs print it: as it is, inside JSON, inside JSON that is inside JSON, and line by line."""
+    """A secret as programs print it: as it is, inside JSON, inside JSON within JSON, and line by line."""
     found = {secret}
     for _ in range(2):
         for each in tuple(found):
@@ -44,13 +44,13 @@ def _escaped(text: str, ascii_only: bool) -> bytes:
 
 
 def masks(secrets: Mapping[str, bytes]) -> dict[bytes, bytes]:
-    """What is replaced, and by what; longest first, so that a secret that contains another is taken as a whole."""
+    """What to replace by what; longest first, so that a secret that contains another is replaced as a whole."""
     found = {spelt: mask(name).encode() for name, secret in secrets.items() for spelt in spellings(secret)}
     return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
 
 class Stream:
-    """Bytes in pieces. What may be the beginning of a secret is kept back until more is known."""
+    """Bytes in pieces. A possible beginning of a secret is held back until more arrives."""
 
     def __init__(self, masks: Mapping[bytes, bytes]) -> None:
         self._masks = masks
@@ -60,7 +60,7 @@ class Stream:
         self._rest = b""
 
     def fed(self, more: bytes) -> bytes:
-        """What can be told so far."""
+        """What is certain so far."""
         text, place, out = self._rest + more, 0, []
         while True:
             found, begun = self._secret.search(text, place), self._beginning(text, place)
@@ -72,12 +72,12 @@ class Stream:
         return b"".join([*out, text[place:begun]])
 
     def ended(self) -> bytes:
-        """What was kept back: it was no beginning of anything."""
+        """What was held back: it was not the beginning of a secret."""
         rest, self._rest = self._rest, b""
         return self._secret.sub(lambda found: self._masks[found[0]], rest)
 
     def _beginning(self, text: bytes, place: int) -> int:
-        """Where a secret may begin that goes on behind the end of the text."""
+        """Where a secret may begin that continues after the end of the text."""
         for found in self._first.finditer(text, max(place, len(text) - self._longest + 1)):
             start = text[found.start() :]
             if any(len(start) < len(secret) and secret.startswith(start) for secret in self._masks):
@@ -104,11 +104,11 @@ def _write(target: int, text: bytes) -> None:
         while text:
             text = text[os.write(target, text) :]
     except OSError:
-        return  # a full disk: the agent must not wait for ever for somebody who reads
+        return  # a full disk: go on reading, or the agent would block for ever
 
 
 def main() -> None:
-    # Whoever ends the agent ends this with it: at the end of what it says.
+    # It ends with the agent: when the agent's output ends.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     secrets = {name: bytes.fromhex(value) for name, value in json.load(sys.stdin).items()}

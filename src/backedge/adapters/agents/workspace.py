@@ -1,14 +1,12 @@
-"""The files that are part of an artifact: one digest of them all, and where they differ from before the attempt.
+"""The files of an artifact: one digest of them all, and where they differ from before the attempt.
 
-Which files these are: those that `writes` names, else all that git does not ignore. Links count as links; nothing
-outside the workspace is ever read.
+These are the files that `writes` names, else all files that git does not ignore. Links are not followed; nothing outside
+the workspace is ever read.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-import time
 from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 from hashlib import sha256
@@ -17,26 +15,24 @@ from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.agents.git_tree import blobs, git_tree
+from backedge.adapters.agents.file_digests import FileDigests, FoundFiles, printable
+from backedge.adapters.agents.git_tree import blobs
 from backedge.adapters.agents.globs import Globs
 from backedge.adapters.agents.regular_file import opened
 from backedge.core.diff import changed_lines
 from backedge.core.model import Change
 
 LARGEST = 1024 * 1024
-"""Bytes of a text whose lines are compared."""
+"""Bytes of the largest text whose lines are compared."""
 MOST_COMPARED = 200
-"""Files whose lines are compared; of the others it is only said that they changed."""
+"""Files whose lines are compared; others are only reported as changed."""
 MOST_NAMED = 1_000
-"""Files that are named at all, and that are kept to be compared."""
+"""Files that are named at all, and whose contents are kept for the comparison."""
 MOST_KEPT = 32 * 1024 * 1024
-"""Bytes of files that are kept in memory during an attempt, where git does not have them."""
+"""Bytes of files that git does not have and that are kept in memory during an attempt."""
 MOST_SHOWN, LARGEST_SHOWN = 50, 100_000
-"""Files of a difference for people, and bytes: of each of them, and of the whole."""
+"""How many files a diff for people has, and how many bytes each file and the whole diff may have."""
 STATE_FOLDER = ".backedge"
-
-_SETTLED = 100_000_000
-"""Nanoseconds after which a file that is changed again certainly gets another time stamp."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -44,46 +40,18 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     files: dict[str, str]
     blobs: dict[str, str] = {}
-    """The git objects of those that were as the index had them."""
+    """The git objects of files that were as the index has them."""
     texts: dict[str, bytes] = {}
-    """The contents of others, as far as they are kept."""
+    """The contents of other files, as far as they are kept."""
 
     @property
     def digest(self) -> str:
-        return sha256("".join(f"{name}\0{found}\0" for name, found in sorted(self.files.items())).encode()).hexdigest()
+        text = "".join([f"{name}\0{found}\0" for name, found in sorted(self.files.items())])
+        return sha256(text.encode()).hexdigest()
 
 
 NO_FILES = Snapshot({}).digest
 """The digest of an artifact that has no files."""
-
-
-class FileDigests:
-    """The hashes of files, computed again only if a file's time, size or place changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, ...], str]] = {}
-
-    def of(self, path: str) -> str | None:
-        """Kind and hash of a file: `f` file, `x` executable, `l` link; None for whatever else it is."""
-        try:
-            found = os.lstat(path)
-            if stat.S_ISLNK(found.st_mode):
-                return f"l:{sha256(os.fsencode(os.readlink(path))).hexdigest()}"
-            if not stat.S_ISREG(found.st_mode):
-                return None
-            stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
-            known = self._known.get(path)
-            if known is not None and known[0] == stamp:
-                return known[1]
-            digest = f"{'x' if found.st_mode & stat.S_IXUSR else 'f'}:{_hash(path)}"
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return f"?:{error.errno}"
-        # The clock of the file system ticks slowly: a file as young as this may change again within the same tick.
-        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
-            self._known[path] = stamp, digest
-        return digest
 
 
 class Workspace:
@@ -98,26 +66,24 @@ class Workspace:
         self._digests = digests or FileDigests()
 
     def snapshot(self, keep: bool = False) -> Snapshot | None:
-        """The files as they are now; None where nothing says which files count. With `keep` their contents are kept,
-        as far as that is needed and affordable, to compare lines later."""
-        if self._globs is not None:
-            names, known = sorted(self._globs.files(self._folder, self._skipped)), {}
-        else:
-            tree = git_tree(self._folder)
-            if tree is None:
-                return None
-            names, known = [name for name in tree.files if not self._skipped(name)], tree.blobs
-        files = {name: found for name in names if (found := self._digests.of(self._path(name))) is not None}
-        shown = {name: _printable(name) for name in files}
-        kept = self._kept(name for name in files if name not in known) if keep else {}
-        return Snapshot(
-            {shown[name]: found for name, found in files.items()},
-            {shown[name]: blob for name, blob in known.items() if name in files},
-            {shown[name]: text for name, text in kept.items()},
-        )
+        """The files as they are now; None if nothing says which files count. With `keep`, contents that git does not have
+        are kept within limits, to compare lines later."""
+        found = self._matching() if self._globs is not None else self._by_git()
+        if found is None:
+            return None
+        files, blobs, others = found
+        return Snapshot(files, blobs, self._kept(others) if keep else {})
+
+    def _matching(self) -> FoundFiles:
+        names = sorted(self._globs.files(self._folder, self._skipped)) if self._globs is not None else []
+        read = {name: found for name in names if (found := self._digests.of(self._path(name))) is not None}
+        return {printable(name): found for name, found in read.items()}, {}, list(read)
+
+    def _by_git(self) -> FoundFiles | None:
+        return self._digests.by_git(self._folder, self._state, self._skipped).files()
 
     def changes(self, before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
-        """Where the files differ; without lines a file changed as a whole, was made or was removed."""
+        """Where the files differ. A change without lines: the whole file changed, is new or was removed."""
         differing = _differing(before, after)
         compared = [name for name in differing if name in before.files and name in after.files][:MOST_COMPARED]
         old = blobs(self._folder, (before.blobs[name] for name in compared if name in before.blobs), LARGEST)
@@ -130,7 +96,7 @@ class Workspace:
         return tuple(Change(name, lines.get(name, ())) for name in differing[:MOST_NAMED])
 
     def difference(self, before: Snapshot, after: Snapshot) -> bytes:
-        """The same for people: a unified diff of the texts, as far as it can be made quickly and be read."""
+        """The same for people: a unified diff of the texts, within limits."""
         shown = _differing(before, after)[:MOST_SHOWN]
         old = blobs(self._folder, (before.blobs[name] for name in shown if name in before.blobs), LARGEST_SHOWN)
         parts: list[bytes] = []
@@ -150,12 +116,12 @@ class Workspace:
         for name in islice(names, MOST_NAMED):
             text = self._text(name)
             if text is not None and len(text) <= room:
-                kept[name] = text
+                kept[printable(name)] = text
                 room -= len(text)
         return kept
 
     def _text(self, name: str) -> bytes | None:
-        """The content of a file that is not too large to compare."""
+        """The content of a file; None if it is too large to compare."""
         try:
             with opened(self._path(name), follow=False) as file:
                 text = file.read(LARGEST + 1)
@@ -167,13 +133,13 @@ class Workspace:
         return f"{self._folder}/{name}"
 
     def _skipped(self, name: str) -> bool:
-        """Our own records are no part of anybody's work, nor is git's."""
+        """The files of backedge and git are not part of the work."""
         first = name.partition("/")[0]
         return first in (STATE_FOLDER, ".git") or name == self._state or name.startswith(f"{self._state}/")
 
 
 def _unified(name: str, first: bytes, second: bytes) -> bytes:
-    """How a text changed; nothing for what is no text, or too long to be compared quickly."""
+    """How a text changed; empty if it is not text, or too long to compare quickly."""
     if max(len(first), len(second)) > LARGEST_SHOWN or b"\0" in first or b"\0" in second:
         return b""
     old, new = (text.decode("utf-8", "replace").splitlines() for text in (first, second))
@@ -184,15 +150,3 @@ def _unified(name: str, first: bytes, second: bytes) -> bytes:
 def _differing(before: Snapshot, after: Snapshot) -> list[str]:
     names = sorted({**before.files, **after.files})
     return [name for name in names if before.files.get(name) != after.files.get(name)]
-
-
-def _hash(path: str) -> str:
-    digest = sha256()
-    with opened(path, follow=False) as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _printable(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")

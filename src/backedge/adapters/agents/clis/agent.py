@@ -1,4 +1,4 @@
-"""An agent CLI as an agent: it is told by a prompt, works in its workspace, and its report is read."""
+"""An agent CLI as an agent: it gets a prompt, works in its workspace, and its report is read."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from backedge.adapters.agents.clis.cli import Call, Cli, Options, Report, Sessio
 from backedge.adapters.agents.clis.folder import Begun, CliFolder
 from backedge.adapters.agents.clis.known import CLIS
 from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
-from backedge.adapters.agents.clis.response_contract import Asking
+from backedge.adapters.agents.clis.response_contract import ResponseContract
 from backedge.adapters.agents.execution import Program
+from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.outcome import tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.prompts import problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
-from backedge.adapters.agents.shapes import Shapes
-from backedge.adapters.agents.workspace import FileDigests, Snapshot
+from backedge.adapters.agents.step_schemas import StepSchemas
+from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
 from backedge.core.model import Usage
@@ -41,7 +42,7 @@ LOG_KEPT = 256 * 1024
 
 
 class NotInstalled(WorkflowError):
-    """The CLI is not on this machine; nothing else is wrong with the step."""
+    """The CLI is not installed on this machine; the step is fine otherwise."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Workplace:
 
 
 class CliAgent(ProgramAgent[CliFolder]):
-    """Calls an agent CLI for every attempt, and goes on with the conversation of the last one."""
+    """Calls an agent CLI for every attempt, and continues the conversation of the last one."""
 
     noun = "the CLI"
 
@@ -93,9 +94,9 @@ class CliAgent(ProgramAgent[CliFolder]):
         self._place = Workplace(place.folder.absolute(), place.state.absolute(), place.writes)
         self._judges = judges
         self._resumes = session == "resume"
-        self._asking = Asking(self._cli, judges, phases, steps, schema, kinds)
+        self._contract = ResponseContract(self._cli, judges, phases, steps, schema, kinds)
         self._files = ArtifactFiles(place.folder, place.state, place.writes, digests, judges)
-        super().__init__(Shapes(accepts, schema), Bounds(timeout, max_stdout, grace))
+        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._views = views
         self._secrets = secrets
 
@@ -119,7 +120,7 @@ class CliAgent(ProgramAgent[CliFolder]):
             raise
 
     def _used(self, briefing: Briefing) -> Usage:
-        """What an attempt had used that nobody has a report of: it was paid for all the same."""
+        """What an attempt without a report had used: it was paid for anyway."""
         return self._report(self._attempt_folder(briefing), "").usage
 
     async def _worked(self, briefing: Briefing) -> Result:
@@ -132,7 +133,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         return await self._called(briefing, before, Begun(note=note))
 
     async def _called(self, briefing: Briefing, before: Snapshot | None, begun: Begun) -> Result:
-        schema = self._asking.schema(briefing)
+        schema = self._contract.schema(briefing)
         folder = self._attempt_folder(
             briefing,
             {
@@ -156,11 +157,11 @@ class CliAgent(ProgramAgent[CliFolder]):
         return CliFolder(self._place.state, briefing.run, briefing.step, briefing.attempt, more, self._secrets)
 
     def _prompt(self, briefing: Briefing, folder: CliFolder) -> bytes:
-        text = prompt(self._template, briefing, self._asking.words(briefing), str(folder.whole), self._cli.mentions)
+        text = prompt(self._template, briefing, self._contract.words(briefing), str(folder.whole), self._cli.mentions)
         return text.encode("utf-8", "replace")
 
     def _result(self, briefing: Briefing, folder: CliFolder, ended: Ended, before: Snapshot | None) -> Result | None:
-        """What the attempt brought; None if nobody saw its end and its report is not complete."""
+        """The result of the attempt; None if its end is not known and its report is incomplete."""
         begun = folder.begun
         resumed = Session.of(begun.session, self._cli.name)
         stderr = tail(folder.log, LOG_KEPT)[0].decode("utf-8", "replace")
@@ -171,7 +172,7 @@ class CliAgent(ProgramAgent[CliFolder]):
             outcome = outcome_of(self._cli, report, ended, stderr, resumed)
             if outcome is None:
                 return None
-            self._shapes.require(briefing, outcome.output, report.usage)
+            self._schemas.require(briefing, outcome.output, report.usage)
         except AgentError as error:
             error.usage, error.log, error.session = report.usage, log, session
             raise
@@ -184,7 +185,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         return self._cli.read(folder.events(), stderr, resumed.used if resumed else Usage())
 
     def _left(self, report: Report, resumed: Session | None) -> str | None:
-        """The conversation that the next attempt can go on with."""
+        """The conversation that the next attempt can continue."""
         if report.session is not None:
             return str(Session(self._cli.name, report.session, report.used))
         return str(resumed) if resumed and not report.unknown_session else None
@@ -199,7 +200,7 @@ def _installed(cli: Cli, path: str | None) -> str:
 
 
 def _marks(briefing: Briefing, folder: CliFolder) -> dict[str, str]:
-    """What every process of the attempt has in its environment: it is known by them."""
+    """The environment variables by which every process of the attempt is recognised."""
     return {
         "BACKEDGE_BRIEFING": str(folder.whole),
         "BACKEDGE_OUTCOME": str(folder.outcome),

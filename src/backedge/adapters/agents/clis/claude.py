@@ -27,7 +27,7 @@ class Claude(Cli):
 
     def arguments(self, call: Call) -> list[str]:
         options = call.options
-        # A stream needs --verbose, and survives a kill: what was said until then is there.
+        # A stream needs --verbose. If the process is killed, what it said until then is there.
         found = ["-p", "--output-format", "stream-json", "--verbose"]
         found += ["--json-schema", json.dumps(call.schema, ensure_ascii=False)]
         mode = options.permission_mode or ("" if call.judges else "acceptEdits")
@@ -73,7 +73,7 @@ class Claude(Cli):
 
 
 def _warning(result: Event) -> tuple[str, ...]:
-    """What a person should know of an attempt that brought an answer all the same."""
+    """A warning about an attempt that gave an answer in spite of a problem."""
     denied = _denied(result)
     return (f"warning: claude was denied {denied}, and answered without it",) if denied else ()
 
@@ -93,7 +93,7 @@ def _problem(result: Event) -> str:
             f"claude stopped at max_budget_usd{f' ({told})' if told else ''}: raise it, or give the step less to do"
         )
     elif result.get("is_error") or subtype != "success":
-        # An error is called a success as well: that would only confuse.
+        # An error may have the subtype success: naming that would confuse.
         kind = f"API error {status}" if status else "" if subtype == "success" else subtype or "no subtype"
         problem = f"claude failed{f' ({kind})' if kind else ''}: {told or 'it said nothing'}"
     elif denied and result.get("structured_output") is None:

@@ -1,4 +1,4 @@
-"""What agent CLIs have in common: what they are asked, and what they report."""
+"""What agent CLIs have in common: how they are called, and what they report."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation, and the tokens that it had used when it was last left."""
+    """A conversation, and the tokens that it had used so far."""
 
     cli: str
     id: str
     used: Usage = NONE
 
     def __str__(self) -> str:
-        """As the journal keeps it: claude:0f5c…, codex:0199…:2400:60."""
+        """As the journal stores it: claude:0f5c…, codex:0199…:2400:60."""
         used = (self.used.tokens_in, self.used.tokens_out) if self.used != NONE else ()
         return ":".join([self.cli, self.id, *map(str, used)])
 
     @classmethod
     def of(cls, text: str | None, cli: str) -> Session | None:
-        """The conversation that a text names; None if it is another CLI's: the steps of a ladder share the text."""
+        """The conversation that a text names; None if it belongs to another CLI: the agents of a ladder share the text."""
         owner, *rest = (text or "").split(":")
         if owner != cli or not rest or not _ID.fullmatch(rest[0]):
             return None
@@ -63,31 +63,31 @@ class Call:
     options: Options
     judges: bool
     resume: str | None
-    """The id of the conversation that it goes on with."""
+    """The id of the conversation that it continues."""
     schema: Json
     schema_file: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a CLI said about one invocation, in one shape for all of them."""
+    """What a CLI reported about one invocation, in the same form for all CLIs."""
 
     complete: bool = False
-    """It said how it ended. Everything else may be the beginning of something."""
+    """It reported how it ended. Otherwise the report may be cut off."""
     problem: str = ""
-    """Why that is no success; the exit code says nothing about it."""
+    """Why it failed. The exit code does not say that."""
     text: str = ""
-    """Its last words."""
+    """Its final message."""
     structured: Json = None
     usage: Usage = NONE
     """What this invocation used."""
     used: Usage = NONE
-    """What its conversation used altogether, where the CLI counts that way."""
+    """What its conversation used in total, if the CLI counts that way."""
     session: str | None = None
     unknown_session: bool = False
-    """It does not have the conversation that it was to go on with, and has done nothing."""
+    """It did not find the conversation that it should continue, and did nothing."""
     said: tuple[str, ...] = ()
-    """What it said and did on the way, a line each."""
+    """What it said and did while it worked, one line each."""
 
 
 class Cli(ABC):
@@ -101,17 +101,17 @@ class Cli(ABC):
     modes: ClassVar[tuple[str, ...]]
     """The permission modes that it knows."""
     has_schema: ClassVar[bool] = False
-    """It holds the model to a JSON Schema; else the prompt has to ask."""
+    """It makes the model follow a JSON Schema; otherwise the prompt has to ask for that."""
     strict: ClassVar[bool] = False
-    """Its schemas know no optional keys and no free values."""
+    """Its schemas allow no optional keys and no free values."""
     mentions: ClassVar[bool] = False
-    """It reads the files that its prompt names after an @, also those that data names."""
+    """It reads files that its prompt names after an @, even if that is in inserted data."""
     env: ClassVar[Mapping[str, str]] = {}
-    """What it needs to know to run without a person."""
+    """The environment variables that it needs to run unattended."""
 
     @abstractmethod
     def arguments(self, call: Call) -> list[str]:
-        """Its arguments; the prompt comes on stdin."""
+        """Its arguments. The prompt goes to its stdin."""
 
     @abstractmethod
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:
@@ -119,7 +119,7 @@ class Cli(ABC):
 
 
 def refusals(cli: Cli, options: Options) -> list[tuple[str, str]]:
-    """Why a CLI cannot be started with these options, each with the option: a bound that nothing keeps is worse than
+    """Why a CLI cannot be started with these options, each with the option: a limit that is silently ignored is worse than
     none."""
     given = [name for name in Options.__slots__ if getattr(options, name) not in ("", None)]
     found = [

@@ -1,8 +1,8 @@
 """Codex.
 
 It reports tokens and no cost; after a resume the tokens are those of the whole conversation. A resumed conversation
-does not keep its sandbox: that is told every time, by `-c`, since `resume` has no flag for it. The prompt is never an
-argument: one word would be taken for a subcommand.
+does not keep its sandbox: `-c` sets it every time, since `resume` has no flag for it. The prompt is never an argument: a
+single word would be read as a subcommand.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Codex(Cli):
 
 def _since(before: Usage, used: Usage) -> Usage:
     if used.tokens_in < before.tokens_in or used.tokens_out < before.tokens_out:
-        return used  # it began to count anew
+        return used  # it started counting from zero
     return Usage(0.0, used.tokens_in - before.tokens_in, used.tokens_out - before.tokens_out)
 
 

@@ -1,9 +1,9 @@
-"""The folder of one attempt of a CLI: beside the files of any attempt, the prompt and what it goes on with.
+"""The folder of one attempt of a CLI. Besides the files of any attempt it has:
 
-prompt.md      what it was told, also on its stdin
+prompt.md      its prompt, also on its stdin
 briefing.json  the whole briefing, for values that are too long for a prompt
-schema.json    what it has to answer
-call.json      the conversation that it went on with, and what else is known only before it began
+schema.json    the form of its answer
+call.json      the conversation that it continues, and what else is known only when it is called
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 
 
 class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was so when the CLI was called."""
+    """What is known when the CLI is called."""
 
     session: str | None = None
-    """The conversation it goes on with."""
+    """The conversation that it continues."""
     note: str = ""
-    """What people should know about that."""
+    """A remark about that for people."""
     cli: str = ""
     """Which CLI was called."""
 
@@ -60,7 +60,7 @@ class CliFolder(AttemptFolder):
         return Begun()
 
     def events(self) -> Iterator[Event]:
-        """What the CLI printed, a JSON object a line. Other lines, and half of one at the end, are passed over."""
+        """The JSON objects that the CLI printed, one per line. Other lines, and a cut-off last line, are skipped."""
         try:
             with self.stdout.open("rb") as lines:
                 for line in lines:

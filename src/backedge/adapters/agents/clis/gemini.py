@@ -1,7 +1,7 @@
 """Gemini CLI.
 
-It reports tokens and no cost, and holds the model to no schema: the prompt asks, and its last words are read. In a
-mode without approval a tool that would need one is not offered at all.
+It reports tokens and no cost, and does not enforce a schema: the prompt asks for it, and the final message is read. In a
+mode without approval, tools that would need one are not offered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Gemini(Cli):
     def arguments(self, call: Call) -> list[str]:
         options = call.options
         mode = options.permission_mode or ("default" if call.judges else "auto_edit")
-        # Without a terminal nobody could be asked whether the folder is trusted.
+        # Without a terminal it cannot ask whether the folder is trusted.
         found = ["--output-format", "stream-json", "--skip-trust", "--approval-mode", mode]
         found += ["-m", options.model] if options.model else []
         for tool in options.allowed_tools or ():
@@ -40,7 +40,7 @@ class Gemini(Cli):
             elif kind == "message" and event.get("role") == "assistant":
                 pieces.append(words(event.get("content")))
             elif kind == "tool_use":
-                # What was said before a tool was used are not the last words.
+                # What it said before it used a tool is not the final message.
                 said += ["".join(pieces)] if pieces else []
                 said.append(f"[{words(event.get('tool_name'))}] {json.dumps(event.get('parameters'))}")
                 pieces = []
@@ -68,5 +68,5 @@ def _problem(result: Event) -> str:
 def _usage(result: Event) -> Usage:
     stats = mapping(result.get("stats"))
     read, total = count(stats.get("input_tokens")), count(stats.get("total_tokens"))
-    # What it thought is in the total only.
+    # Thinking tokens are in the total only.
     return Usage(0.0, read, max(count(stats.get("output_tokens")), total - read))

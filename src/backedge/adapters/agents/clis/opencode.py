@@ -1,7 +1,7 @@
 """opencode.
 
-It reports every step of a turn with its tokens and cost, and holds the model to no schema: the prompt asks, and its
-last words are read. It has no flag for tools or turns; `permission_mode` is `auto` or one of its own agents.
+It reports every step of a turn with its tokens and cost, and does not enforce a schema: the prompt asks for it, and the
+final message is read. It has no flag for tools or turns; `permission_mode` is `auto` or one of its own agents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OpenCode(Cli):
         options = call.options
         found = ["run", "--format", "json"]
         found += ["-m", options.model] if options.model else []
-        # Its usual agent may edit: a judge would change what it judges.
+        # Its default agent may edit files: a judge must not change what it judges.
         mode = options.permission_mode or ("plan" if call.judges else "")
         if mode:
             found += ["--auto"] if mode == "auto" else ["--agent", mode]

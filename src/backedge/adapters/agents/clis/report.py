@@ -14,13 +14,13 @@ from backedge.engine.protocol import Outcome, parse_outcome
 
 
 class UnknownSession(AgentError):
-    """The CLI does not have the conversation that it was to go on with; it has done nothing."""
+    """The CLI did not find the conversation that it should continue. It has done nothing."""
 
 
 def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Session | None) -> Outcome | None:
-    """The outcome that a CLI reported; None if nobody saw its end and the report is not complete.
+    """The outcome that a CLI reported; None if its end is not known and the report is incomplete.
 
-    Raises AgentError for everything that is no success.
+    Raises AgentError unless it succeeded.
     """
     if ended.because:
         raise AgentError(ended.because)
@@ -38,7 +38,7 @@ def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Ses
 
 
 def log_of(note: str, report: Report, stderr: str) -> bytes:
-    """What people can read about an attempt: what was said and done, then what the CLI itself complained about."""
+    """The log of an attempt for people: what the CLI said and did, then its stderr."""
     parts = [note, *report.said, stderr.strip()]
     return "".join(f"{clean(part)}\n" for part in parts if part).encode("utf-8", "replace")
 

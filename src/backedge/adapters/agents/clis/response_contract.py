@@ -1,4 +1,4 @@
-"""How an attempt of a CLI has to be answered: the schema for its mode, and the same in words for the prompt."""
+"""How a CLI must answer an attempt: the schema for its mode, and the same in words for the prompt."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _step_line(step: KnownStep) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """What one step's CLI is asked to answer."""
+class ResponseContract:
+    """How the CLI of one step must answer."""
 
     cli: Cli
     judges: bool

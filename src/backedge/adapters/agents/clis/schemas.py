@@ -1,4 +1,4 @@
-"""What an agent CLI is asked to answer, as JSON Schema: the outcome of the protocol, as far as a model can fill it in."""
+"""The answers of agent CLIs as JSON Schemas: the parts of an outcome that a model can fill in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backedge.core.model import Kind, Severity
 from backedge.core.value import Json
 
 LARGEST = 64 * 1024
-"""Bytes of a step's own schema, or of options, that are passed on: arguments of programs are limited."""
+"""Bytes of a step's own schema, or of options, that are passed on: program arguments have a limit."""
 
 _Shape = dict[str, Any]
 
@@ -102,12 +102,12 @@ def _finding(phases: Sequence[str]) -> _Shape:
 
 
 def answer_schema() -> _Shape:
-    """What a step answers that was only asked something."""
+    """The answer of a step to a question."""
     return _object({"answer": {"description": "The answer."}, "summary": _SUMMARY}, "answer")
 
 
 def decision_schema(options: Sequence[str] = ()) -> _Shape:
-    """What a step answers that was asked to choose; without options, or with very long ones, any text is one."""
+    """The answer of a step that has to choose. Without options, or with very long ones, any text is valid."""
     listed = len(options) > 0 and len(json.dumps(options)) <= LARGEST
     option: _Shape = {"type": "string", "enum": list(options)} if listed else _text("What should be done.")
     decision = _object({"option": option, "reason": _text("Why.")}, "option", "reason")
@@ -115,7 +115,7 @@ def decision_schema(options: Sequence[str] = ()) -> _Shape:
 
 
 def judge_schema(phases: Sequence[str] = ()) -> _Shape:
-    """What a judge answers."""
+    """The answer of a judge."""
     verdict = {
         "type": "string",
         "enum": ["pass", "fail", "needs_improvement"],
@@ -137,7 +137,7 @@ def judge_schema(phases: Sequence[str] = ()) -> _Shape:
 def producer_schema(
     steps: Sequence[str] = (), output: Json = None, plans: bool = False, kinds: Sequence[str] = ()
 ) -> _Shape:
-    """What a step answers that makes something; `output` is the step's own schema. One that plans may change steps."""
+    """The answer of a producer; `output` is the step's own schema. A planner may change steps."""
     free = {"description": "What the next steps work from: any JSON. Files that you changed need not be repeated."}
     planned = {
         "add_steps": {"type": "object", "description": _ADDED},
@@ -163,8 +163,8 @@ _ADDED = (
 
 
 def strict(schema: _Shape) -> _Shape:
-    """The same for a model that knows no optional keys and no free values: what may be left out may be null, and what
-    may be anything is a text with JSON in it."""
+    """The same for a CLI without optional keys and free values: optional values may be null, and free values are texts that
+    contain JSON."""
     kind = schema.get("type")
     if kind == "object" and schema.get("additionalProperties") is False:
         required = schema["required"]
@@ -184,7 +184,7 @@ def strict(schema: _Shape) -> _Shape:
 
 
 def without_nulls(said: Json) -> Json:
-    """An outcome without what was left open; output and answer stay as they are."""
+    """An outcome without its nulls; output and answer stay as they are."""
     if isinstance(said, list):
         return [without_nulls(each) for each in said]
     if not isinstance(said, dict):
@@ -197,7 +197,7 @@ def without_nulls(said: Json) -> Json:
 
 
 def unwrapped(said: Json) -> Json:
-    """An outcome that was asked for strictly: output and answer are JSON in a text, or the text itself."""
+    """The outcome of a strict schema: output and answer are texts that contain JSON, or plain texts."""
     if not isinstance(said, dict):
         return said
     return {key: _decoded(value) if key in ("output", "answer", "add_steps") else value for key, value in said.items()}
@@ -220,7 +220,7 @@ def _nullable(schema: _Shape) -> _Shape:
 
 
 def _passable(schema: Json) -> bool:
-    """Whether a step's own schema can stand inside another one: references in it would point elsewhere."""
+    """Whether a step's own schema can be put inside another one: references in it would break."""
     if not isinstance(schema, dict):
         return False
     text = json.dumps(schema)

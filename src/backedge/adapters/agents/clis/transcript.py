@@ -1,4 +1,4 @@
-"""What an agent CLI says while it works, for people who watch: its stream is JSON, which nobody reads."""
+"""What an agent CLI says while it works, in words: its stream is JSON, which is hard to read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from backedge.core.model import Usage
 
 
 def cli_of(folder: CliFolder) -> str | None:
-    """Which CLI does the attempt; None if a command does."""
+    """The CLI of the attempt; None if it is a command."""
     name = folder.begun.cli
     return name if name in CLIS else None
 
 
 def said(cli: str, lines: Iterable[bytes]) -> list[str]:
-    """Whole lines of a CLI's stream in words: what it says and which tools it uses, a line each."""
+    """Lines of a CLI's stream in words: what it says and which tools it uses, one line each."""
     events: list[Event] = []
     for line in lines:
         with suppress(ValueError, RecursionError):

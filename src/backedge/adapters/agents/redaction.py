@@ -1,4 +1,4 @@
-"""An agent whose every word is freed of secrets before the engine hears it."""
+"""An agent wrapped so that secrets are removed from everything it reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backedge.ports import Agent, Attempt, Recoverable, Result
 
 
 def redacted(agent: Agent, secrets: Secrets) -> Agent:
-    """The agent itself where there are no secrets."""
+    """The agent without secrets in its reports; the agent itself if there are no secrets."""
     if not secrets:
         return agent
     return (
@@ -24,7 +24,7 @@ def redacted(agent: Agent, secrets: Secrets) -> Agent:
 
 
 class RedactingAgent:
-    """Passes on what an agent reports, raises and says in mid-work, without secrets."""
+    """Passes on what an agent reports and raises, without secrets."""
 
     def __init__(self, agent: Agent, secrets: Secrets) -> None:
         self._agent, self._secrets = agent, secrets
@@ -59,14 +59,14 @@ class RedactingAgent:
 
 
 class RecoveringRedactingAgent(RedactingAgent):
-    """The same for an agent whose attempts outlive this process."""
+    """The same for an agent whose attempts can be recovered after a crash."""
 
     async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
         return await self._heard(cast(Recoverable, self._agent).recover(briefing, self._hands(attempt)))
 
 
 class RedactingAttempt:
-    """The hands of an agent: what it raises in mid-work is freed of secrets, too."""
+    """The attempt as the agent gets it: feedback that it raises while it runs is redacted, too."""
 
     def __init__(self, attempt: Attempt, secrets: Secrets) -> None:
         self._attempt, self._secrets = attempt, secrets

@@ -1,4 +1,4 @@
-"""Whether the inputs and the output of a step have the shape that the file asks for."""
+"""Checks the inputs and the output of a step against the JSON Schemas in the workflow file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from backedge.engine.protocol import Outcome
 from backedge.ports import Agent, Attempt
 
 
-class Shapes:
-    """What the inputs and the output of a step must look like."""
+class StepSchemas:
+    """The schemas of a step's inputs and output."""
 
     def __init__(self, accepts: Mapping[str, Json] | None, schema: Json) -> None:
         self._accepts = {producer: Schema(shape) for producer, shape in (accepts or {}).items()}
@@ -27,7 +27,7 @@ class Shapes:
         return bool(self._accepts) or self._schema is not None
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        """Why inputs do not fit: (producer, JSON pointer, problem). One that was passed over is not asked for."""
+        """Why inputs do not fit: (producer, JSON pointer, problem). A skipped producer is not checked."""
         return [
             (producer, pointer, problem)
             for producer, shape in self._accepts.items()
@@ -36,36 +36,36 @@ class Shapes:
         ]
 
     def require(self, briefing: Briefing, output: Json, usage: Usage) -> None:
-        """Raises AgentError, with what it cost, for an output that does not fit. An answer is no output."""
+        """Raises AgentError, with the usage, if the output does not fit. Answers and decisions have no output."""
         if self._schema is not None and briefing.mode not in SIDE_MODES:
             for where, problem in self._schema.input_errors(output):
                 wrong = f"the output does not fit the step's schema: {where or 'the whole'}: {problem}"
                 raise AgentError(wrong, usage=usage)
 
 
-class ShapedAgent:
-    """An agent of this process whose inputs and output are held to their shapes."""
+class CheckedAgent:
+    """An in-process agent whose inputs and output are checked."""
 
-    def __init__(self, agent: Agent, shapes: Shapes) -> None:
-        self._agent, self._shapes = agent, shapes
+    def __init__(self, agent: Agent, schemas: StepSchemas) -> None:
+        self._agent, self._schemas = agent, schemas
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
         said = await self._agent.work(briefing, attempt)
         if isinstance(said, Outcome):
-            self._shapes.require(briefing, _as_json(said.output), said.usage)
+            self._schemas.require(briefing, _as_json(said.output), said.usage)
         return said
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
-        return self._shapes.input_errors(inputs)
+        return self._schemas.input_errors(inputs)
 
 
-def shaped(agent: Agent, shapes: Shapes) -> Agent:
-    """The agent itself where the file asks for nothing."""
-    return ShapedAgent(agent, shapes) if shapes else agent
+def with_checks(agent: Agent, schemas: StepSchemas) -> Agent:
+    """The agent with these checks; the agent itself if there are none."""
+    return CheckedAgent(agent, schemas) if schemas else agent
 
 
 def _as_json(value: Json) -> Json:
-    """A value as it will be kept; itself if it is no JSON, which whoever keeps it will say."""
+    """A value as it will be stored; unchanged if it is not JSON: storing it will report that."""
     try:
         return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A Python function that compares what a check refers to."""
+"""A Python function that compares the values of a check."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from backedge.engine.protocol import Outcome
 from backedge.ports import Attempt
 
 
-class ComparingFunction:
-    """Calls a function with the compared values: True if they go together, else False, or a text that says why not."""
+class ComparisonFunction:
+    """Calls a function with the values. It returns True if they agree, else False or a text that says why not."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - it has nothing to raise
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - it raises no feedback
         said = await asyncio.to_thread(self._function, *briefing.inputs.values())
         if not isinstance(said, bool | str):
             raise AgentError(
@@ -26,5 +26,5 @@ class ComparingFunction:
             )
         return Outcome(verdict="pass" if said is True else "fail", summary=said if isinstance(said, str) else "")
 
-    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes what it gets
+    def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it accepts any value
         return ()

@@ -1,4 +1,4 @@
-"""The files that a program's stdout and stderr go to, with a filter before them where there are secrets."""
+"""The files for a program's stdout and stderr, with a filter in front of them if there are secrets to remove."""
 
 from __future__ import annotations
 
@@ -11,18 +11,28 @@ from contextlib import contextmanager, suppress
 
 from backedge.adapters.agents import stream_filter
 from backedge.adapters.agents.attempt_folder import AttemptFolder
-from backedge.adapters.agents.companion import Companion
 from backedge.adapters.agents.process_tree import Identity, row_of
 from backedge.core.errors import AgentError
 
 
-class Filter(Companion):
-    """The process that keeps secrets out of what a program says: it ends after the program's last word."""
+class Filter:
+    """The process that removes secrets from what a program prints. It ends when nothing can write to it any more.
+
+    An earlier backedge may have started it: then only its identity is known."""
+
+    def __init__(self, identity: Identity, child: subprocess.Popen[bytes] | None = None) -> None:
+        self.identity = identity
+        self._child = child
+
+    def reap(self) -> None:
+        """Collect its exit status if it is our child, so that it does not stay in the process table."""
+        if self._child is not None:
+            self._child.poll()
 
 
 @contextmanager
 def outputs(folder: AttemptFolder) -> Iterator[tuple[int, int, Filter | None]]:
-    """The descriptors for a program's stdout and stderr. Raises AgentError if secrets could not be kept out."""
+    """The descriptors for a program's stdout and stderr. Raises AgentError if the filter cannot be started."""
     with folder.stdout.open("ab") as stdout, folder.log.open("ab") as log:
         if not folder.secrets:
             yield stdout.fileno(), log.fileno(), None
@@ -45,14 +55,14 @@ def _started(folder: AttemptFolder, pairs: tuple[tuple[int, int], ...]) -> Filte
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[each for pair in pairs for each in pair],
-            env={},  # it must not look like a part of anybody's attempt
+            env={},  # it must not look like a part of an attempt
             start_new_session=True,
         )
         assert child.stdin is not None
         with child.stdin, suppress(BrokenPipeError):
-            # Not among its arguments, nor in a file: everybody could read them there.
+            # Not as arguments and not in a file: other programs could read them there.
             child.stdin.write(json.dumps({name: each.hex() for name, each in folder.secrets.values.items()}).encode())
     except OSError as error:
-        raise AgentError(f"the filter that keeps secrets out of the log cannot be started: {error}") from error
+        raise AgentError(f"the filter that removes secrets from the log cannot be started: {error}") from error
     row = row_of(child.pid)
     return Filter(row.identity if row is not None else Identity(child.pid, "unknown"), child)
