@@ -15,7 +15,7 @@ import msgspec
 
 from backedge.adapters.agents import command, outcome
 from backedge.adapters.agents.briefing_json import briefing_json
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES
 from backedge.analytics import report
 from backedge.cli.commands import COMMANDS, main

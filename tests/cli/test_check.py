@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from backedge.agent_clis import AGENT_CLIS
 from tests.cli.conftest import Make
 from tests.cli.project import COMMAND, PYTHON, Project, environment, failed, passed
 
 STEPS: dict[str, Any] = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
-CLIS = ("claude", "codex", "gemini", "opencode")
 
 
 def bare(folder: Path, **programs: str) -> dict[str, str]:
@@ -153,7 +153,7 @@ def test_agents_says_what_is_installed_and_works(make: Make) -> None:
         gemini="echo hello",
     )
     found = agents(project, env)
-    assert list(found) == list(CLIS)
+    assert list(found) == list(AGENT_CLIS)
     assert [(each["installed"], each["works"], each["version"]) for each in found.values()] == [
         (True, True, "2.1.7"),
         (True, False, None),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.response_contract import Asking
 from backedge.adapters.agents.clis.schemas import (
     answer_schema,

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from backedge.adapters.agents.clis.cli import Cli
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.prompts import ROLES, shipped
 from backedge.cli.common import json_option, print_json, shown
 from backedge.core.errors import WorkflowError

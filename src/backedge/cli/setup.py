@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 
+from backedge.agent_clis import AGENT_CLIS
 from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
 from backedge.project import STATE
 from backedge.templates import PATTERNS, TEMPLATES, found_in, rendered
-
-CLIS = ("claude", "codex", "gemini", "opencode")
 
 
 @click.command()
@@ -21,7 +20,7 @@ CLIS = ("claude", "codex", "gemini", "opencode")
     "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="What to start from."
 )
 @click.option(
-    "--agent", type=click.Choice([*CLIS, "scripts"]), help="Who does the work; what is installed, if not given."
+    "--agent", type=click.Choice([*AGENT_CLIS, "scripts"]), help="Who does the work; what is installed, if not given."
 )
 @click.option("--name", help="The name of the workflow; that of the folder, if not given.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from backedge.agent_clis import AGENT_CLIS
 from backedge.config.pieces import FUNCTION
 from backedge.config.problems import Trail, quoted
-from backedge.config.schema import CLIS, ROLES
+from backedge.config.schema import ROLES
 from backedge.config.source import Source, seconds
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import closest, did_you_mean
@@ -44,7 +45,7 @@ class AgentSpec:
     run: tuple[str, ...] = ()
     """The program and its arguments, of a command."""
     cli: str = ""
-    """Which agent CLI: claude, codex, gemini or opencode."""
+    """Which agent CLI: a name from `AGENT_CLIS`."""
     function: str = ""
     """module:function, not imported yet."""
     model: str = ""
@@ -63,7 +64,7 @@ class AgentSpec:
 
 def named_agents(source: Source) -> dict[str, AgentSpec]:
     """The agents that steps can name: those of the file, the agent CLIs and the person."""
-    known = {cli: AgentSpec(cli, "cli", cli=cli) for cli in CLIS}
+    known = {cli: AgentSpec(cli, "cli", cli=cli) for cli in AGENT_CLIS}
     for name, given in source.value.get("agents", {}).items():
         trail: Trail = ("agents", name)
         if name == HUMAN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from backedge.agent_clis import AGENT_CLIS
 from backedge.config.pieces import (
     FUNCTION,
     NAMES,
@@ -38,7 +39,6 @@ SCHEMA_FILE = "backedge.schema.json"
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 """Put in front of a workflow file, it makes editors complete and check it."""
 
-CLIS = ("claude", "codex", "gemini", "opencode")
 ROLES = ("plan", "design", "code", "review", "test-writer")
 """The prompts that come with backedge."""
 REPORTS = ("junit", "sarif", "json", "exitcode")
@@ -93,7 +93,7 @@ _AGENT = record(
     "An agent that steps can name: a command, an agent CLI, a Python function or a person.",
     {
         "run": _RUN,
-        "cli": choice("An agent CLI that is installed on this machine.", *CLIS),
+        "cli": choice("An agent CLI that is installed on this machine.", *AGENT_CLIS),
         "python": text(
             "A Python function that does the work.", "agents.coder:work", title="module:function", pattern=FUNCTION
         ),
@@ -145,7 +145,7 @@ _STEP = record(
         ),
         "run": _RUN,
         "agent": text(
-            "Who does it: an agent CLI, human, python:module:function or a name from agents.", *CLIS, "human"
+            "Who does it: an agent CLI, human, python:module:function or a name from agents.", *AGENT_CLIS, "human"
         ),
         "agents": listed(
             "A ladder of agents: round 2 and later use the next one.", text("An agent."), ["coder", "claude"], least=1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backedge.adapters.agents.clis.cli import Options, refusals
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.prompts import problems_of
 from backedge.config import AgentSpec, WorkflowFile, load
 from backedge.core.errors import WorkflowError

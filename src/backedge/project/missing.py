@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.model import HUMAN
 
