@@ -227,7 +227,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "an empty limit",
         FINE + "limits:\n  tokens:\n",
-        ["4:3: limits.tokens: got nothing, expected a whole number of 0 or more, or false to switch it off"],
+        ["4:3: limits.tokens: got nothing, expected a whole number of 1 or more, or false to switch it off"],
     ),
     (
         "half a round",
@@ -245,7 +245,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "more than anybody means",
         FINE + "limits: {tokens: 10000000000000}\n",
         [
-            "3:18: limits.tokens: got the number 10000000000000, expected a whole number of 0 or more, or false to switch "
+            "3:18: limits.tokens: got the number 10000000000000, expected a whole number of 1 or more, or false to switch "
             "it off: the largest is 1000000000000"
         ],
     ),
@@ -281,7 +281,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "no time",
         step(run="[x]", timeout="0s"),
         [
-            "5:14: steps.a.timeout: got the text '0s', expected a number above 0, or text like 90s, 10m or 1h: leave it out where nothing is to be stopped"
+            "5:14: steps.a.timeout: got the text '0s', expected a number above 0, or text like 90s, 10m or 1h: leave it out if nothing should be stopped"
         ],
     ),
     ("a misspelt word", FINE + "scope: upstraem\n", ["3:8: scope: got the text 'upstraem': did you mean 'upstream'?"]),
@@ -575,9 +575,14 @@ def test_what_only_follows_from_a_flaw_is_not_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["0", "true", "false", '"0s"'])
 def test_a_timeout_of_nothing_is_told_how_to_have_none(value: str, tmp_path: Path) -> None:
     (said,) = problems(step(run="[x]", timeout=value), tmp_path)
-    assert said.endswith(": leave it out where nothing is to be stopped")
+    assert said.endswith(": leave it out if nothing should be stopped")
 
 
 def test_a_limit_that_is_no_bound_is_named_where_it_stands(tmp_path: Path) -> None:
-    (said,) = problems("name: w\nlimits: {wall_clock: 0}\nsteps: {a: {run: [x]}}\n", tmp_path)
-    assert said.startswith("2:22: limits.wall_clock: limit 'wall_clock' is 0.0: expected more than 0")
+    text = "name: w\nlimits: {wall_clock: 0, cost_usd: 0, tokens: 0}\nsteps: {a: {run: [x]}}\n"
+    assert problems(text, tmp_path) == [
+        "2:22: limits.wall_clock: got the number 0, expected a number above 0, or text like 90s, 10m or 1h, or false to "
+        "switch it off",
+        "2:35: limits.cost_usd: got the number 0, expected a number above 0, or false to switch it off",
+        "2:46: limits.tokens: got the number 0, expected a whole number of 1 or more, or false to switch it off",
+    ]

@@ -211,7 +211,7 @@ class TestLimitsAsAUserWritesThem:
         [
             ({"rounds_pre_loop": 1}, "did you mean 'rounds_per_loop'"),
             ({"zzz": 1}, "use one of: cost_usd"),
-            ({"rounds_total": -1}, "expected more than 0"),
+            ({"rounds_total": -1}, "expected 0 or more"),
             ({"errors_in_a_row": 0}, "expected more than 0"),
             ({"same_finding": 0}, "expected more than 0"),
             ({"attempts": 0}, "expected more than 0, or false to switch it off"),

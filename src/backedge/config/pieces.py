@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
+
+from backedge.core.workflow.limits import LARGEST, LimitSpec
 
 Schema = dict[str, Any]
-
-LARGEST = 1_000_000_000_000
-"""No number in the file is larger: a mistyped bound should not look like one."""
 
 # Letters and digits of any language, then also dots and hyphens: a name goes into paths, commands and diagrams.
 _NEVER = r"\x00-,/:-@\[-^`{-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
@@ -93,12 +92,20 @@ def duration(description: str, *examples: object) -> Schema:
     return either(description, *_times(_SOME_TIME), examples=examples)
 
 
-def limit(description: str, *, least: int = 0, whole: bool = True) -> Schema:
-    return either(description, number("The bound.", least=least, whole=whole), _off())
-
-
-def time_limit(description: str, *examples: object) -> Schema:
-    return either(description, *_times(_ANY_TIME, least=0), _off(), examples=examples)
+def limit(spec: LimitSpec) -> Schema:
+    """What a limit may be set to: `false` switches it off."""
+    match spec.unit:
+        case "flag":
+            return flag(spec.meaning)
+        case "seconds":
+            times = _times(_ANY_TIME, least=0) if spec.zero else _times(_SOME_TIME)
+            return either(spec.meaning, *times, _off())
+        case "dollars":
+            return either(spec.meaning, number("The bound.", least=0 if spec.zero else None), _off())
+        case "count":
+            return either(spec.meaning, number("The bound.", least=0 if spec.zero else 1, whole=True), _off())
+        case _:
+            assert_never(spec.unit)
 
 
 def required_one(*keys: str) -> list[Schema]:

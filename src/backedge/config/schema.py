@@ -24,13 +24,12 @@ from backedge.config.pieces import (
     record,
     required_one,
     text,
-    time_limit,
     words,
 )
 from backedge.core.model import Kind, Severity
 from backedge.core.workflow.checks import BOUNDS, RESOLUTIONS, RULES
 from backedge.core.workflow.definition import PASS_RULES
-from backedge.core.workflow.limits import OF_THE_RUN
+from backedge.core.workflow.limits import LIMITS, OF_THE_RUN
 from backedge.core.workflow.profiles import PROFILES
 
 SCHEMA_FILE = "backedge.schema.json"
@@ -45,25 +44,7 @@ REPORTS = ("junit", "sarif", "json", "exitcode")
 _POLICIES = ("rework", "defer", "ask")
 _POINTER = "^(/([^~/]|~[01])*)*$"
 
-_LIMITS: dict[str, Schema] = {
-    "cost_usd": limit("The most that a run may cost, in US dollars.", whole=False),
-    "tokens": limit("The most tokens that a run may use, in and out."),
-    "attempts": limit("The most attempts that a run may make.", least=1),
-    "wall_clock": time_limit("The longest that a run may be at work; waiting for people does not count.", "2h"),
-    "errors_in_a_row": limit("How often the agent of one step may break in a row.", least=1),
-    "rounds_total": limit("The most executions in a run that feedback asked for."),
-    "recoveries_total": limit("The most attempts in a run that changed nothing."),
-    "rounds_per_loop": limit("The most reworks in one loop; the next rejection escalates."),
-    "rounds_per_pair": limit("The most rounds between the same source and target."),
-    "rounds_per_step": limit("The most executions of one step that feedback asked for."),
-    "same_finding": limit("How often one judge may see the same finding in a row.", least=1),
-    "failures_in_a_row": limit("How often one judge may fail in a row, whatever it finds."),
-    "no_change": limit("The most reworks that give back the identical artifact."),
-    "oscillation": limit("The most returns to an artifact that was rejected before."),
-    "diverging": flag("Stops a loop whose fixes bring as many findings as they remove, over two rounds."),
-    "chain_depth": limit("The longest chain of feedback that reworks raise in their turn."),
-    "response_timeout": time_limit("How long people and outsiders may take to respond.", "10m"),
-}
+_LIMITS: dict[str, Schema] = {name: limit(spec) for name, spec in LIMITS.items()}
 
 _OPTIONS: dict[str, Schema] = {
     "model": text("The model that an agent CLI uses.", "sonnet"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from backedge.config.pieces import LARGEST, SOME_TIME, Schema
+from backedge.config.pieces import SOME_TIME, Schema
 from backedge.config.problems import Trail, quoted
 from backedge.core.suggestions import closest, did_you_mean
 from backedge.core.value import Json
-from backedge.core.workflow.limits import OF_THE_RUN
+from backedge.core.workflow.limits import LARGEST, OF_THE_RUN
 
 _SWITCHES = {"on": "true", "yes": "true", "off": "false", "no": "false"}
 _OTHER_NAMES = {
@@ -95,7 +95,7 @@ def hint(value: Json, schema: Schema, written: str) -> str:
     """How to write what was probably meant; empty if there is nothing to say."""
     wanted = _kinds_wanted(schema)
     if _is_duration(schema) and (isinstance(value, bool) or value in (0, "0", "0s", "0m", "0h", "0d")):
-        return "leave it out where nothing is to be stopped"
+        return "" if "boolean" in wanted else "leave it out if nothing should be stopped"
     if isinstance(value, str):
         if "boolean" in wanted and value.lower() in _SWITCHES:
             meant = _SWITCHES[value.lower()]
@@ -115,7 +115,7 @@ def hint(value: Json, schema: Schema, written: str) -> str:
             return "write `name: …` lines, without dashes"
     elif isinstance(value, int | float) and not isinstance(value, bool) and value > LARGEST:
         return f"the largest is {LARGEST}"
-    elif "string" in wanted and value is not None and written:
+    elif "string" in wanted and value is not None and written and not _is_duration(schema):
         return f'write "{written}" in quotes'
     return ""
 
@@ -137,9 +137,7 @@ def meant_key(key: str, known: list[str]) -> str:
 
 
 def _is_duration(schema: Schema) -> bool:
-    """Whether it asks for more than no time at all, and knows no way to switch that off."""
-    every = schema.get("anyOf", ())
-    return any(each.get("title") == SOME_TIME for each in every) and all("const" not in each for each in every)
+    return any(each.get("title") == SOME_TIME for each in schema.get("anyOf", ()))
 
 
 def _kinds_wanted(schema: Schema) -> set[str]:

@@ -30,6 +30,7 @@ from backedge.core.errors import WorkflowError
 from backedge.core.value import Json
 from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import MAX_STEPS, Step, Workflow
+from backedge.core.workflow.limits import LIMITS
 from backedge.core.workflow.routes import RouteRule
 
 FILE_NAMES = (FILE_NAME, "backedge.yml")
@@ -179,9 +180,13 @@ def own_limits(given: Mapping[str, Any]) -> dict[str, object]:
 def _bound(name: str, bound: Any) -> object:
     if isinstance(bound, bool):
         return bound
-    if name in ("wall_clock", "response_timeout"):
-        return seconds(bound)
-    return float(bound) if name == "cost_usd" else int(bound)
+    match LIMITS[name].unit:
+        case "seconds":
+            return seconds(bound)
+        case "dollars":
+            return float(bound)
+        case _:
+            return int(bound)
 
 
 def _route(rule: Mapping[str, Any]) -> RouteRule:
