@@ -16,12 +16,13 @@ from backedge.adapters.agents.report_value import ReportValue
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import did_you_mean
+from backedge.core.value import replace
 from backedge.core.workflow import definition as core
 from backedge.core.workflow.bound import max_attempts
 from backedge.core.workflow.build import build_added_steps as joined
-from backedge.core.workflow.build import build_workflow, groups_of, ladder_names, members, pass_rule
-from backedge.core.workflow.parsing import mapping, pointers, shown, words
-from backedge.core.workflow.routes import route_rules
+from backedge.core.workflow.build import build_workflow, groups_of, members
+from backedge.core.workflow.parsing import mapping, shown, words
+from backedge.core.workflow.steps import agent_names, parse_step
 from backedge.ports import Agent, ResolvedSteps
 
 Names = str | Sequence[str]
@@ -120,7 +121,7 @@ class Workflow:
             limits=limits,
             phases=phases,
             scope=scope,
-            routes=route_rules(routes),
+            routes=routes,
             on_breach=on_breach,
             new_findings=new_findings,
             kinds=kinds,
@@ -202,45 +203,22 @@ def _names_of(workflow: core.Workflow) -> tuple[str, ...]:
 def _core_step(
     step: Step, taken: Collection[str], groups: Mapping[str, Sequence[str]], agents: dict[str, Agent]
 ) -> core.Step:
-    """What a definition keeps of a step; its agents are put with the others, by the names it has for them."""
-    reviews, tests = words("reviews", step.reviews), words("tests", step.tests)
-    if reviews and tests:
-        raise WorkflowError("it both reviews and tests: choose one, or make it two steps")
-    judges = (*reviews, *tests)
-    needs = tuple(name for name in words("needs", step.needs) if name not in judges)
-    accepts = _models(step.accepts, members(groups, (*judges, *needs), step.name))
-    returns = Model(step.returns, "returns") if step.returns is not None else None
+    """What a definition keeps of a step; its agents are added to the others, by the names that the definition uses."""
     ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
     if not ladder:
         raise WorkflowError("it has no agent: give at least one function")
-    rungs = ladder_names(step.name, len(ladder), {*taken, *agents})
-    names = [HUMAN if agent == HUMAN else name for name, agent in zip(rungs, ladder, strict=True)]
+    own = agent_names(step.name, len(ladder), {*taken, *agents})
+    names = tuple(HUMAN if agent == HUMAN else name for name, agent in zip(own, ladder, strict=True))
+    given = {each.name: getattr(step, each.name) for each in fields(Step)}
+    made = parse_step(step.name, given, agents=names, timeout=step.timeout, question=step.question)
+    accepts = _models(step.accepts, members(groups, (*made.judges, *made.needs), step.name))
+    returns = Model(step.returns, "returns") if step.returns is not None else None
     for name, agent in zip(names, ladder, strict=True):
         if name != HUMAN:
-            agents[name] = _agent(agent, bool(judges), accepts, returns)
-    made = core.Step(
-        name=step.name,
-        phase=step.phase,
-        needs=needs,
-        judges=judges,
-        tests=bool(tests),
-        complete=bool(tests) if step.complete is None else step.complete,
-        agents=tuple(names),
-        passes_if=pass_rule(step.passes_if),
-        approval=step.approval,
-        on_doubt=step.on_doubt or ("rerun" if step.idempotent else "ask"),
-        timeout=step.timeout,
-        checked=bool(accepts),
-        reads=tuple((producer, pointers(producer, read)) for producer, read in mapping("reads", step.reads).items()),
-        when=words("when", step.when),
-        repeat=_repeat(step.repeat),
-        group=step.group,
-        question=step.question,
-        plans=step.plans,
-    )
+            agents[name] = _agent(agent, bool(made.judges), accepts, returns)
     try:
         # A run keeps its definition: what could not be read back must not be written.
-        return msgspec.convert(msgspec.to_builtins(made), core.Step)
+        return msgspec.convert(msgspec.to_builtins(replace(made, checked=bool(accepts))), core.Step)
     except msgspec.ValidationError as error:
         raise WorkflowError(str(error)) from error
 
@@ -261,19 +239,6 @@ def _measuring(definition: core.Workflow, checks: Mapping[str, Mapping[str, Any]
         if gate.report:
             found[gate.name] = ReportValue(Path.cwd(), gate.report, gate.path)
     return found
-
-
-def _repeat(given: Mapping[str, Any] | None) -> core.Repeat | None:
-    if given is None:
-        return None
-    repeat: dict[str, Any] = mapping("repeat", given)
-    known = ("until", "max", "to")
-    for key in repeat:
-        if key not in known:
-            raise WorkflowError(f"repeat has the key {key!r}: {did_you_mean(key, known)}")
-    if "until" not in repeat or "max" not in repeat:
-        raise WorkflowError(f"repeat is {repeat!r}: expected `until`, a condition, and `max`, how often at most")
-    return core.Repeat(words("until", repeat["until"]), repeat["max"], repeat.get("to", ""))
 
 
 def _agent(given: Executor, judges: bool, accepts: Mapping[str, Model], returns: Model | None) -> Agent:

@@ -12,12 +12,13 @@ from backedge.config.phases import look_at_undeclared
 from backedge.config.problems import Trail, shown_trail
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source
-from backedge.config.steps import StepExtras, core_step, extras_of, refuse_misplaced_report, rung_names
+from backedge.config.steps import StepExtras, core_step, extras_of, refuse_misplaced_report
 from backedge.config.workflow_file import WorkflowFile, own_limits
 from backedge.config.yaml import Document
 from backedge.core.errors import WorkflowError
 from backedge.core.value import Json
 from backedge.core.workflow.definition import Step
+from backedge.core.workflow.steps import agent_names
 
 HERE = "add_steps"
 
@@ -46,7 +47,7 @@ def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
             if file.definition.phases and (phase := source.value["steps"][name].get("phase")):
                 look_at_undeclared(source, name, phase, file.definition.phases)
             rungs = agents_of(source, name, known)
-            agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
+            agents.update(zip(agent_names(name, len(rungs)), rungs, strict=True))
             extras[name] = extras_of(source, name)
             refuse_misplaced_report(source, name, rungs, extras[name].report)
             limits = own_limits(source.value["steps"][name].get("limits", {}))

@@ -31,6 +31,7 @@ from backedge.core.workflow.checks import BOUNDS, RESOLUTIONS, RULES
 from backedge.core.workflow.definition import PASS_RULES
 from backedge.core.workflow.limits import LIMITS, OF_THE_RUN
 from backedge.core.workflow.profiles import PROFILES
+from backedge.core.workflow.routes import ROUTE_KEYS
 
 SCHEMA_FILE = "backedge.schema.json"
 """The name under which the schema is published beside a workflow file."""
@@ -190,15 +191,14 @@ _STEP = record(
 )
 
 _ROUTE = record(
-    "Findings of this category, or with one of these keywords, go to this phase or step.",
+    "Findings that contain one of these words go to this phase or step.",
     {
         "to": text("A phase or a step.", "planning"),
-        "category": words("Whole words of the finding's category.", "security"),
-        "keywords": words("Whole words of the finding's description.", ["login", "password"]),
+        **{name: words(key.meaning, key.example) for name, key in ROUTE_KEYS.items()},
     },
     {"to": "planning", "category": "architecture"},
     required=["to"],
-    anyOf=required_one("category", "keywords"),
+    anyOf=required_one(*ROUTE_KEYS),
 )
 
 _SEVERITY = text("How bad that is.", "high", title="a severity, such as critical, high, medium or low")

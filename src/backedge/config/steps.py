@@ -13,8 +13,9 @@ from backedge.config.source import Source, listed
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json, replace
-from backedge.core.workflow.build import groups_of, members, pass_rule
-from backedge.core.workflow.definition import Repeat, Step
+from backedge.core.workflow.build import groups_of, members
+from backedge.core.workflow.definition import Step
+from backedge.core.workflow.steps import agent_names, parse_step
 from backedge.ports import PLACEHOLDER
 
 LONGEST_QUESTION = 10_000
@@ -48,44 +49,26 @@ class StepExtras:
 
 
 def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: StepExtras) -> Step:
-    """A step as the definition keeps it. Its agents are named by the step, so that a resumed run finds them again after
-    other steps were edited."""
-    given = source.value["steps"][name]
-    judges = judged(given)
+    """A step as the definition keeps it. Its agents are named after the step, so that a resumed run finds them again
+    after other steps were edited."""
     timeouts = [agent.timeout for agent in agents]
     known = [each for each in timeouts if each is not None]
-    evidence = extras.report is not None and extras.report.kind != "exitcode"
-    return Step(
-        name=name,
-        phase=given.get("phase", ""),
-        needs=tuple(need for need in listed(given.get("needs")) if need not in judges),
-        judges=judges,
-        tests="tests" in given,
-        complete=given.get("complete", "tests" in given or evidence),
-        agents=agent_names(name, agents),
+    step = parse_step(
+        name,
+        source.value["steps"][name],
+        agents=_agent_names(name, agents),
         called=_called(name, agents),
-        passes_if=pass_rule(_counts(given.get("passes_if"))),
-        approval=given.get("approval"),
-        on_doubt=given.get("on_doubt") or ("rerun" if given.get("idempotent") else "ask"),
         timeout=max(known) if known and len(known) == len(timeouts) else None,
-        checked=bool(extras.accepts),
-        reads=tuple((producer, tuple(pointers)) for producer, pointers in given.get("reads", {}).items()),
-        when=listed(given.get("when")),
-        repeat=_repeat(given["repeat"]) if "repeat" in given else None,
-        group=given.get("group", ""),
         question=_question(agents),
-        plans=given.get("plans", False),
+        lists_findings=extras.report is not None and extras.report.kind != "exitcode",
     )
+    return replace(step, checked=bool(extras.accepts))
 
 
 def _question(agents: Sequence[AgentSpec]) -> str:
     """What a person who does the step is asked, in the words of the file that `prompt` names."""
     text = next((agent.prompt for agent in agents if agent.kind == "human" and agent.prompt), "")
     return text.strip()[:LONGEST_QUESTION]
-
-
-def _repeat(given: Mapping[str, Json]) -> Repeat:
-    return Repeat(listed(given["until"]), int(given["max"]), given.get("to", ""))
 
 
 def with_known_steps(step: Step, names: Collection[str]) -> Step:
@@ -99,21 +82,16 @@ def with_known_steps(step: Step, names: Collection[str]) -> Step:
     )
 
 
-def agent_names(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
-    """The names under which a definition keeps the agents of a step; a person is a person everywhere."""
-    names = rung_names(step, len(rungs))
-    return tuple(HUMAN if agent.kind == "human" else name for name, agent in zip(names, rungs, strict=True))
+def _agent_names(step: str, agents: Sequence[AgentSpec]) -> tuple[str, ...]:
+    """The names that a definition uses for the agents of a step; a person is `human` everywhere."""
+    names = agent_names(step, len(agents))
+    return tuple(HUMAN if agent.kind == "human" else name for name, agent in zip(names, agents, strict=True))
 
 
-def _called(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
-    """What the file calls the agents of a step; nothing where that is what they are named."""
-    called = tuple(agent.name for agent in rungs)
-    return called if called != agent_names(step, rungs) else ()
-
-
-def rung_names(step: str, rungs: int) -> tuple[str, ...]:
-    """A name of its own for each agent of a step."""
-    return tuple(step if rung == 0 else f"{step}#{rung + 1}" for rung in range(rungs))
+def _called(step: str, agents: Sequence[AgentSpec]) -> tuple[str, ...]:
+    """What the file calls the agents of a step; nothing where the definition uses the same names."""
+    called = tuple(agent.name for agent in agents)
+    return called if called != _agent_names(step, agents) else ()
 
 
 def judged(given: Mapping[str, Json]) -> tuple[str, ...]:
@@ -134,10 +112,6 @@ def extras_of(source: Source, name: str) -> StepExtras:
         accepts=_accepts(source, name, given) if "accepts" in given else {},
         schema=source.own_schema((*trail, "schema"), given["schema"]) if "schema" in given else None,
     )
-
-
-def _counts(rule: Json) -> Json:
-    return {severity: int(count) for severity, count in rule.items()} if isinstance(rule, dict) else rule
 
 
 def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpec], report: Report | None) -> None:

@@ -15,13 +15,12 @@ from backedge.config.measures import comparing_agents
 from backedge.config.phases import look_at_phases
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
 from backedge.config.schema import SCHEMA
-from backedge.config.source import Source, listed, seconds
+from backedge.config.source import Source, seconds
 from backedge.config.steps import (
     StepExtras,
     core_step,
     extras_of,
     refuse_misplaced_report,
-    rung_names,
     with_known_steps,
 )
 from backedge.config.stories import StoriesSpec, stories_of, with_last_step
@@ -31,7 +30,7 @@ from backedge.core.value import Json
 from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import MAX_STEPS, Step, Workflow
 from backedge.core.workflow.limits import LIMITS
-from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.steps import agent_names
 
 FILE_NAMES = (FILE_NAME, "backedge.yml")
 
@@ -120,7 +119,7 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
     steps = []
     for name, given in source.value.get("steps", {}).items():
         rungs = agents_of(source, name, known)
-        agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
+        agents.update(zip(agent_names(name, len(rungs)), rungs, strict=True))
         extras[name] = replace(extras_of(source, name), plain=name == last)
         refuse_misplaced_report(source, name, rungs, extras[name].report)
         steps.append((core_step(source, name, rungs, extras[name]), own_limits(given.get("limits", {}))))
@@ -156,15 +155,15 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             limits=own_limits(value.get("limits", {})),
             phases=value.get("phases", ()),
             scope=value.get("scope"),
-            routes=[_route(rule) for rule in value.get("routes", ())],
+            routes=value.get("routes", ()),
             on_breach=value.get("on_breach", "manual"),
             new_findings=value.get("new_findings"),
             kinds=value.get("kinds"),
             agreement=value.get("agreement", "all"),
-            authority=listed(value.get("authority")),
+            authority=value.get("authority", ()),
             checks=value.get("checks"),
             gates=value.get("gates"),
-            max_steps=int(value.get("max_steps", MAX_STEPS)),
+            max_steps=value.get("max_steps", MAX_STEPS),
         )
     except WorkflowError as error:
         located = [flaw_of(problem, source) for problem in error.problems]
@@ -187,10 +186,6 @@ def _bound(name: str, bound: Any) -> object:
             return float(bound)
         case _:
             return int(bound)
-
-
-def _route(rule: Mapping[str, Any]) -> RouteRule:
-    return RouteRule(rule["to"], listed(rule.get("category")), listed(rule.get("keywords")))
 
 
 def _not_a_mapping(document: Document) -> list[Problem]:

@@ -12,8 +12,6 @@ from backedge.core.value import Json, Value
 from backedge.core.workflow.parsing import mapping, words
 from backedge.core.workflow.values import Reference, parse_amount, parse_reference
 
-pass
-
 Rule = Literal["equal", "subset", "superset", "compatible"]
 Agreed = Literal["consensus", "authority"]
 Bound = Literal["at_least", "at_most", "equals", "zero"]
@@ -104,7 +102,7 @@ _CHECK_KEYS = ("compare", "rule", "compatible", "resolve", "authority", "severit
 _GATE_KEYS = ("metric", *BOUNDS, "causes", "requests", "needs", "severity")
 
 
-def check_from(name: str, given: object) -> Check:
+def parse_check(name: str, given: object) -> Check:
     """A check as a user writes it. Raises WorkflowError."""
 
     said = _known(mapping(f"check {name!r}", given), f"check {name!r}", _CHECK_KEYS)
@@ -131,7 +129,7 @@ def check_from(name: str, given: object) -> Check:
     )
 
 
-def gate_from(name: str, given: object) -> Gate:
+def parse_gate(name: str, given: object) -> Gate:
     """A gate as a user writes it. Raises WorkflowError."""
 
     said = _known(mapping(f"gate {name!r}", given), f"gate {name!r}", _GATE_KEYS)
