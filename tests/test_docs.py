@@ -33,7 +33,7 @@ import pytest
 
 import backedge
 import backedge.testing
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS
 from backedge.cli.commands import COMMANDS, main
 from backedge.config.schema import SCHEMA
 from backedge.core import errors

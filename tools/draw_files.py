@@ -16,8 +16,9 @@ import msgspec
 from backedge.adapters.agents import command, outcome
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.clis.registry import CLIS
-from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES
+from backedge.adapters.agents.prompts import LONGEST, MOST
 from backedge.analytics import report
+from backedge.catalog import ROLES
 from backedge.cli.commands import COMMANDS, main
 from backedge.cli.common import EXIT
 from backedge.cli.execute import INTERRUPTED

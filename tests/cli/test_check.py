@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS
 from tests.cli.conftest import Make
 from tests.cli.project import COMMAND, PYTHON, Project, environment, failed, passed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS
 from backedge.config import EDITOR_LINE, load
 from backedge.templates import PATTERNS, TEMPLATES, Found, found_in, rendered
 from tests.cli_setup.parts import asked, backedge

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS
 from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
 from backedge.project import STATE

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS, ROLES
 from backedge.config.pieces import FUNCTION
 from backedge.config.problems import Trail, quoted
-from backedge.config.schema import ROLES
 from backedge.config.source import Source, seconds
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import closest, did_you_mean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS, REPORTS, ROLES
 from backedge.config.pieces import (
     FUNCTION,
     NAMES,
@@ -39,9 +39,6 @@ SCHEMA_FILE = "backedge.schema.json"
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 """Put in front of a workflow file, it makes editors complete and check it."""
 
-ROLES = ("plan", "design", "code", "review", "test-writer")
-"""The prompts that come with backedge."""
-REPORTS = ("junit", "sarif", "json", "exitcode")
 _POLICIES = ("rework", "defer", "ask")
 _POINTER = "^(/([^~/]|~[01])*)*$"
 

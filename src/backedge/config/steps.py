@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
+from backedge.catalog import ReportKind
 from backedge.config.agents import AgentSpec
 from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
@@ -26,7 +26,7 @@ LONGEST_QUESTION = 10_000
 class Report:
     """The evidence that backedge reads itself."""
 
-    kind: Literal["junit", "sarif", "json", "exitcode"]
+    kind: ReportKind
     path: str = ""
     """Relative to the workspace; empty for the file that `{report}` stands for."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS
 
 _VENVS = (".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts")
 _FOREIGN = {"node_modules", "venv", "__pycache__", "site-packages", "agents", "example"}

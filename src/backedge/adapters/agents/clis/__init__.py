@@ -1,1 +1,1 @@
-"""Agent CLIs as agents, one file each, over the same attempts as commands. `agent_clis.py` lists them."""
+"""Agent CLIs as agents, one file each, over the same attempts as commands. `catalog.py` lists them."""

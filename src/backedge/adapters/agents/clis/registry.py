@@ -6,6 +6,6 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from backedge.adapters.agents.clis.cli import Cli
-from backedge.agent_clis import AGENT_CLIS
+from backedge.catalog import AGENT_CLIS
 
 CLIS: Mapping[str, Cli] = {name: import_module(f"{__package__}.{name}").CLI for name in AGENT_CLIS}
