@@ -321,6 +321,8 @@ def test_a_phase_that_is_not_declared_is_refused_and_one_that_looks_misspelt_is_
     assert complaint.endswith("3:20: steps.a.phase: got 'planing', which is not in `phases`: did you mean 'planning'?")
     project.write(f"name: w\nsteps: {steps}\n")
     said = project.backedge("check")
-    warning = "backedge.yaml:2:20: steps.a.phase: got 'planing', which is a phase of its own: did you mean 'planning'?"
+    warning = (
+        "backedge.yaml:2:20: steps.a.phase: got 'planing', which becomes a separate phase: did you mean 'planning'?"
+    )
     assert (said.code, said.err) == (0, f"warning: {warning}\n")
     assert project.backedge("check", "--json").json["warnings"] == [warning]

@@ -1,4 +1,4 @@
-"""The file `.agentic-sdlc.json` of the system that many stories come from: the part that says how work is refined."""
+"""The file `.agentic-sdlc.json`, which projects with story files may already have: the part about refinement."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _SCHEMA = record(
     "How work is refined.",
     {
         "maxIterations": number("The most refinements of a story.", least=0, whole=True),
-        "escalateOnMaxAttempts": choice("What becomes of a story that reaches it.", *ON_BREACH),
-        "enableCircuitBreaker": flag("Whether there is such a limit."),
+        "escalateOnMaxAttempts": choice("What happens to a story that reaches it.", *ON_BREACH),
+        "enableCircuitBreaker": flag("Whether that limit is on."),
     },
 )
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """What that file says of us; empty where it says nothing."""
+    """The part of the file that backedge uses; None for what the file does not say."""
 
     there: bool = False
     max_iterations: int | None = None
     on_breach: str | None = None
     circuit_breaker: bool | None = None
     notes: tuple[Problem, ...] = ()
-    """Keys that the other system has and this one does not use."""
+    """Keys of the file that backedge does not use."""
 
 
 def refinement_in(folder: Path) -> Refinement:
-    """The refinement of a project, as the file beside its workflow file says. Raises WorkflowFileError."""
+    """The refinement settings from the file beside the workflow file. Raises WorkflowFileError."""
     path = folder / FILE
     if not os.path.isfile(path):
         return Refinement()
@@ -75,7 +75,7 @@ def _read(path: Path) -> tuple[str, Any]:
 
 
 def _placed(text: str) -> Document:
-    """Where everything stands: JSON is YAML, but for its tabs, which stand for spaces there."""
+    """The positions of all values. JSON is YAML, except that YAML does not allow tabs."""
     try:
         return loaded(text.replace("\t", " ").encode(), FILE)
     except WorkflowFileError:

@@ -1,4 +1,4 @@
-"""The steps of a file: what the core keeps of them, and what only those who execute them need."""
+"""The steps of a file: what the core keeps of them, and what is needed only to execute them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from backedge.core.workflow.steps import agent_names, parse_step
 from backedge.ports import PLACEHOLDER
 
 LONGEST_QUESTION = 10_000
-"""Characters of a question to a person that are kept."""
+"""The most characters of a question to a person."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The evidence that backedge reads itself."""
+    """A report of a tool that backedge reads itself."""
 
     kind: ReportKind
     path: str = ""
@@ -33,7 +33,7 @@ class Report:
 
 @dataclass(frozen=True)
 class StepExtras:
-    """What a step needs to be executed, besides its agents."""
+    """What is needed to execute a step, besides its agents."""
 
     name: str
     workspace: Path
@@ -45,7 +45,7 @@ class StepExtras:
     schema: Json = None
     """The JSON Schema of its output."""
     plain: bool = False
-    """Its program need not know the agent protocol: what it prints is its output."""
+    """Its program does not use the agent protocol: what it prints is its output."""
 
 
 def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: StepExtras) -> Step:
@@ -66,13 +66,13 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
 
 
 def _question(agents: Sequence[AgentSpec]) -> str:
-    """What a person who does the step is asked, in the words of the file that `prompt` names."""
+    """The question to a person who does the step: the contents of the file that `prompt` names."""
     text = next((agent.prompt for agent in agents if agent.kind == "human" and agent.prompt), "")
     return text.strip()[:LONGEST_QUESTION]
 
 
 def with_known_steps(step: Step, names: Collection[str]) -> Step:
-    """A step without what it says about itself or about steps that do not exist."""
+    """A step without its references to itself or to steps that do not exist."""
     known = [name for name in names if name != step.name]
     return replace(
         step,
@@ -100,7 +100,7 @@ def judged(given: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def extras_of(source: Source, name: str) -> StepExtras:
-    """What the core does not keep of a step."""
+    """The parts of a step that the core does not keep."""
     given = source.value["steps"][name]
     trail: Trail = ("steps", name)
     workspace = source.path((*trail, "workspace"), given.get("workspace", "."), "folder")
@@ -115,24 +115,24 @@ def extras_of(source: Source, name: str) -> StepExtras:
 
 
 def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpec], report: Report | None) -> None:
-    """Refuse a report that nobody writes, and a command that is to write one that nobody reads."""
+    """Refuse a report that no agent writes, and a command that writes a report that is not read."""
     trail: Trail = ("steps", name)
     given = source.value["steps"][name]
     if name in source.flawed:
         return
     if report is not None and not judged(given):
-        text = "is the evidence of a judge, but the step judges nothing: add `tests` or `reviews`, or remove it"
+        text = "is only for judges, but the step judges nothing: add `tests` or `reviews`, or remove it"
         source.refuse((*trail, "report"), text, at_key=True)
     elif report is not None and agents and not any(agent.kind == "command" for agent in agents):
-        text = "has no effect: only commands leave a report, and nobody who does this step is one"
+        text = "has no effect: only commands write a report, and no agent of this step is a command"
         source.refuse((*trail, "report"), text, at_key=True)
     if report is None or report.kind == "exitcode":
         why = "an exit code has no file" if report else "the step has no report"
         for agent in agents:
             for index, word in enumerate(agent.run):
                 if "report" in PLACEHOLDER.findall(word):
-                    place: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
-                    source.refuse(place, f"the command names {{report}}, but {why}: say which `report` it writes")
+                    where: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
+                    source.refuse(where, f"the command uses {{report}}, but {why}: set `report`")
 
 
 def _naming(given: Mapping[str, Json]) -> str:

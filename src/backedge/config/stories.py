@@ -1,4 +1,4 @@
-"""How stories are worked on: `stories` of the workflow file, and .agentic-sdlc.json beside it."""
+"""The settings for stories: `stories` of the workflow file, and .agentic-sdlc.json beside it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ CREATE_PR = "create_pr"
 
 @dataclass(frozen=True)
 class StoriesSpec:
-    """Where the stories are, and what becomes of those that do not converge."""
+    """Where the stories are, and what happens to those that do not converge."""
 
     folder: Path
     declared: bool = False
-    """The project says that it has stories; else the folder has to show it."""
+    """The project says that it has stories; otherwise it has some if the folder exists."""
     worktree: bool = False
     on_breach: str = "manual"
     circuit_breaker: bool = True
     max_refinements: int | None = None
-    """Of .agentic-sdlc.json; None where the limits of the workflow hold."""
+    """From .agentic-sdlc.json; None if the limits of the workflow apply."""
 
 
 def stories_of(source: Source) -> StoriesSpec:
-    """The stories of a project, as its files say. Raises WorkflowFileError for an .agentic-sdlc.json that is wrong."""
+    """The story settings of a project. Raises WorkflowFileError for a wrong .agentic-sdlc.json."""
     given: Mapping[str, Any] = source.value.get("stories") or {}
     other = refinement_in(source.folder)
     source.notes += other.notes
@@ -47,8 +47,8 @@ def stories_of(source: Source) -> StoriesSpec:
 
 
 def with_last_step(value: dict[str, Any]) -> str | None:
-    """Add the step that ends a story: it makes a pull request of what all others have made. Returns its name, or None
-    if there is none to add."""
+    """Add the step that ends a story: it makes a pull request from the work of all other steps. Returns its name, or
+    None if the file asks for none."""
     stories, steps = value.get("stories"), value.get("steps")
     command = stories.get(CREATE_PR) if isinstance(stories, dict) else None
     if not command or not steps or CREATE_PR in steps:

@@ -30,7 +30,7 @@ Views = Callable[[str], Mapping[str, str]]
 
 def agents_of(
     source: WorkflowFile,
-    place: Project,
+    project: Project,
     views: Views | None = None,
     installed: bool = True,
     only: Collection[str] | None = None,
@@ -40,7 +40,7 @@ def agents_of(
 
     `views` says where the scratchpad and the progress file of a run are. Without `installed` an agent CLI that is not
     on this machine is left out instead of refused: the file can be right all the same."""
-    staff = _Staff(source, place, views, secrets_of(source))
+    factory = _AgentFactory(source, project, views, secrets_of(source))
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     for step in source.definition.steps:
@@ -48,22 +48,22 @@ def agents_of(
             if name == HUMAN:
                 continue
             try:
-                agents[name] = staff.agent(source.agents[name], step)
+                agents[name] = factory.agent(source.agents[name], step)
             except NotInstalled as error:
                 problems += [f"step {step.name!r}: {error}"] if installed else []
             except (ValueError, TypeError, WorkflowError) as error:
                 problems.append(f"step {step.name!r}: {error}")
     if problems:
         raise WorkflowError(tuple(problems))
-    return agents | staff.measuring() if only is None else agents
+    return agents | factory.measuring() if only is None else agents
 
 
 @dataclass(frozen=True)
-class _Staff:
+class _AgentFactory:
     """What all agents of a file have in common."""
 
     source: WorkflowFile
-    place: Project
+    project: Project
     views: Views | None
     secrets: Secrets
 
@@ -74,7 +74,12 @@ class _Staff:
             if check.command:
                 run = self.source.agents[check.name].run
                 made = CommandAgent(
-                    run, folder=self.source.folder, state=self.place.state, writes=(), judges=True, secrets=self.secrets
+                    run,
+                    folder=self.source.folder,
+                    state=self.project.state,
+                    writes=(),
+                    judges=True,
+                    secrets=self.secrets,
                 )
                 found[check.name] = redacted(made, self.secrets)
         for gate in self.source.definition.gates:
@@ -102,7 +107,7 @@ class _Staff:
         return CommandAgent(
             spec.run,
             folder=extras.workspace,
-            state=self.place.state,
+            state=self.project.state,
             env=spec.env,
             report=ReportSpec(extras.report.kind, extras.report.path) if extras.report else None,
             writes=extras.writes,
@@ -120,7 +125,7 @@ class _Staff:
         graph = graph_of(definition)
         return CliAgent(
             spec.cli,
-            Workplace(extras.workspace, self.place.state, extras.writes),
+            Workplace(extras.workspace, self.project.state, extras.writes),
             phase=step.phase,
             judges=bool(step.judges),
             options=options_of(spec),

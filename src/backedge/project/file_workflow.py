@@ -20,7 +20,7 @@ class FileWorkflow:
     """A workflow from a file, with those who execute it."""
 
     source: WorkflowFile
-    place: Project
+    project: Project
     agents: Mapping[str, Agent]
     views: Views | None = None
 
@@ -35,5 +35,5 @@ class FileWorkflow:
         steps = joined(workflow, found.steps)
         whole = with_plan(workflow, steps, (), {})
         file = replace(self.source, definition=whole, agents=found.agents, steps=found.extras)
-        agents = agents_of(file, self.place, self.views, only=specs)
-        return ResolvedSteps(steps, agents, specs, lambda run: keep_added_files(self.place, run, found.files))
+        agents = agents_of(file, self.project, self.views, only=specs)
+        return ResolvedSteps(steps, agents, specs, lambda run: keep_added_files(self.project, run, found.files))

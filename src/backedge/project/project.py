@@ -44,7 +44,7 @@ class Project:
 
 
 def find_project(file: Path | None = None, journal: Path | None = None, start: Path | None = None) -> Project:
-    """The place of a project: by its file, by its journal, or by the folder one is in. Raises WorkflowFileError."""
+    """The project of a project: by its file, by its journal, or by the folder one is in. Raises WorkflowFileError."""
     if file is not None:
         folder = file.parent.resolve()
     elif journal is not None:
@@ -65,55 +65,55 @@ def _project_folder(start: Path) -> Path:
         raise
 
 
-def keep_workflow_file(place: Project, run: str, source: WorkflowFile) -> None:
+def keep_workflow_file(project: Project, run: str, source: WorkflowFile) -> None:
     """Put the workflow file beside the journal, with what the files say that it names, for the resumes of this run."""
-    kept = place.kept_file(run)
+    kept = project.kept_file(run)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    _stand_at(place, run, source.path)
-    _write_files(place, run, source.files)
+    _stand_at(project, run, source.path)
+    _write_files(project, run, source.files)
     written(kept, source.data)
 
 
-def keep_added_files(place: Project, run: str, files: Mapping[str, str]) -> None:
+def keep_added_files(project: Project, run: str, files: Mapping[str, str]) -> None:
     """Keep what files say that steps name which joined the run later. What it keeps already stays as it is."""
-    known = kept_files(place, run)
+    known = kept_files(project, run)
     if files.keys() - known.keys():
-        _write_files(place, run, {**files, **known})
+        _write_files(project, run, {**files, **known})
 
 
-def _write_files(place: Project, run: str, files: Mapping[str, str]) -> None:
-    written(place.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
+def _write_files(project: Project, run: str, files: Mapping[str, str]) -> None:
+    written(project.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
 
 
-def _stand_at(place: Project, run: str, path: Path) -> None:
+def _stand_at(project: Project, run: str, path: Path) -> None:
     """Say where the workflow file of a run stands, for its resumes: its paths are relative to that."""
     # Relative, so that a project can be moved as a whole.
-    origin = os.path.relpath(path.resolve(), place.state.resolve())
-    written(place.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
+    origin = os.path.relpath(path.resolve(), project.state.resolve())
+    written(project.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
 
 
-def file_of(place: Project, run: str, file: Path | None = None) -> WorkflowFile:
+def file_of(project: Project, run: str, file: Path | None = None) -> WorkflowFile:
     """The workflow file that a run was started with; the present one if that was not kept."""
-    kept = place.kept_file(run)
+    kept = project.kept_file(run)
     if not kept.exists():
-        return load(file or find(place.folder))
-    return workflow_file(kept.read_bytes(), origin_of(place, run), kept_files(place, run))
+        return load(file or find(project.folder))
+    return workflow_file(kept.read_bytes(), origin_of(project, run), kept_files(project, run))
 
 
-def kept_files(place: Project, run: str) -> dict[str, str]:
+def kept_files(project: Project, run: str) -> dict[str, str]:
     """What the files of a run said when it started, by their paths from the folder of its workflow file."""
     try:
-        return msgspec.json.decode(place.kept_file(run).with_name(FILES).read_bytes(), type=dict[str, str])
+        return msgspec.json.decode(project.kept_file(run).with_name(FILES).read_bytes(), type=dict[str, str])
     except FileNotFoundError:
         return {}
 
 
-def changed_since(place: Project, run: str) -> list[str]:
+def changed_since(project: Project, run: str) -> list[str]:
     """The workflow file and its files that are no longer as the run keeps them."""
-    kept, origin = place.kept_file(run), origin_of(place, run)
+    kept, origin = project.kept_file(run), origin_of(project, run)
     if not kept.exists():
         return []
-    said = {origin.name: kept.read_bytes(), **{name: text.encode() for name, text in kept_files(place, run).items()}}
+    said = {origin.name: kept.read_bytes(), **{name: text.encode() for name, text in kept_files(project, run).items()}}
     return [name for name, text in said.items() if not _says(origin.parent / name, text)]
 
 
@@ -124,12 +124,12 @@ def _says(path: Path, text: bytes) -> bool:
         return False
 
 
-def origin_of(place: Project, run: str) -> Path:
+def origin_of(project: Project, run: str) -> Path:
     """Where the workflow file of a run stood."""
-    origin = place.kept_file(run).with_name(ORIGIN)
+    origin = project.kept_file(run).with_name(ORIGIN)
     if not origin.exists():
-        return place.folder / "backedge.yaml"
-    return Path(os.path.normpath(place.state.resolve() / os.fsdecode(origin.read_bytes())))
+        return project.folder / "backedge.yaml"
+    return Path(os.path.normpath(project.state.resolve() / os.fsdecode(origin.read_bytes())))
 
 
 def secrets_of(source: WorkflowFile) -> Secrets:
@@ -149,16 +149,16 @@ def secrets_of(source: WorkflowFile) -> Secrets:
     return Secrets(values)
 
 
-def secrets_in(place: Project, run: str) -> Secrets:
+def secrets_in(project: Project, run: str) -> Secrets:
     """The secrets of a run that is answered here; none if its workflow file cannot be had any more."""
     try:
-        return secrets_of(file_of(place, run))
+        return secrets_of(file_of(project, run))
     except WorkflowFileError:
         return NO_SECRETS
 
 
-async def end_agent(place: Project, run: str, step: str, attempt: int) -> None:
+async def end_agent(project: Project, run: str, step: str, attempt: int) -> None:
     """End the process of an attempt, whoever started it, with everything that it started."""
-    process = Process.found(AttemptFolder(place.state, run, step, attempt))
+    process = Process.found(AttemptFolder(project.state, run, step, attempt))
     if process is not None:
         await process.cancel(GRACE)
