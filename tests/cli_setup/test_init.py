@@ -113,7 +113,7 @@ def test_nothing_is_overwritten_unless_asked(folder: Path, bare: dict[str, str])
     backedge(folder, "init", env=bare)
     (folder / "backedge.yaml").write_text("mine")
     (folder / "agents" / "code.py").write_text("mine")
-    assert "exists: `--force` overwrites it" in backedge(folder, "init", env=bare, expect=2).stderr
+    assert "exists: use `--force` to overwrite it" in backedge(folder, "init", env=bare, expect=2).stderr
     (folder / "backedge.yaml").unlink()
     assert "kept     agents/code.py" in backedge(folder, "init", env=bare).stdout
     assert (folder / "agents" / "code.py").read_text() == "mine"
@@ -238,4 +238,4 @@ def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
 
 def test_where_git_is_missing_the_first_thing_is_to_install_it(folder: Path, bare: dict[str, str]) -> None:
     said = backedge(folder, "init", "--template", "review-only", env={**bare, "PATH": str(folder)}).stdout
-    assert "this is no repository: install git, which is not on the PATH, and `git init` first." in said
+    assert "this folder is not in a repository: install git, which is not on the PATH, and `git init` first." in said

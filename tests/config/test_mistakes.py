@@ -421,7 +421,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         step(run="[x]", schema='{$ref: "#/$defs/unit"}'),
         [
             "5:20: steps.a.schema.$ref: got '#/$defs/unit', which the schema does not contain: "
-            "put it in (nothing is downloaded)"
+            "add it to the schema (nothing is downloaded)"
         ],
     ),
     (

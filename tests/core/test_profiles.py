@@ -139,7 +139,7 @@ def test_a_limit_of_the_whole_run_is_no_limit_of_a_step(limit: str, bound: objec
     (said,) = problems(own={"test": {limit: bound}})
     assert (
         said
-        == f"step 'test' has limits of its own with {limit!r}, which is of the whole run: set it in the workflow's limits"
+        == f"step 'test' has limits of its own with {limit!r}, which limits the whole run: set it in the limits of the workflow"
     )
 
 

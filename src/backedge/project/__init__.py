@@ -1,4 +1,4 @@
-"""A project: a folder with a workflow file, its state, and those who execute it."""
+"""A project: a folder with a workflow file, its state and its agents."""
 
 from backedge.project.agents import Views, agents_of
 from backedge.project.file_workflow import FileWorkflow

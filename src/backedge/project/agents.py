@@ -1,4 +1,4 @@
-"""Who executes the steps of a workflow file, made from what the file says about them."""
+"""Makes the agents of a workflow file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from backedge.project.inspecting import options_of
 from backedge.project.project import Project, secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
-"""The files that show a run to its agents, by their names in the briefing."""
+"""The paths of the files that show a run to its agents, by their keys in the briefing."""
 
 
 def agents_of(
@@ -35,11 +35,11 @@ def agents_of(
     installed: bool = True,
     only: Collection[str] | None = None,
 ) -> dict[str, Agent]:
-    """Everybody who executes a step of the file, or of `only` these, by the names that the definition has for them, and
-    who measures for its checks and gates.
+    """The agents of all steps, or of `only` these, by the names that the definition uses, and the agents that measure for
+    checks and gates.
 
-    `views` says where the scratchpad and the progress file of a run are. Without `installed` an agent CLI that is not
-    on this machine is left out instead of refused: the file can be right all the same."""
+    `views` says where the scratchpad and the progress file of a run are. With `installed=False` an agent CLI that is not
+    on this machine is left out instead of refused: the file may still be valid."""
     factory = _AgentFactory(source, project, views, secrets_of(source))
     agents: dict[str, Agent] = {}
     problems: list[str] = []
@@ -60,7 +60,7 @@ def agents_of(
 
 @dataclass(frozen=True)
 class _AgentFactory:
-    """What all agents of a file have in common."""
+    """Makes agents from what they have in common."""
 
     source: WorkflowFile
     project: Project
@@ -68,7 +68,7 @@ class _AgentFactory:
     secrets: Secrets
 
     def measuring(self) -> dict[str, Agent]:
-        """Who compares for checks, and reads the reports of gates."""
+        """The agents that compare for checks and read the reports of gates."""
         found: dict[str, Agent] = {}
         for check in self.source.definition.checks:
             if check.command:
@@ -99,7 +99,7 @@ class _AgentFactory:
             extras = self.source.steps[step.name]
             made = FunctionAgent(imported(spec.function, self.source.folder), judges=bool(step.judges))
             return shaped(made, Shapes(extras.accepts, extras.schema))
-        raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: nobody can be started for it")
+        raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: it cannot be started")
 
     def _command(self, spec: AgentSpec, step: Step) -> Agent:
         extras = self.source.steps[step.name]
@@ -144,7 +144,7 @@ class _AgentFactory:
 
 
 def _require_program(spec: AgentSpec) -> None:
-    """Raises NotInstalled if the PATH has no such program. One that is named by a path may still be made by a step."""
+    """Raises NotInstalled if the program is not on the PATH. A step may still create a program that is named by a path."""
     program = spec.run[0] if spec.run else ""
     if not program or "/" in program or "{" in program:
         return

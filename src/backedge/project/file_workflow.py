@@ -1,4 +1,4 @@
-"""A workflow file in execution: its agents, and those of steps that planners add to its runs."""
+"""A workflow file for the engine: its agents, and those of steps that planners add to its runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backedge.project.project import Project, keep_added_files
 
 @dataclass(frozen=True)
 class FileWorkflow:
-    """A workflow from a file, with those who execute it."""
+    """A workflow from a file, with its agents."""
 
     source: WorkflowFile
     project: Project
@@ -29,7 +29,7 @@ class FileWorkflow:
         return self.source.definition
 
     def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
-        """Who does steps that a planner adds to a run of this file. Raises WorkflowError with all that is wrong."""
+        """The agents of steps that a planner adds to a run of this file. Raises WorkflowError with all problems."""
         specs = dict(added)
         found = added_steps(self.source, specs)
         steps = joined(workflow, found.steps)

@@ -1,4 +1,4 @@
-"""What is wrong with an agent of a workflow file that only those who start it can tell, before anything is started."""
+"""Problems of agents that only their adapters can find, before anything is started."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from backedge.project.functions import imported
 
 
 def checked_file(path: Path) -> WorkflowFile:
-    """A workflow file whose agents can be started, as far as that can be told. Its functions are imported. Raises
-    WorkflowFileError with all problems."""
+    """A workflow file whose agents were checked as well; its functions are imported. Raises WorkflowFileError with all
+    problems."""
     return load(path, agent_problems)
 
 

@@ -1,4 +1,4 @@
-"""A folder with a workflow file: where its state lives, which file a run has, and what must not be written."""
+"""A folder with a workflow file: where its state is, which file a run keeps, and which secrets are redacted."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from backedge.core.errors import WorkflowError
 STATE = ".backedge"
 JOURNAL = "journal.db"
 GRACE = 2.0
-"""Seconds that an agent has to end when it is asked to."""
+"""Seconds that an agent has to end after it was asked to."""
 ORIGIN = "origin"
-"""Beside a kept workflow file: where it stood, from the folder of the journal. Its paths are relative to that."""
+"""Beside a kept workflow file: its original path, relative to the folder of the journal. Paths in it are relative to
+that."""
 FILES = "files.json"
-"""Beside a kept workflow file: what the files say that it names."""
+"""Beside a kept workflow file: the contents of the files that it names."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """Where a project keeps its state: beside the workflow file, or where the user says."""
+    """Where a project keeps its state: beside the workflow file, or where `--journal` says."""
 
     folder: Path
     journal: Path
@@ -39,12 +40,12 @@ class Project:
         return self.journal.parent
 
     def kept_file(self, run: str) -> Path:
-        """The workflow file as it was when the run started: a run keeps the workflow it started with."""
+        """The copy of the workflow file that a run keeps from its start."""
         return self.state / "runs" / file_name(run) / "backedge.yaml"
 
 
 def find_project(file: Path | None = None, journal: Path | None = None, start: Path | None = None) -> Project:
-    """The project of a project: by its file, by its journal, or by the folder one is in. Raises WorkflowFileError."""
+    """The project of a workflow file, of a journal, or of the current folder. Raises WorkflowFileError."""
     if file is not None:
         folder = file.parent.resolve()
     elif journal is not None:
@@ -58,7 +59,7 @@ def _project_folder(start: Path) -> Path:
     try:
         return find(start).parent
     except WorkflowFileError:
-        # A journal without its file can still be asked and answered.
+        # A journal whose file is gone can still be read and answered.
         for folder in (start.resolve(), *start.resolve().parents):
             if (folder / STATE / JOURNAL).exists():
                 return folder
@@ -66,16 +67,16 @@ def _project_folder(start: Path) -> Path:
 
 
 def keep_workflow_file(project: Project, run: str, source: WorkflowFile) -> None:
-    """Put the workflow file beside the journal, with what the files say that it names, for the resumes of this run."""
+    """Keep a copy of the workflow file and the files it names beside the journal, so that this run can be resumed."""
     kept = project.kept_file(run)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    _stand_at(project, run, source.path)
+    _record_origin(project, run, source.path)
     _write_files(project, run, source.files)
     written(kept, source.data)
 
 
 def keep_added_files(project: Project, run: str, files: Mapping[str, str]) -> None:
-    """Keep what files say that steps name which joined the run later. What it keeps already stays as it is."""
+    """Keep copies of the files that steps added later name. Copies that exist are not changed."""
     known = kept_files(project, run)
     if files.keys() - known.keys():
         _write_files(project, run, {**files, **known})
@@ -85,15 +86,15 @@ def _write_files(project: Project, run: str, files: Mapping[str, str]) -> None:
     written(project.kept_file(run).with_name(FILES), msgspec.json.format(msgspec.json.encode(files), indent=1))
 
 
-def _stand_at(project: Project, run: str, path: Path) -> None:
-    """Say where the workflow file of a run stands, for its resumes: its paths are relative to that."""
+def _record_origin(project: Project, run: str, path: Path) -> None:
+    """Record the path of the workflow file of a run: paths in it are relative to that when the run is resumed."""
     # Relative, so that a project can be moved as a whole.
     origin = os.path.relpath(path.resolve(), project.state.resolve())
     written(project.kept_file(run).with_name(ORIGIN), os.fsencode(origin))
 
 
 def file_of(project: Project, run: str, file: Path | None = None) -> WorkflowFile:
-    """The workflow file that a run was started with; the present one if that was not kept."""
+    """The workflow file that a run was started with; the current one if no copy was kept."""
     kept = project.kept_file(run)
     if not kept.exists():
         return load(file or find(project.folder))
@@ -101,7 +102,7 @@ def file_of(project: Project, run: str, file: Path | None = None) -> WorkflowFil
 
 
 def kept_files(project: Project, run: str) -> dict[str, str]:
-    """What the files of a run said when it started, by their paths from the folder of its workflow file."""
+    """The contents of a run's files when it started, by their paths from the folder of its workflow file."""
     try:
         return msgspec.json.decode(project.kept_file(run).with_name(FILES).read_bytes(), type=dict[str, str])
     except FileNotFoundError:
@@ -109,7 +110,7 @@ def kept_files(project: Project, run: str) -> dict[str, str]:
 
 
 def changed_since(project: Project, run: str) -> list[str]:
-    """The workflow file and its files that are no longer as the run keeps them."""
+    """The names of those of its files that differ from the copies that the run keeps."""
     kept, origin = project.kept_file(run), origin_of(project, run)
     if not kept.exists():
         return []
@@ -125,7 +126,7 @@ def _says(path: Path, text: bytes) -> bool:
 
 
 def origin_of(project: Project, run: str) -> Path:
-    """Where the workflow file of a run stood."""
+    """The original path of the workflow file of a run."""
     origin = project.kept_file(run).with_name(ORIGIN)
     if not origin.exists():
         return project.folder / "backedge.yaml"
@@ -133,9 +134,9 @@ def origin_of(project: Project, run: str) -> Path:
 
 
 def secrets_of(source: WorkflowFile) -> Secrets:
-    """The values that nothing may be written with: those of the variables that the file names in `redact`.
+    """The values that must never be written: those of the variables that the file names in `redact`.
 
-    Raises WorkflowError for one that is too short to be told from ordinary text: it would be written in silence."""
+    Raises WorkflowError for one that is too short to distinguish from ordinary text: it could not be removed."""
     values = {name: os.environ[name] for name in source.redact if os.environ.get(name)}
     short = [name for name, value in values.items() if len(value) < SHORTEST]
     if short:
@@ -150,7 +151,7 @@ def secrets_of(source: WorkflowFile) -> Secrets:
 
 
 def secrets_in(project: Project, run: str) -> Secrets:
-    """The secrets of a run that is answered here; none if its workflow file cannot be had any more."""
+    """The secrets of a run that is answered here; none if its workflow file cannot be loaded any more."""
     try:
         return secrets_of(file_of(project, run))
     except WorkflowFileError:
@@ -158,7 +159,7 @@ def secrets_in(project: Project, run: str) -> Secrets:
 
 
 async def end_agent(project: Project, run: str, step: str, attempt: int) -> None:
-    """End the process of an attempt, whoever started it, with everything that it started."""
+    """End the process of an attempt and everything that it started, also if another process of ours started it."""
     process = Process.found(AttemptFolder(project.state, run, step, attempt))
     if process is not None:
         await process.cancel(GRACE)

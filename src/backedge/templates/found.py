@@ -1,4 +1,4 @@
-"""What a folder has that a workflow can use."""
+"""What a workflow can use in a folder: tests, linters, agent CLIs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from backedge.catalog import AGENT_CLIS
 _VENVS = (".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts")
 _FOREIGN = {"node_modules", "venv", "__pycache__", "site-packages", "agents", "example"}
 MOST_LOOKED_AT = 5_000
-"""Files: enough to find a test in any repository, quick in the largest."""
+"""The most files that are looked at: enough to find a test, and fast in a large repository."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Programs as they are started, and whether the folder has work for them."""
+    """The programs that can be started, and whether the folder has work for them."""
 
     git: bool = False
     clis: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Found:
     ruff: str = ""
     npm: bool = False
     scripts: tuple[str, ...] = ()
-    """Those of package.json."""
+    """The scripts `test` and `lint` of package.json, if there are any."""
     python_files: bool = False
     python_tests: bool = False
     python: str = "python3"
@@ -39,7 +39,7 @@ class Found:
         return next(iter(self.clis), "")
 
     def words(self) -> Iterator[tuple[str, str]]:
-        """Each thing that was looked for, and what was found of it; nothing where it is missing."""
+        """Each thing that was looked for, with what was found; empty if it is missing."""
         yield "git", "a repository" if self.git else ""
         for name in AGENT_CLIS:
             yield name, "installed" if name in self.clis else ""
@@ -70,7 +70,7 @@ def found_in(folder: Path) -> Found:
 
 
 def _program(folder: Path, name: str) -> str:
-    """How to start a program: that of the folder's own environment first."""
+    """How to start a program: from the virtual environment of the folder, if it is there."""
     for place in _VENVS:
         if os.access(folder / place / name, os.X_OK):
             return f"{place}/{name}"

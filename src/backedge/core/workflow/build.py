@@ -1,4 +1,4 @@
-"""From what a user writes to the definition that a run keeps: profiles applied, defaults filled in, all problems named."""
+"""Builds the definition that a run keeps from what a user writes: applies the profile and names all problems."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def build_workflow(
     gates: Mapping[str, object] | None = None,
     max_steps: float = MAX_STEPS,
 ) -> Workflow:
-    """A valid workflow, as a journal would give it back. `steps` come with their own limits as the user wrote them.
-    Raises WorkflowError with all that is wrong."""
+    """A valid workflow, as a journal would return it. Each step comes with its own limits as the user wrote them.
+    Raises WorkflowError with all problems."""
     problems: list[str] = []
     if profile not in list(PROFILES):
         problems.append(f"profile {shown(profile)} is unknown: {did_you_mean(profile, PROFILES)}")
@@ -81,7 +81,7 @@ def build_workflow(
         kept = read_back(workflow)
     except WorkflowError as error:
         raise WorkflowError((*problems, *error.problems)) from error
-    # Of what was written: a number that is none would be read back as none given.
+    # Checked before it is read back: NaN, for example, would come back as no value at all.
     problems += problems_of(workflow)
     if problems:
         raise WorkflowError(tuple(problems))
@@ -117,7 +117,7 @@ def _words(field: str, given: object, problems: list[str]) -> tuple[str, ...]:
 
 
 def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]) -> T:
-    """The word that was given; if it is none of those known, the problem is noted, and it is the first of them."""
+    """The given word; if it is unknown, the problem is noted and the first known word is used."""
     for word in known:
         if word == given:
             return word
@@ -128,7 +128,7 @@ def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]
 def _with_groups(
     steps: Sequence[tuple[Step, Mapping[str, object]]], everyone: Mapping[str, str]
 ) -> list[tuple[Step, Mapping[str, object]]]:
-    """The steps with the members of a group in the place of its name; `everyone` has the group of each step."""
+    """The steps with the members of a group instead of its name; `everyone` has the group of each step."""
     groups = groups_of(everyone)
     if not groups:
         return list(steps)
@@ -146,7 +146,7 @@ def _with_members(step: Step, groups: Mapping[str, Sequence[str]]) -> Step:
 
 
 def groups_of(steps: Mapping[str, str]) -> dict[str, list[str]]:
-    """The members of each group, from the group of each step; a step's own name is no group."""
+    """The members of each group, from the group of each step; the name of a step is not a group."""
     groups: dict[str, list[str]] = {}
     for name, group in steps.items():
         if group and group not in steps:
@@ -155,13 +155,13 @@ def groups_of(steps: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def members(groups: Mapping[str, Sequence[str]], names: Sequence[str], own: str) -> tuple[str, ...]:
-    """Names of steps with the members of a group in the place of its name; a member means the others by it."""
+    """Names of steps with the members of a group instead of its name; for a member, the group is the other members."""
     found = ([each for each in groups[name] if each != own] if name in groups else [name] for name in names)
     return tuple(dict.fromkeys(each for every in found for each in every))
 
 
 def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str, Kind], ...]:
-    """A workflow's own kinds, by lower-case name: agents need not mind capitals."""
+    """A workflow's own kinds, by lower-case name: agents may use any capitals."""
     found: dict[str, Kind] = {}
     for name, behaves in given.items():
         word = name.strip().lower()
@@ -175,7 +175,7 @@ def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str,
 
 
 def build_added_steps(workflow: Workflow, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> tuple[Step, ...]:
-    """Steps that join a workflow, with the defaults of its profile, as if they had been in it from the start. Raises
+    """Steps that are added to a workflow, with the defaults of its profile, as if they had always been in it. Raises
     WorkflowError."""
     defaults, problems = PROFILES[workflow.profile], list[str]()
     changed = [name for name in LIMIT_NAMES if getattr(workflow.limits, name) != getattr(defaults.limits, name)]
@@ -194,7 +194,7 @@ def _step(
     own = _mapping(f"step {step.name!r}: limits", given, problems)
     wrong = [f"step {step.name!r}: {problem}" for problem in limit_problems(own)]
     wrong += [
-        f"step {step.name!r} has limits of its own with {name!r}, which is of the whole run: set it in the workflow's limits"
+        f"step {step.name!r} has limits of its own with {name!r}, which limits the whole run: set it in the limits of the workflow"
         for name in own
         if name in OF_THE_RUN
     ]
@@ -208,7 +208,7 @@ def _step(
 
 
 def _with_pass_rule(step: Step, steps: Sequence[Step], defaults: Profile) -> Step:
-    """The pass rule of a review that names none, as the profile has it."""
+    """A review without a pass rule gets that of the profile."""
     if step.passes_if is not None or not step.judges or step.tests or not defaults.review_passes_if:
         return step
     name = defaults.review_passes_if
@@ -237,7 +237,7 @@ def _policies(given: str | Mapping[str, str] | None, problems: list[str]) -> Any
 
 
 def read_back(workflow: Workflow) -> Workflow:
-    """The workflow as a journal gives it back: a run keeps its definition, so what cannot be read must not be written."""
+    """The workflow as a journal returns it: a run keeps its definition, so what cannot be read must not be written."""
     try:
         return msgspec.json.decode(msgspec.json.encode(workflow), type=Workflow)
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
