@@ -146,9 +146,6 @@ def test_a_limit(tmp_path: Path) -> None:
     assert "limits.findings_per_round: got the number -1, expected a whole number of 0 or more" in copy.backedge(
         "check", expect=2
     )
-    copy.project(backedge="limits: {findings_per_round: 3}" + STEPS)
-    copy.backedge("run", "--quiet")
-    assert copy.report()["outcome"] == "verified", "two findings are below the limit"
     copy.project(backedge="limits: {findings_per_round: 2}" + STEPS)
     copy.backedge("run", "--quiet", expect=3)
     (escalation,) = copy.report()["escalations"]

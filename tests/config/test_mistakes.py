@@ -357,6 +357,11 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ["3:10: routes[0]: missing: expected category or keywords"],
     ),
     (
+        "a route without a word",
+        FINE + "routes: [{to: a, category: x}, {to: planning, category: []}]\n",
+        ["3:37: routes[1].to: a route to 'planning' looks for nothing: give it `category` or `keywords`"],
+    ),
+    (
         "a pointer that is none",
         "name: w\nsteps:\n  p: {run: [x]}\n  a: {run: [x], needs: p, reads: {p: [units]}}\n",
         ["4:39: steps.a.reads.p[0]: got the text 'units', expected a JSON pointer like /api"],
