@@ -14,7 +14,7 @@ from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import Repeat, Step, Workflow
 from backedge.core.workflow.parsing import mapping, shown, whole, words
 from backedge.core.workflow.routes import RouteRule, parse_routes
-from backedge.core.workflow.steps import parse_pass_rule, parse_reads, parse_repeat
+from backedge.core.workflow.steps import parse_pass_rule, parse_reads, parse_repeat, parse_step
 from tests.core.play import step
 
 TEXTS = "expected text, or a list of texts"
@@ -77,6 +77,25 @@ def test_what_makes_sense_is_read() -> None:
     rule = RouteRule("a", ("x",), ("y", "z"))
     assert parse_routes({"to": "a", "category": "x", "keywords": ["y", "z"]}) == (rule,)
     assert parse_routes([{"to": "a", "category": "x", "keywords": ["y", "z"]}]) == (rule,)
+
+
+def test_a_step_is_parsed_from_its_keys() -> None:
+    given = {"tests": "a", "needs": ["a", "b"], "reads": {"b": "/x"}, "when": "b:/x", "idempotent": True}
+    assert parse_step("t", given, agents=("t",)) == Step(
+        "t",
+        needs=("b",),
+        judges=("a",),
+        tests=True,
+        complete=True,
+        agents=("t",),
+        on_doubt="rerun",
+        reads=(("b", ("/x",)),),
+        when=("b:/x",),
+    )
+    assert parse_step("r", {"reviews": "a"}, agents=(), lists_findings=True).complete
+    assert not parse_step("t", {"tests": "a", "complete": False}, agents=()).complete
+    with pytest.raises(WorkflowError, match="it both reviews and tests: choose one"):
+        parse_step("t", {"tests": "a", "reviews": "b"}, agents=())
 
 
 def define(*steps: Step, own: Any = None, name: Any = "w", **more: Any) -> Workflow:
