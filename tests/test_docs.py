@@ -33,8 +33,9 @@ import pytest
 
 import backedge
 import backedge.testing
+from backedge.catalog import AGENT_CLIS
 from backedge.cli.commands import COMMANDS, main
-from backedge.config.schema import CLIS, SCHEMA
+from backedge.config.schema import SCHEMA
 from backedge.core import errors
 from backedge.core.events import Event
 from backedge.core.feedback.loop import TRANSITIONS, LoopState
@@ -206,7 +207,7 @@ def test_a_workflow_file_is_one_that_check_accepts(page: Path, block: Block, tmp
         if other.file and other.language != "yaml":
             (tmp_path / other.file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / other.file).write_text(other.code, encoding="utf-8")
-    for name in CLIS:
+    for name in AGENT_CLIS:
         (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / name).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / "bin" / name).chmod(0o755)

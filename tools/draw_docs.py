@@ -26,7 +26,7 @@ import replay_rounds
 import backedge
 from backedge.core import errors, events, model
 from backedge.core.feedback.loop import FINAL, TRANSITIONS, LoopState
-from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.limits import LIMITS, Limits
 from backedge.core.workflow.profiles import PROFILES, Profile
 from backedge.templates import PATTERNS, Found, rendered
 
@@ -34,26 +34,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- drawn: ([\w-]+) -->\n).*?(<!-- /drawn -->)", re.DOTALL)
 
 # Loops
-
-LIMITS = {
-    "cost_usd": "dollars that the attempts of the run reported",
-    "tokens": "tokens in and out that the attempts of the run reported",
-    "attempts": "attempts of the run, whatever their outcome",
-    "wall_clock": "seconds in which at least one attempt was running; waiting for people does not count",
-    "errors_in_a_row": "errors of one step in a row: the agent broke, not the work",
-    "rounds_total": "executions in the run that feedback asked for; cascades and verifications are free",
-    "recoveries_total": "reworks in the run that gave back the identical artifact",
-    "rounds_per_loop": "rounds of one loop: with 3, the 4th rejection escalates",
-    "rounds_per_pair": "rounds between the same source and target",
-    "rounds_per_step": "executions of one step that feedback asked for",
-    "same_finding": "the same finding in consecutive verdicts of one judge",
-    "failures_in_a_row": "consecutive failing verdicts of one judge, whatever they say",
-    "no_change": "rounds of one loop whose fixes gave back identical artifacts",
-    "oscillation": "returns to an artifact version that this loop rejected before",
-    "diverging": "the last two fixes wrote at least as many findings as they removed",
-    "chain_depth": "hops of feedback that is raised while reworking for other feedback; one hop more is refused",
-    "response_timeout": "seconds for a person to respond; then the loop escalates, once",
-}
 
 HABITS: dict[str, Callable[[Profile], str]] = {
     "scope": lambda profile: "" if profile.scope == "upstream" else f"scope `{profile.scope}`",
@@ -83,8 +63,8 @@ def loop_states() -> str:
 
 def limits() -> str:
     usual = Limits()
-    rows = [(f"`{name}`", _bound(getattr(usual, name)), LIMITS[name]) for name in Limits.__struct_fields__]
-    return _table(("limit", "default", "what is counted"), rows)
+    rows = [(f"`{name}`", _bound(getattr(usual, name)), spec.meaning) for name, spec in LIMITS.items()]
+    return _table(("limit", "default", "meaning"), rows)
 
 
 def profiles() -> str:

@@ -15,9 +15,10 @@ import msgspec
 
 from backedge.adapters.agents import command, outcome
 from backedge.adapters.agents.briefing_json import briefing_json
-from backedge.adapters.agents.clis.known import CLIS
-from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES
+from backedge.adapters.agents.clis.registry import CLIS
+from backedge.adapters.agents.prompts import LONGEST, MOST
 from backedge.analytics import report
+from backedge.catalog import ROLES
 from backedge.cli.commands import COMMANDS, main
 from backedge.cli.common import EXIT
 from backedge.cli.execute import INTERRUPTED
@@ -281,7 +282,7 @@ def workflow_file() -> str:
         "Options of an agent": "They stand in a step, or in an entry of `agents`. One that has no effect on the kind of agent "
         "is refused.",
         "An entry of `agents`": "Exactly one of these, and options.",
-        "An entry of `routes`": "`to`, and `category` or `keywords` or both.",
+        "An entry of `routes`": "`to`, and at least one of the others.",
         "`repeat`": "See [conditions, repetitions and groups](../how-to/conditions-and-groups.md).",
         "An entry of `checks`": "See [checks and gates](../how-to/checks-and-gates.md). A place is `step:/json/pointer`.",
         "An entry of `gates`": "`metric`, and exactly one of `at_least`, `at_most`, `equals` and `zero`.",

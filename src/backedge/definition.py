@@ -1,4 +1,4 @@
-"""A workflow in Python: steps with their functions."""
+"""Workflows in Python: steps with their functions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from backedge.adapters.agents.report_value import ReportValue
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import did_you_mean
+from backedge.core.value import replace
 from backedge.core.workflow import definition as core
 from backedge.core.workflow.bound import max_attempts
 from backedge.core.workflow.build import build_added_steps as joined
-from backedge.core.workflow.build import build_workflow, groups_of, ladder_names, members, pass_rule
-from backedge.core.workflow.parsing import mapping, pointers, shown, words
-from backedge.core.workflow.routes import route_rules
+from backedge.core.workflow.build import build_workflow, groups_of, members
+from backedge.core.workflow.parsing import mapping, shown, words
+from backedge.core.workflow.steps import agent_names, parse_step
 from backedge.ports import Agent, ResolvedSteps
 
 Names = str | Sequence[str]
@@ -32,17 +33,17 @@ Executor = Function | Agent | Literal["human"]
 class Step:
     """One step of a workflow and the function that does it.
 
-    `agent` takes a Briefing, or a Briefing and an Attempt; several make a ladder: round 2 and later use the next one.
-    "human" is a person: the step becomes a question in the inbox, and is done by the decision; `question` words it.
+    `agent` takes a Briefing, or a Briefing and an Attempt. A list of agents is a ladder: round 2 and later use the next one.
+    "human" is a person: the step becomes a question in the inbox, and the decision completes it; `question` is its text.
     `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of inputs, by producer (or one
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
-    left in doubt may simply be run again. `approval="human"` has a person approve each execution before it starts. One that
+    left in doubt may run again. `approval="human"` asks a person to approve each execution before it starts. A step that
     `plans` may add, replace and remove steps with its outcome.
 
     `when` has conditions such as "plan:/ui == true": if one is not met the step is skipped, and what needs it runs without
-    it. `repeat` is `{"until": condition, "max": times}`, and `"to": step` for who gets a fix_request when that was not
-    enough. `group` names a set of steps: whoever needs the group needs all of them.
+    it. `repeat` is `{"until": condition, "max": times}`; with `"to": step` that step gets a fix_request if the repeats are
+    not enough. `group` names a set of steps: a step that needs the group needs all of them.
     """
 
     name: str
@@ -69,9 +70,9 @@ class Step:
 
 
 class Workflow:
-    """A checked definition with its agents. Raises WorkflowError, naming everything that is wrong.
+    """A checked definition with its agents. Raises WorkflowError with all problems.
 
-    `agents` registers those whom steps that are added while a run goes on can name; there are never more than `max_steps`.
+    `agents` registers agents for steps that are added during a run. There are never more than `max_steps` steps.
     """
 
     def __init__(
@@ -103,9 +104,9 @@ class Workflow:
             raise WorkflowError((*problems, f"steps is {shown(given)}: expected a list of backedge.Step"))
         taken = [step.name for step in given if isinstance(step, Step)]
         groups = groups_of({str(step.name): str(step.group) for step in given if isinstance(step, Step)})
-        for place, step in enumerate(given, 1):
+        for number, step in enumerate(given, 1):
             if not isinstance(step, Step):
-                problems.append(f"step {place} is a {type(step).__name__}: expected backedge.Step")
+                problems.append(f"step {number} is a {type(step).__name__}: expected backedge.Step")
                 continue
             try:
                 built.append((_core_step(step, taken, groups, self.agents), step.limits))
@@ -120,7 +121,7 @@ class Workflow:
             limits=limits,
             phases=phases,
             scope=scope,
-            routes=route_rules(routes),
+            routes=routes,
             on_breach=on_breach,
             new_findings=new_findings,
             kinds=kinds,
@@ -141,12 +142,12 @@ class Workflow:
     def max_attempts(self) -> int:
         """The largest number of attempts that any run can make without decisions by people."""
         bound = max_attempts(self.definition)
-        assert bound is not None  # a definition that nothing bounds was refused
+        assert bound is not None  # a definition without a bound was refused
         return bound
 
     def resolve(self, added: Mapping[str, object], workflow: core.Workflow) -> ResolvedSteps:
-        """Who does steps that a planner adds to a run: a Step, or a mapping that names registered agents. Raises
-        WorkflowError with all that is wrong."""
+        """The agents of steps that a planner adds to a run; a step is a Step, or a mapping that names registered agents.
+        Raises WorkflowError with all problems."""
         steps, problems, agents, specs = [], list[str](), dict[str, Agent](), dict[str, Any]()
         for name, given in mapping("add_steps", added).items():
             try:
@@ -160,39 +161,39 @@ class Workflow:
         return ResolvedSteps(joined(workflow, steps), agents, specs)
 
     def _spec(self, name: str, step: Step) -> dict[str, object]:
-        """A step as it can be written down: its functions by the names under which they are registered."""
+        """A step as a run can record it: its functions by their registered names."""
         if step.name != name:
-            raise WorkflowError(f"it is called {step.name!r}: give it the name under which it is added")
+            raise WorkflowError(f"it is called {step.name!r}: give it the name that it is added under")
         if step.accepts is not None or step.returns is not None:
-            raise WorkflowError("it declares types, which cannot be written down: check them in the function")
+            raise WorkflowError("it declares types, which a run cannot record: check them in the function")
         ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
         names = []
-        for rung, agent in enumerate(ladder):
+        for index, agent in enumerate(ladder):
             known = next((each for each, other in self._registered.items() if other is agent), None)
-            own = name if len(ladder) == 1 else f"{name}#{rung + 1}"
+            own = name if len(ladder) == 1 else f"{name}#{index + 1}"
             if known is None and agent != HUMAN:
                 self._registered[own] = agent
             names.append(HUMAN if agent == HUMAN else known or own)
-        more = {each.name: getattr(step, each.name) for each in fields(Step) if each.name in _WRITTEN}
+        more = {each.name: getattr(step, each.name) for each in fields(Step) if each.name in _RECORDED}
         usual = {each.name: each.default for each in fields(Step)}
         return {"agent": names, **{key: value for key, value in more.items() if value and value != usual[key]}}
 
     def _fields(self, spec: Mapping[str, object]) -> dict[str, Any]:
-        """A step as it was written down, as the arguments of Step."""
+        """The arguments of Step for a recorded step."""
         for key in spec:
-            if key not in (*_WRITTEN, "agent", "agents"):
-                raise WorkflowError(f"unknown key {key!r}: {did_you_mean(key, (*_WRITTEN, 'agent', 'agents'))}")
+            if key not in (*_RECORDED, "agent", "agents"):
+                raise WorkflowError(f"unknown key {key!r}: {did_you_mean(key, (*_RECORDED, 'agent', 'agents'))}")
         named = words("agent", spec.get("agent") or spec.get("agents") or ())
         known = {**self._registered, HUMAN: HUMAN}
         for name in named:
             if name not in known:
                 raise WorkflowError(f"agent {name!r} is not registered: {did_you_mean(name, known)}")
-        fields_ = {key: value for key, value in spec.items() if key in _WRITTEN}
+        fields_ = {key: value for key, value in spec.items() if key in _RECORDED}
         return {"agent": [known[name] for name in named], **fields_}
 
 
-_WRITTEN = tuple(each.name for each in fields(Step) if each.name not in ("name", "agent", "accepts", "returns"))
-"""What can be said about a step in words."""
+_RECORDED = tuple(each.name for each in fields(Step) if each.name not in ("name", "agent", "accepts", "returns"))
+"""The arguments of Step that a run can record."""
 
 
 def _names_of(workflow: core.Workflow) -> tuple[str, ...]:
@@ -202,51 +203,28 @@ def _names_of(workflow: core.Workflow) -> tuple[str, ...]:
 def _core_step(
     step: Step, taken: Collection[str], groups: Mapping[str, Sequence[str]], agents: dict[str, Agent]
 ) -> core.Step:
-    """What a definition keeps of a step; its agents are put with the others, by the names it has for them."""
-    reviews, tests = words("reviews", step.reviews), words("tests", step.tests)
-    if reviews and tests:
-        raise WorkflowError("it both reviews and tests: choose one, or make it two steps")
-    judges = (*reviews, *tests)
-    needs = tuple(name for name in words("needs", step.needs) if name not in judges)
-    accepts = _models(step.accepts, members(groups, (*judges, *needs), step.name))
-    returns = Model(step.returns, "returns") if step.returns is not None else None
+    """What a definition keeps of a step; its agents are added to the others, by the names that the definition uses."""
     ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
     if not ladder:
         raise WorkflowError("it has no agent: give at least one function")
-    rungs = ladder_names(step.name, len(ladder), {*taken, *agents})
-    names = [HUMAN if agent == HUMAN else name for name, agent in zip(rungs, ladder, strict=True)]
+    own = agent_names(step.name, len(ladder), {*taken, *agents})
+    names = tuple(HUMAN if agent == HUMAN else name for name, agent in zip(own, ladder, strict=True))
+    given = {each.name: getattr(step, each.name) for each in fields(Step)}
+    made = parse_step(step.name, given, agents=names, timeout=step.timeout, question=step.question)
+    accepts = _models(step.accepts, members(groups, (*made.judges, *made.needs), step.name))
+    returns = Model(step.returns, "returns") if step.returns is not None else None
     for name, agent in zip(names, ladder, strict=True):
         if name != HUMAN:
-            agents[name] = _agent(agent, bool(judges), accepts, returns)
-    made = core.Step(
-        name=step.name,
-        phase=step.phase,
-        needs=needs,
-        judges=judges,
-        tests=bool(tests),
-        complete=bool(tests) if step.complete is None else step.complete,
-        agents=tuple(names),
-        passes_if=pass_rule(step.passes_if),
-        approval=step.approval,
-        on_doubt=step.on_doubt or ("rerun" if step.idempotent else "ask"),
-        timeout=step.timeout,
-        checked=bool(accepts),
-        reads=tuple((producer, pointers(producer, read)) for producer, read in mapping("reads", step.reads).items()),
-        when=words("when", step.when),
-        repeat=_repeat(step.repeat),
-        group=step.group,
-        question=step.question,
-        plans=step.plans,
-    )
+            agents[name] = _agent(agent, bool(made.judges), accepts, returns)
     try:
         # A run keeps its definition: what could not be read back must not be written.
-        return msgspec.convert(msgspec.to_builtins(made), core.Step)
+        return msgspec.convert(msgspec.to_builtins(replace(made, checked=bool(accepts))), core.Step)
     except msgspec.ValidationError as error:
         raise WorkflowError(str(error)) from error
 
 
 def _measuring(definition: core.Workflow, checks: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent]:
-    """Who compares for checks, and reads the reports of gates."""
+    """The agents that compare for checks and read the reports of gates."""
     found: dict[str, Agent] = {}
     for check in definition.checks:
         if check.command:
@@ -261,19 +239,6 @@ def _measuring(definition: core.Workflow, checks: Mapping[str, Mapping[str, Any]
         if gate.report:
             found[gate.name] = ReportValue(Path.cwd(), gate.report, gate.path)
     return found
-
-
-def _repeat(given: Mapping[str, Any] | None) -> core.Repeat | None:
-    if given is None:
-        return None
-    repeat: dict[str, Any] = mapping("repeat", given)
-    known = ("until", "max", "to")
-    for key in repeat:
-        if key not in known:
-            raise WorkflowError(f"repeat has the key {key!r}: {did_you_mean(key, known)}")
-    if "until" not in repeat or "max" not in repeat:
-        raise WorkflowError(f"repeat is {repeat!r}: expected `until`, a condition, and `max`, how often at most")
-    return core.Repeat(words("until", repeat["until"]), repeat["max"], repeat.get("to", ""))
 
 
 def _agent(given: Executor, judges: bool, accepts: Mapping[str, Model], returns: Model | None) -> Agent:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from backedge.catalog import AGENT_CLIS
 from tests.cli.conftest import Make
 from tests.cli.project import COMMAND, PYTHON, Project, environment, failed, passed
 
 STEPS: dict[str, Any] = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
-CLIS = ("claude", "codex", "gemini", "opencode")
 
 
 def bare(folder: Path, **programs: str) -> dict[str, str]:
@@ -153,7 +153,7 @@ def test_agents_says_what_is_installed_and_works(make: Make) -> None:
         gemini="echo hello",
     )
     found = agents(project, env)
-    assert list(found) == list(CLIS)
+    assert list(found) == list(AGENT_CLIS)
     assert [(each["installed"], each["works"], each["version"]) for each in found.values()] == [
         (True, True, "2.1.7"),
         (True, False, None),
@@ -308,10 +308,8 @@ def test_a_phase_of_its_own_comes_after_the_declared_ones(make: Make) -> None:
     steps = "{a: {phase: planning, run: [echo]}, b: {phase: rollout, needs: [a], run: [echo]}}"
     project = make(f"name: w\nphases: [planning, design]\nsteps: {steps}\n")
     said = project.backedge("check")
-    warning = (
-        "backedge.yaml:3:55: steps.b.phase: got 'rollout', which is not in `phases`: it comes after those; they are"
-    )
-    assert (said.code, said.err) == (0, f"warning: {warning} planning, design\n")
+    warning = "backedge.yaml:3:55: steps.b.phase: got 'rollout', which is not in `phases`: it comes after those"
+    assert (said.code, said.err) == (0, f"warning: {warning} (planning, design)\n")
 
 
 def test_a_phase_that_is_not_declared_is_refused_and_one_that_looks_misspelt_is_warned_of(make: Make) -> None:
@@ -321,6 +319,8 @@ def test_a_phase_that_is_not_declared_is_refused_and_one_that_looks_misspelt_is_
     assert complaint.endswith("3:20: steps.a.phase: got 'planing', which is not in `phases`: did you mean 'planning'?")
     project.write(f"name: w\nsteps: {steps}\n")
     said = project.backedge("check")
-    warning = "backedge.yaml:2:20: steps.a.phase: got 'planing', which is a phase of its own: did you mean 'planning'?"
+    warning = (
+        "backedge.yaml:2:20: steps.a.phase: got 'planing', which becomes a separate phase: did you mean 'planning'?"
+    )
     assert (said.code, said.err) == (0, f"warning: {warning}\n")
     assert project.backedge("check", "--json").json["warnings"] == [warning]

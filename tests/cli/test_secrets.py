@@ -135,7 +135,7 @@ def test_a_secret_in_the_file_itself_is_refused(make: Make) -> None:
     project = make()
     project.write("name: w\nredact: [KEY]\nsteps:\n  a:\n    run: [x]\n    env:\n      KEY: abcdefgh\n")
     sentence = project.refused("check")
-    assert "backedge.yaml:7:7: steps.a.env.KEY: is named in redact, but written here" in sentence
+    assert "backedge.yaml:7:7: steps.a.env.KEY: is listed in redact, but its value is in this file" in sentence
     assert "abcdefgh" not in sentence
 
 

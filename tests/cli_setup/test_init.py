@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from backedge.catalog import AGENT_CLIS
 from backedge.config import EDITOR_LINE, load
 from backedge.templates import PATTERNS, TEMPLATES, Found, found_in, rendered
 from tests.cli_setup.parts import asked, backedge
@@ -55,7 +56,7 @@ def git(folder: Path, *words: str) -> str:
 def test_an_empty_folder_gets_a_workflow_that_runs_at_once(template: str, folder: Path, bare: dict[str, str]) -> None:
     git(folder, "init", "-q")
     said = backedge(folder, "init", "--template", template, env=bare).stdout
-    assert "found    git      a repository\nmissing  claude, codex, pytest, ruff, npm\n" in said
+    assert "found    git      a repository\nmissing  claude, codex, gemini, opencode, pytest, ruff, npm\n" in said
     assert "wrote    agents/review.py" in said
     assert "next:    backedge check" in said
     assert (folder / "backedge.yaml").read_text().startswith(EDITOR_LINE)
@@ -112,7 +113,7 @@ def test_nothing_is_overwritten_unless_asked(folder: Path, bare: dict[str, str])
     backedge(folder, "init", env=bare)
     (folder / "backedge.yaml").write_text("mine")
     (folder / "agents" / "code.py").write_text("mine")
-    assert "exists: `--force` overwrites it" in backedge(folder, "init", env=bare, expect=2).stderr
+    assert "exists: use `--force` to overwrite it" in backedge(folder, "init", env=bare, expect=2).stderr
     (folder / "backedge.yaml").unlink()
     assert "kept     agents/code.py" in backedge(folder, "init", env=bare).stdout
     assert (folder / "agents" / "code.py").read_text() == "mine"
@@ -129,7 +130,7 @@ def test_state_stays_out_of_the_repository(folder: Path, bare: dict[str, str]) -
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-@pytest.mark.parametrize("cli", ["claude", "codex", ""])
+@pytest.mark.parametrize("cli", ["claude", ""])
 @pytest.mark.parametrize(
     "found",
     [
@@ -161,10 +162,35 @@ def test_every_proposal_is_a_valid_file(template: str, cli: str, found: Found, t
         assert (reports.get("test"), reports.get("lint")) == ("exitcode", "exitcode")
 
 
+def install(bare: dict[str, str], name: str) -> None:
+    program = Path(bare["PATH"]) / name
+    program.write_text("#!/bin/sh\necho 2.1.0\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize("cli", AGENT_CLIS)
+def test_the_only_agent_cli_that_is_installed_is_proposed(cli: str, folder: Path, bare: dict[str, str]) -> None:
+    install(bare, cli)
+    said = backedge(folder, "init", env=bare).stdout
+    assert f"found    {cli:8} installed" in said
+    assert f"agent: {cli}\n" in (folder / "backedge.yaml").read_text()
+    assert not (folder / "agents").exists(), "no stand-ins where there is a real agent"
+    backedge(folder, "check", env=bare)
+
+
+def test_the_first_of_several_installed_clis_is_proposed_unless_you_name_one(
+    folder: Path, bare: dict[str, str]
+) -> None:
+    install(bare, "gemini")
+    install(bare, "codex")
+    backedge(folder, "init", env=bare)
+    assert "agent: codex\n" in (folder / "backedge.yaml").read_text()
+    backedge(folder, "init", "--force", "--agent", "gemini", env=bare)
+    assert "agent: gemini\n" in (folder / "backedge.yaml").read_text()
+
+
 def test_a_proposal_for_an_installed_cli_is_checked_with_it(folder: Path, bare: dict[str, str]) -> None:
-    claude = Path(bare["PATH"]) / "claude"
-    claude.write_text("#!/bin/sh\necho 2.1.0\n")
-    claude.chmod(0o755)
+    install(bare, "claude")
     for template in TEMPLATES:
         assert (
             "found    claude   installed"
@@ -212,4 +238,4 @@ def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
 
 def test_where_git_is_missing_the_first_thing_is_to_install_it(folder: Path, bare: dict[str, str]) -> None:
     said = backedge(folder, "init", "--template", "review-only", env={**bare, "PATH": str(folder)}).stdout
-    assert "this is no repository: install git, which is not on the PATH, and `git init` first." in said
+    assert "this folder is not in a repository: install git, which is not on the PATH, and `git init` first." in said

@@ -10,7 +10,7 @@ import pytest
 
 from backedge.adapters.agents.clis.agent import CliAgent, Workplace
 from backedge.adapters.agents.clis.cli import Call, Options
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.core.errors import AgentError, WorkflowError
 from backedge.engine.protocol import Outcome
 from tests.agents.parts import Hands, play, told, until_there

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.cli import agents
 from tests.agents.parts import is_gone
 

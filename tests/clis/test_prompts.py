@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.response_contract import ResponseContract
 from backedge.adapters.agents.clis.schemas import (
     answer_schema,
@@ -18,8 +18,9 @@ from backedge.adapters.agents.clis.schemas import (
     unwrapped,
     without_nulls,
 )
-from backedge.adapters.agents.prompts import LONGEST, MOST, ROLES, fenced, problems_of, prompt, role_of, shipped
+from backedge.adapters.agents.prompts import LONGEST, MOST, fenced, problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.schema import Schema
+from backedge.catalog import ROLES
 from backedge.core.briefing import BriefedFinding, Briefing, EarlierRound, FeedbackForAttempt, KnownStep, Request
 from backedge.core.model import Option, Severity
 from backedge.engine.protocol import parse_outcome

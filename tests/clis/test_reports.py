@@ -12,7 +12,7 @@ import pytest
 from backedge.adapters.agents.attempt_folder import Ended
 from backedge.adapters.agents.clis.cli import NONE, Report, Session
 from backedge.adapters.agents.clis.folder import CliFolder
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.report import outcome_of
 from backedge.core.errors import AgentError
 from backedge.core.model import Usage

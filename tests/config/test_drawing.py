@@ -9,7 +9,6 @@ import pytest
 from backedge.config import back_edges, mermaid, picture
 from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import Repeat, Step, Workflow
-from backedge.core.workflow.routes import RouteRule
 from tests.config.files import EXAMPLE, read
 
 
@@ -30,7 +29,7 @@ def test_findings_go_back_to_the_subject_first_and_then_upstream(example: Workfl
 
 def test_a_route_adds_a_likely_target_only_where_it_is_legal() -> None:
     steps = (Step("a", phase="design"), Step("b", phase="design"), Step("r", judges=("b",)))
-    routes = [RouteRule("design", category=("x",))]
+    routes = [{"to": "design", "category": "x"}]
     # The first step is the root, and so always legal.
     assert back_edges(flow(*reversed(steps), routes=routes)) == {"r": ("b",)}
     assert back_edges(flow(*steps, routes=routes)) == {"r": ("b", "a")}

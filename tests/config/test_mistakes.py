@@ -91,12 +91,12 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a key twice",
         step(run="[x]") + "name: v\n",
-        ["5:1: name: is here twice, in line 1, column 1 and in line 5, column 1: keep one"],
+        ["5:1: name: is defined twice, in line 1, column 1 and in line 5, column 1: keep one"],
     ),
     (
         "a step twice",
         "name: w\nsteps:\n  a: {run: [x]}\n  a: {run: [y]}\n",
-        ["4:3: steps.a: is here twice, in line 3, column 3 and in line 4, column 3: keep one"],
+        ["4:3: steps.a: is defined twice, in line 3, column 3 and in line 4, column 3: keep one"],
     ),
     (
         "a shell line",
@@ -116,7 +116,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "an empty program",
         step(run="['', x]"),
-        ["4:11: steps.a.run[0]: got an empty text, expected a program: name what is to be started"],
+        ["4:11: steps.a.run[0]: got an empty text, expected a program: name the program to start"],
     ),
     (
         "braces without quotes",
@@ -132,12 +132,12 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "two do it",
         step(run="[x]", agent="claude"),
-        ["5:5: steps.a.agent: stands beside run: keep one of run, agent or agents"],
+        ["5:5: steps.a.agent: cannot be combined with run: keep one of run, agent or agents"],
     ),
     (
         "it reviews and tests",
         "name: w\nsteps:\n  b: {run: [x]}\n  a: {run: [x], reviews: b, tests: b}\n",
-        ["4:29: steps.a.tests: stands beside reviews: keep one, or make it two steps"],
+        ["4:29: steps.a.tests: cannot be combined with reviews: keep one, or make it two steps"],
     ),
     ("unknown agent", step(agent="cluade"), ["4:12: steps.a.agent: unknown agent 'cluade': did you mean 'claude'?"]),
     (
@@ -171,7 +171,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "an agent of two kinds",
         "name: w\nagents: {x: {cli: claude, human: true}}\nsteps: {a: {agent: x}}\n",
-        ["2:27: agents.x.human: stands beside cli: keep one of run, cli, python or human"],
+        ["2:27: agents.x.human: cannot be combined with cli: keep one of run, cli, python or human"],
     ),
     (
         "an agent of no kind",
@@ -227,7 +227,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "an empty limit",
         FINE + "limits:\n  tokens:\n",
-        ["4:3: limits.tokens: got nothing, expected a whole number of 0 or more, or false to switch it off"],
+        ["4:3: limits.tokens: got nothing, expected a whole number of 1 or more, or false to switch it off"],
     ),
     (
         "half a round",
@@ -245,7 +245,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "more than anybody means",
         FINE + "limits: {tokens: 10000000000000}\n",
         [
-            "3:18: limits.tokens: got the number 10000000000000, expected a whole number of 0 or more, or false to switch "
+            "3:18: limits.tokens: got the number 10000000000000, expected a whole number of 1 or more, or false to switch "
             "it off: the largest is 1000000000000"
         ],
     ),
@@ -281,7 +281,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "no time",
         step(run="[x]", timeout="0s"),
         [
-            "5:14: steps.a.timeout: got the text '0s', expected a number above 0, or text like 90s, 10m or 1h: leave it out where nothing is to be stopped"
+            "5:14: steps.a.timeout: got the text '0s', expected a number above 0, or text like 90s, 10m or 1h: leave it out if nothing should be stopped"
         ],
     ),
     ("a misspelt word", FINE + "scope: upstraem\n", ["3:8: scope: got the text 'upstraem': did you mean 'upstream'?"]),
@@ -357,6 +357,11 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ["3:10: routes[0]: missing: expected category or keywords"],
     ),
     (
+        "a route without a word",
+        FINE + "routes: [{to: a, category: x}, {to: planning, category: []}]\n",
+        ["3:37: routes[1].to: a route to 'planning' looks for nothing: give it `category` or `keywords`"],
+    ),
+    (
         "a pointer that is none",
         "name: w\nsteps:\n  p: {run: [x]}\n  a: {run: [x], needs: p, reads: {p: [units]}}\n",
         ["4:39: steps.a.reads.p[0]: got the text 'units', expected a JSON pointer like /api"],
@@ -372,37 +377,35 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a glob without quotes",
         step(run="[x]", writes="[*.py]"),
-        ["5:14: steps.a.writes[0]: no anchor &.py stands before this: put text that starts with * in quotes"],
+        ["5:14: steps.a.writes[0]: there is no anchor &.py above: put text that starts with * in quotes"],
     ),
     (
         "a report of a step that judges nothing",
         step(run="[x]", report="junit"),
         [
-            "5:5: steps.a.report: is the evidence of a judge, but the step judges nothing: "
+            "5:5: steps.a.report: is only for judges, but the step judges nothing: "
             "add `tests` or `reviews`, or remove it"
         ],
     ),
     (
         "a report of an agent that leaves none",
         "name: w\nsteps:\n  a: {run: [x]}\n  t: {tests: a, agent: human, report: junit}\n",
-        ["4:31: steps.t.report: has no effect: only commands leave a report, and nobody who does this step is one"],
+        ["4:31: steps.t.report: has no effect: only commands write a report, and no agent of this step is a command"],
     ),
     (
         "a command that writes a report that nobody reads",
         "name: w\nsteps:\n  a: {run: [x]}\n  t: {tests: a, run: [pytest, '--junitxml={report}']}\n",
-        ["4:31: steps.t.run[1]: the command names {report}, but the step has no report: say which `report` it writes"],
+        ["4:31: steps.t.run[1]: the command uses {report}, but the step has no report: set `report`"],
     ),
     (
         "a report file of an exit code",
         judge("report: exitcode", "'{report}'"),
-        [
-            "4:26: steps.t.run[1]: the command names {report}, but an exit code has no file: say which `report` it writes"
-        ],
+        ["4:26: steps.t.run[1]: the command uses {report}, but an exit code has no file: set `report`"],
     ),
     (
         "an agent that writes a report for a step that has none",
         "name: w\nagents: {tool: {run: [x, '{report}']}}\nsteps:\n  a: {run: [x]}\n  t: {tests: a, agent: tool}\n",
-        ["5:24: steps.t.agent: the command names {report}, but the step has no report: say which `report` it writes"],
+        ["5:24: steps.t.agent: the command uses {report}, but the step has no report: set `report`"],
     ),
     (
         "a schema that is none",
@@ -423,14 +426,14 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         step(run="[x]", schema='{$ref: "#/$defs/unit"}'),
         [
             "5:20: steps.a.schema.$ref: got '#/$defs/unit', which the schema does not contain: "
-            "put it in (nothing is downloaded)"
+            "add it to the schema (nothing is downloaded)"
         ],
     ),
     (
         "a version of JSON Schema that is none",
         step(run="[x]", schema="{$schema: http://example.com/x}"),
         [
-            "5:23: steps.a.schema.$schema: got 'http://example.com/x', which is no version of JSON Schema: "
+            "5:23: steps.a.schema.$schema: got 'http://example.com/x', which is not a version of JSON Schema: "
             "remove it, or correct it"
         ],
     ),
@@ -506,7 +509,7 @@ WHOLE: list[tuple[str, str, list[str]]] = [
     (
         "a budget of a judge",
         JUDGE + "  b: {run: [x], reviews: a, limits: {cost_usd: 1}}\n",
-        ["4:38: steps.b.limits.cost_usd: unknown key: it bounds the whole run, set it in limits at the top"],
+        ["4:38: steps.b.limits.cost_usd: unknown key: it limits the whole run, so set it in `limits` at the top"],
     ),
     (
         "a route to nowhere",
@@ -575,9 +578,14 @@ def test_what_only_follows_from_a_flaw_is_not_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["0", "true", "false", '"0s"'])
 def test_a_timeout_of_nothing_is_told_how_to_have_none(value: str, tmp_path: Path) -> None:
     (said,) = problems(step(run="[x]", timeout=value), tmp_path)
-    assert said.endswith(": leave it out where nothing is to be stopped")
+    assert said.endswith(": leave it out if nothing should be stopped")
 
 
 def test_a_limit_that_is_no_bound_is_named_where_it_stands(tmp_path: Path) -> None:
-    (said,) = problems("name: w\nlimits: {wall_clock: 0}\nsteps: {a: {run: [x]}}\n", tmp_path)
-    assert said.startswith("2:22: limits.wall_clock: limit 'wall_clock' is 0.0: expected more than 0")
+    text = "name: w\nlimits: {wall_clock: 0, cost_usd: 0, tokens: 0}\nsteps: {a: {run: [x]}}\n"
+    assert problems(text, tmp_path) == [
+        "2:22: limits.wall_clock: got the number 0, expected a number above 0, or text like 90s, 10m or 1h, or false to "
+        "switch it off",
+        "2:35: limits.cost_usd: got the number 0, expected a number above 0, or false to switch it off",
+        "2:46: limits.tokens: got the number 0, expected a whole number of 1 or more, or false to switch it off",
+    ]

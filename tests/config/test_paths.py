@@ -69,7 +69,7 @@ def test_a_report_stays_in_the_workspace(project: Path) -> None:
         (b"\xff", "cannot be read: it is not UTF-8"),
         (b"[" * 100_000, "cannot be read as JSON: it is nested too deep"),
         (b'{"maximum": NaN}', "cannot be read as JSON: NaN is not a JSON number"),
-        (b"[1]", "holds no JSON Schema: expected an object"),
+        (b"[1]", "is not a JSON Schema: expected an object"),
         (b" " * (1024 * 1024 + 1), "has more than 1048576 bytes: use a smaller file"),
     ],
 )

@@ -60,21 +60,21 @@ def test_a_scalar_means_what_yaml_1_2_says(text: str, value: object) -> None:
 def test_every_key_and_value_has_a_place() -> None:
     found = document("a: 1\nb:\n  - x\n  - {c: y}\n")
     assert found.value == {"a": 1, "b": ["x", {"c": "y"}]}
-    assert found.place(("b",), at_key=True) == (2, 1)
-    assert found.place(("b", 0)) == (3, 5)
-    assert found.place(("b", 1, "c"), at_key=True) == (4, 6)
-    assert found.place(("b", 1, "c")) == (4, 9)
+    assert found.position(("b",), at_key=True) == (2, 1)
+    assert found.position(("b", 0)) == (3, 5)
+    assert found.position(("b", 1, "c"), at_key=True) == (4, 6)
+    assert found.position(("b", 1, "c")) == (4, 9)
 
 
 def test_what_is_not_in_the_file_has_the_place_of_its_parent() -> None:
     found = document("# first\na:\n  b: 1\n")
-    assert found.place(("a", "zzz", 3)) == (2, 1)
-    assert found.place(("zzz",)) == (2, 1)
-    assert loaded(b"").place(("zzz",)) == (1, 1)
+    assert found.position(("a", "zzz", 3)) == (2, 1)
+    assert found.position(("zzz",)) == (2, 1)
+    assert loaded(b"").position(("zzz",)) == (1, 1)
 
 
 def test_an_empty_value_has_the_place_of_its_key() -> None:
-    assert document("a:\n  b:\n\n\nc: 1\n").place(("a", "b")) == (2, 3)
+    assert document("a:\n  b:\n\n\nc: 1\n").position(("a", "b")) == (2, 3)
 
 
 def test_a_number_can_be_had_as_it_is_written() -> None:
@@ -84,8 +84,8 @@ def test_a_number_can_be_had_as_it_is_written() -> None:
 def test_a_byte_order_mark_and_windows_line_ends_move_nothing() -> None:
     found = loaded(b"\xef\xbb\xbfa: 1\r\nb:\r\n  c: 2\r\n")
     assert found.value == {"a": 1, "b": {"c": 2}}
-    assert found.place(("a",), at_key=True) == (1, 1)
-    assert found.place(("b", "c")) == (3, 6)
+    assert found.position(("a",), at_key=True) == (1, 1)
+    assert found.position(("b", "c")) == (3, 6)
 
 
 def test_anchors_and_merge_keys_are_followed() -> None:
@@ -94,21 +94,24 @@ def test_anchors_and_merge_keys_are_followed() -> None:
     assert found.value["two"] == {"q": 1, "r": 2}
     assert found.value["three"] == {"q": 9, "r": 2}
     assert found.problems == ()
-    assert found.place(("one", "r")) == (1, 20)
+    assert found.position(("one", "r")) == (1, 20)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a:\n  c: 1\n  c: 2\n", "3:3: a.c: is here twice, in line 2, column 3 and in line 3, column 3: keep one"),
-        ("<<: {a: 1}\n<<: {b: 1}\n", "2:1: <<: is here twice, in line 1, column 1 and in line 2, column 1: keep one"),
-        ("a: !foo x\n", "1:4: a: the tag '!foo' is not used here: put text that starts with ! in quotes"),
+        ("a:\n  c: 1\n  c: 2\n", "3:3: a.c: is defined twice, in line 2, column 3 and in line 3, column 3: keep one"),
+        (
+            "<<: {a: 1}\n<<: {b: 1}\n",
+            "2:1: <<: is defined twice, in line 1, column 1 and in line 2, column 1: keep one",
+        ),
+        ("a: !foo x\n", "1:4: a: the tag '!foo' is not supported: put text that starts with ! in quotes"),
         (
             "a: !!python/object/apply:os.system [id]\n",
-            "1:4: a: the tag 'tag:yaml.org,2002:python/object/apply:o…' is not used here: put text that starts with ! in quotes",
+            "1:4: a: the tag 'tag:yaml.org,2002:python/object/apply:o…' is not supported: put text that starts with ! in quotes",
         ),
-        ("a: [*.py]\n", "1:5: a[0]: no anchor &.py stands before this: put text that starts with * in quotes"),
-        ("a: &x [*x]\n", "1:8: a[0]: no anchor &x stands before this: put text that starts with * in quotes"),
+        ("a: [*.py]\n", "1:5: a[0]: there is no anchor &.py above: put text that starts with * in quotes"),
+        ("a: &x [*x]\n", "1:8: a[0]: there is no anchor &x above: put text that starts with * in quotes"),
         ("a: .inf\n", "1:4: a: is not a finite number: write a number, or false to switch a limit off"),
         ("a: 1e999\n", "1:4: a: is not a finite number: write a number, or false to switch a limit off"),
         ("a: 9223372036854775808\n", "1:4: a: is too large: expected a number of at most 64 bits"),
@@ -119,7 +122,7 @@ def test_anchors_and_merge_keys_are_followed() -> None:
         ("1: x\n", '1:1: the key 1 is not text: write "1" in quotes'),
         ("true: x\n", '1:1: the key true is not text: write "true" in quotes'),
         (".inf: x\n", '1:1: the key .inf is not text: write ".inf" in quotes'),
-        (": x\n", "1:1: a key is missing before the colon"),
+        (": x\n", "1:1: there is no key before the colon"),
         ("? [a]\n: b\n", '1:3: a key must be text: put braces and brackets in quotes, as in "{name}"'),
         ("a: {<<: 3}\n", "1:9: a: only a mapping can be merged: write <<: *anchor"),
     ],
@@ -146,12 +149,15 @@ def test_a_slip_is_told_and_the_rest_is_read(text: str, problem: str) -> None:
         (b"a:\n  b: 1\n c: 2\n", "3:2: this is not indented like the block that starts in line 1, column 1"),
         (b"a: 1\nb\nc: 1\n", "2:1: expected `key: value`: the colon is missing"),
         (b"a: 1\n---\nb: 1\n", "2:1: a second document starts here: a workflow file has one"),
-        (b'a: "\\Uffffffff"\n', "1:1: not valid YAML: an escape in this or the next value names no character"),
+        (
+            b'a: "\\Uffffffff"\n',
+            "1:1: not valid YAML: this value or the next one has an escape that is not a character",
+        ),
         (b"%YAML 3.0\n---\na: 1\n", "1:1: not valid YAML: found incompatible YAML document (version 1.* is required)"),
         (b"[" * 1000, "1:52: nested more than 50 deep: make it flatter"),
         (
             b"a" * (MAX_BYTES + 1),
-            "1:1: the file has more than 1048576 bytes: move long texts into files of their own",
+            "1:1: the file has more than 1048576 bytes: move long texts into separate files",
         ),
     ],
 )

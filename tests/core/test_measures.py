@@ -16,7 +16,7 @@ from backedge.core.state.evolve import replay
 from backedge.core.value import replace
 from backedge.core.workflow.bound import max_attempts
 from backedge.core.workflow.build import build_workflow
-from backedge.core.workflow.checks import Check, Gate, check_from, gate_from
+from backedge.core.workflow.checks import Check, Gate, parse_check, parse_gate
 from backedge.core.workflow.definition import Step, Workflow
 from backedge.core.workflow.validate import problems_of
 from tests.core.play import Play, failed, flow, made, out, passed, step, texts
@@ -418,7 +418,7 @@ class TestAsUsersWriteThem:
             "authority": "ux",
             "severity": "blocker",
         }
-        assert check_from("c", given) == Check(
+        assert parse_check("c", given) == Check(
             "c",
             PLACES,
             "compatible",
@@ -429,14 +429,14 @@ class TestAsUsersWriteThem:
             Severity.CRITICAL,
             True,
         )
-        assert check_from("c", {"compare": PLACES, "compatible": {"run": ["x"]}}).command
+        assert parse_check("c", {"compare": PLACES, "compatible": {"run": ["x"]}}).command
 
     def test_a_gate(self) -> None:
         given = {"metric": "a:/x", "zero": True, "causes": "a:/y", "requests": {"a": "mend"}, "needs": "b"}
-        assert gate_from("g", given) == Gate(
+        assert parse_gate("g", given) == Gate(
             "g", "a:/x", bound="zero", causes="a:/y", requests=(("a", "mend"),), needs=("b",)
         )
-        assert gate_from("g", {"metric": {"report": "r.json", "path": "/x"}, "at_most": "3 s"}) == Gate(
+        assert parse_gate("g", {"metric": {"report": "r.json", "path": "/x"}, "at_most": "3 s"}) == Gate(
             "g", report="r.json", path="/x", bound="at_most", threshold="3 s"
         )
 

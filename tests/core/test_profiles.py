@@ -8,11 +8,12 @@ import pytest
 
 from backedge.core.errors import WorkflowError
 from backedge.core.model import Severity
-from backedge.core.workflow.build import build_workflow, ladder_names, pass_rule
+from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import PassRule, Step, Workflow
 from backedge.core.workflow.limits import Limits, limit_problems, with_overrides
 from backedge.core.workflow.profiles import PROFILES
 from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.steps import agent_names, parse_pass_rule
 from tests.core.play import step
 
 STEPS = (
@@ -111,9 +112,8 @@ def test_a_test_judge_of_asp_has_one_round() -> None:
 
 
 def test_ai_sdlc_brings_its_routes_after_those_of_the_user() -> None:
-    own = RouteRule("design", category=("ux",))
-    work = define(profile="ai-sdlc", routes=[own])
-    assert work.routes == (own, *PROFILES["ai-sdlc"].routes)
+    work = define(profile="ai-sdlc", routes=[{"to": "design", "category": "ux"}])
+    assert work.routes == (RouteRule("design", category=("ux",)), *PROFILES["ai-sdlc"].routes)
     assert work.nearest_phase
 
 
@@ -139,7 +139,7 @@ def test_a_limit_of_the_whole_run_is_no_limit_of_a_step(limit: str, bound: objec
     (said,) = problems(own={"test": {limit: bound}})
     assert (
         said
-        == f"step 'test' has limits of its own with {limit!r}, which is of the whole run: set it in the workflow's limits"
+        == f"step 'test' has limits of its own with {limit!r}, which limits the whole run: set it in the limits of the workflow"
     )
 
 
@@ -186,17 +186,17 @@ def test_all_problems_are_named_at_once() -> None:
 def test_no_two_agents_of_any_steps_have_the_same_name(steps: list[str], names: list[str]) -> None:
     found: list[str] = []
     for name in steps:
-        found += ladder_names(name, 3, {*steps, *found})
+        found += agent_names(name, 3, {*steps, *found})
     assert found == names
     assert len(set(found)) == len(found)
 
 
 def test_a_pass_rule_is_a_name_or_counts() -> None:
-    assert pass_rule(None) is None
-    assert pass_rule("asp-code") == PassRule("asp-code")
-    assert pass_rule({"high": 2, "blocking": 0}) == PassRule(at_most=(("high", 2), ("blocking", 0)))
+    assert parse_pass_rule(None) is None
+    assert parse_pass_rule("asp-code") == PassRule("asp-code")
+    assert parse_pass_rule({"high": 2, "blocking": 0}) == PassRule(at_most=(("high", 2), ("blocking", 0)))
     with pytest.raises(WorkflowError, match="passes_if is empty"):
-        pass_rule({})
+        parse_pass_rule({})
 
 
 class TestLimitsAsAUserWritesThem:
@@ -211,7 +211,7 @@ class TestLimitsAsAUserWritesThem:
         [
             ({"rounds_pre_loop": 1}, "did you mean 'rounds_per_loop'"),
             ({"zzz": 1}, "use one of: cost_usd"),
-            ({"rounds_total": -1}, "expected more than 0"),
+            ({"rounds_total": -1}, "expected 0 or more"),
             ({"errors_in_a_row": 0}, "expected more than 0"),
             ({"same_finding": 0}, "expected more than 0"),
             ({"attempts": 0}, "expected more than 0, or false to switch it off"),

@@ -10,10 +10,11 @@ import pytest
 
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
-from backedge.core.workflow.build import build_workflow, pass_rule
-from backedge.core.workflow.definition import Step, Workflow
-from backedge.core.workflow.parsing import mapping, pointers, shown, words
-from backedge.core.workflow.routes import RouteRule, route_rules
+from backedge.core.workflow.build import build_workflow
+from backedge.core.workflow.definition import Repeat, Step, Workflow
+from backedge.core.workflow.parsing import mapping, shown, whole, words
+from backedge.core.workflow.routes import RouteRule, parse_routes
+from backedge.core.workflow.steps import parse_pass_rule, parse_reads, parse_repeat, parse_step
 from tests.core.play import step
 
 TEXTS = "expected text, or a list of texts"
@@ -35,22 +36,29 @@ def test_what_is_no_word_is_named(given: object) -> None:
 READERS: list[tuple[Callable[[Any], object], Any, str]] = [
     (lambda given: mapping("reads", given), ["/x"], f"reads is ['/x']: {NAMED}"),
     (lambda given: mapping("limits", given), {5: 5}, f"limits is {{5: 5}}: {NAMED}"),
-    (lambda given: pointers("a", given), 5, f"reads of 'a' is 5: {TEXTS}"),
-    (lambda given: pointers("a", given), ["/x", 5], f"reads of 'a' is ['/x', 5]: {TEXTS}"),
-    (lambda given: pointers("a", given), "x", "it reads 'x' of 'a': expected a JSON pointer, such as '/x'"),
-    (pass_rule, 5, "passes_if is 5: name one of ai-sdlc, asp-design, asp-code, or counts per severity"),
-    (pass_rule, {}, "passes_if is empty: name one of ai-sdlc"),
-    (route_rules, None, "routes is None: expected a list of routes"),
-    (route_rules, 5, "routes is 5: expected a list of routes"),
-    (route_rules, "x", "routes is 'x': expected a list of routes"),
-    (route_rules, [5], "a route is 5: expected a mapping with to, category, keywords"),
-    (route_rules, [{"too": "a"}], "a route has the key 'too': did you mean 'to'?"),
-    (route_rules, [{5: "a"}], "a route has the key 5: use one of: to, category, keywords"),
-    (route_rules, [{"to": 5, "category": "x"}], "route {'to': 5, 'category': 'x'}: expected `to`, and `category` or"),
-    (route_rules, [{"to": "a"}], "route {'to': 'a'}: expected `to`, and `category` or `keywords`"),
-    (route_rules, [{"to": "a", "keywords": ""}], "expected `to`, and `category` or `keywords`"),
-    (route_rules, [{"to": "a", "category": 5}], f"category of the route to 'a' is 5: {TEXTS}"),
-    (route_rules, [{"to": "a", "keywords": [5]}], f"keywords of the route to 'a' is [5]: {TEXTS}"),
+    (lambda given: parse_reads({"a": given}), 5, f"reads of 'a' is 5: {TEXTS}"),
+    (lambda given: parse_reads({"a": given}), ["/x", 5], f"reads of 'a' is ['/x', 5]: {TEXTS}"),
+    (lambda given: parse_reads({"a": given}), "x", "it reads 'x' of 'a': expected a JSON pointer, such as '/x'"),
+    (parse_repeat, 5, f"repeat is 5: {NAMED}"),
+    (parse_repeat, {"untill": "x", "max": 3}, "repeat has the key 'untill': did you mean 'until'?"),
+    (parse_repeat, {"until": "x"}, "repeat is {'until': 'x'}: expected `until`, a condition, and `max`, how often at"),
+    (parse_repeat, {"until": 5, "max": 3}, f"until is 5: {TEXTS}"),
+    (parse_pass_rule, 5, "passes_if is 5: name one of ai-sdlc, asp-design, asp-code, or counts per severity"),
+    (parse_pass_rule, {}, "passes_if is empty: name one of ai-sdlc"),
+    (parse_routes, None, "routes is None: expected a list of routes"),
+    (parse_routes, 5, "routes is 5: expected a list of routes"),
+    (parse_routes, "x", "routes is 'x': expected a list of routes"),
+    (parse_routes, [5], "a route is 5: expected a mapping with to, category, keywords"),
+    (parse_routes, [{"too": "a"}], "a route has the key 'too': did you mean 'to'?"),
+    (parse_routes, [{5: "a"}], "a route has the key 5: use one of: to, category, keywords"),
+    (parse_routes, [{"to": 5, "category": "x"}], "a route has `to` 5: expected the name of a step or a phase"),
+    (parse_routes, [{"to": "a"}], "a route to 'a' looks for nothing: give it `category` or `keywords`"),
+    (parse_routes, [{"category": "a"}], "a route has `to` None: expected the name of a step or a phase"),
+    (parse_routes, [{"to": "a", "keywords": []}], "a route to 'a' looks for nothing: give it `category` or `keywords`"),
+    (parse_routes, [{"to": "a", "keywords": ""}], "a route to 'a' looks for '' in keywords: expected a word"),
+    (parse_routes, [{"to": "a", "category": "--"}], "a route to 'a' looks for '--' in category: expected a word"),
+    (parse_routes, [{"to": "a", "category": 5}], f"category of the route to 'a' is 5: {TEXTS}"),
+    (parse_routes, [{"to": "a", "keywords": [5]}], f"keywords of the route to 'a' is [5]: {TEXTS}"),
 ]
 
 
@@ -63,10 +71,31 @@ def test_what_makes_no_sense_is_said(reader: Callable[[Any], object], given: Any
 
 def test_what_makes_sense_is_read() -> None:
     assert mapping("limits", None) == {}
-    assert pointers("a", ("", "/x")) == ("", "/x")
+    assert parse_reads({"a": ("", "/x")}) == (("a", ("", "/x")),)
+    assert parse_repeat({"until": "a:/x", "max": 3.0}) == Repeat(("a:/x",), 3)
+    assert [whole(3.0), whole(3), whole(2.5), whole("3")] == [3, 3, 2.5, "3"]
     rule = RouteRule("a", ("x",), ("y", "z"))
-    assert route_rules({"to": "a", "category": "x", "keywords": ["y", "z"]}) == [rule]
-    assert route_rules([{"to": "a", "category": "x", "keywords": ["y", "z"]}]) == [rule]
+    assert parse_routes({"to": "a", "category": "x", "keywords": ["y", "z"]}) == (rule,)
+    assert parse_routes([{"to": "a", "category": "x", "keywords": ["y", "z"]}]) == (rule,)
+
+
+def test_a_step_is_parsed_from_its_keys() -> None:
+    given = {"tests": "a", "needs": ["a", "b"], "reads": {"b": "/x"}, "when": "b:/x", "idempotent": True}
+    assert parse_step("t", given, agents=("t",)) == Step(
+        "t",
+        needs=("b",),
+        judges=("a",),
+        tests=True,
+        complete=True,
+        agents=("t",),
+        on_doubt="rerun",
+        reads=(("b", ("/x",)),),
+        when=("b:/x",),
+    )
+    assert parse_step("r", {"reviews": "a"}, agents=(), lists_findings=True).complete
+    assert not parse_step("t", {"tests": "a", "complete": False}, agents=()).complete
+    with pytest.raises(WorkflowError, match="it both reviews and tests: choose one"):
+        parse_step("t", {"tests": "a", "reviews": "b"}, agents=())
 
 
 def define(*steps: Step, own: Any = None, name: Any = "w", **more: Any) -> Workflow:
@@ -89,12 +118,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"on_breach": None}, "on_breach is None: use one of: manual, error, skip"),
     ({"new_findings": 5}, f"new_findings is 5: {NAMED}"),
     ({"new_findings": {"high": 5}}, "new_findings of high is 5: use one of: rework, defer, ask"),
-    ({"routes": [RouteRule("a", keywords=("",))]}, "a route to 'a' looks for '' in keywords: expected a word"),
-    ({"routes": [RouteRule("a", ("--",))]}, "a route to 'a' looks for '--' in category: expected a word"),
-    (
-        {"routes": [msgspec.convert({"to": "a"}, RouteRule), RouteRule("a", ("x",), blockers=2.5)]},  # type: ignore[arg-type]
-        "routes[1].blockers cannot be written and read back: Expected `int`, got `float`",
-    ),
+    ({"routes": 5}, "routes is 5: expected a list of routes"),
+    ({"routes": [{"to": "a", "category": "--"}]}, "a route to 'a' looks for '--' in category: expected a word"),
     ({"steps": (step("a", timeout=float("nan")),)}, "step 'a' has timeout nan: expected more than 0 seconds"),
     ({"name": 5}, "name cannot be written and read back: Expected `str`, got `int`"),
     ({"name": "\ud800"}, "the definition cannot be written and read back: 'utf-8' codec can't encode"),
@@ -111,7 +136,7 @@ def test_a_definition_that_could_not_be_read_back_is_refused_alone(more: dict[st
 
 
 def test_a_definition_is_what_a_journal_gives_back() -> None:
-    work = define(limits={"cost_usd": 5}, phases="code", routes=[RouteRule("a", ("x",))])
+    work = define(limits={"cost_usd": 5}, phases="code", routes=[{"to": "a", "category": "x"}])
     assert msgspec.json.decode(msgspec.json.encode(work), type=Workflow) == work
     assert isinstance(work.limits.cost_usd, float)
 

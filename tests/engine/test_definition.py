@@ -72,7 +72,7 @@ def test_a_step_that_makes_no_sense_is_refused(steps: list[Step], problem: str) 
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"limits": {"rounds_total": -1}}, "limit 'rounds_total' is -1: expected more than 0, or false"),
+        ({"limits": {"rounds_total": -1}}, "limit 'rounds_total' is -1: expected 0 or more, or false"),
         ({"limits": {"errors_in_a_row": 0}}, "limit 'errors_in_a_row' is 0"),
         ({"limits": {"cost_usd": float("nan")}}, "limit 'cost_usd' is nan"),
         ({"limits": {"cost_usd": float("inf")}}, "limit 'cost_usd' is inf"),
@@ -90,7 +90,7 @@ def test_a_step_that_makes_no_sense_is_refused(steps: list[Step], problem: str) 
         ({"new_findings": {"huge": "rework"}}, "new_findings names 'huge'"),
         ({"routes": [{"to": "nowhere", "category": "x"}]}, "leads to 'nowhere', neither a step nor a phase"),
         ({"routes": [{"to": "r", "category": "x"}]}, "which is a judge"),
-        ({"routes": [{"category": "x"}]}, "expected `to`"),
+        ({"routes": [{"category": "x"}]}, "a route has `to` None"),
         ({"routes": [{"to": "a", "categories": "x"}]}, "did you mean 'category'?"),
     ],
 )

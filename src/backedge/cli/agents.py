@@ -16,8 +16,9 @@ import click
 import msgspec
 
 from backedge.adapters.agents.clis.cli import Cli
-from backedge.adapters.agents.clis.known import CLIS
-from backedge.adapters.agents.prompts import ROLES, shipped
+from backedge.adapters.agents.clis.registry import CLIS
+from backedge.adapters.agents.prompts import shipped
+from backedge.catalog import ROLES
 from backedge.cli.common import json_option, print_json, shown
 from backedge.core.errors import WorkflowError
 

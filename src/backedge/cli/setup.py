@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 
+from backedge.catalog import AGENT_CLIS
 from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
 from backedge.project import STATE
 from backedge.templates import PATTERNS, TEMPLATES, found_in, rendered
-
-CLIS = ("claude", "codex", "gemini", "opencode")
 
 
 @click.command()
@@ -21,14 +20,16 @@ CLIS = ("claude", "codex", "gemini", "opencode")
     "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="What to start from."
 )
 @click.option(
-    "--agent", type=click.Choice([*CLIS, "scripts"]), help="Who does the work; what is installed, if not given."
+    "--agent",
+    type=click.Choice([*AGENT_CLIS, "scripts"]),
+    help="The agent that does the work; by default the first agent CLI that is installed.",
 )
-@click.option("--name", help="The name of the workflow; that of the folder, if not given.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--name", help="The name of the workflow; by default that of the folder.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def init(template: str, agent: str | None, name: str | None, force: bool) -> None:
-    """Write a workflow file that runs here: it looks for agent CLIs, tests and linters, and proposes what to do with them.
+    """Write a workflow file for this folder. It uses the agent CLI, tests and linter that it finds.
 
-    Where no agent CLI is installed, small scripts in agents/ stand in for agents: everything runs at once, and you replace
+    If no agent CLI is installed, small scripts in agents/ stand in for agents: the workflow runs at once, and you replace
     them one by one.
 
     \b
@@ -41,7 +42,7 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
     made = rendered(template, name or folder.name or "workflow", found, cli)
     target = folder / "backedge.yaml"
     if target.exists() and not force:
-        raise WorkflowError(f"{target} exists: `--force` overwrites it")
+        raise WorkflowError(f"{target} exists: use `--force` to overwrite it")
     made = {"backedge.yaml": EDITOR_LINE + made.pop("backedge.yaml"), **made, SCHEMA_FILE: schema_text()}
     words = list(found.words())
     for word, what in words:
@@ -61,23 +62,23 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
         first = (
             "`git init` first" if shutil.which("git") else "install git, which is not on the PATH, and `git init` first"
         )
-        click.echo(f"\nA change is what git has since a base, and this is no repository: {first}.")
+        click.echo(f"\nThis template reviews a git change, and this folder is not in a repository: {first}.")
     if not cli:
-        click.echo("\nagents/*.py stand in for agents: replace them by your own programs, or by `agent: claude`.")
-    click.echo("\nnext:    backedge check      draws it, and says the most it can do")
+        click.echo("\nagents/*.py stand in for agents: replace them with your own programs, or with `agent: claude`.")
+    click.echo("\nnext:    backedge check      draws the workflow, and says the most attempts a run can make")
     if template == "stories":
-        click.echo("         backedge board      shows the stories, and `backedge next` what would be done")
+        click.echo("         backedge board      shows the stories; `backedge next` shows what would be done")
         click.echo("         backedge run --auto")
         return
     if template in PATTERNS and not cli:
         click.echo("         backedge run")
         return
-    task = "base=HEAD" if template == "review-only" else 'task="say what is to be done"'
+    task = "base=HEAD" if template == "review-only" else 'task="say what to do"'
     click.echo(f"         backedge run --input {task}")
 
 
 def _ignored(state: Path) -> None:
-    """Keep the journal and the logs out of the repository, without touching anybody's .gitignore."""
+    """Keep the journal and the logs out of the repository, without changing a .gitignore of the user."""
     state.mkdir(exist_ok=True)
     if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Steps that a planner adds to a run, written as in the file and checked like it."""
+"""Steps that a planner adds to a run. They are written and checked like those of the workflow file."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from dataclasses import dataclass
 
 from backedge.config.agents import AgentSpec, agents_of, named_agents
 from backedge.config.check import flaws_of
-from backedge.config.phases import look_at_undeclared
+from backedge.config.phases import check_declared
 from backedge.config.problems import Trail, shown_trail
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source
-from backedge.config.steps import StepExtras, core_step, extras_of, refuse_misplaced_report, rung_names
+from backedge.config.steps import StepExtras, core_step, extras_of, refuse_misplaced_report
 from backedge.config.workflow_file import WorkflowFile, own_limits
 from backedge.config.yaml import Document
 from backedge.core.errors import WorkflowError
 from backedge.core.value import Json
 from backedge.core.workflow.definition import Step
+from backedge.core.workflow.steps import agent_names
 
 HERE = "add_steps"
 
 
 @dataclass(frozen=True)
 class AddedSteps:
-    """Added steps with their own limits, and what is needed to execute them."""
+    """Added steps with their own limits, and everything needed to execute them."""
 
     steps: Sequence[tuple[Step, Mapping[str, object]]]
     agents: Mapping[str, AgentSpec]
     extras: Mapping[str, StepExtras]
     files: Mapping[str, str]
-    """What the files say that they name."""
+    """The contents of the files that the steps name."""
 
 
 def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
-    """Steps that are to join a run of this file; they may name its agents. Raises WorkflowError with all problems."""
+    """The steps to add to a run of this file; they may name its agents. Raises WorkflowError with all problems."""
     value = {"name": file.definition.name, "agents": file.named, "steps": specs}
     texts = dict(_scalars(value, ()))
     document = Document(value, HERE, texts=texts)
@@ -44,13 +45,13 @@ def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
         known = named_agents(source)
         for name in source.value["steps"]:
             if file.definition.phases and (phase := source.value["steps"][name].get("phase")):
-                look_at_undeclared(source, name, phase, file.definition.phases)
-            rungs = agents_of(source, name, known)
-            agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
+                check_declared(source, name, phase, file.definition.phases)
+            own = agents_of(source, name, known)
+            agents.update(zip(agent_names(name, len(own)), own, strict=True))
             extras[name] = extras_of(source, name)
-            refuse_misplaced_report(source, name, rungs, extras[name].report)
+            refuse_misplaced_report(source, name, own, extras[name].report)
             limits = own_limits(source.value["steps"][name].get("limits", {}))
-            steps.append((core_step(source, name, rungs, extras[name]), limits))
+            steps.append((core_step(source, name, own, extras[name]), limits))
     if source.flaws:
         raise WorkflowError(tuple(f"{_shown(flaw.trail)}: {flaw.text}" for flaw in source.flaws))
     return AddedSteps(steps, agents, extras, source.files)
@@ -61,7 +62,7 @@ def _shown(trail: Trail) -> str:
 
 
 def _scalars(value: Json, trail: Trail) -> Iterator[tuple[Trail, str]]:
-    """The scalars of a value as they would stand in a file."""
+    """The scalars of a value as a file would contain them."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _scalars(each, (*trail, key))

@@ -1,4 +1,4 @@
-"""Who does a step, as the file says: a command, an agent CLI, a Python function or a person."""
+"""The agents of a workflow file: commands, agent CLIs, Python functions and people."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from backedge.catalog import AGENT_CLIS, ROLES
 from backedge.config.pieces import FUNCTION
 from backedge.config.problems import Trail, quoted
-from backedge.config.schema import CLIS, ROLES
 from backedge.config.source import Source, seconds
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import closest, did_you_mean
@@ -25,7 +25,7 @@ _NOUNS: dict[Kind, str] = {
     "human": "a person",
 }
 _OPTIONS = ("model", "prompt", "session", "allowed_tools", "permission_mode", "max_turns", "max_budget_usd")
-_FITTING: dict[Kind, tuple[str, ...]] = {
+_FITTING_OPTIONS: dict[Kind, tuple[str, ...]] = {
     "command": ("timeout", "env"),
     "cli": (*_OPTIONS, "timeout", "env"),
     "python": ("timeout",),
@@ -36,20 +36,20 @@ _BRACES = re.compile(r"(?<![{$])\{([A-Za-z_]+)\}(?!\})")
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """One agent with everything it needs to be started, the options of its step included."""
+    """One agent with everything needed to start it, including the options of its step."""
 
     name: str
-    """Its word in the file; the step's name for a step's own command."""
+    """Its name in the file; the step's name if the step has a command of its own."""
     kind: Kind
     run: tuple[str, ...] = ()
     """The program and its arguments, of a command."""
     cli: str = ""
-    """Which agent CLI: claude, codex, gemini or opencode."""
+    """Which agent CLI: a name from `AGENT_CLIS`."""
     function: str = ""
     """module:function, not imported yet."""
     model: str = ""
     prompt: str | None = None
-    """What it is told, as the file says that `prompt` names."""
+    """The contents of the file that `prompt` names."""
     session: Literal["resume", "fresh"] = "resume"
     allowed_tools: tuple[str, ...] | None = None
     permission_mode: str = ""
@@ -57,13 +57,13 @@ class AgentSpec:
     max_budget_usd: float | None = None
     timeout: float | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    places: Mapping[str, Trail] = field(default_factory=dict, compare=False, repr=False)
-    """Where in the file each of its options stands; under "" where it is named itself."""
+    trails: Mapping[str, Trail] = field(default_factory=dict, compare=False, repr=False)
+    """The trail of each of its options; "" has the trail of its name."""
 
 
 def named_agents(source: Source) -> dict[str, AgentSpec]:
     """The agents that steps can name: those of the file, the agent CLIs and the person."""
-    known = {cli: AgentSpec(cli, "cli", cli=cli) for cli in CLIS}
+    known = {cli: AgentSpec(cli, "cli", cli=cli) for cli in AGENT_CLIS}
     for name, given in source.value.get("agents", {}).items():
         trail: Trail = ("agents", name)
         if name == HUMAN:
@@ -75,38 +75,38 @@ def named_agents(source: Source) -> dict[str, AgentSpec]:
 
 
 def agents_of(source: Source, step: str, known: Mapping[str, AgentSpec]) -> list[AgentSpec]:
-    """The agent of a step, or its ladder."""
+    """The agents of a step: one, or one per round of its ladder."""
     trail: Trail = ("steps", step)
     given = source.value["steps"][step]
     options = _options(source, trail, given)
     if "run" in given:
         return _with_options(source, trail, options, [_agent(source, trail, step, given)])
-    ladder: list[tuple[Trail, str]] = [
-        ((*trail, "agents", rung), word) for rung, word in enumerate(given.get("agents", ()))
+    named: list[tuple[Trail, str]] = [
+        ((*trail, "agents", index), word) for index, word in enumerate(given.get("agents", ()))
     ]
     if "agent" in given:
-        ladder = [((*trail, "agent"), given["agent"])]
-    rungs = [_agent_called(source, place, word, known) for place, word in ladder]
-    found = [rung for rung in rungs if rung is not None]
-    return _with_options(source, trail, options, found) if found and len(found) == len(rungs) else found
+        named = [((*trail, "agent"), given["agent"])]
+    agents = [_named_agent(source, where, word, known) for where, word in named]
+    found = [agent for agent in agents if agent is not None]
+    return _with_options(source, trail, options, found) if found and len(found) == len(agents) else found
 
 
 def _agent(source: Source, trail: Trail, name: str, given: Mapping[str, Json]) -> AgentSpec:
     if "cli" in given:
-        return AgentSpec(name, "cli", cli=given["cli"], places={"": (*trail, "cli")})
+        return AgentSpec(name, "cli", cli=given["cli"], trails={"": (*trail, "cli")})
     if "python" in given:
-        return AgentSpec(name, "python", function=given["python"], places={"": (*trail, "python")})
+        return AgentSpec(name, "python", function=given["python"], trails={"": (*trail, "python")})
     if "human" in given:
         return AgentSpec(name, "human")
     run = tuple(source.written((*trail, "run", index), part) for index, part in enumerate(given.get("run", ())))
     if run and not run[0].strip():
-        source.refuse((*trail, "run", 0), "got an empty text, expected a program: name what is to be started")
-    look_at_placeholders(source, (*trail, "run"), run)
-    return AgentSpec(name, "command", run=run, places={"": (*trail, "run")})
+        source.refuse((*trail, "run", 0), "got an empty text, expected a program: name the program to start")
+    warn_of_misspelt_placeholders(source, (*trail, "run"), run)
+    return AgentSpec(name, "command", run=run, trails={"": (*trail, "run")})
 
 
-def look_at_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> None:
-    """Warn of words in braces that look like a slip of a placeholder. Any others are for the program itself."""
+def warn_of_misspelt_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> None:
+    """Warn of words in braces that look like a misspelt placeholder. Any others are for the program itself."""
     for index, part in enumerate(run):
         for word in dict.fromkeys(_BRACES.findall(part)):
             meant = closest(word, PLACEHOLDERS) if word not in PLACEHOLDERS else ""
@@ -114,13 +114,13 @@ def look_at_placeholders(source: Source, trail: Trail, run: Sequence[str]) -> No
                 source.warn((*trail, index), f"{{{word}}} is left as it is: did you mean '{{{meant}}}'?")
 
 
-def _agent_called(source: Source, trail: Trail, word: str, known: Mapping[str, AgentSpec]) -> AgentSpec | None:
+def _named_agent(source: Source, trail: Trail, word: str, known: Mapping[str, AgentSpec]) -> AgentSpec | None:
     if word in known:
-        return replace(known[word], places={"": trail, **known[word].places})
+        return replace(known[word], trails={"": trail, **known[word].trails})
     if word.startswith("python:"):
         function = word.removeprefix("python:")
         if re.fullmatch(FUNCTION, function):
-            return AgentSpec(word, "python", function=function, places={"": trail})
+            return AgentSpec(word, "python", function=function, trails={"": trail})
         source.refuse(trail, f"got {quoted(word)}, expected python:module:function")
     elif re.search(r"[\s/\\]", word):
         source.refuse(trail, f"got {quoted(word)}, expected the name of an agent: a command goes into `run`, as a list")
@@ -129,22 +129,24 @@ def _agent_called(source: Source, trail: Trail, word: str, known: Mapping[str, A
     return None
 
 
-def _with_options(source: Source, trail: Trail, options: dict[str, Any], rungs: list[AgentSpec]) -> list[AgentSpec]:
-    """The agents with the options that stand beside them. One that no rung can use is refused: a bound that nothing
-    keeps is worse than none."""
+def _with_options(source: Source, trail: Trail, options: dict[str, Any], agents: list[AgentSpec]) -> list[AgentSpec]:
+    """The agents with the options of their step or entry. An option that no agent can use is refused: a bound that
+    is not enforced is worse than none."""
     for key in options:
-        # A command without a program is an agent whose kind could not be read: nothing can be said about its options.
-        if not any(key in _FITTING[rung.kind] or (rung.kind == "command" and not rung.run) for rung in rungs):
-            noun = _NOUNS[rungs[0].kind]
+        # A command without a program is an agent of unknown kind: its options cannot be checked.
+        if not any(
+            key in _FITTING_OPTIONS[agent.kind] or (agent.kind == "command" and not agent.run) for agent in agents
+        ):
+            noun = _NOUNS[agents[0].kind]
             source.refuse((*trail, key), f"has no effect on {noun}: remove it, or use another agent", at_key=True)
-    fitting = ({key: each for key, each in options.items() if key in _FITTING[rung.kind]} for rung in rungs)
-    return [_filled(rung, own, trail) for rung, own in zip(rungs, fitting, strict=True)]
+    fitting = ({key: each for key, each in options.items() if key in _FITTING_OPTIONS[agent.kind]} for agent in agents)
+    return [_with_own(agent, own, trail) for agent, own in zip(agents, fitting, strict=True)]
 
 
-def _filled(rung: AgentSpec, options: dict[str, Any], trail: Trail) -> AgentSpec:
-    places = {**rung.places, **{key: (*trail, key) for key in options}}
-    env = {**rung.env, **options.pop("env", {})}
-    return replace(rung, env=env, places=places, **options)
+def _with_own(agent: AgentSpec, options: dict[str, Any], trail: Trail) -> AgentSpec:
+    trails = {**agent.trails, **{key: (*trail, key) for key in options}}
+    env = {**agent.env, **options.pop("env", {})}
+    return replace(agent, env=env, trails=trails, **options)
 
 
 def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[str, Any]:
@@ -165,14 +167,14 @@ def _options(source: Source, trail: Trail, given: Mapping[str, Json]) -> dict[st
             if key in source.value.get("redact", ()):
                 source.refuse(
                     (*trail, "env", key),
-                    "is named in redact, but written here: set it in the environment of backedge, which agents inherit",
+                    "is listed in redact, but its value is in this file: set it in the environment of backedge, which agents inherit",
                     at_key=True,
                 )
     return options
 
 
 def _prompt(source: Source, trail: Trail, text: str) -> str | None:
-    """The text of a prompt: the user's own or, by the name of its role, one that comes with backedge."""
+    """The text of a prompt: from a file of the user or, if `text` is the name of a role, one that backedge ships."""
     if text in ROLES and not source.has_file(text):
         from importlib.resources import files
 

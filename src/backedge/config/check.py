@@ -1,6 +1,6 @@
-"""A loaded document against the schema, with every problem found.
+"""Checks a loaded document against the schema and reports every problem.
 
-Only the keywords that the schema uses are understood; a test holds this to a validator of JSON Schema.
+It understands only the keywords that the schema uses; a test compares it with a JSON Schema validator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Written = Callable[[Trail], str]
 
 
 def flaws_of(value: Json, schema: Schema, written: Written = lambda _: "", trail: Trail = ()) -> Iterator[Flaw]:
-    """All that is wrong with a value. `written` gives scalars as they stand in the file."""
+    """Everything that is wrong with a value. `written` gives scalars exactly as the file has them."""
     if "anyOf" in schema and "type" not in schema:
         yield from _either(value, schema, written, trail)
     elif not _fits_type(value, schema):
@@ -37,7 +37,7 @@ def flaws_of(value: Json, schema: Schema, written: Written = lambda _: "", trail
 
 
 def _either(value: Json, schema: Schema, written: Written, trail: Trail) -> Iterator[Flaw]:
-    """Alternatives differ by type, so the one of the value's type says what is wrong with it."""
+    """Alternatives differ by type, so the one with the type of the value explains the problem."""
     fitting = [each for each in schema["anyOf"] if _fits_type(value, each)]
     if not fitting:
         yield Flaw(trail, _mismatch(value, schema, written, trail))
@@ -62,7 +62,7 @@ def _mapping(value: dict[str, Json], schema: Schema, written: Written, trail: Tr
             if names and not _matches(key, names):
                 yield Flaw(here, f"got the name {key!r}, expected {names['title']}", at_key=True)
             yield from flaws_of(item, others, written, here)
-    # A misspelt key is not missing as well.
+    # A misspelt key is not reported as missing as well.
     there = set(value) | {meant_key(key, list(properties)) for key in value if key not in properties}
     yield from _missing(there, schema, trail)
 
@@ -77,10 +77,10 @@ def _missing(there: set[str], schema: Schema, trail: Trail) -> Iterator[Flaw]:
         if keys and not given:
             yield Flaw(trail, f"missing: expected {'one of ' if len(keys) > 2 else ''}{_or(keys)}", at_key=True)
         if keyword == "oneOf" and len(given) > 1:
-            yield Flaw((*trail, given[1]), f"stands beside {given[0]}: keep one of {_or(keys)}", at_key=True)
+            yield Flaw((*trail, given[1]), f"cannot be combined with {given[0]}: keep one of {_or(keys)}", at_key=True)
     both = schema.get("not", {}).get("required", ())
     if both and there.issuperset(both):
-        yield Flaw((*trail, both[1]), f"stands beside {both[0]}: keep one, or make it two steps", at_key=True)
+        yield Flaw((*trail, both[1]), f"cannot be combined with {both[0]}: keep one, or make it two steps", at_key=True)
 
 
 def _mismatch(value: Json, schema: Schema, written: Written, trail: Trail) -> str:
@@ -105,7 +105,7 @@ def _fits_bounds(value: Json, schema: Schema) -> bool:
 
 
 def _matches(value: str, schema: Schema) -> bool:
-    # As in JSON Schema, $ is the very end: Python's would allow a line break after it.
+    # In JSON Schema $ is the very end; in Python a line break may follow it.
     return "pattern" not in schema or bool(re.search(schema["pattern"].replace("$", r"\Z"), value))
 
 

@@ -1,4 +1,4 @@
-"""Where in the file the problems stand that the core finds with a definition as a whole."""
+"""Finds the place in the file of a problem that the core reports about the whole definition."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MEASURE = re.compile(r"(check|gate) '([^']*)'")
 _LIMIT = re.compile(r"limit '([^']*)' ")
 _OF_STEP = re.compile(r"step '([^']*)'")
 _SURE = ("does not exist", "itself: remove", "in a circle", "reserved name", "listed twice")
-"""Problems that no other flaw can be the cause of."""
+"""Problems that cannot be the consequence of another flaw."""
 
 
 def flaw_of(problem: str, source: Source) -> Flaw | None:
-    """A problem of the core with its place, or None if it may only follow from what is wrong already."""
+    """A problem of the core with its place; None if it may only be a consequence of a flaw that is already known."""
     steps = _OF_STEP.findall(problem)
     sure = any(phrase in problem for phrase in _SURE)
     if "nothing bounds this workflow" in problem:
@@ -37,8 +37,8 @@ def flaw_of(problem: str, source: Source) -> Flaw | None:
         return Flaw(_reference(source, second, "needs", first), problem)
     if problem.startswith("phase "):
         phase = problem.split("'")[1]
-        places = [index for index, each in enumerate(source.value["phases"]) if each == phase]
-        return Flaw(("phases", places[-1]), problem)
+        indexes = [index for index, each in enumerate(source.value["phases"]) if each == phase]
+        return Flaw(("phases", indexes[-1]), problem)
     if problem.startswith("authority names"):
         given, who = source.value["authority"], problem.split("'")[1]
         return Flaw(("authority", given.index(who)) if isinstance(given, list) else ("authority",), problem)
@@ -54,7 +54,7 @@ def flaw_of(problem: str, source: Source) -> Flaw | None:
 
 
 def _doubtful(problem: str, source: Source) -> bool:
-    """A step that the problem names has a flaw that may be the cause of it."""
+    """Whether a step that the problem names has a flaw that may have caused it."""
     flawed = source.flawed.intersection(re.findall(r"'([^']*)'", problem))
     if "of the later phase" in problem:
         return "phases" in source.flawed_top or any("phase" not in source.value["steps"][step] for step in flawed)
@@ -62,7 +62,7 @@ def _doubtful(problem: str, source: Source) -> bool:
 
 
 def _reference(source: Source, step: str, word: str, other: str) -> Trail:
-    """Where a step names another one."""
+    """The trail to where one step names another."""
     given = source.value["steps"].get(step, {})
     if word == "reads":
         return ("steps", step, "reads", other)

@@ -10,14 +10,14 @@ from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.graph import Graph, graph_of
 
 _LEAST = 20
-"""No text is drawn narrower than this."""
+"""The smallest width of a drawing."""
 _MOST = 20
-"""Back edges of one judge that are drawn: the nearest."""
+"""The most back edges that are drawn for one judge: the nearest ones."""
 
 
 def back_edges(definition: Workflow) -> dict[str, tuple[str, ...]]:
-    """For each judge the steps that its findings are likely to go back to: what it judges, then what lies upstream of
-    that, nearest first, then what routes name. More can be legal: steps of earlier phases, or any."""
+    """For each judge, the steps that its findings are likely to go back to: what it judges, then the steps upstream,
+    nearest first, then the targets of routes. Other targets may be legal too."""
     graph = graph_of(definition)
     routed = [name for rule in definition.routes for name in graph.steps if rule.to in (name, graph.phase_of[name])]
     found = {}
@@ -55,8 +55,8 @@ def mermaid(definition: Workflow) -> str:
 
 
 def picture(definition: Workflow, width: int = 80) -> str:
-    """The graph for a terminal: steps (●) and judges (◆) by phase, in an order in which they can run, with what each
-    needs (←) and where its findings go back to (↩). The same workflow always gives the same text."""
+    """The graph for a terminal: steps (●) and judges (◆) by phase, in an order in which they can run, with the needs of
+    each (←) and the targets of its findings (↩). The same workflow always gives the same text."""
     graph, edges = graph_of(definition), back_edges(definition)
     width = max(width, _LEAST)
     column = min(max(map(_cells, graph.steps)), width // 3)
@@ -67,12 +67,12 @@ def picture(definition: Workflow, width: int = 80) -> str:
             lines += _wrapped(phase or "(no phase)", width)
         for name in names:
             mark = "◆" if graph.is_judge(name) else "●"
-            told = _relations(graph, name, edges.get(name, ()))
+            relations = _relations(graph, name, edges.get(name, ()))
             if _cells(name) > column:
-                lines += [*_indented(name, f"  {mark} ", width), *_indented(told, "      ", width)]
+                lines += [*_indented(name, f"  {mark} ", width), *_indented(relations, "      ", width)]
             else:
                 padded = name + " " * (column - _cells(name))
-                lines += _indented(told, f"  {mark} {padded}  ", width) or [f"  {mark} {name}"]
+                lines += _indented(relations, f"  {mark} {padded}  ", width) or [f"  {mark} {name}"]
     return "\n".join(lines) + "\n"
 
 
@@ -94,7 +94,7 @@ def _relations(graph: Graph, name: str, targets: tuple[str, ...]) -> str:
 
 
 def _boxes(graph: Graph, names: list[str], ids: dict[str, str], phase: str) -> list[str]:
-    """The steps of a phase, those of a group in a box of their own."""
+    """The steps of a phase; each group has its own box."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(graph.steps[name].group, []).append(f"{ids[name]}{_shape(name, graph.is_judge(name))}")
@@ -105,7 +105,7 @@ def _boxes(graph: Graph, names: list[str], ids: dict[str, str], phase: str) -> l
 
 
 def _judges(graph: Graph, name: str) -> str:
-    """What a judge does to whom."""
+    """What a judge does, and to which steps."""
     measure, step = graph.measures.get(name), graph.steps[name]
     if isinstance(measure, Check):
         return f"compares {', '.join(measure.compare)}"
@@ -128,12 +128,12 @@ def _shape(name: str, judge: bool) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text as a Mermaid label: whatever could end it is written as an entity."""
+    """A text as a Mermaid label: characters that could end the label become entities."""
     return "".join(each if each.isalnum() or each in " _-.,/" else f"#{ord(each)};" for each in text)
 
 
 def _indented(text: str, start: str, width: int) -> list[str]:
-    """A text after a start, its further lines below its first."""
+    """A text after a prefix; further lines are aligned with the first."""
     room = max(width - _cells(start), 1)
     lines = _wrapped(text, room)
     return [(start if number == 0 else " " * _cells(start)) + line for number, line in enumerate(lines)]

@@ -1,4 +1,4 @@
-"""JSON Schemas that users write: whether they are ones, so that a mistake is told before anything runs."""
+"""Checks the JSON Schemas that users write, so that mistakes are reported before anything runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from backedge.config.problems import Trail, shown_trail
 from backedge.core.value import Json
 
 LONGEST = 200
-"""Characters of a problem: the validator quotes the value, which may be large."""
+"""The most characters of a message: the validator quotes the value, which may be large."""
 
 
 def schema_problems(schema: Json) -> Iterator[tuple[Trail, str]]:
-    """What is wrong with a JSON Schema, with the way to it. The validator is imported only where there is one."""
+    """The problems of a JSON Schema, each with its trail. The validator is imported only when it is needed."""
     from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped,unused-ignore]  # its types are a package of their own
     from jsonschema.validators import validator_for  # type: ignore[import-untyped,unused-ignore]  # its types are a package of their own
 
@@ -22,7 +22,7 @@ def schema_problems(schema: Json) -> Iterator[tuple[Trail, str]]:
     if kind is None:
         yield (
             ("$schema",),
-            f"got {str(named)[:LONGEST]!r}, which is no version of JSON Schema: remove it, or correct it",
+            f"got {str(named)[:LONGEST]!r}, which is not a version of JSON Schema: remove it, or correct it",
         )
         return
     checker = kind(kind.META_SCHEMA, format_checker=FormatChecker(["regex"]))
@@ -34,8 +34,8 @@ def schema_problems(schema: Json) -> Iterator[tuple[Trail, str]]:
         yield from _lost_references(schema, kind)
 
 
-def told(trail: Trail, text: str) -> str:
-    """A problem with its place in a schema that stands in a file of its own."""
+def with_trail(trail: Trail, text: str) -> str:
+    """A problem with its place in a schema that has its own file."""
     return f"{shown_trail(trail)}: {text}" if trail else text
 
 
@@ -54,14 +54,14 @@ def _lost_references(schema: Json, kind: Any) -> Iterator[tuple[Trail, str]]:
         except Unresolvable:
             yield (
                 trail,
-                f"got {reference[:LONGEST]!r}, which the schema does not contain: put it in (nothing is downloaded)",
+                f"got {reference[:LONGEST]!r}, which the schema does not contain: add it to the schema (nothing is downloaded)",
             )
 
 
 def _references(part: Json, trail: Trail) -> Iterator[tuple[Trail, str]]:
     if isinstance(part, dict):
         if trail and "$id" in part:
-            return  # its references mean something else, and are looked up when they are used
+            return  # its references are relative to its own $id, and are resolved when they are used
         for key, each in part.items():
             if key == "$ref" and isinstance(each, str):
                 yield (*trail, key), each
@@ -73,7 +73,7 @@ def _references(part: Json, trail: Trail) -> Iterator[tuple[Trail, str]]:
 
 
 def _deepest(error: Any) -> Any:
-    """Of a choice that nothing fits, the reason that says most: the words that would have been legal."""
+    """The most helpful reason why no alternative fits: the one that lists the legal words."""
     return next((each for each in error.context or () if each.validator == "enum"), error)
 
 

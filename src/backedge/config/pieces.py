@@ -1,15 +1,15 @@
-"""The small parts that the schema of a workflow file is made of. A `title` is what the checker says it expected."""
+"""Builders for the schema of the workflow file. The checker uses a `title` to say what it expected."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
+
+from backedge.core.workflow.limits import LARGEST, LimitSpec
 
 Schema = dict[str, Any]
 
-LARGEST = 1_000_000_000_000
-"""No number in the file is larger: a mistyped bound should not look like one."""
-
-# Letters and digits of any language, then also dots and hyphens: a name goes into paths, commands and diagrams.
+# Letters and digits of any language, and after the first also dots and hyphens: names are used in paths, commands and
+# diagrams.
 _NEVER = r"\x00-,/:-@\[-^`{-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
 NAME = f"^[^{_NEVER}.-][^{_NEVER}]*$"
 VARIABLE = "^(?!BACKEDGE_)[A-Za-z_][A-Za-z0-9_]*$"
@@ -65,7 +65,7 @@ def record(description: str, properties: dict[str, Schema], *examples: object, *
 
 
 def either(description: str, *alternatives: Schema, examples: tuple[object, ...] = ()) -> Schema:
-    """One of several kinds of value, told apart by their types."""
+    """One of several kinds of value, distinguished by their types."""
     return _with(examples, {"description": description, "anyOf": list(alternatives)})
 
 
@@ -76,7 +76,7 @@ def words(description: str, *examples: object) -> Schema:
 
 
 def arguments(description: str, *examples: object) -> Schema:
-    """A program and its arguments. Numbers are taken as they are written."""
+    """A program and its arguments. Numbers become the text they are written as."""
     return listed(description, plain("The program, or one of its arguments."), *examples, least=1)
 
 
@@ -89,16 +89,24 @@ SOME_TIME = "text like 90s, 10m or 1h"
 
 
 def duration(description: str, *examples: object) -> Schema:
-    """More than no time at all."""
+    """A length of time above 0."""
     return either(description, *_times(_SOME_TIME), examples=examples)
 
 
-def limit(description: str, *, least: int = 0, whole: bool = True) -> Schema:
-    return either(description, number("The bound.", least=least, whole=whole), _off())
-
-
-def time_limit(description: str, *examples: object) -> Schema:
-    return either(description, *_times(_ANY_TIME, least=0), _off(), examples=examples)
+def limit(spec: LimitSpec) -> Schema:
+    """What a limit may be set to: `false` switches it off."""
+    match spec.unit:
+        case "flag":
+            return flag(spec.meaning)
+        case "seconds":
+            times = _times(_ANY_TIME, least=0) if spec.zero else _times(_SOME_TIME)
+            return either(spec.meaning, *times, _off())
+        case "dollars":
+            return either(spec.meaning, number("The bound.", least=0 if spec.zero else None), _off())
+        case "count":
+            return either(spec.meaning, number("The bound.", least=0 if spec.zero else 1, whole=True), _off())
+        case _:
+            assert_never(spec.unit)
 
 
 def required_one(*keys: str) -> list[Schema]:

@@ -1,4 +1,4 @@
-"""What is wrong with a workflow file: each problem with its place, all of them in one error."""
+"""The problems of a workflow file: each with its place, all of them in one error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE_NAME = "backedge.yaml"
 class Problem:
     """One thing to change, printed as `backedge.yaml:12:5: steps.code.nedds: unknown key: did you mean 'needs'?`.
 
-    Lines and columns count from 1; line 0 stands for no place in the file.
+    Lines and columns count from 1; line 0 means that it has no place in the file.
     """
 
     line: int
@@ -50,11 +50,11 @@ class Flaw:
     trail: Trail
     text: str
     at_key: bool = False
-    """It is the key that is wrong, not its value."""
+    """The key is wrong, not its value."""
 
 
 def shown_trail(trail: Trail) -> str:
-    """A trail as a user reads it: steps.code.needs[0]."""
+    """A trail as users read it: steps.code.needs[0]."""
     shown = ""
     for part in trail:
         if isinstance(part, int):

@@ -16,23 +16,23 @@ _LARGEST = 2**63
 
 
 def resolved(text: str) -> object:
-    """The value of a plain scalar. Raises ValueError, with a sentence, for a number that cannot be kept."""
+    """The value of a plain scalar. Raises ValueError, with a sentence, for a number that is too large or not finite."""
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if _INT.fullmatch(text):
-        return _kept(text, 10)
+        return _bounded(text, 10)
     for pattern, base in _BASES:
         if pattern.fullmatch(text):
-            return _kept(text, base)
+            return _bounded(text, base)
     if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not math.isfinite(float(text))):
         raise ValueError("is not a finite number: write a number, or false to switch a limit off")
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def text_problem(text: str) -> str:
-    """Why a text cannot be used: it would break when it is written, or handed to a program."""
+    """Why a text cannot be used: writing it, or passing it to a program, would fail. Empty if it can."""
     if "\0" in text:
         return "contains a NUL character: remove it"
     if any("\ud800" <= character <= "\udfff" for character in text):
@@ -40,8 +40,8 @@ def text_problem(text: str) -> str:
     return ""
 
 
-def _kept(digits: str, base: int) -> int:
-    # Python refuses to convert very long digits; the length is looked at first.
+def _bounded(digits: str, base: int) -> int:
+    # Python refuses to convert very long numbers, so the length is checked first.
     number = int(digits, base) if len(digits) < 70 else _LARGEST
     if not -_LARGEST <= number < _LARGEST:
         raise ValueError("is too large: expected a number of at most 64 bits")

@@ -1,9 +1,10 @@
-"""What may stand in a workflow file: the one source for the checker, the published JSON Schema and the reference."""
+"""What a workflow file may contain: the one source for the checker, the published JSON Schema and the reference."""
 
 from __future__ import annotations
 
 import json
 
+from backedge.catalog import AGENT_CLIS, REPORTS, ROLES
 from backedge.config.pieces import (
     FUNCTION,
     NAMES,
@@ -23,52 +24,30 @@ from backedge.config.pieces import (
     record,
     required_one,
     text,
-    time_limit,
     words,
 )
 from backedge.core.model import Kind, Severity
 from backedge.core.workflow.checks import BOUNDS, RESOLUTIONS, RULES
 from backedge.core.workflow.definition import PASS_RULES
-from backedge.core.workflow.limits import OF_THE_RUN
+from backedge.core.workflow.limits import LIMITS, OF_THE_RUN
 from backedge.core.workflow.profiles import PROFILES
+from backedge.core.workflow.routes import ROUTE_KEYS
 
 SCHEMA_FILE = "backedge.schema.json"
-"""The name under which the schema is published beside a workflow file."""
+"""The file name of the published schema, beside a workflow file."""
 
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
-"""Put in front of a workflow file, it makes editors complete and check it."""
+"""As the first line of a workflow file, it lets editors complete and check the file."""
 
-CLIS = ("claude", "codex", "gemini", "opencode")
-ROLES = ("plan", "design", "code", "review", "test-writer")
-"""The prompts that come with backedge."""
-REPORTS = ("junit", "sarif", "json", "exitcode")
 _POLICIES = ("rework", "defer", "ask")
 _POINTER = "^(/([^~/]|~[01])*)*$"
 
-_LIMITS: dict[str, Schema] = {
-    "cost_usd": limit("The most that a run may cost, in US dollars.", whole=False),
-    "tokens": limit("The most tokens that a run may use, in and out."),
-    "attempts": limit("The most attempts that a run may make.", least=1),
-    "wall_clock": time_limit("The longest that a run may be at work; waiting for people does not count.", "2h"),
-    "errors_in_a_row": limit("How often the agent of one step may break in a row.", least=1),
-    "rounds_total": limit("The most executions in a run that feedback asked for."),
-    "recoveries_total": limit("The most attempts in a run that changed nothing."),
-    "rounds_per_loop": limit("The most reworks in one loop; the next rejection escalates."),
-    "rounds_per_pair": limit("The most rounds between the same source and target."),
-    "rounds_per_step": limit("The most executions of one step that feedback asked for."),
-    "same_finding": limit("How often one judge may see the same finding in a row.", least=1),
-    "failures_in_a_row": limit("How often one judge may fail in a row, whatever it finds."),
-    "no_change": limit("The most reworks that give back the identical artifact."),
-    "oscillation": limit("The most returns to an artifact that was rejected before."),
-    "diverging": flag("Stops a loop whose fixes bring as many findings as they remove, over two rounds."),
-    "chain_depth": limit("The longest chain of feedback that reworks raise in their turn."),
-    "response_timeout": time_limit("How long people and outsiders may take to respond.", "10m"),
-}
+_LIMITS: dict[str, Schema] = {name: limit(spec) for name, spec in LIMITS.items()}
 
 _OPTIONS: dict[str, Schema] = {
     "model": text("The model that an agent CLI uses.", "sonnet"),
     "prompt": path(
-        f"A file with the prompt of an agent CLI, or the role whose prompt it gets ({', '.join(ROLES)}); "
+        f"A file with the prompt of an agent CLI, or the role whose shipped prompt it gets ({', '.join(ROLES)}); "
         "or a file with the question to a person.",
         "prompts/code.md",
         "review",
@@ -93,7 +72,7 @@ _AGENT = record(
     "An agent that steps can name: a command, an agent CLI, a Python function or a person.",
     {
         "run": _RUN,
-        "cli": choice("An agent CLI that is installed on this machine.", *CLIS),
+        "cli": choice("An agent CLI that is installed on this machine.", *AGENT_CLIS),
         "python": text(
             "A Python function that does the work.", "agents.coder:work", title="module:function", pattern=FUNCTION
         ),
@@ -125,19 +104,22 @@ _STEP = record(
         ),
         "reviews": words("The steps that it reviews; makes it a judge of them.", "code"),
         "tests": words("The steps that it tests; makes it a judge of them.", "code"),
-        "group": text("The set of steps that it belongs to; who needs the group needs all of them.", "design", **NAMES),
+        "group": text(
+            "The set of steps that it belongs to; a step that needs the group needs all of them.", "design", **NAMES
+        ),
         "when": words(
-            "Runs only if this is so, or all of these are; else it is skipped, and what needs it runs without it.",
+            "Runs only if these conditions hold; otherwise it is skipped, and what needs it runs without it.",
             "plan:/ui == true",
             ["plan:/ui == true", "open_loops == 0"],
         ),
         "repeat": record(
-            "Runs again until conditions on its artifact are met, before anything that needs it starts.",
+            "Repeats the step until conditions on its artifact hold, before anything that needs it starts.",
             {
-                "until": words("What has to be met.", "polish:/score >= 90"),
+                "until": words("The conditions.", "polish:/score >= 90"),
                 "max": number("The most executions in a row.", 4, whole=True),
                 "to": text(
-                    "The step that gets a fix_request when that was not enough; else a person is asked.", "plan"
+                    "The step that gets a fix_request if the repeats are not enough; otherwise a person is asked.",
+                    "plan",
                 ),
             },
             {"until": "polish:/score >= 90", "max": 4},
@@ -145,7 +127,9 @@ _STEP = record(
         ),
         "run": _RUN,
         "agent": text(
-            "Who does it: an agent CLI, human, python:module:function or a name from agents.", *CLIS, "human"
+            "The agent that does it: an agent CLI, human, python:module:function or a name from agents.",
+            *AGENT_CLIS,
+            "human",
         ),
         "agents": listed(
             "A ladder of agents: round 2 and later use the next one.", text("An agent."), ["coder", "claude"], least=1
@@ -176,7 +160,7 @@ _STEP = record(
             _OWN_SCHEMA,
         ),
         "reads": mapped(
-            "The parts of its inputs, as JSON pointers by producer, whose change makes it run again.",
+            "The parts of its inputs that make it run again when they change, as JSON pointers by producer.",
             listed(
                 "JSON pointers.", text("A JSON pointer.", "/api", title="a JSON pointer like /api", pattern=_POINTER)
             ),
@@ -187,7 +171,7 @@ _STEP = record(
         ),
         "workspace": path("The folder that it works in; by default the folder of this file.", "services/api"),
         "passes_if": either(
-            "When a judge passes, worked out from its findings: a rule's name, or how many of each severity still pass.",
+            "When a judge passes, computed from its findings: a rule's name, or how many of each severity still pass.",
             choice("A rule.", *PASS_RULES),
             record("How many findings still pass, by severity.", _COUNTS, minProperties=1),
             examples=("ai-sdlc", {"critical": 0, "high": 2}),
@@ -196,11 +180,11 @@ _STEP = record(
             "The limits of the loops that a judge starts, where they differ from the workflow's.",
             {name: schema for name, schema in _LIMITS.items() if name not in OF_THE_RUN},
         ),
-        "approval": choice("Who has to approve each execution before it starts.", "human"),
+        "approval": choice("Asks a person to approve each execution before it starts.", "human"),
         "plans": flag("It may add, replace and remove steps while the run goes on."),
-        "on_doubt": choice("What becomes of an attempt that a crash left in doubt.", "ask", "rerun"),
-        "idempotent": flag("An attempt that a crash left in doubt may simply be run again."),
-        "complete": flag("A judge that lists all it sees: a finding that it does not repeat is fixed."),
+        "on_doubt": choice("What happens to an attempt that a crash left in doubt.", "ask", "rerun"),
+        "idempotent": flag("An attempt that a crash left in doubt may run again."),
+        "complete": flag("A judge that lists everything it finds: a finding that it does not repeat is fixed."),
         **_OPTIONS,
     },
     {"needs": ["design"], "run": ["python", "agents/code.py"]},
@@ -209,36 +193,39 @@ _STEP = record(
 )
 
 _ROUTE = record(
-    "Findings of this category, or with one of these keywords, go to this phase or step.",
+    "Findings that contain one of these words go to this phase or step.",
     {
         "to": text("A phase or a step.", "planning"),
-        "category": words("Whole words of the finding's category.", "security"),
-        "keywords": words("Whole words of the finding's description.", ["login", "password"]),
+        **{name: words(key.meaning, key.example) for name, key in ROUTE_KEYS.items()},
     },
     {"to": "planning", "category": "architecture"},
     required=["to"],
-    anyOf=required_one("category", "keywords"),
+    anyOf=required_one(*ROUTE_KEYS),
 )
 
-_SEVERITY = text("How bad that is.", "high", title="a severity, such as critical, high, medium or low")
+_SEVERITY = text("The severity of a failure.", "high", title="a severity, such as critical, high, medium or low")
 _REFERENCE = text("A place in the artifact of a step.", "test:/coverage", title="a reference like test:/coverage")
 
 _CHECK = record(
-    "Places in artifacts of different steps that have to agree, compared when these are done.",
+    "Values in artifacts of different steps that must agree, compared when these steps are done.",
     {
-        "compare": listed("The places.", _REFERENCE, ["ux:/breakpoints", "arch:/breakpoints"], least=2),
-        "rule": choice("How they have to agree.", *RULES),
+        "compare": listed("The values.", _REFERENCE, ["ux:/breakpoints", "arch:/breakpoints"], least=2),
+        "rule": choice("How they must agree.", *RULES),
         "compatible": record(
-            "What goes together: by a table, or by a command that says pass or fail.",
+            "Which values are compatible: by a table, or by a command that says pass or fail.",
             {
-                "table": mapped("What goes with each value of the first place.", words("All that goes with it.")),
+                "table": mapped(
+                    "The values that are compatible with each value of the first reference.", words("These values.")
+                ),
                 "run": _RUN,
             },
             {"table": {"ie11": ["react17", "preact"]}},
             oneOf=required_one("table", "run"),
         ),
-        "resolve": choice("Whether all agree on a position, or that of the first authority stands.", *RESOLUTIONS),
-        "authority": words("The steps whose position stands, the first first.", ["ux", "arch"]),
+        "resolve": choice(
+            "How a disagreement ends: all agree on a position, or that of the first authority wins.", *RESOLUTIONS
+        ),
+        "authority": words("The steps whose position wins, in this order.", ["ux", "arch"]),
         "severity": _SEVERITY,
     },
     {"compare": ["ux:/breakpoints", "arch:/breakpoints"], "rule": "equal"},
@@ -251,7 +238,7 @@ def _threshold(description: str, *kinds: str) -> Schema:
 
 
 _GATE = record(
-    "A metric that has to reach a threshold before anything that needs its subject goes on.",
+    "A metric that must reach a threshold before anything that needs its subject starts.",
     {
         "metric": either(
             "What is measured: a place in an artifact, or in a JSON report of the workspace.",
@@ -271,14 +258,14 @@ _GATE = record(
         "at_least": _threshold("The smallest value that passes.", "number", "string"),
         "at_most": _threshold("The largest value that passes.", "number", "string"),
         "equals": _threshold("The only value that passes.", "number", "string", "boolean"),
-        "zero": {"description": "Nothing passes but none.", "title": "true", "type": "boolean", "const": True},
+        "zero": {"description": "Only 0 or an empty value passes.", "title": "true", "type": "boolean", "const": True},
         "causes": {**_REFERENCE, "description": "A place with root causes, in the artifact of a step."},
         "requests": mapped(
-            "What each step, or human, is asked for, in words of its own; else who made the metric gets it.",
+            "What each step, or human, is asked for; otherwise the producer of the metric gets the feedback.",
             text("The request."),
             {"code": "add tests for the uncovered lines"},
         ),
-        "needs": words("Steps that have to be done before it is measured.", "test"),
+        "needs": words("Steps that must be done before it is measured.", "test"),
         "severity": _SEVERITY,
     },
     {"metric": "test:/coverage", "at_least": 80},
@@ -287,26 +274,28 @@ _GATE = record(
 )
 
 _STORIES = record(
-    "The project has stories: Markdown files with front matter, each worked on by a run of its own.",
+    "The project has stories: Markdown files with front matter, each worked on by a separate run.",
     {
         "folder": path("The folder with the stories.", "stories"),
-        "worktree": flag("Each story is worked on in a git worktree of its own, on the branch story/ID."),
+        "worktree": flag("Each story has its own git worktree, on the branch story/ID."),
         "create_pr": arguments(
-            "What ends a story that passed its reviews, as a last step: any program and its arguments; what it prints is its output.",
+            "The last step of a story that passed its reviews: any program and its arguments; what it prints is its output.",
             ["gh", "pr", "create", "--fill"],
         ),
         "on_breach": choice(
-            "What a story that hits a limit does to the others: manual waits for you, error ends with exit code 1, skip passes it over.",
+            "What happens when a story hits a limit: manual waits for you, error ends with exit code 1, skip goes on with the others.",
             "manual",
             "error",
             "skip",
         ),
-        "circuit_breaker": flag("Whether a story may be reworked only so often; rounds_total holds all the same."),
+        "circuit_breaker": flag(
+            "Whether the number of reworks of a story is limited; rounds_total applies in any case."
+        ),
     },
     {"folder": "stories", "worktree": True},
 )
 
-_POLICY = "What becomes of findings that a judge could have made earlier"
+_POLICY = "What happens to findings that a judge could have made earlier"
 
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -315,14 +304,14 @@ SCHEMA: Schema = {
         "A workflow: steps done by agents, and judges whose findings go back to the step that caused them.",
         {
             "name": text(
-                "The name of the workflow; that of its folder, if not given.",
+                "The name of the workflow; by default that of its folder.",
                 "user-management",
                 pattern=r"\S",
                 title="a name",
             ),
-            "profile": choice("The limits and habits to start from.", *PROFILES),
+            "profile": choice("The limits and other defaults to start from.", *PROFILES),
             "phases": listed(
-                "The order of the phases; others that steps name come after these.",
+                "The order of the phases; other phases that steps name come after these.",
                 text("A phase."),
                 ["planning", "code", "test"],
             ),
@@ -341,15 +330,17 @@ SCHEMA: Schema = {
                 examples=("ask", {"medium": "rework"}),
             ),
             "agreement": choice(
-                "How several targets of a choice agree: the first answer holds, all have to say the same, or the word of "
-                "the first in authority holds.",
+                "How several targets of a choice agree: the first answer wins, all must give the same answer, or the first in "
+                "authority decides.",
                 "first",
                 "all",
                 "authority",
             ),
-            "authority": words("Whose word holds first, where the agreement is authority.", ["architect", "pm"]),
+            "authority": words(
+                "The steps that decide, highest first, if the agreement is authority.", ["architect", "pm"]
+            ),
             "kinds": mapped(
-                "Kinds of feedback of its own: each behaves as one of ours and keeps its name in reports.",
+                "Your own kinds of feedback: each behaves like a built-in kind and keeps its name in reports.",
                 choice("The kind that it behaves as.", *map(str, Kind)),
                 {"security_block": "fix_request"},
                 keys=NAMES,
@@ -357,14 +348,14 @@ SCHEMA: Schema = {
             "checks": mapped("Comparisons of artifacts, by name.", _CHECK, keys=NAMES),
             "gates": mapped("Thresholds of metrics, by name.", _GATE, keys=NAMES),
             "max_steps": number(
-                "Where a step plans: the most steps that a run may ever have, removed and replaced ones included.",
+                "With a planning step: the most steps that a run may ever have, including removed and replaced ones.",
                 50,
                 least=1,
                 whole=True,
             ),
             "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
             "redact": listed(
-                "Environment variables whose values, of 6 characters or more, are kept out of all that is written or shown.",
+                "Environment variables whose values, of 6 characters or more, are removed from everything written or shown.",
                 text("A name.", title="the name of an environment variable", pattern=VARIABLE),
                 ["ANTHROPIC_API_KEY"],
             ),

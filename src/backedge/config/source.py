@@ -1,4 +1,4 @@
-"""A checked document on its way to a workflow: the parts of it that are sound, and what else is found wrong."""
+"""A checked document on its way to a workflow: the parts of it that are valid, and what else is found wrong."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from backedge.config.own_schema import schema_problems, told
+from backedge.config.own_schema import schema_problems, with_trail
 from backedge.config.problems import Flaw, Problem, Trail, quoted
 from backedge.config.scalars import resolved
 from backedge.config.yaml import MAX_BYTES, Document
 from backedge.core.value import Json
 
 MOST_PROBLEMS = 5
-"""Problems of one schema that are told at once."""
+"""The most problems of one schema that are reported at once."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Source:
-    """What a file says, and the collected flaws. Parts with a flaw are left out, so that the rest can be looked at."""
+    """The contents of a file, and the flaws found so far. Parts with a flaw are left out, so that the rest can be checked."""
 
     def __init__(
         self, document: Document, flaws: list[Flaw], folder: Path, kept: Mapping[str, str] | None = None
@@ -28,13 +28,13 @@ class Source:
         self.document, self.flaws, self.folder = document, list(flaws), folder
         self.warnings: list[Flaw] = []
         self.notes: tuple[Problem, ...] = ()
-        """What is to be told of other files."""
+        """Notes about other files."""
         self._kept = kept or {}
         self.files: dict[str, str] = {}
         """The contents of the files that were read, by their paths from the folder."""
-        self.value: dict[str, Json] = sound_parts(document.value, flaws)
+        self.value: dict[str, Json] = valid_parts(document.value, flaws)
         self.flawed = {str(flaw.trail[1]) for flaw in flaws if len(flaw.trail) > 1 and flaw.trail[0] == "steps"}
-        """Steps with a flaw: what else seems wrong with them may only follow from it."""
+        """Steps with a flaw: further problems with them may only be consequences."""
         self.flawed_top = frozenset(str(flaw.trail[0]) for flaw in flaws if flaw.trail)
 
     def refuse(self, trail: Trail, text: str, at_key: bool = False) -> None:
@@ -44,7 +44,7 @@ class Source:
         self.warnings.append(Flaw(trail, text))
 
     def written(self, trail: Trail, value: Json) -> str:
-        """A text, or a number as it stands in the file."""
+        """A text, or a number exactly as the file has it."""
         return value if isinstance(value, str) else self.document.written(trail)
 
     def path(self, trail: Trail, text: str, expected: Literal["file", "folder"]) -> Path | None:
@@ -62,8 +62,8 @@ class Source:
         return None
 
     def file(self, trail: Trail, text: str) -> str | None:
-        """What a file beside the workflow file says, or said when the run started that keeps it; None if it cannot be
-        had."""
+        """The contents of a file beside the workflow file, or its contents when the run started if the run keeps a copy;
+        None if it cannot be read."""
         name = os.path.relpath(os.path.join(self.folder, text), self.folder)
         found = self._kept.get(name)
         if found is None:
@@ -91,7 +91,7 @@ class Source:
         return None
 
     def own_schema(self, trail: Trail, value: Json) -> Json:
-        """A JSON Schema of the user, from the file itself or one beside it; None if it cannot be had or is none."""
+        """A JSON Schema of the user, from the workflow file or a file beside it; None if it is missing or not valid."""
         if not isinstance(value, str):
             return value if self._is_schema(trail, value) else None
         text = self.file(trail, value)
@@ -105,42 +105,42 @@ class Source:
             self.refuse(trail, f"{quoted(value)} cannot be read as JSON: {_reason(error)}")
         else:
             if not isinstance(found, dict):
-                self.refuse(trail, f"{quoted(value)} holds no JSON Schema: expected an object")
+                self.refuse(trail, f"{quoted(value)} is not a JSON Schema: expected an object")
             elif self._is_schema(trail, found, value):
                 return found
         return None
 
     def _is_schema(self, trail: Trail, schema: Json, file: str = "") -> bool:
-        """Whether a mapping is a JSON Schema; what is wrong is placed where it stands, or at the name of its file."""
+        """Whether a mapping is a JSON Schema. Problems are reported where they are, or at the name of the schema's file."""
         problems = list(schema_problems(schema))
         for inside, text in problems[:MOST_PROBLEMS]:
             if file:
-                self.refuse(trail, f"{quoted(file)}: {told(inside, text)}")
+                self.refuse(trail, f"{quoted(file)}: {with_trail(inside, text)}")
             else:
                 self.refuse((*trail, *inside), text)
         return not problems
 
 
-def sound_parts(value: dict[str, Json], flaws: list[Flaw]) -> dict[str, Json]:
-    """A document without the parts that are wrong: each is a key of the top, of a step, of an agent or of limits."""
+def valid_parts(value: dict[str, Json], flaws: list[Flaw]) -> dict[str, Json]:
+    """A document without its wrong parts. A part is a key at the top, of a step, of an agent or of limits."""
     cut = {flaw.trail[: _depth(flaw.trail)] for flaw in flaws if flaw.trail}
 
     def kept(part: Json, trail: Trail) -> dict[str, Json]:
-        # A step that is no mapping stays, with nothing in it: others may name it.
+        # A step that is not a mapping stays, but empty: other steps may name it.
         return {key: each for key, each in part.items() if (*trail, key) not in cut} if isinstance(part, dict) else {}
 
-    sound = kept(value, ())
+    valid = kept(value, ())
     for key in ("limits", "new_findings", "stories"):
-        if isinstance(sound.get(key), dict):
-            sound[key] = kept(sound[key], (key,))
+        if isinstance(valid.get(key), dict):
+            valid[key] = kept(valid[key], (key,))
     for key in ("agents", "steps"):
-        if key in sound:
-            sound[key] = {name: kept(part, (key, name)) for name, part in sound[key].items()}
-    return sound
+        if key in valid:
+            valid[key] = {name: kept(part, (key, name)) for name, part in valid[key].items()}
+    return valid
 
 
 def seconds(value: str | float) -> float:
-    """A duration that fits the schema, in seconds."""
+    """A duration, as the schema allows it, in seconds."""
     return float(value[:-1]) * _UNITS[value[-1]] if isinstance(value, str) else float(value)
 
 

@@ -1,38 +1,39 @@
-"""The steps of a file: what the core keeps of them, and what only those who execute them need."""
+"""The steps of a file: what the core keeps of them, and what is needed only to execute them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
+from backedge.catalog import ReportKind
 from backedge.config.agents import AgentSpec
 from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json, replace
-from backedge.core.workflow.build import groups_of, members, pass_rule
-from backedge.core.workflow.definition import Repeat, Step
+from backedge.core.workflow.build import groups_of, members
+from backedge.core.workflow.definition import Step
+from backedge.core.workflow.steps import agent_names, parse_step
 from backedge.ports import PLACEHOLDER
 
 LONGEST_QUESTION = 10_000
-"""Characters of a question to a person that are kept."""
+"""The most characters of a question to a person."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The evidence that backedge reads itself."""
+    """A report of a tool that backedge reads itself."""
 
-    kind: Literal["junit", "sarif", "json", "exitcode"]
+    kind: ReportKind
     path: str = ""
     """Relative to the workspace; empty for the file that `{report}` stands for."""
 
 
 @dataclass(frozen=True)
 class StepExtras:
-    """What a step needs to be executed, besides its agents."""
+    """What is needed to execute a step, besides its agents."""
 
     name: str
     workspace: Path
@@ -44,52 +45,34 @@ class StepExtras:
     schema: Json = None
     """The JSON Schema of its output."""
     plain: bool = False
-    """Its program need not know the agent protocol: what it prints is its output."""
+    """Its program does not use the agent protocol: what it prints is its output."""
 
 
 def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: StepExtras) -> Step:
-    """A step as the definition keeps it. Its agents are named by the step, so that a resumed run finds them again after
-    other steps were edited."""
-    given = source.value["steps"][name]
-    judges = judged(given)
+    """A step as the definition keeps it. Its agents are named after the step, so that a resumed run finds them again
+    after other steps were edited."""
     timeouts = [agent.timeout for agent in agents]
     known = [each for each in timeouts if each is not None]
-    evidence = extras.report is not None and extras.report.kind != "exitcode"
-    return Step(
-        name=name,
-        phase=given.get("phase", ""),
-        needs=tuple(need for need in listed(given.get("needs")) if need not in judges),
-        judges=judges,
-        tests="tests" in given,
-        complete=given.get("complete", "tests" in given or evidence),
-        agents=agent_names(name, agents),
+    step = parse_step(
+        name,
+        source.value["steps"][name],
+        agents=_agent_names(name, agents),
         called=_called(name, agents),
-        passes_if=pass_rule(_counts(given.get("passes_if"))),
-        approval=given.get("approval"),
-        on_doubt=given.get("on_doubt") or ("rerun" if given.get("idempotent") else "ask"),
         timeout=max(known) if known and len(known) == len(timeouts) else None,
-        checked=bool(extras.accepts),
-        reads=tuple((producer, tuple(pointers)) for producer, pointers in given.get("reads", {}).items()),
-        when=listed(given.get("when")),
-        repeat=_repeat(given["repeat"]) if "repeat" in given else None,
-        group=given.get("group", ""),
         question=_question(agents),
-        plans=given.get("plans", False),
+        lists_findings=extras.report is not None and extras.report.kind != "exitcode",
     )
+    return replace(step, checked=bool(extras.accepts))
 
 
 def _question(agents: Sequence[AgentSpec]) -> str:
-    """What a person who does the step is asked, in the words of the file that `prompt` names."""
+    """The question to a person who does the step: the contents of the file that `prompt` names."""
     text = next((agent.prompt for agent in agents if agent.kind == "human" and agent.prompt), "")
     return text.strip()[:LONGEST_QUESTION]
 
 
-def _repeat(given: Mapping[str, Json]) -> Repeat:
-    return Repeat(listed(given["until"]), int(given["max"]), given.get("to", ""))
-
-
 def with_known_steps(step: Step, names: Collection[str]) -> Step:
-    """A step without what it says about itself or about steps that do not exist."""
+    """A step without its references to itself or to steps that do not exist."""
     known = [name for name in names if name != step.name]
     return replace(
         step,
@@ -99,21 +82,16 @@ def with_known_steps(step: Step, names: Collection[str]) -> Step:
     )
 
 
-def agent_names(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
-    """The names under which a definition keeps the agents of a step; a person is a person everywhere."""
-    names = rung_names(step, len(rungs))
-    return tuple(HUMAN if agent.kind == "human" else name for name, agent in zip(names, rungs, strict=True))
+def _agent_names(step: str, agents: Sequence[AgentSpec]) -> tuple[str, ...]:
+    """The names that a definition uses for the agents of a step; a person is `human` everywhere."""
+    names = agent_names(step, len(agents))
+    return tuple(HUMAN if agent.kind == "human" else name for name, agent in zip(names, agents, strict=True))
 
 
-def _called(step: str, rungs: Sequence[AgentSpec]) -> tuple[str, ...]:
-    """What the file calls the agents of a step; nothing where that is what they are named."""
-    called = tuple(agent.name for agent in rungs)
-    return called if called != agent_names(step, rungs) else ()
-
-
-def rung_names(step: str, rungs: int) -> tuple[str, ...]:
-    """A name of its own for each agent of a step."""
-    return tuple(step if rung == 0 else f"{step}#{rung + 1}" for rung in range(rungs))
+def _called(step: str, agents: Sequence[AgentSpec]) -> tuple[str, ...]:
+    """What the file calls the agents of a step; nothing where the definition uses the same names."""
+    called = tuple(agent.name for agent in agents)
+    return called if called != _agent_names(step, agents) else ()
 
 
 def judged(given: Mapping[str, Json]) -> tuple[str, ...]:
@@ -122,7 +100,7 @@ def judged(given: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def extras_of(source: Source, name: str) -> StepExtras:
-    """What the core does not keep of a step."""
+    """The parts of a step that the core does not keep."""
     given = source.value["steps"][name]
     trail: Trail = ("steps", name)
     workspace = source.path((*trail, "workspace"), given.get("workspace", "."), "folder")
@@ -136,29 +114,25 @@ def extras_of(source: Source, name: str) -> StepExtras:
     )
 
 
-def _counts(rule: Json) -> Json:
-    return {severity: int(count) for severity, count in rule.items()} if isinstance(rule, dict) else rule
-
-
 def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpec], report: Report | None) -> None:
-    """Refuse a report that nobody writes, and a command that is to write one that nobody reads."""
+    """Refuse a report that no agent writes, and a command that writes a report that is not read."""
     trail: Trail = ("steps", name)
     given = source.value["steps"][name]
     if name in source.flawed:
         return
     if report is not None and not judged(given):
-        text = "is the evidence of a judge, but the step judges nothing: add `tests` or `reviews`, or remove it"
+        text = "is only for judges, but the step judges nothing: add `tests` or `reviews`, or remove it"
         source.refuse((*trail, "report"), text, at_key=True)
     elif report is not None and agents and not any(agent.kind == "command" for agent in agents):
-        text = "has no effect: only commands leave a report, and nobody who does this step is one"
+        text = "has no effect: only commands write a report, and no agent of this step is a command"
         source.refuse((*trail, "report"), text, at_key=True)
     if report is None or report.kind == "exitcode":
         why = "an exit code has no file" if report else "the step has no report"
         for agent in agents:
             for index, word in enumerate(agent.run):
                 if "report" in PLACEHOLDER.findall(word):
-                    place: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
-                    source.refuse(place, f"the command names {{report}}, but {why}: say which `report` it writes")
+                    where: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
+                    source.refuse(where, f"the command uses {{report}}, but {why}: set `report`")
 
 
 def _naming(given: Mapping[str, Json]) -> str:

@@ -1,4 +1,4 @@
-"""The bytes of a file as text, and what a YAML parser complains about in the words of its author."""
+"""Decodes the bytes of a file, and explains the errors of the YAML parser in plain words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 def decoded(data: bytes, most: int, file: str) -> str:
     """UTF-8 text, with or without a byte order mark. Raises WorkflowFileError for anything else."""
     if len(data) > most:
-        sentence = f"the file has more than {most} bytes: move long texts into files of their own"
+        sentence = f"the file has more than {most} bytes: move long texts into separate files"
         raise WorkflowFileError([Problem(1, 1, "", sentence, file)])
     if data.startswith(_OTHER_ENCODINGS):
         raise WorkflowFileError([Problem(1, 1, "", "the file is not UTF-8: save it as UTF-8", file)])
@@ -24,15 +24,15 @@ def decoded(data: bytes, most: int, file: str) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8")
         sentence = f"the byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8"
-        raise WorkflowFileError([Problem(*_place(before), "", sentence, file)]) from error
+        raise WorkflowFileError([Problem(*_position(before), "", sentence, file)]) from error
     odd = _UNPRINTABLE.search(text)
     if odd:
         sentence = f"the control character U+{ord(odd[0]):04X} is not allowed: remove it"
-        raise WorkflowFileError([Problem(*_place(text[: odd.start()]), "", sentence, file)])
+        raise WorkflowFileError([Problem(*_position(text[: odd.start()]), "", sentence, file)])
     return text
 
 
-def _place(before: str) -> tuple[int, int]:
+def _position(before: str) -> tuple[int, int]:
     lines = re.split(r"\r\n|\n|\r", before)
     return len(lines), len(lines[-1]) + 1
 

@@ -1,14 +1,14 @@
-"""What was got and what was expected, in the words of somebody who writes a workflow file."""
+"""The words of problems: what was got and what was expected, for people who write a workflow file."""
 
 from __future__ import annotations
 
 import re
 
-from backedge.config.pieces import LARGEST, SOME_TIME, Schema
+from backedge.config.pieces import SOME_TIME, Schema
 from backedge.config.problems import Trail, quoted
 from backedge.core.suggestions import closest, did_you_mean
 from backedge.core.value import Json
-from backedge.core.workflow.limits import OF_THE_RUN
+from backedge.core.workflow.limits import LARGEST, OF_THE_RUN
 
 _SWITCHES = {"on": "true", "yes": "true", "off": "false", "no": "false"}
 _OTHER_NAMES = {
@@ -51,7 +51,7 @@ def kinds_of(value: Json) -> tuple[str, ...]:
 
 
 def got(value: Json, trail: Trail) -> str:
-    """A value as its author knows it. What may be a secret is not repeated."""
+    """A value as its author knows it. Values that may be secrets are not repeated."""
     match value:
         case None:
             return "nothing"
@@ -70,7 +70,7 @@ def got(value: Json, trail: Trail) -> str:
 
 
 def expected(schema: Schema) -> str:
-    """What a schema asks for."""
+    """What a schema expects."""
     if "anyOf" in schema:
         return ", or ".join(expected(each) for each in schema["anyOf"])
     if "enum" in schema:
@@ -92,10 +92,10 @@ def expected(schema: Schema) -> str:
 
 
 def hint(value: Json, schema: Schema, written: str) -> str:
-    """How to write what was probably meant; empty if there is nothing to say."""
+    """How to write what was probably meant; empty if there is no suggestion."""
     wanted = _kinds_wanted(schema)
     if _is_duration(schema) and (isinstance(value, bool) or value in (0, "0", "0s", "0m", "0h", "0d")):
-        return "leave it out where nothing is to be stopped"
+        return "" if "boolean" in wanted else "leave it out if nothing should be stopped"
     if isinstance(value, str):
         if "boolean" in wanted and value.lower() in _SWITCHES:
             meant = _SWITCHES[value.lower()]
@@ -115,21 +115,21 @@ def hint(value: Json, schema: Schema, written: str) -> str:
             return "write `name: …` lines, without dashes"
     elif isinstance(value, int | float) and not isinstance(value, bool) and value > LARGEST:
         return f"the largest is {LARGEST}"
-    elif "string" in wanted and value is not None and written:
+    elif "string" in wanted and value is not None and written and not _is_duration(schema):
         return f'write "{written}" in quotes'
     return ""
 
 
 def unknown_key(key: str, known: list[str], trail: Trail) -> str:
-    """A key that does not exist, and the one that was probably meant."""
+    """The problem with an unknown key, with the key that was probably meant."""
     if key in OF_THE_RUN and trail[-1:] == ("limits",):
-        return "unknown key: it bounds the whole run, set it in limits at the top"
+        return "unknown key: it limits the whole run, so set it in `limits` at the top"
     meant = meant_key(key, known)
     return f"unknown key: did you mean {meant!r}?" if meant else f"unknown key: {did_you_mean(key, known)}"
 
 
 def meant_key(key: str, known: list[str]) -> str:
-    """The valid key that an unknown one stands for; empty if none is near."""
+    """The valid key that an unknown one probably means; empty if none is similar."""
     other = _OTHER_NAMES.get(key.lower().replace("-", "_"), "")
     if other in known:
         return other
@@ -137,9 +137,7 @@ def meant_key(key: str, known: list[str]) -> str:
 
 
 def _is_duration(schema: Schema) -> bool:
-    """Whether it asks for more than no time at all, and knows no way to switch that off."""
-    every = schema.get("anyOf", ())
-    return any(each.get("title") == SOME_TIME for each in every) and all("const" not in each for each in every)
+    return any(each.get("title") == SOME_TIME for each in schema.get("anyOf", ()))
 
 
 def _kinds_wanted(schema: Schema) -> set[str]:

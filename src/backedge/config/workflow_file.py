@@ -1,4 +1,4 @@
-"""From `backedge.yaml` to a definition and its agents, with every problem located and told at once."""
+"""From `backedge.yaml` to a definition and its agents, with every problem located and named at once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from backedge.config.check import flaws_of
 from backedge.config.core_problems import flaw_of
 from backedge.config.finding import FILE_NAMES
 from backedge.config.measures import comparing_agents
-from backedge.config.phases import look_at_phases
+from backedge.config.phases import check_phases
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
 from backedge.config.schema import SCHEMA
-from backedge.config.source import Source, listed, seconds
+from backedge.config.source import Source, seconds
 from backedge.config.steps import (
     StepExtras,
     core_step,
     extras_of,
     refuse_misplaced_report,
-    rung_names,
     with_known_steps,
 )
 from backedge.config.stories import StoriesSpec, stories_of, with_last_step
@@ -31,7 +30,8 @@ from backedge.core.errors import WorkflowError
 from backedge.core.value import Json
 from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import MAX_STEPS, Step, Workflow
-from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.limits import LIMITS
+from backedge.core.workflow.steps import agent_names
 
 
 @dataclass(frozen=True)
@@ -42,23 +42,23 @@ class WorkflowFile:
     folder: Path
     definition: Workflow
     agents: Mapping[str, AgentSpec]
-    """By the names that the definition's steps have for them."""
+    """By the names that the steps of the definition use."""
     steps: Mapping[str, StepExtras]
     redact: tuple[str, ...] = ()
     """Environment variables whose values are removed from everything that is written."""
     named: Mapping[str, Json] = field(default_factory=dict)
-    """The agents that steps can name, as they are written."""
+    """The agents that steps can name, as the file has them."""
     stories: StoriesSpec | None = None
     data: bytes = b""
-    """What the file itself says."""
+    """The contents of the file itself."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What the files say that it names: prompts and schemas, by their paths from its folder."""
+    """The contents of the files that it names (prompts and schemas), by their paths from its folder."""
     warnings: tuple[str, ...] = ()
-    """What is probably a slip, each with its place."""
+    """Probable mistakes, each with its place."""
 
 
 Inspect = Callable[[AgentSpec, Path], Iterable[tuple[str, str]]]
-"""What else is wrong with an agent, by the option that it is about."""
+"""Finds further problems of an agent, each with the option that it is about."""
 
 
 def load(path: Path, inspect: Inspect | None = None) -> WorkflowFile:
@@ -81,17 +81,17 @@ def load(path: Path, inspect: Inspect | None = None) -> WorkflowFile:
 def workflow_file(
     data: bytes, path: Path, files: Mapping[str, str] | None = None, inspect: Inspect | None = None
 ) -> WorkflowFile:
-    """The contents of a file as a workflow; `path` says where it is, and so what its paths mean. `files` are those of
-    its files that are kept."""
+    """The contents of a file as a workflow. `path` says where the file is; paths in it are relative to that. `files` has
+    the contents of the files it names that the run keeps."""
     document = loaded(data, _shown(path))
     if not isinstance(document.value, dict):
         raise WorkflowFileError([*document.problems, *_not_a_mapping(document)])
     source = Source(document, list(flaws_of(document.value, SCHEMA, document.written)), path.parent.resolve(), files)
     made = _built(source, path, inspect)
     problems = set(document.problems)
-    # A value that could not be read has been named already; that it has the wrong type says nothing new.
-    told = {(problem.line, problem.column) for problem in problems}
-    problems |= {each for each in map(document.problem, source.flaws) if (each.line, each.column) not in told}
+    # A value that could not be read has been reported already; its wrong type says nothing new.
+    named = {(problem.line, problem.column) for problem in problems}
+    problems |= {each for each in map(document.problem, source.flaws) if (each.line, each.column) not in named}
     if problems or made is None:
         raise WorkflowFileError(sorted(problems))
     warnings = [*sorted(map(document.problem, source.warnings)), *source.notes]
@@ -100,18 +100,18 @@ def workflow_file(
 
 def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile | None:
     known = named_agents(source)
-    look_at_phases(source)
+    check_phases(source)
     last = with_last_step(source.value)
     stories = stories_of(source)
     agents: dict[str, AgentSpec] = {}
     extras: dict[str, StepExtras] = {}
     steps = []
     for name, given in source.value.get("steps", {}).items():
-        rungs = agents_of(source, name, known)
-        agents.update(zip(rung_names(name, len(rungs)), rungs, strict=True))
+        own = agents_of(source, name, known)
+        agents.update(zip(agent_names(name, len(own)), own, strict=True))
         extras[name] = replace(extras_of(source, name), plain=name == last)
-        refuse_misplaced_report(source, name, rungs, extras[name].report)
-        steps.append((core_step(source, name, rungs, extras[name]), own_limits(given.get("limits", {}))))
+        refuse_misplaced_report(source, name, own, extras[name].report)
+        steps.append((core_step(source, name, own, extras[name]), own_limits(given.get("limits", {}))))
     if inspect is not None:
         _inspected(source, [*known.values(), *agents.values()], inspect)
     if not steps:
@@ -131,7 +131,7 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
 def _inspected(source: Source, agents: Iterable[AgentSpec], inspect: Inspect) -> None:
     for agent in agents:
         for option, problem in inspect(agent, source.folder):
-            source.refuse(agent.places.get(option) or agent.places[""], problem)
+            source.refuse(agent.trails.get(option) or agent.trails[""], problem)
 
 
 def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> Workflow | None:
@@ -144,15 +144,15 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             limits=own_limits(value.get("limits", {})),
             phases=value.get("phases", ()),
             scope=value.get("scope"),
-            routes=[_route(rule) for rule in value.get("routes", ())],
+            routes=value.get("routes", ()),
             on_breach=value.get("on_breach", "manual"),
             new_findings=value.get("new_findings"),
             kinds=value.get("kinds"),
             agreement=value.get("agreement", "all"),
-            authority=listed(value.get("authority")),
+            authority=value.get("authority", ()),
             checks=value.get("checks"),
             gates=value.get("gates"),
-            max_steps=int(value.get("max_steps", MAX_STEPS)),
+            max_steps=value.get("max_steps", MAX_STEPS),
         )
     except WorkflowError as error:
         located = [flaw_of(problem, source) for problem in error.problems]
@@ -161,20 +161,20 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
 
 
 def own_limits(given: Mapping[str, Any]) -> dict[str, object]:
-    """Limits as the core takes them: durations in seconds, whole numbers whole."""
+    """Limits as the core takes them: durations in seconds, whole numbers as int."""
     return {name: _bound(name, bound) for name, bound in given.items()}
 
 
 def _bound(name: str, bound: Any) -> object:
     if isinstance(bound, bool):
         return bound
-    if name in ("wall_clock", "response_timeout"):
-        return seconds(bound)
-    return float(bound) if name == "cost_usd" else int(bound)
-
-
-def _route(rule: Mapping[str, Any]) -> RouteRule:
-    return RouteRule(rule["to"], listed(rule.get("category")), listed(rule.get("keywords")))
+    match LIMITS[name].unit:
+        case "seconds":
+            return seconds(bound)
+        case "dollars":
+            return float(bound)
+        case _:
+            return int(bound)
 
 
 def _not_a_mapping(document: Document) -> list[Problem]:
@@ -188,6 +188,6 @@ def _unplaced(text: str) -> WorkflowFileError:
 
 
 def _shown(path: Path) -> str:
-    """The file as problems name it: short if it is below the current folder."""
+    """The file as problems name it: relative if it is below the current folder."""
     whole, here = path.absolute(), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(path)

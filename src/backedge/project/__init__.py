@@ -1,4 +1,4 @@
-"""A project: a folder with a workflow file, its state, and those who execute it."""
+"""A project: a folder with a workflow file, its state and its agents."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Who executes the steps of a workflow file, made from what the file says about them."""
+"""Makes the agents of a workflow file."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from backedge.project.location import Project
 from backedge.project.project import secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
-"""The files that show a run to its agents, by their names in the briefing."""
+"""The paths of the files that show a run to its agents, by their keys in the briefing."""
 
 
 def agents_of(
     source: WorkflowFile,
-    place: Project,
+    project: Project,
     views: Views | None = None,
     installed: bool = True,
     only: Collection[str] | None = None,
 ) -> dict[str, Agent]:
-    """Everybody who executes a step of the file, or of `only` these, by the names that the definition has for them, and
-    who measures for its checks and gates.
+    """The agents of all steps, or of `only` these, by the names that the definition uses, and the agents that measure for
+    checks and gates.
 
-    `views` says where the scratchpad and the progress file of a run are. Without `installed` an agent CLI that is not
-    on this machine is left out instead of refused: the file can be right all the same."""
-    staff = _Staff(source, place, views, secrets_of(source))
+    `views` says where the scratchpad and the progress file of a run are. With `installed=False` an agent CLI that is not
+    on this machine is left out instead of refused: the file may still be valid."""
+    factory = _AgentFactory(source, project, views, secrets_of(source))
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     for step in source.definition.steps:
@@ -49,33 +49,38 @@ def agents_of(
             if name == HUMAN:
                 continue
             try:
-                agents[name] = staff.agent(source.agents[name], step)
+                agents[name] = factory.agent(source.agents[name], step)
             except NotInstalled as error:
                 problems += [f"step {step.name!r}: {error}"] if installed else []
             except (ValueError, TypeError, WorkflowError) as error:
                 problems.append(f"step {step.name!r}: {error}")
     if problems:
         raise WorkflowError(tuple(problems))
-    return agents | staff.measuring() if only is None else agents
+    return agents | factory.measuring() if only is None else agents
 
 
 @dataclass(frozen=True)
-class _Staff:
-    """What all agents of a file have in common."""
+class _AgentFactory:
+    """Makes agents from what they have in common."""
 
     source: WorkflowFile
-    place: Project
+    project: Project
     views: Views | None
     secrets: Secrets
 
     def measuring(self) -> dict[str, Agent]:
-        """Who compares for checks, and reads the reports of gates."""
+        """The agents that compare for checks and read the reports of gates."""
         found: dict[str, Agent] = {}
         for check in self.source.definition.checks:
             if check.command:
                 run = self.source.agents[check.name].run
                 made = CommandAgent(
-                    run, folder=self.source.folder, state=self.place.state, writes=(), judges=True, secrets=self.secrets
+                    run,
+                    folder=self.source.folder,
+                    state=self.project.state,
+                    writes=(),
+                    judges=True,
+                    secrets=self.secrets,
                 )
                 found[check.name] = redacted(made, self.secrets)
         for gate in self.source.definition.gates:
@@ -95,7 +100,7 @@ class _Staff:
             extras = self.source.steps[step.name]
             made = FunctionAgent(imported(spec.function, self.source.folder), judges=bool(step.judges))
             return with_checks(made, StepSchemas(extras.accepts, extras.schema))
-        raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: nobody can be started for it")
+        raise WorkflowError(f"agent {spec.name!r} is {spec.kind}: it cannot be started")
 
     def _command(self, spec: AgentSpec, step: Step) -> Agent:
         extras = self.source.steps[step.name]
@@ -103,7 +108,7 @@ class _Staff:
         return CommandAgent(
             spec.run,
             folder=extras.workspace,
-            state=self.place.state,
+            state=self.project.state,
             env=spec.env,
             report=ReportSpec(extras.report.kind, extras.report.path) if extras.report else None,
             writes=extras.writes,
@@ -121,7 +126,7 @@ class _Staff:
         graph = graph_of(definition)
         return CliAgent(
             spec.cli,
-            Workplace(extras.workspace, self.place.state, extras.writes),
+            Workplace(extras.workspace, self.project.state, extras.writes),
             phase=step.phase,
             judges=bool(step.judges),
             options=options_of(spec),
@@ -140,7 +145,7 @@ class _Staff:
 
 
 def _require_program(spec: AgentSpec) -> None:
-    """Raises NotInstalled if the PATH has no such program. One that is named by a path may still be made by a step."""
+    """Raises NotInstalled if the program is not on the PATH. A step may still create a program that is named by a path."""
     program = spec.run[0] if spec.run else ""
     if not program or "/" in program or "{" in program:
         return

@@ -1,4 +1,4 @@
-"""A workflow file in execution: its agents, and those of steps that planners add to its runs."""
+"""A workflow file for the engine: its agents, and those of steps that planners add to its runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from backedge.project.project import keep_added_files
 
 @dataclass(frozen=True)
 class FileWorkflow:
-    """A workflow from a file, with those who execute it."""
+    """A workflow from a file, with its agents."""
 
     source: WorkflowFile
-    place: Project
+    project: Project
     agents: Mapping[str, Agent]
     views: Views | None = None
 
@@ -30,11 +30,11 @@ class FileWorkflow:
         return self.source.definition
 
     def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
-        """Who does steps that a planner adds to a run of this file. Raises WorkflowError with all that is wrong."""
+        """The agents of steps that a planner adds to a run of this file. Raises WorkflowError with all problems."""
         specs = dict(added)
         found = added_steps(self.source, specs)
         steps = joined(workflow, found.steps)
         whole = with_plan(workflow, steps, (), {})
         file = replace(self.source, definition=whole, agents=found.agents, steps=found.extras)
-        agents = agents_of(file, self.place, self.views, only=specs)
-        return ResolvedSteps(steps, agents, specs, lambda run: keep_added_files(self.place, run, found.files))
+        agents = agents_of(file, self.project, self.views, only=specs)
+        return ResolvedSteps(steps, agents, specs, lambda run: keep_added_files(self.project, run, found.files))

@@ -13,7 +13,7 @@ from backedge.project.results import stdout_for_results
 
 
 def imported(name: str, folder: Path) -> Callable[..., object]:
-    """The function that module:function names, of a module in the folder or an installed one. Raises WorkflowError."""
+    """The function that module:function names; the module is in the folder or installed. Raises WorkflowError."""
     module, _, function = name.partition(":")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -38,7 +38,7 @@ def imported(name: str, folder: Path) -> Callable[..., object]:
 
 
 def _other_modules(module: str, folder: Path, error: BaseException) -> str:
-    """The module of the folder that may have been meant."""
+    """A suggestion: the module of the folder that was probably meant."""
     if not isinstance(error, ModuleNotFoundError) or error.name != module.partition(".")[0]:
         return ""
     said = did_you_mean(module, sorted(path.stem for path in folder.glob("*.py")))

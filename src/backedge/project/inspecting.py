@@ -1,4 +1,4 @@
-"""What is wrong with an agent of a workflow file that only those who start it can tell, before anything is started."""
+"""Problems of agents that only their adapters can find, before anything is started."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from backedge.adapters.agents.clis.cli import Options, refusals
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.prompts import problems_of
 from backedge.config import AgentSpec, WorkflowFile, load
 from backedge.core.errors import WorkflowError
@@ -14,8 +14,8 @@ from backedge.project.functions import imported
 
 
 def checked_file(path: Path) -> WorkflowFile:
-    """A workflow file whose agents can be started, as far as that can be told. Its functions are imported. Raises
-    WorkflowFileError with all problems."""
+    """A workflow file whose agents were checked as well; its functions are imported. Raises WorkflowFileError with all
+    problems."""
     return load(path, agent_problems)
 
 

@@ -1,4 +1,4 @@
-"""What a workflow starts that is not on this machine."""
+"""The programs of a workflow that are not on this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.model import HUMAN
 
@@ -19,11 +19,11 @@ _INSTALL = {
     "npx": "install Node.js",
     "python": "install Python, or name `python3`",
 }
-"""What to do about programs that many workflows start."""
+"""How to install programs that many workflows use."""
 
 
 def missing_programs(source: WorkflowFile) -> list[str]:
-    """What is not on this machine though a step starts it: a sentence for each, with what to do."""
+    """The programs that steps start but that are not on this machine: a sentence for each, with what to do."""
     found = []
     for step in source.definition.steps:
         for name in step.agents:
@@ -44,7 +44,7 @@ def _missing(spec: AgentSpec, workspace: Path) -> str:
     if spec.kind != "command":
         return ""
     program = spec.run[0]
-    # A program with a folder in its name is looked for from the workspace, where it is started.
+    # A program with a folder in its name is relative to the workspace, where it is started.
     where = str(workspace / program) if "/" in program else program
     if shutil.which(where, path=path):
         return ""

@@ -1,4 +1,4 @@
-"""stdout is for results: what the functions of a project print goes to stderr meanwhile."""
+"""stdout is for results: what functions of a project print goes to stderr instead."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ STDOUT, STDERR = 1, 2
 
 @contextmanager
 def stdout_for_results() -> Iterator[None]:
-    """Lead everything that is printed to stderr, also by programs that functions start."""
+    """Send everything that is printed to stderr, also by programs that functions start."""
     try:
         sys.stdout.flush()
         kept = os.dup(STDOUT)
     except (OSError, AttributeError):
-        yield  # there is no stdout that could be mixed up
+        yield  # without a stdout there is nothing to redirect
         return
     try:
         os.dup2(STDERR, STDOUT)

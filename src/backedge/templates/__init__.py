@@ -1,12 +1,12 @@
-"""Workflow files to start from, and the scripts that stand in for agents until there are real ones.
+"""Workflow files to start from, and scripts that stand in for agents until you have real ones.
 
 A template is a workflow file with a few words to fill in:
 
     @name@          the name of the workflow
-    @agent plan@    who does it: an agent CLI, or the script agents/plan.py
-    @hired plan@    the same for an entry of `agents`
+    @agent plan@    the agent of a step: an agent CLI, or the script agents/plan.py
+    @entry plan@    the same for an entry of `agents`
     @test@, @lint@  the tools of the project, and how their report is read
-    #? word         the line is left out unless the word holds: cli, scripts, lint, test
+    #? word         the line is only for this case: cli, scripts, lint, test
 """
 
 from backedge.templates.found import Found, found_in

@@ -1,4 +1,4 @@
-"""What a folder has that a workflow can use."""
+"""What a workflow can use in a folder: tests, linters, agent CLIs."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-CLIS = ("claude", "codex")
+from backedge.catalog import AGENT_CLIS
+
 _VENVS = (".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts")
 _FOREIGN = {"node_modules", "venv", "__pycache__", "site-packages", "agents", "example"}
 MOST_LOOKED_AT = 5_000
-"""Files: enough to find a test in any repository, quick in the largest."""
+"""The most files that are looked at: enough to find a test, and fast in a large repository."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Programs as they are started, and whether the folder has work for them."""
+    """The programs that can be started, and whether the folder has work for them."""
 
     git: bool = False
-    claude: bool = False
-    codex: bool = False
+    clis: tuple[str, ...] = ()
+    """The agent CLIs that are installed."""
     pytest: str = ""
     ruff: str = ""
     npm: bool = False
     scripts: tuple[str, ...] = ()
-    """Those of package.json."""
+    """The scripts `test` and `lint` of package.json, if there are any."""
     python_files: bool = False
     python_tests: bool = False
     python: str = "python3"
@@ -35,13 +36,13 @@ class Found:
     @property
     def cli(self) -> str:
         """The agent CLI to propose; empty if there is none."""
-        return next((name for name in CLIS if getattr(self, name)), "")
+        return next(iter(self.clis), "")
 
     def words(self) -> Iterator[tuple[str, str]]:
-        """Each thing that was looked for, and what was found of it; nothing where it is missing."""
+        """Each thing that was looked for, with what was found; empty if it is missing."""
         yield "git", "a repository" if self.git else ""
-        for name in CLIS:
-            yield name, "installed" if getattr(self, name) else ""
+        for name in AGENT_CLIS:
+            yield name, "installed" if name in self.clis else ""
         tests = "" if self.python_tests else ", but there are no tests yet"
         yield "pytest", f"{self.pytest}{tests}" if self.pytest else ""
         files = "" if self.python_files else ", but there is no Python yet"
@@ -57,8 +58,7 @@ def found_in(folder: Path) -> Found:
     files = list(_files(folder))
     return Found(
         git=any((each / ".git").exists() for each in (folder, *folder.parents)),
-        claude=shutil.which("claude") is not None,
-        codex=shutil.which("codex") is not None,
+        clis=tuple(name for name in AGENT_CLIS if shutil.which(name)),
         pytest=_program(folder, "pytest"),
         ruff=_program(folder, "ruff"),
         npm=shutil.which("npm") is not None,
@@ -70,7 +70,7 @@ def found_in(folder: Path) -> Found:
 
 
 def _program(folder: Path, name: str) -> str:
-    """How to start a program: that of the folder's own environment first."""
+    """How to start a program: from the virtual environment of the folder, if it is there."""
     for place in _VENVS:
         if os.access(folder / place / name, os.X_OK):
             return f"{place}/{name}"

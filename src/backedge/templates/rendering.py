@@ -9,20 +9,20 @@ from importlib.resources import files
 from backedge.templates.found import Found
 
 PATTERNS = ("constraint", "infeasible", "conflict", "gate", "dependency", "circular")
-"""Each tells one way back, with one script that plays all of its agents."""
+"""Each shows one kind of feedback, with one script that plays all of its agents."""
 
 TEMPLATES = ("feature", "tight-loop", "tdd", "review-only", "stories", *PATTERNS)
 STORIES = ("greeting", "farewell", "checkout")
-"""The stories that come with the template of that name."""
+"""The stories of the template `stories`."""
 
-_PLACE = re.compile(r"^(\s*)@(\w+)(?: (\w+))?@$")
+_FILL_IN = re.compile(r"^(\s*)@(\w+)(?: (\w+))?@$")
 _CONDITION = re.compile(r"\s*#\? (\w+)$")
 _BETTER = "# better: tests of your own, with `report: junit` or `exitcode`"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]:
-    """The files of a template, by their paths: the workflow file first, then the scripts that it starts."""
+    """The files of a template by their paths: the workflow file first, then the scripts that it starts."""
     test, lint = _test(template, found), _lint(found)
     holds = {"cli": bool(cli), "scripts": not cli, "test": bool(test), "lint": bool(lint)}
     scripts: dict[str, None] = {}
@@ -35,7 +35,7 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
         match word, role:
             case "agent", str():
                 return [f"agent: {cli}"] if cli else script(role)
-            case "hired", str():
+            case "entry", str():
                 return [f"cli: {cli}"] if cli else script(role)
             case "script", str():
                 return script(role)
@@ -53,7 +53,7 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
             if not holds[condition[1]]:
                 continue
             line = line[: condition.start()]
-        place = _PLACE.match(line)
+        place = _FILL_IN.match(line)
         if place is None:
             text.append(
                 line.replace("@name@", name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False))
@@ -68,7 +68,7 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
 
 
 def _test(template: str, found: Found) -> list[str]:
-    """The tests of the folder, as a step; nothing if it has none."""
+    """The lines of a step that runs the tests of the folder; none if it has no tests."""
     if found.pytest and (found.python_tests or template == "tdd"):
         return [f'run: [{found.pytest}, --junitxml, "{{report}}"]', "report: junit"]
     if found.npm and "test" in found.scripts:

@@ -18,8 +18,6 @@ from backedge.core.text import clean, one_line
 from backedge.core.value import Json
 from backedge.core.wording import DATA, feedback_text
 
-ROLES = ("plan", "design", "code", "review", "test-writer")
-
 LONGEST = 60_000
 """Characters of one value in a prompt; the whole value is in the briefing file."""
 

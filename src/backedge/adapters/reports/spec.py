@@ -10,18 +10,19 @@ from typing import Literal, assert_never
 from backedge.adapters.reports.findings_json import read_json
 from backedge.adapters.reports.junit import read_junit
 from backedge.adapters.reports.sarif import read_sarif
+from backedge.catalog import ReportKind
 from backedge.core.errors import AgentError
 from backedge.core.model import Severity, severity_of
 from backedge.engine.protocol import Finding, Outcome
 
-_SUFFIX = {"junit": ".xml", "sarif": ".sarif", "json": ".json", "exitcode": ".txt"}
+_SUFFIX: dict[ReportKind, str] = {"junit": ".xml", "sarif": ".sarif", "json": ".json", "exitcode": ".txt"}
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSpec:
     """The kind of a report and, if the tool insists, its file in the workspace."""
 
-    kind: Literal["junit", "sarif", "json", "exitcode"]
+    kind: ReportKind
     path: str = ""
     """Relative to the workspace; empty for a fresh file of the attempt."""
     allow_empty: bool = False

@@ -9,10 +9,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from backedge.core.feedback.loop import Loop
-from backedge.core.feedback.routing import has_words, legal_targets, planning_steps
+from backedge.core.feedback.routing import legal_targets, planning_steps
 from backedge.core.model import HUMAN, Feedback, Finding, Kind, MalformedFeedback, Outcome
 from backedge.core.state.run import RunState
 from backedge.core.value import Json, Value
+from backedge.core.workflow.routes import has_words
 
 BY_REQUIREMENT = "requirement"
 """The rule that routes by the id of a requirement."""

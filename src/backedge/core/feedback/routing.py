@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import HUMAN, Feedback, Finding, Kind
 from backedge.core.state.run import RunState
@@ -12,7 +9,7 @@ from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value
 from backedge.core.workflow.definition import DEFAULT_PHASES
 from backedge.core.workflow.graph import Graph
-from backedge.core.workflow.routes import RouteRule
+from backedge.core.workflow.routes import matches
 
 
 class Route(Value, frozen=True):
@@ -32,7 +29,7 @@ def route_for(graph: Graph, reporter: str, phases: tuple[str, ...], finding: Fin
         if targets:
             return Route(targets, "affected_phase")
     for rule in graph.workflow.routes:
-        if _matches(rule, finding, blockers):
+        if matches(rule, finding, blockers):
             targets = _destinations(graph, reporter, rule.to)
             if targets:
                 return Route(targets, "routes")
@@ -72,24 +69,6 @@ def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
         if found:
             return found
     return (graph.root,)
-
-
-def _matches(rule: RouteRule, finding: Finding, blockers: int) -> bool:
-    if rule.blockers:
-        return blockers >= rule.blockers
-    return has_words(finding.category, rule.category) or has_words(finding.description, rule.keywords)
-
-
-def has_words(text: str, phrases: Iterable[str]) -> bool:
-    """Whether one of the phrases occurs as whole words. The empty phrase matches every text."""
-    words = f" {' '.join(_words(text))} "
-    return any(not phrase or f" {' '.join(_words(phrase))} " in words for phrase in phrases)
-
-
-def _words(text: str) -> list[str]:
-    # camelCase and snake_case are words too: a category is often an identifier.
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    return re.findall(r"[^\W_]+", spaced.lower())
 
 
 def legal_targets(graph: Graph, source: str) -> tuple[str, ...]:

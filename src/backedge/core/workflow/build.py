@@ -1,8 +1,8 @@
-"""From what a user writes to the definition that a run keeps: profiles applied, defaults filled in, all problems named."""
+"""Builds the definition that a run keeps from what a user writes: applies the profile and names all problems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,17 +11,16 @@ from backedge.core.errors import WorkflowError
 from backedge.core.model import Kind, Severity
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import replace
-from backedge.core.workflow.checks import Check, Gate, check_from, gate_from
-from backedge.core.workflow.definition import DEFAULT_PHASES, MAX_STEPS, PASS_RULES, PassRule, Step, Workflow
+from backedge.core.workflow.checks import parse_check, parse_gate
+from backedge.core.workflow.definition import DEFAULT_PHASES, MAX_STEPS, PassRule, Step, Workflow
 from backedge.core.workflow.limits import NAMES as LIMIT_NAMES
-from backedge.core.workflow.limits import OF_THE_RUN, Limits, limit_problems, with_overrides
-from backedge.core.workflow.parsing import mapping, shown, words
+from backedge.core.workflow.limits import OF_THE_RUN, limit_problems, with_overrides
+from backedge.core.workflow.parsing import mapping, shown, whole, words
 from backedge.core.workflow.profiles import PROFILES, Profile
-from backedge.core.workflow.routes import RouteRule, wordless_phrases
+from backedge.core.workflow.routes import RouteRule, parse_routes
 from backedge.core.workflow.validate import problems_of
 
 T = TypeVar("T")
-M = TypeVar("M", Check, Gate)
 
 
 def build_workflow(
@@ -32,7 +31,7 @@ def build_workflow(
     limits: Mapping[str, object] | None = None,
     phases: str | Sequence[str] = (),
     scope: str | None = None,
-    routes: Sequence[RouteRule] = (),
+    routes: object = (),
     on_breach: str = "manual",
     new_findings: str | Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
@@ -40,77 +39,85 @@ def build_workflow(
     authority: Sequence[str] = (),
     checks: Mapping[str, object] | None = None,
     gates: Mapping[str, object] | None = None,
-    max_steps: int = MAX_STEPS,
+    max_steps: float = MAX_STEPS,
 ) -> Workflow:
-    """A valid workflow, as a journal would give it back. `steps` come with their own limits as the user wrote them.
-    Raises WorkflowError with all that is wrong."""
+    """A valid workflow, as a journal would return it. Each step comes with its own limits as the user wrote them.
+    Raises WorkflowError with all problems."""
     problems: list[str] = []
     if profile not in list(PROFILES):
         problems.append(f"profile {shown(profile)} is unknown: {did_you_mean(profile, PROFILES)}")
         profile = "default"
-    habits = PROFILES[profile]
+    defaults = PROFILES[profile]
     overrides = _mapping("limits", limits, problems)
     order = _words("phases", phases, problems)
     wrong = limit_problems(overrides)
     problems += wrong
-    problems += [problem for rule in routes for problem in wordless_phrases(rule)]
+    own_routes: tuple[RouteRule, ...] = _parsed(lambda: parse_routes(routes), (), problems)
     policies = _policies(new_findings, problems)
     steps = _with_groups(steps, {step.name: step.group for step, _ in steps})
-    built = [_step(step, own, habits, {} if wrong else overrides, problems) for step, own in steps]
+    built = [_step(step, own, defaults, {} if wrong else overrides, problems) for step, own in steps]
     workflow = Workflow(
         name=name,
-        steps=tuple(_with_pass_rule(step, built, habits) for step in built),
+        steps=tuple(_with_pass_rule(step, built, defaults) for step in built),
         profile=profile,
         phases=order,
-        scope=_one_of("scope", scope or habits.scope, ("upstream", "any"), problems),
-        routes=(*routes, *habits.routes),
-        limits=with_overrides(habits.limits, {} if wrong else overrides),
+        scope=_one_of("scope", scope or defaults.scope, ("upstream", "any"), problems),
+        routes=(*own_routes, *defaults.routes),
+        limits=with_overrides(defaults.limits, {} if wrong else overrides),
         on_breach=_one_of("on_breach", on_breach, ("manual", "error", "skip", "replan"), problems),
         new_findings=policies,
-        judges_in_order=habits.judges_in_order,
-        nearest_phase=habits.nearest_phase,
+        judges_in_order=defaults.judges_in_order,
+        nearest_phase=defaults.nearest_phase,
         kinds=_kinds(_mapping("kinds", kinds, problems), problems),
         agreement=_one_of("agreement", agreement, ("all", "first", "authority"), problems),
         authority=_words("authority", authority, problems),
-        checks=tuple(_measures("checks", checks, check_from, problems)),
-        gates=tuple(_measures("gates", gates, gate_from, problems)),
-        max_steps=max_steps,
+        checks=_parsed_by_name("checks", checks, parse_check, problems),
+        gates=_parsed_by_name("gates", gates, parse_gate, problems),
+        max_steps=whole(max_steps),
     )
-    if type(max_steps) is not int or max_steps < 1:
+    if type(workflow.max_steps) is not int or workflow.max_steps < 1:
         raise WorkflowError((*problems, f"max_steps is {max_steps!r}: expected a whole number, 1 or more"))
     try:
         kept = read_back(workflow)
     except WorkflowError as error:
         raise WorkflowError((*problems, *error.problems)) from error
-    # Of what was written: a number that is none would be read back as none given.
+    # Checked before it is read back: NaN, for example, would come back as no value at all.
     problems += problems_of(workflow)
     if problems:
         raise WorkflowError(tuple(problems))
     return kept
 
 
-def _measures(
-    field: str, given: Mapping[str, object] | None, made: Callable[[str, object], M], problems: list[str]
-) -> Iterator[M]:
-    """The checks or the gates; a problem with one of them is noted, and it is left out."""
+def _parsed(parse: Callable[[], T], default: T, problems: list[str]) -> T:
+    """The parsed value; if it is wrong, its problems are noted and the default stands for it."""
+    try:
+        return parse()
+    except WorkflowError as error:
+        problems += error.problems
+        return default
+
+
+def _parsed_by_name(field: str, given: object, parse: Callable[[str, object], T], problems: list[str]) -> tuple[T, ...]:
+    """The parsed values of a mapping; the problems of those that are wrong are noted."""
+    found: list[T] = []
     for name, each in _mapping(field, given, problems).items():
         try:
-            yield made(name, each)
+            found.append(parse(name, each))
         except WorkflowError as error:
             problems += error.problems
+    return tuple(found)
 
 
 def _mapping(field: str, given: object, problems: list[str]) -> dict[str, object]:
-    """What was given by name; if it is no mapping, the problem is noted, and nothing was given."""
-    try:
-        return mapping(field, given)
-    except WorkflowError as error:
-        problems += error.problems
-        return {}
+    return _parsed(lambda: mapping(field, given), {}, problems)
+
+
+def _words(field: str, given: object, problems: list[str]) -> tuple[str, ...]:
+    return _parsed(lambda: words(field, given), (), problems)
 
 
 def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]) -> T:
-    """The word that was given; if it is none of those known, the problem is noted, and it is the first of them."""
+    """The given word; if it is unknown, the problem is noted and the first known word is used."""
     for word in known:
         if word == given:
             return word
@@ -121,7 +128,7 @@ def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]
 def _with_groups(
     steps: Sequence[tuple[Step, Mapping[str, object]]], everyone: Mapping[str, str]
 ) -> list[tuple[Step, Mapping[str, object]]]:
-    """The steps with the members of a group in the place of its name; `everyone` has the group of each step."""
+    """The steps with the members of a group instead of its name; `everyone` has the group of each step."""
     groups = groups_of(everyone)
     if not groups:
         return list(steps)
@@ -139,7 +146,7 @@ def _with_members(step: Step, groups: Mapping[str, Sequence[str]]) -> Step:
 
 
 def groups_of(steps: Mapping[str, str]) -> dict[str, list[str]]:
-    """The members of each group, from the group of each step; a step's own name is no group."""
+    """The members of each group, from the group of each step; the name of a step is not a group."""
     groups: dict[str, list[str]] = {}
     for name, group in steps.items():
         if group and group not in steps:
@@ -148,22 +155,13 @@ def groups_of(steps: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def members(groups: Mapping[str, Sequence[str]], names: Sequence[str], own: str) -> tuple[str, ...]:
-    """Names of steps with the members of a group in the place of its name; a member means the others by it."""
+    """Names of steps with the members of a group instead of its name; for a member, the group is the other members."""
     found = ([each for each in groups[name] if each != own] if name in groups else [name] for name in names)
     return tuple(dict.fromkeys(each for every in found for each in every))
 
 
-def _words(field: str, given: object, problems: list[str]) -> tuple[str, ...]:
-    """The words that were given; if they are none, the problem is noted, and there are none."""
-    try:
-        return words(field, given)
-    except WorkflowError as error:
-        problems += error.problems
-        return ()
-
-
 def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str, Kind], ...]:
-    """A workflow's own kinds, by lower-case name: agents need not mind capitals."""
+    """A workflow's own kinds, by lower-case name: agents may use any capitals."""
     found: dict[str, Kind] = {}
     for name, behaves in given.items():
         word = name.strip().lower()
@@ -177,59 +175,48 @@ def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str,
 
 
 def build_added_steps(workflow: Workflow, steps: Sequence[tuple[Step, Mapping[str, object]]]) -> tuple[Step, ...]:
-    """Steps that join a workflow, with the habits of its profile, as if they had been in it from the start. Raises
+    """Steps that are added to a workflow, with the defaults of its profile, as if they had always been in it. Raises
     WorkflowError."""
-    habits, problems = PROFILES[workflow.profile], list[str]()
-    changed = [name for name in LIMIT_NAMES if getattr(workflow.limits, name) != getattr(habits.limits, name)]
+    defaults, problems = PROFILES[workflow.profile], list[str]()
+    changed = [name for name in LIMIT_NAMES if getattr(workflow.limits, name) != getattr(defaults.limits, name)]
     overrides = {name: getattr(workflow.limits, name) for name in changed}
     groups = {step.name: step.group for step in (*workflow.steps, *(step for step, _ in steps))}
-    built = [_step(step, own, habits, overrides, problems) for step, own in _with_groups(steps, groups)]
+    built = [_step(step, own, defaults, overrides, problems) for step, own in _with_groups(steps, groups)]
     if problems:
         raise WorkflowError(tuple(problems))
     everyone = (*built, *workflow.steps)
-    return tuple(_with_pass_rule(step, everyone, habits) for step in built)
+    return tuple(_with_pass_rule(step, everyone, defaults) for step in built)
 
 
 def _step(
-    step: Step, given: Mapping[str, object], habits: Profile, overrides: dict[str, object], problems: list[str]
+    step: Step, given: Mapping[str, object], defaults: Profile, overrides: dict[str, object], problems: list[str]
 ) -> Step:
     own = _mapping(f"step {step.name!r}: limits", given, problems)
     wrong = [f"step {step.name!r}: {problem}" for problem in limit_problems(own)]
     wrong += [
-        f"step {step.name!r} has limits of its own with {name!r}, which is of the whole run: set it in the workflow's limits"
+        f"step {step.name!r} has limits of its own with {name!r}, which limits the whole run: set it in the limits of the workflow"
         for name in own
         if name in OF_THE_RUN
     ]
     problems += wrong
     if own and not step.judges:
         problems.append(f"step {step.name!r} has limits of its own: only judges can, as loops are theirs")
-    base = habits.test_limits if step.tests and habits.test_limits else None
+    base = defaults.test_limits if step.tests and defaults.test_limits else None
     if own and not wrong:
-        return replace(step, limits=with_overrides(with_overrides(base or habits.limits, overrides), own))
+        return replace(step, limits=with_overrides(with_overrides(base or defaults.limits, overrides), own))
     return replace(step, limits=with_overrides(base, overrides)) if base else step
 
 
-def _with_pass_rule(step: Step, steps: Sequence[Step], habits: Profile) -> Step:
-    """The pass rule of a review that names none, as the profile has it."""
-    if step.passes_if is not None or not step.judges or step.tests or not habits.review_passes_if:
+def _with_pass_rule(step: Step, steps: Sequence[Step], defaults: Profile) -> Step:
+    """A review without a pass rule gets that of the profile."""
+    if step.passes_if is not None or not step.judges or step.tests or not defaults.review_passes_if:
         return step
-    name = habits.review_passes_if
+    name = defaults.review_passes_if
     if name == "asp":
         subject = next((other for other in steps if other.name == step.judges[0]), step)
         early = subject.phase in DEFAULT_PHASES[: DEFAULT_PHASES.index("code")]
         name = "asp-design" if early else "asp-code"
     return replace(step, passes_if=PassRule(name))
-
-
-def ladder_names(step: str, rungs: int, taken: Collection[str]) -> tuple[str, ...]:
-    """A name for each agent of a step: the step's own, then step#2, step#3 …, longer where that name is taken."""
-    names = [step]
-    for rung in range(2, rungs + 1):
-        name = f"{step}#{rung}"
-        while name in taken:
-            name += "#"
-        names.append(name)
-    return tuple(names)
 
 
 def _policies(given: str | Mapping[str, str] | None, problems: list[str]) -> Any:
@@ -249,23 +236,8 @@ def _policies(given: str | Mapping[str, str] | None, problems: list[str]) -> Any
     return tuple(usual.items())
 
 
-__all__ = ["Limits", "build_added_steps", "build_workflow", "groups_of", "ladder_names", "members", "pass_rule"]
-
-
-def pass_rule(given: object) -> PassRule | None:
-    """A pass rule: a name, or how many findings of each severity still pass."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        return PassRule(name=given)
-    if not isinstance(given, Mapping) or not given:
-        got = "empty" if isinstance(given, Mapping) else shown(given)
-        raise WorkflowError(f"passes_if is {got}: name one of {', '.join(PASS_RULES)}, or counts per severity")
-    return PassRule(at_most=tuple(given.items()))
-
-
 def read_back(workflow: Workflow) -> Workflow:
-    """The workflow as a journal gives it back: a run keeps its definition, so what cannot be read must not be written."""
+    """The workflow as a journal returns it: a run keeps its definition, so what cannot be read must not be written."""
     try:
         return msgspec.json.decode(msgspec.json.encode(workflow), type=Workflow)
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""Judges that the engine is itself: checks compare places in artifacts, gates hold a metric against a threshold."""
+"""Judges that the engine runs itself: checks compare values in artifacts, gates compare a metric with a threshold."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from backedge.core.value import Json, Value
 from backedge.core.workflow.parsing import mapping, words
 from backedge.core.workflow.values import Reference, parse_amount, parse_reference
 
-pass
-
 Rule = Literal["equal", "subset", "superset", "compatible"]
 Agreed = Literal["consensus", "authority"]
 Bound = Literal["at_least", "at_most", "equals", "zero"]
@@ -24,19 +22,20 @@ W = TypeVar("W", bound=str)
 
 
 class Check(Value, frozen=True):
-    """Places in artifacts of different steps that have to agree."""
+    """Values in artifacts of different steps that must agree."""
 
     name: str
     compare: tuple[str, ...]
     """References, two or more."""
     rule: Rule = "equal"
     table: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """For `compatible`: what goes with each value of the first place; a value that is not listed goes with all."""
+    """For `compatible`: the values that are compatible with each value of the first reference; a value that is not listed
+    is compatible with all."""
     command: bool = False
-    """For `compatible`: somebody outside compares the values."""
+    """For `compatible`: a command or a function compares the values."""
     resolve: Agreed = "consensus"
     authority: tuple[str, ...] = ()
-    """Whose position stands: the first of these that has one."""
+    """The steps whose position wins: the first of these that has one."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
 
@@ -50,22 +49,22 @@ class Check(Value, frozen=True):
 
 
 class Gate(Value, frozen=True):
-    """A metric that has to reach a threshold before anything that needs its subject goes on."""
+    """A metric that must reach a threshold before anything that needs its subject starts."""
 
     name: str
     metric: str = ""
     """A reference; empty if a report file has it."""
     report: str = ""
     path: str = ""
-    """The place in the report, as a JSON pointer."""
+    """Where the metric is in the report, as a JSON pointer."""
     bound: Bound = "at_least"
     threshold: float | int | str | bool | None = None
     causes: str = ""
     """A reference to a list that names root causes."""
     requests: tuple[tuple[str, str], ...] = ()
-    """What each target is asked for, in its own words."""
+    """What each target is asked for."""
     needs: tuple[str, ...] = ()
-    """Steps that have to be done before it is measured, besides those that it refers to."""
+    """Steps that must be done before it is measured, besides those that it refers to."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
 
@@ -80,12 +79,12 @@ class Gate(Value, frozen=True):
 
     @property
     def measures(self) -> str:
-        """What is measured, as people write it."""
+        """What is measured, as users write it."""
         return self.metric or (f"{self.report}:{self.path}" if self.path else self.report)
 
     @property
     def expected(self) -> str:
-        """The threshold in words; a text threshold stays as it is written, in quotes where it reads like a number."""
+        """The threshold in words; a text is unchanged, but in quotes if it looks like a number."""
         words = {"at_least": "at least ", "at_most": "at most ", "equals": "", "zero": "zero"}[self.bound]
         if self.bound == "equals" and isinstance(self.threshold, str) and parse_amount(self.threshold) is not None:
             return f'"{self.threshold}"'
@@ -96,7 +95,7 @@ EngineJudge = Check | Gate
 
 
 def needs_agent(measure: EngineJudge) -> bool:
-    """Whether measuring needs somebody outside the engine: a report file, or a command that compares."""
+    """Whether measuring needs an agent: to read a report file, or to compare by a command or function."""
     return measure.command if isinstance(measure, Check) else bool(measure.report)
 
 
@@ -104,7 +103,7 @@ _CHECK_KEYS = ("compare", "rule", "compatible", "resolve", "authority", "severit
 _GATE_KEYS = ("metric", *BOUNDS, "causes", "requests", "needs", "severity")
 
 
-def check_from(name: str, given: object) -> Check:
+def parse_check(name: str, given: object) -> Check:
     """A check as a user writes it. Raises WorkflowError."""
 
     said = _known(mapping(f"check {name!r}", given), f"check {name!r}", _CHECK_KEYS)
@@ -131,7 +130,7 @@ def check_from(name: str, given: object) -> Check:
     )
 
 
-def gate_from(name: str, given: object) -> Gate:
+def parse_gate(name: str, given: object) -> Gate:
     """A gate as a user writes it. Raises WorkflowError."""
 
     said = _known(mapping(f"gate {name!r}", given), f"gate {name!r}", _GATE_KEYS)

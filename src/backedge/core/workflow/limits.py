@@ -1,77 +1,154 @@
-"""Every bound on a loop, and the one function that says which of them is hit.
+"""The limits: every bound that can stop a loop or a run, what it means, and what a user may set it to.
 
-Nothing else stops a loop. A breach is count >= bound before the next try; the first in the order of `LIMITS` is
-reported. `None` switches a limit off.
+A limit is one field of `Limits`. Its `LimitSpec` is the source for the checks here, for the published schema of the
+workflow file and for the docs; `core/breaches.py` counts what is held against it. A breach is count >= bound before the
+next try, and the first in the order of the fields is reported. `None` switches a limit off.
 """
 
 from __future__ import annotations
 
+from typing import Annotated, Literal, get_type_hints
+
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
 
+Unit = Literal["count", "seconds", "dollars", "flag"]
+Scope = Literal["loop", "run", "budget"]
+
+
+class LimitSpec(Value, frozen=True):
+    """What a limit means and how it is written."""
+
+    meaning: str
+    """One sentence, for people who write or read a workflow file."""
+    unit: Unit = "count"
+    scope: Scope = "loop"
+    """`loop`: a judge may have its own. `run`: counted over the whole run. `budget`: the same, and a breach stops
+    everything."""
+    zero: bool = True
+    """Whether 0 is a bound: nothing of it at all."""
+
 
 class Limits(Value, frozen=True, omit_defaults=False):
-    """The bounds of a run and its loops; see the table in docs/concepts.md.
+    """The bounds of a run and its loops.
 
     All of them are written into the journal, so that a run keeps its limits when a default changes.
     """
 
-    cost_usd: float | None = None
-    tokens: int | None = None
-    attempts: int | None = None
-    wall_clock: float | None = None
-    """Seconds in which the run was at work; time spent waiting for people does not count."""
-    errors_in_a_row: int | None = 3
-    rounds_total: int | None = 10
-    recoveries_total: int | None = None
-    rounds_per_loop: int | None = 3
-    rounds_per_pair: int | None = None
-    rounds_per_step: int | None = None
-    same_finding: int | None = 3
-    failures_in_a_row: int | None = None
-    no_change: int | None = 2
-    oscillation: int | None = 2
-    diverging: bool = False
-    chain_depth: int | None = 3
-    response_timeout: float | None = 600.0
+    cost_usd: Annotated[
+        float | None,
+        LimitSpec("The most that the attempts of a run may cost together, in US dollars.", "dollars", "budget", False),
+    ] = None
+    tokens: Annotated[
+        int | None,
+        LimitSpec(
+            "The most tokens, in and out, that the attempts of a run may use together.", "count", "budget", False
+        ),
+    ] = None
+    attempts: Annotated[
+        int | None,
+        LimitSpec("The most attempts that a run may make, whatever their outcome.", "count", "budget", False),
+    ] = None
+    wall_clock: Annotated[
+        float | None,
+        LimitSpec(
+            "The longest that a run may be at work; time spent waiting for people does not count.",
+            "seconds",
+            "budget",
+            False,
+        ),
+    ] = None
+    errors_in_a_row: Annotated[
+        int | None,
+        LimitSpec("How often in a row the agent of one step may break; failing work does not count.", zero=False),
+    ] = 3
+    rounds_total: Annotated[
+        int | None,
+        LimitSpec(
+            "The most executions in a run that feedback asked for; cascades and verifications do not count.",
+            scope="run",
+        ),
+    ] = 10
+    recoveries_total: Annotated[
+        int | None,
+        LimitSpec("The most reworks in a run that may give back the identical artifact.", scope="run"),
+    ] = None
+    rounds_per_loop: Annotated[
+        int | None, LimitSpec("The most rounds of one loop: with 3, the 4th rejection escalates.")
+    ] = 3
+    rounds_per_pair: Annotated[int | None, LimitSpec("The most rounds between the same source and target.")] = None
+    rounds_per_step: Annotated[int | None, LimitSpec("The most executions of one step that feedback asked for.")] = None
+    same_finding: Annotated[
+        int | None, LimitSpec("How often in a row one judge may report the same finding.", zero=False)
+    ] = 3
+    failures_in_a_row: Annotated[
+        int | None, LimitSpec("How often in a row one judge may fail the work, whatever it finds.")
+    ] = None
+    no_change: Annotated[
+        int | None, LimitSpec("The most rounds of one loop whose reworks give back the identical artifact.")
+    ] = 2
+    oscillation: Annotated[
+        int | None, LimitSpec("The most returns to an artifact version that the loop rejected before.")
+    ] = 2
+    diverging: Annotated[
+        bool,
+        LimitSpec("Stops a loop whose last two reworks added at least as many findings as they removed.", "flag"),
+    ] = False
+    chain_depth: Annotated[
+        int | None,
+        LimitSpec("The longest chain of feedback that is raised while reworking for other feedback."),
+    ] = 3
+    response_timeout: Annotated[
+        float | None,
+        LimitSpec("How long a person or an outside party may take to respond before the loop escalates.", "seconds"),
+    ] = 600.0
 
 
-NAMES = Limits.__struct_fields__
-_SECONDS_OR_DOLLARS = ("cost_usd", "wall_clock", "response_timeout")
-BUDGETS = ("cost_usd", "tokens", "attempts", "wall_clock")
-"""Limits of the whole run: what they stop is everything."""
-OF_THE_RUN = (*BUDGETS, "rounds_total", "recoveries_total")
+LIMITS: dict[str, LimitSpec] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Limits, include_extras=True).items()
+}
+"""Every limit with what it means, in the order of their reports."""
+NAMES = tuple(LIMITS)
+BUDGETS = tuple(name for name, spec in LIMITS.items() if spec.scope == "budget")
+"""Limits of the whole run: a breach stops everything."""
+OF_THE_RUN = tuple(name for name, spec in LIMITS.items() if spec.scope != "loop")
 """Limits that count over the whole run: no single step can have its own."""
 LARGEST = 1_000_000_000_000
-"""No bound is larger: a mistyped one should not look like one, and every bound can be written and read back."""
-_NOT_ZERO = (*BUDGETS, "errors_in_a_row", "same_finding")
+"""The largest bound: it keeps a typing mistake from passing as a bound, and can always be written and read back."""
 
 
 def limit_problems(overrides: dict[str, object]) -> list[str]:
-    """What is wrong with limits as a user wrote them, all of it."""
-    problems = []
-    for name, bound in overrides.items():
-        if name not in NAMES:
-            problems.append(f"limit {name!r} is unknown: {did_you_mean(name, NAMES)}")
-        elif name == "diverging":
-            if not isinstance(bound, bool):
-                problems.append(f"limit 'diverging' is {bound!r}: expected true or false")
-        elif bound is None or bound is False:
-            continue
-        elif isinstance(bound, bool) or not isinstance(bound, int | float):
-            problems.append(f"limit {name!r} is {bound!r}: expected a number, or false to switch it off")
-        elif name not in _SECONDS_OR_DOLLARS and not isinstance(bound, int):
-            problems.append(f"limit {name!r} is {bound!r}: expected a whole number, or false to switch it off")
-        elif not bound > 0 and not (bound == 0 and name not in _NOT_ZERO):
-            problems.append(f"limit {name!r} is {bound!r}: expected more than 0, or false to switch it off")
-        elif bound == float("inf"):
-            problems.append(f"limit {name!r} is {bound!r}: expected a finite number, or false to switch it off")
-        elif bound > LARGEST:
-            problems.append(f"limit {name!r} is too large: expected at most {LARGEST}, or false to switch it off")
-    return problems
+    """All problems with limits as a user wrote them."""
+    found = (
+        _problem(LIMITS[name], bound) if name in LIMITS else f"is unknown: {did_you_mean(name, NAMES)}"
+        for name, bound in overrides.items()
+    )
+    return [f"limit {name!r} {problem}" for name, problem in zip(overrides, found, strict=True) if problem]
+
+
+def _problem(spec: LimitSpec, bound: object) -> str:
+    if spec.unit == "flag":
+        return "" if isinstance(bound, bool) else f"is {bound!r}: expected true or false"
+    if bound is None or bound is False:
+        return ""
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        expected = "a number"
+    elif spec.unit == "count" and not isinstance(bound, int):
+        expected = "a whole number"
+    elif not (bound > 0 or (bound == 0 and spec.zero)):
+        expected = "0 or more" if spec.zero else "more than 0"
+    elif bound == float("inf"):
+        expected = "a finite number"
+    elif bound > LARGEST:
+        return f"is too large: expected at most {LARGEST}, or false to switch it off"
+    else:
+        return ""
+    return f"is {bound!r}: expected {expected}, or false to switch it off"
 
 
 def with_overrides(limits: Limits, overrides: dict[str, object]) -> Limits:
     """The limits with a user's overrides, key by key; `limit_problems` must have found none."""
-    changes = {name: None if bound is False and name != "diverging" else bound for name, bound in overrides.items()}
+    changes = {
+        name: None if bound is False and LIMITS[name].unit != "flag" else bound for name, bound in overrides.items()
+    }
     return replace(limits, **changes)

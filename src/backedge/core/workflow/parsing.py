@@ -1,9 +1,9 @@
-"""What a user wrote, read as the values that a definition is made of. Each error names the field, what was got and what
-was expected."""
+"""Words, mappings and numbers as users write them. Each error names the field, what was got and what was expected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from backedge.core.errors import WorkflowError
 
@@ -31,19 +31,15 @@ def mapping(field: str, given: object) -> dict[str, object]:
     return dict(given)
 
 
-def pointers(producer: str, given: object) -> tuple[str, ...]:
-    """The parts of a producer's output, as JSON pointers."""
-    found = words(f"reads of {producer!r}", given)
-    for pointer in found:
-        if pointer and not pointer.startswith("/"):
-            raise WorkflowError(f"it reads {pointer!r} of {producer!r}: expected a JSON pointer, such as '/{pointer}'")
-    return found
+def whole(given: Any) -> Any:
+    """A whole number that is written as a decimal, such as 3.0, as an int; anything else as it is."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 def shown(given: object) -> str:
     """A value for an error, cut short."""
     try:
         text = repr(given)
-    except ValueError:  # a number with more digits than Python likes to write
+    except ValueError:  # a number with more digits than Python writes
         text = f"a very large {type(given).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

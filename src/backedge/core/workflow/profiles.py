@@ -1,4 +1,4 @@
-"""The limits and habits of the systems that users come from, by name. `limits` of a workflow overrides key by key."""
+"""Profiles: the limits and other defaults of the systems that users come from. A workflow overrides limits key by key."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class Profile(Value, frozen=True):
     scope: str = "upstream"
     routes: tuple[RouteRule, ...] = ()
     review_passes_if: str = ""
-    """The pass rule of reviews that name none: a rule's name, or `asp`, which chooses by the phase under review."""
+    """The pass rule of reviews without one: a rule's name, or `asp`, which chooses by the phase under review."""
     test_limits: Limits | None = None
-    """The limits of `tests:` judges, where they differ."""
+    """The limits of `tests:` judges, if they differ."""
     judges_in_order: bool = False
     """Judges of one step run in the order of the file, and a failing one skips the rest."""
     nearest_phase: bool = False
-    """A phase that the workflow lacks stands for the nearest earlier one it has, else its first."""
+    """A phase that the workflow does not have means the nearest earlier one it has, otherwise its first."""
 
 
 _AI_SDLC_ROUTES = (

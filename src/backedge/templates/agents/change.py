@@ -8,13 +8,13 @@ import subprocess
 import sys
 
 MOST = 200_000
-"""Characters: what is longer is for a person to split."""
+"""The most characters of a change: a person has to split a longer one."""
 NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""How git calls a tree without files: the base of a repository without commits."""
+"""The id that git has for an empty tree: the base of a repository without commits."""
 
 
 def git(*words: str, fine: tuple[int, ...] = (0,)) -> str:
-    """What git says. A change that cannot be read must not look like one without defects: that is an error."""
+    """The output of git. A change that cannot be read must not look like a change without defects: that is an error."""
     done = subprocess.run(["git", *words], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode not in fine:
         sys.exit(f"git {' '.join(words)}: {done.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""A team whose design goes in a circle: replace it step by step by your own programs, or by `agent: claude`.
+"""A team whose design goes in a circle: replace it step by step with your own programs, or with `agent: claude`.
 
 An invoice has payments, and a payment has an invoice: the coder of payments finds that each needs the other. The planner
 breaks the circle by a model between them.

@@ -1,6 +1,6 @@
-"""A stand-in for a coder: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+"""A stand-in for a coder: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
-It forgets something the first time, so that you see a finding come back, be mended and be verified.
+It forgets something the first time, so that you see a finding come back, get fixed and get verified.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 FIRST = """def greet(name):
     return f"Hello, {name}!"
 """
-MENDED = """def greet(name):
+FIXED = """def greet(name):
     if not name:
         raise ValueError("whom to greet?")
     return f"Hello, {name}!"
@@ -21,10 +21,10 @@ briefing = json.load(sys.stdin)
 # `mode` is work, rework, verify or answer; a rework has the findings to address, the worst first.
 findings = briefing["feedback"]["findings"]
 for finding in findings:
-    print(f"to mend: {finding['id']} {finding['description']}", file=sys.stderr)
+    print(f"to fix: {finding['id']} {finding['description']}", file=sys.stderr)
 
 target = Path("example/hello.py")
 target.parent.mkdir(exist_ok=True)
-target.write_text(MENDED if findings or briefing["previous"] else FIRST)
-summary = f"mended {', '.join(finding['id'] for finding in findings)}" if findings else "wrote greet"
+target.write_text(FIXED if findings or briefing["previous"] else FIRST)
+summary = f"fixed {', '.join(finding['id'] for finding in findings)}" if findings else "wrote greet"
 print(json.dumps({"output": {"file": str(target)}, "summary": summary}))

@@ -1,6 +1,6 @@
-"""A team that lacks something: replace it step by step by your own programs, or by `agent: claude` in backedge.yaml.
+"""A team that lacks something: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
 
-Nobody planned a model for refunds. The service that needs it says so; the planner adds the step that makes it.
+The plan has no model for refunds. The service that needs it says so; the planner adds the step that makes it.
 """
 
 import json
@@ -14,7 +14,7 @@ def plan(told: Any) -> Any:
     for request in told["feedback"]["requests"]:
         if request["kind"] == "dependency_missing":
             models["refund"] = "Refund"
-            # A step as in backedge.yaml. Who missed it will need it: nothing has to be said about that.
+            # A step as in backedge.yaml. The step that asked for it will need it automatically.
             added["refund"] = {"phase": "code", "needs": ["plan"], "agent": "coder", "writes": []}
     return {"output": models, "add_steps": added, "summary": f"models: {', '.join(models.values())}"}
 

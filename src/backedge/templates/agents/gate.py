@@ -1,4 +1,4 @@
-"""A team with gates to pass: replace it step by step by your own programs, or by `agent: claude` in backedge.yaml.
+"""A team with gates to pass: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
 
 The ux forgets about contrast, which the gate `accessibility` finds before anybody builds on it. The page is too heavy at
 first: the gate `performance` asks all three who can do something about it.

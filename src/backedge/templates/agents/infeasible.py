@@ -1,4 +1,4 @@
-"""A team with a requirement that cannot be met: replace it step by step by your own programs, or by `agent: claude`.
+"""A team with a requirement that cannot be met: replace it step by step with your own programs, or with `agent: claude`.
 
 The architect finds REQ-89 infeasible, and the pm weighs the alternatives. Later the developer forgets REQ-12, and the
 test has it traced to whoever dropped it.
@@ -12,7 +12,7 @@ from typing import Any
 def pm(told: Any) -> Any:
     requirements = {"REQ-12": "export as CSV and JSON", "REQ-89": "pages load in 0.5 s"}
     for request in told["feedback"]["requests"]:
-        # What the architect found out is there as a whole: its analysis, and the alternatives that it weighed.
+        # The request has the whole analysis of the architect, with the alternatives.
         requirements[request["requirement_id"]] = request["details"]["alternatives"][0]
     return {"output": requirements, "summary": "; ".join(requirements.values())}
 

@@ -1,4 +1,4 @@
-"""A stand-in for a planner: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+"""A stand-in for a planner: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
 A step is told what to do by a JSON object on stdin, the briefing, and reports by one on stdout, the outcome. What it
 writes to stderr is its log: `backedge run` shows it.
@@ -13,7 +13,7 @@ print(f"planning: {task}", file=sys.stderr)
 
 units = ["greet(name) greets somebody by name"]
 
-# Exactly what this step has to address: what judges found that planning caused.
+# Exactly what this step must address: the findings that planning caused.
 for finding in briefing["feedback"]["findings"]:
     units.append(f"{finding['id']}: {finding['suggested_fix'] or finding['description']}")
 

@@ -1,4 +1,4 @@
-"""A stand-in for a reviewer: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+"""A stand-in for a reviewer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
 It looks for work that was left undone. A finding may say in which phase the defect was made (`affected_phase`): it goes
 back to the step of that phase.
@@ -27,13 +27,13 @@ briefing = json.load(sys.stdin)
 findings = []
 for producer, output in briefing["inputs"].items():
     for line in "\n".join(texts(output)).splitlines():
-        # In a diff, what was taken out is no defect.
+        # In a diff, a removed line is not a defect.
         if MARK in line and not line.startswith("-"):
             finding = {"description": f"{producer} is not finished: {line.strip()[:200]}", "severity": "high"}
             findings.append(finding)
 print(f"looked at {', '.join(briefing['inputs'])}", file=sys.stderr)
 
-# What was found before has to be answered for: fixed, not_fixed, withdrawn or duplicate.
+# Earlier findings need an answer: fixed, not_fixed, withdrawn or duplicate.
 again = {finding["description"] for finding in findings}
 resolutions = [
     {"finding": issue["id"], "status": "not_fixed" if issue["description"] in again else "fixed"}

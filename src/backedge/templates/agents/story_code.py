@@ -1,4 +1,4 @@
-"""A stand-in for a coder: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+"""A stand-in for a coder: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
 It does one thing of the plan, and one more each time that it is told what is missing.
 """

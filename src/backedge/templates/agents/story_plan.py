@@ -1,4 +1,4 @@
-"""A stand-in for a planner: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+"""A stand-in for a planner: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
 The story that it works on is in the input of its briefing. It plans what the boxes of the story ask for.
 """

@@ -1,4 +1,4 @@
-"""A stand-in for a reviewer: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
+"""A stand-in for a reviewer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
 It names the first thing that the plan has and the code has not. What it found before it answers for.
 """

@@ -1,4 +1,4 @@
-"""A stand-in for a writer of tests: replace it by your own program, or by `agent: claude` in backedge.yaml.
+"""A stand-in for a writer of tests: replace it with your own program, or with `agent: claude` in backedge.yaml.
 
 Files of the workspace are part of what a step makes: `writes` in backedge.yaml says which.
 """

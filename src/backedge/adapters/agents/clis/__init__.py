@@ -1,1 +1,1 @@
-"""Agent CLIs as agents: claude, codex, gemini and opencode, one file each, over the same attempts as commands."""
+"""Agent CLIs as agents, one file each, over the same attempts as commands. `catalog.py` lists them."""

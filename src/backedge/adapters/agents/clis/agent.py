@@ -19,7 +19,7 @@ from backedge.adapters.agents.attempt_folder import Ended
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.clis.cli import Call, Cli, Options, Report, Session, refusals
 from backedge.adapters.agents.clis.folder import Begun, CliFolder
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
 from backedge.adapters.agents.clis.response_contract import ResponseContract
 from backedge.adapters.agents.execution import Program

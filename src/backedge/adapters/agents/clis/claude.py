@@ -132,3 +132,6 @@ def _told(block: Any) -> str:
     if block.get("type") == "tool_use":
         return f"[{words(block.get('name'))}] {json.dumps(block.get('input'), ensure_ascii=False)}"
     return ""
+
+
+CLI = Claude()

@@ -81,3 +81,6 @@ def _told(item: Event) -> str:
             return f"error: {words(item.get('message'))}"
         case kind:
             return f"[{kind}] {json.dumps({key: value for key, value in item.items() if key not in ('id', 'type')})}"
+
+
+CLI = Codex()

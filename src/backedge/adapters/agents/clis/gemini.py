@@ -70,3 +70,6 @@ def _usage(result: Event) -> Usage:
     read, total = count(stats.get("input_tokens")), count(stats.get("total_tokens"))
     # Thinking tokens are in the total only.
     return Usage(0.0, read, max(count(stats.get("output_tokens")), total - read))
+
+
+CLI = Gemini()

@@ -75,3 +75,6 @@ def _error(error: Event) -> str:
     data = mapping(error.get("data"))
     status = f" (API error {data['statusCode']})" if data.get("statusCode") else ""
     return f"{one_line(words(data.get('message'))) or words(error.get('name')) or 'it said nothing'}{status}"
+
+
+CLI = OpenCode()

@@ -9,7 +9,7 @@ import msgspec
 
 from backedge.adapters.agents.clis.cli import Event
 from backedge.adapters.agents.clis.folder import CliFolder
-from backedge.adapters.agents.clis.known import CLIS
+from backedge.adapters.agents.clis.registry import CLIS
 from backedge.core.model import Usage
 
 

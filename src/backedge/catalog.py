@@ -1,0 +1,18 @@
+"""What a workflow file can name and an adapter or a file of this package provides: the only list of each.
+
+The schema of the workflow file, the commands and the docs take the names from here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+AGENT_CLIS = ("claude", "codex", "gemini", "opencode")
+"""The agent CLIs, in the order in which `init` prefers them. `adapters/agents/clis/` has a module of that name for each."""
+
+ROLES = ("plan", "design", "code", "review", "test-writer")
+"""The prompts that come with backedge. `prompts/` has a file for each."""
+
+ReportKind = Literal["junit", "sarif", "json", "exitcode"]
+"""The reports of tools that backedge reads itself, in `adapters/reports/`."""
+REPORTS: tuple[ReportKind, ...] = get_args(ReportKind)

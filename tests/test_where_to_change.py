@@ -1,0 +1,239 @@
+"""ARCHITECTURE.md says where to change what. These tests make such changes in a copy of the package, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "backedge"
+PYTHON = sys.executable
+# Compiled files are kept: each test starts the command several times.
+ENVIRONMENT = {**{key: each for key, each in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}, "NO_COLOR": "1"}
+QUOTED = re.compile(r"`([^`]+)`")
+
+
+def table() -> dict[str, str]:
+    """The rows of "Where do I change …?": where, by what."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    section = text.partition("## Where do I change …?")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    return {what: where for what, where in rows if what != "what"}
+
+
+def paths_in(where: str) -> list[str]:
+    return [word for word in QUOTED.findall(where) if word.endswith((".py", "/"))]
+
+
+def names_in(where: str) -> list[str]:
+    return [word for word in QUOTED.findall(where) if not word.endswith((".py", "/"))]
+
+
+@pytest.mark.parametrize("what", table())
+def test_a_row_names_what_exists(what: str) -> None:
+    where = table()[what]
+    assert paths_in(where), "a row names at least one file or folder"
+    files = [PACKAGE / path for path in paths_in(where)]
+    assert [path.name for path in files if not path.exists()] == []
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files if path.is_file())
+    for name in names_in(where):
+        assert re.search(rf"^(?:class|def|async def)? ?{name}\b", text, re.MULTILINE), f"{name} is not defined there"
+
+
+class Copy:
+    """A copy of the package in which only the files of one row of the table may be changed."""
+
+    def __init__(self, what: str, folder: Path) -> None:
+        self._may_change = paths_in(table()[what])
+        self._home = folder / "src"
+        self._folder = folder / "project"
+        self._folder.mkdir()
+        shutil.copytree(PACKAGE, self._home / "backedge")
+
+    def add(self, path: str, text: str) -> None:
+        """A new file."""
+        target = self._allowed(path)
+        assert not target.exists()
+        target.write_text(text, encoding="utf-8")
+
+    def insert(self, path: str, before: str, line: str) -> None:
+        target = self._allowed(path)
+        text = target.read_text(encoding="utf-8")
+        assert text.count(before) == 1, f"{before!r} is not once in {path}"
+        target.write_text(text.replace(before, line + before), encoding="utf-8")
+
+    def _allowed(self, path: str) -> Path:
+        named = [each for each in self._may_change if path == each or (each.endswith("/") and path.startswith(each))]
+        assert named, f"the table does not say that {path} is to be changed"
+        return self._home / "backedge" / path
+
+    def project(self, **files: str) -> None:
+        for name, text in files.items():
+            path = self._folder / (f"{name}.yaml" if name == "backedge" else f"{name}.py")
+            path.write_text(text, encoding="utf-8")
+
+    def program(self, name: str, text: str) -> dict[str, str]:
+        """The only program on the PATH besides Python and what a shell script needs."""
+        folder = self._home / "bin"
+        folder.mkdir()
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o755)
+        return {"PATH": str(folder)}
+
+    def python(self, *words: str, expect: int = 0, env: dict[str, str] | None = None) -> str:
+        done = subprocess.run(
+            [PYTHON, *words],
+            cwd=self._folder,
+            env={**ENVIRONMENT, "PYTHONPATH": str(self._home), **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done.stdout + (done.stderr if expect else "")
+
+    def backedge(self, *words: str, expect: int = 0, env: dict[str, str] | None = None) -> str:
+        return self.python("-m", "backedge.cli.main", *words, expect=expect, env=env)
+
+    def report(self) -> Any:
+        return json.loads(self.backedge("show", "--json"))
+
+    def text(self, name: str) -> str:
+        return (self._folder / name).read_text(encoding="utf-8")
+
+
+WORK = "print('{\"output\": 1}')\n"
+REVIEW = """
+import json
+import sys
+
+failing = not json.load(sys.stdin)["verify"]
+found = [{"description": text, "severity": "high", "file": "api.md"} for text in ("no login", "no limit")]
+print(json.dumps({"verdict": "fail", "findings": found} if failing else {"verdict": "pass"}))
+"""
+STEPS = f"""
+steps:
+  plan: {{phase: planning, run: [{PYTHON}, work.py]}}
+  code: {{phase: code, needs: plan, run: [{PYTHON}, work.py]}}
+  review: {{reviews: code, run: [{PYTHON}, review.py]}}
+"""
+
+
+def test_a_limit(tmp_path: Path) -> None:
+    copy = Copy("a limit", tmp_path)
+    copy.insert(
+        "core/workflow/limits.py",
+        "    same_finding: Annotated[",
+        '    findings_per_round: Annotated[int | None, LimitSpec("The most findings of one round.")] = None\n',
+    )
+    copy.insert(
+        "core/breaches.py",
+        "    if own.same_finding is not None:\n",
+        "    if own.findings_per_round is not None:\n"
+        '        yield "findings_per_round", len(loop.finding_ids), own.findings_per_round + more\n',
+    )
+    copy.project(work=WORK, review=REVIEW, backedge="limits: {findings_per_round: -1}" + STEPS)
+    assert "limits.findings_per_round: got the number -1, expected a whole number of 0 or more" in copy.backedge(
+        "check", expect=2
+    )
+    copy.project(backedge="limits: {findings_per_round: 2}" + STEPS)
+    copy.backedge("run", "--quiet", expect=3)
+    (escalation,) = copy.report()["escalations"]
+    assert escalation["breach"] == {"limit": "findings_per_round", "count": 2, "bound": 2}
+    published = json.loads(copy.backedge("schema"))["properties"]["limits"]["properties"]
+    assert published["findings_per_round"]["description"] == "The most findings of one round."
+
+
+def test_what_a_route_looks_for(tmp_path: Path) -> None:
+    copy = Copy("what a route looks for", tmp_path)
+    copy.insert(
+        "core/workflow/routes.py",
+        "    blockers: int = 0\n",
+        '    files: Annotated[tuple[str, ...], RouteKey("Whole words of the path.", "api")] = ()\n',
+    )
+    copy.insert(
+        "core/workflow/routes.py",
+        "    return has_words(finding.category, rule.category)",
+        '    if has_words(finding.file or "", rule.files):\n        return True\n',
+    )
+    copy.project(work=WORK, review=REVIEW, backedge="routes: [{to: plan, files: api}]" + STEPS)
+    copy.backedge("run", "--quiet")
+    (loop,) = copy.report()["loops"]
+    assert (loop["targets"], loop["routed_by"], loop["state"]) == (["plan"], "routes", "resolved")
+    copy.project(backedge="routes: [{to: plan, file: api}]" + STEPS)
+    assert "did you mean 'files'?" in copy.backedge("check", expect=2)
+    python = "import backedge; backedge.Workflow('w', [backedge.Step('a', print)], routes={'to': 'a', 'files': '-'})"
+    assert "a route to 'a' looks for '-' in files: expected a word" in copy.python("-c", python, expect=1)
+
+
+NEW_CLI = """
+from backedge.adapters.agents.clis.cli import Cli, Report
+
+
+class NewCli(Cli):
+    name = "newcli"
+    package = "@example/newcli"
+    options = frozenset({"model"})
+    modes = ()
+
+    def arguments(self, call):
+        return ["--json"]
+
+    def read(self, events, stderr, before):
+        said = [event["text"] for event in events if "text" in event]
+        return Report(complete=bool(said), text=said[-1] if said else "")
+
+
+CLI = NewCli()
+"""
+PROGRAM = """#!/bin/sh
+printf '%s\\n' '{"text": "{\\"output\\": \\"made by newcli\\"}"}'
+"""
+
+
+def test_an_agent_cli(tmp_path: Path) -> None:
+    copy = Copy("an agent CLI", tmp_path)
+    copy.add("adapters/agents/clis/newcli.py", NEW_CLI)
+    copy.insert("catalog.py", '"claude", "codex"', '"newcli", ')
+    only = copy.program("newcli", PROGRAM)
+    assert "found    newcli   installed\n" in copy.backedge("init", env=only)
+    assert "agent: newcli\n" in copy.text("backedge.yaml")
+    copy.project(backedge="steps: {make: {agent: newcli, model: small}}")
+    copy.backedge("check", env=only)
+    copy.backedge("run", "--quiet", env=only)
+    assert copy.report()["steps"]["make"]["output"] == "made by newcli"
+    copy.project(backedge="steps: {make: {agent: newcli, max_turns: 3}}")
+    assert "newcli has no flag for max_turns" in copy.backedge("check", env=only, expect=2)
+
+
+CONTRACT = """
+import pytest
+from backedge.adapters.journals.other import MemoryJournal
+from backedge.testing import JournalContract
+
+
+class TestOther(JournalContract):
+    @pytest.fixture
+    def journal(self):
+        return MemoryJournal()
+"""
+
+
+def test_a_database(tmp_path: Path) -> None:
+    copy = Copy("a database", tmp_path)
+    # Its own copy of a journal that keeps the contract: what counts is that no other file has to know of it.
+    copy.add("adapters/journals/other.py", (PACKAGE / "adapters" / "journals" / "memory.py").read_text())
+    copy.project(test_other=CONTRACT)
+    said = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_other.py")
+    passed = re.search(r"(\d+) passed", said)
+    assert passed is not None and int(passed[1]) > 20
