@@ -24,8 +24,7 @@ from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, JournalTooNew
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import OutputDigest, Resolution
-from backedge.engine.codec import decode_events, encode_events
-from backedge.engine.large import INLINE, put_back, set_aside_in
+from backedge.engine.codec import INLINE, decode_events, encode_events, put_back, set_aside_in
 from backedge.engine.store import events_of
 from backedge.ports import Append, Record
 from backedge.testing import ScriptedAgent

@@ -469,7 +469,7 @@ def test_a0_08_a_waiter_on_a_loop_gets_the_resolution_at_once_and_so_do_the_noti
             assert notice.resolution is not None
             assert notice.resolution.option == "polling"
             assert await run.wait_for("L-1") == resolution, "and whoever asks later is told the same"
-            with pytest.raises(IllegalCommand, match="loop 'L-9' is unknown"):
+            with pytest.raises(IllegalCommand, match="unknown loop 'L-9'"):
                 await run.wait_for("L-9")
 
     play(scenario())

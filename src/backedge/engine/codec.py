@@ -1,9 +1,19 @@
-"""Events as JSON text and back; outputs as canonical JSON with their digests."""
+"""Events as JSON text and back; outputs as canonical JSON with their digests.
+
+Large values are stored once, by their digests, beside the events that name them. An event whose JSON is small stands as it
+is. In a larger one, every text, list or object above `INLINE` bytes is taken out and named by its digest, in a member of
+its own that comes first:
+
+    {"large":{"/answer":"9f86d0…"},"type":"answer_given/1","at":1.0,"loop":"L-1","target":"plan","answer":null}
+
+The hash chain covers the digest, and so the value. What is taken out depends on the value alone: the same answer in two
+events is stored once.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import isfinite
 from pathlib import PurePath
@@ -19,16 +29,28 @@ from backedge.core.scheduling.staleness import part
 from backedge.core.upcast import is_old, upcast
 from backedge.core.value import Json
 from backedge.core.workflow.values import values_at
-from backedge.engine.large import INLINE, set_aside
 from backedge.ports import Record
 
+INLINE = 4_096
+"""Bytes up to which a value stands in its event; a larger one is stored once, by its digest."""
+DEEPEST_LOOK = 12
+"""Levels of an event that are searched for large values; one below them is taken out with the value that holds it."""
 LONGEST_VALUE = 65_536
 """Bytes of a value that a condition, a check or a gate refers to: it stands in the event."""
 DEEPEST = 200
 """Levels of lists and objects inside each other that a value may have: every reader of JSON can follow these."""
 
+_Path = tuple[str | int, ...]
+_MARK = b'{"large":'
+
+
+class _Named(msgspec.Struct):
+    large: dict[str, str] = {}
+
+
 _TAG = re.compile(rb'\{"type":"([a-z_]+/\d+)"')
 _encoder = msgspec.json.Encoder()
+_named = msgspec.json.Decoder(_Named)
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
@@ -70,6 +92,77 @@ def _decode(body: bytes) -> Event:
         old: Event = msgspec.convert(upcast(msgspec.json.decode(body)), Event)
         return old
     return _decoder.decode(body)
+
+
+def set_aside(event: msgspec.Struct, body: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """The JSON of a large event without its large values, and these by their digests."""
+    taken = _taken(event)
+    if not taken:
+        return body, {}
+    rest, names, payloads = msgspec.json.decode(body), {}, {}
+    for path, text in taken.items():
+        _put(rest, path, None)
+        names[_pointer(path)] = digest = digest_of(text)
+        payloads[digest] = text
+    return _encoder.encode({"large": names, **rest}), payloads
+
+
+def set_aside_in(body: bytes) -> Mapping[str, str]:
+    """The digests of the large values that were taken out of an event, by where they belong; none for a text that is no
+    event."""
+    try:
+        return _named.decode(body).large if body.startswith(_MARK) else {}
+    except msgspec.DecodeError:
+        return {}
+
+
+def put_back(body: bytes, values: Mapping[str, bytes]) -> bytes:
+    """The JSON of an event with the large values, by their digests, that were taken out of it. Raises JournalDamaged for
+    one that has no place in the event."""
+    rest = msgspec.json.decode(body)
+    for pointer, digest in rest.pop("large").items():
+        try:
+            _put(rest, _path(pointer), msgspec.json.decode(values[digest]))
+        except (LookupError, TypeError, ValueError) as error:
+            raise JournalDamaged(
+                f"an event names the large value {digest} at {pointer!r}, where it has no place: restore a backup"
+            ) from error
+    return _encoder.encode(rest)
+
+
+def _taken(value: Json, path: _Path = ()) -> dict[_Path, bytes]:
+    """What is large in a value, by where it is: parts of it, or the whole where these leave too much."""
+    text = _encoder.encode(value)
+    if len(text) <= INLINE:
+        return {}
+    inside: dict[_Path, bytes] = {}
+    if not isinstance(value, str) and len(path) < DEEPEST_LOOK:
+        for key, part in _parts(value):
+            inside |= _taken(part, (*path, key))
+    left = len(text) - sum(map(len, inside.values()))
+    # What has fields of its own stays: they say what happened, and which outputs and logs belong to it.
+    return inside if left <= INLINE or isinstance(value, msgspec.Struct) else {path: text}
+
+
+def _parts(value: Json) -> Iterator[tuple[str | int, Json]]:
+    if isinstance(value, msgspec.Struct):
+        yield from ((name, getattr(value, name)) for name in value.__struct_fields__)
+    else:
+        yield from value.items() if isinstance(value, dict) else enumerate(value)
+
+
+def _put(value: Json, path: _Path, part: Json) -> None:
+    for key in path[:-1]:
+        value = value[key if isinstance(value, dict) else int(key)]
+    value[path[-1] if isinstance(value, dict) else int(path[-1])] = part
+
+
+def _pointer(path: _Path) -> str:
+    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+
+
+def _path(pointer: str) -> _Path:
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
 
 
 def canonical(value: Any, most: int, what: str = "the output") -> bytes:
@@ -126,9 +219,7 @@ def digest_of(text: bytes) -> str:
     return sha256(text).hexdigest()
 
 
-def describe_output(
-    text: bytes, before: Json, has_before: bool, pointers: Sequence[str], values: Sequence[str] = ()
-) -> tuple[OutputDigest, dict[str, bytes]]:
+def describe_output(text: bytes, before: Json, has_before: bool) -> tuple[OutputDigest, dict[str, bytes]]:
     """An output as an attempt reports it, with the payload to store if it is large."""
     value = msgspec.json.decode(text)
     digest = digest_of(text)
@@ -138,9 +229,7 @@ def describe_output(
         output=None if large else value,
         payload=digest if large else None,
         size=len(text),
-        parts=parts_of(value, pointers),
         changed=changes(before, value) if has_before else (),
-        values=values_for_rules(value, values),
     )
     return made, {digest: text} if large else {}
 

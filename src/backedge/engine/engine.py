@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -18,18 +19,15 @@ from backedge.core.errors import (
     JournalConflict,
     NotExecuted,
 )
-from backedge.core.model import Usage
 from backedge.core.scheduling.pending import outcome_of
-from backedge.core.state.run import Running, RunState
+from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.core.workflow.definition import Workflow
-from backedge.engine.attempts.execution import DID_NOT_STOP, recover
-from backedge.engine.clock import SystemClock
+from backedge.engine.agents import RunAgents, agents_for, require_agents
 from backedge.engine.codec import encode_events
-from backedge.engine.dynamic_steps import agents_for
 from backedge.engine.live_run import LiveRun
 from backedge.engine.slots import Slots
-from backedge.engine.starting import new_run_id, require_agents, start_command
+from backedge.engine.starting import new_run_id, start_command
 from backedge.engine.store import events_of, stored_state
 from backedge.engine.subscribers import Subscriber, Subscribers
 from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead, StepResolver
@@ -42,6 +40,16 @@ LAST_MOMENT = 1.0
 HOLDER_INTERVAL = 1.0
 """Seconds between looks at whether a run that is followed is still executed by anybody."""
 T = TypeVar("T")
+
+
+class SystemClock:
+    """The time of this machine."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 class Engine:
@@ -64,16 +72,16 @@ class Engine:
                 raise ValueError(f"{name} is {most!r}: expected a whole number, 1 or more")
         self.journal, self.claims = journal, claims
         self.clock: Clock = clock or SystemClock()
-        self.slots = Slots(max_parallel)
+        self.slots = Slots(max_parallel, self.start_waiting_runs)
+        self.subscribers = Subscribers()
         self.max_output, self.grace = max_output, grace
-        self._hurry = asyncio.Event()
+        self._kill_now = asyncio.Event()
         self.closing = False
         self._live: dict[str, LiveRun] = {}
-        self._ended: dict[str, tuple[Mapping[str, Agent], StepResolver | None]] = {}
-        """Who did the runs that have ended here: late feedback sends them back to work."""
+        self._ended: dict[str, RunAgents] = {}
+        """The agents of runs that have ended here: late feedback makes such a run go on."""
         self._followers: set[asyncio.Event] = set()
-        self._subscribers = Subscribers()
-        self._notices: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._unsubscribe: Callable[[], None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -97,12 +105,12 @@ class Engine:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
-        for task in self._notices:
+        for task in self._background:
             task.cancel()
-        await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._notices])
+        await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._background])
         errors: list[BackedgeError] = []
         for live in list(self._live.values()):
-            live.leave_behind()
+            live.attempts.go_on_without()
             try:
                 await self._let_go(live)
             except BackedgeError as error:
@@ -112,22 +120,22 @@ class Engine:
 
     def kill_now(self) -> None:
         """Give agents that are told to stop no more time than it takes to kill them."""
-        self._hurry.set()
+        self._kill_now.set()
 
     async def _wait_stopped(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """Wait for tasks that were told to stop, but not longer than the grace that agents have."""
         if not tasks:
             return
-        hurried = asyncio.create_task(self._hurry.wait())
+        killed = asyncio.create_task(self._kill_now.wait())
         stopping = asyncio.gather(*tasks, return_exceptions=True)  # what failed was told to those who wait for the run
         try:
-            awaited: set[asyncio.Future[Any]] = {stopping, hurried}
+            awaited: set[asyncio.Future[Any]] = {stopping, killed}
             await asyncio.wait(awaited, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
-            if self._hurry.is_set():
+            if self._kill_now.is_set():
                 # Processes that are killed now are gone in a moment, and are then known to be.
                 await asyncio.wait([stopping], timeout=LAST_MOMENT)
         finally:
-            hurried.cancel()
+            killed.cancel()
 
     def require_open(self) -> None:
         """Raises EngineClosed."""
@@ -137,7 +145,7 @@ class Engine:
     async def _stopped(self, live: LiveRun) -> None:
         """Stop all that runs of a run, and leave behind what does not."""
         await self._wait_stopped(live.stop())
-        live.leave_behind()
+        live.attempts.go_on_without()
 
     async def _let_go(self, live: LiveRun) -> None:
         live.leaving = True
@@ -149,20 +157,12 @@ class Engine:
                     running = live.state.steps[name].running
                     if running is not None:
                         with suppress(IllegalCommand):  # it came to its end meanwhile
-                            await live.submit(self._dropped(live, name, running))
+                            await live.submit(live.attempts.dropped(name, running))
         finally:
             if live.broken is None:
                 live.give_up(NotExecuted(f"run {live.run!r} is no longer executed here: resume it"))
             self._live.pop(live.run, None)
             self.claims.release(live.run)
-
-    def _dropped(self, live: LiveRun, step: str, running: Running) -> c.Command:
-        attempt, seconds = running.attempt, round(max(0.0, self.clock.now() - running.started), 6)
-        usage = live.spent.get((step, attempt), Usage())
-        if (step, attempt) not in live.left_behind:
-            return c.DropAttempt(step, attempt, "interrupted", usage, seconds)
-        why = f"its engine was closed, and {DID_NOT_STOP}: it may still be at work"
-        return c.DropAttempt(step, attempt, "in doubt", usage, seconds, why)
 
     # Running
 
@@ -180,7 +180,7 @@ class Engine:
         run = run or new_run_id(self.clock.now())
         command, payloads = start_command(run, workflow, input, self.max_output)
         self.claims.claim(run)
-        live = LiveRun(self, run, None, agents, resolver)
+        live = LiveRun(self, run, None, RunAgents(agents, resolver, workflow))
         self._live[run] = live
         try:
             await live.submit(command, payloads)
@@ -225,11 +225,11 @@ class Engine:
         except BaseException:
             self.claims.release(run)
             raise
-        live = LiveRun(self, run, state, agents, resolver)
+        live = LiveRun(self, run, state, RunAgents(agents, resolver, state.workflow))
         self._live[run] = live
         try:
             for name, step in state.steps.items():
-                if step.running is not None and not recover(live, name, step.running):
+                if step.running is not None and not live.attempts.recover(name, step.running):
                     await live.submit(c.DropAttempt(name, step.running.attempt, "in doubt"))
             await _lift_pause(live)
             await live.submit(c.Proceed())
@@ -262,14 +262,14 @@ class Engine:
         """Keep no more of a run that has ended than it takes to go on with it: the journal has the rest."""
         if self._live.get(live.run) is live and live.finished and not self.closing:
             del self._live[live.run]
-            self._ended[live.run] = live.agents, live.step_resolver
+            self._ended[live.run] = live.agents
             self.claims.release(live.run)
 
     async def _resume_ended(self, run: str) -> LiveRun | None:
         """A run that had ended here, to go on with; None if somebody else has it now."""
-        agents, resolver = self._ended[run]
+        agents = self._ended[run]
         with suppress(BackedgeError):
-            return await self.resume(run, agents, resolver)
+            return await self.resume(run, agents.by_name, agents.resolver)
         return None
 
     # Asking and answering
@@ -339,22 +339,15 @@ class Engine:
                 await self.journal.append(entry)
             except JournalConflict:
                 continue
-            self.notify(run, events)
+            self.subscribers.tell(run, events)
             return events
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Tell the subscriber of every event of the runs executed here; returns what ends that."""
         self.require_open()
-        return self._subscribers.add(subscriber)
+        return self.subscribers.add(subscriber)
 
     # For live runs
-
-    def free_slots(self) -> int:
-        """How many more attempts may start."""
-        return 0 if self.closing else self.slots.free()
-
-    def notify(self, run: str, events: tuple[e.Event, ...]) -> None:
-        self._subscribers.tell(run, events)
 
     def allow(self, attempts: int | None) -> None:
         """Let so many more attempts start, and then none; None lets all start that can."""
@@ -367,19 +360,9 @@ class Engine:
         while not self.closing and (run := self.slots.next_in_queue()) is not None:
             live = self._live.get(run)
             if live is not None and live.broken is None:
-                self.proceed_soon(live)
+                live.proceed_soon()
                 return
             self.slots.leave_queue(run)
-
-    def proceed_soon(self, live: LiveRun) -> None:
-        """Start what can start in a run."""
-        if not self.closing:
-            self.spawn(self._proceed(live))
-
-    async def _proceed(self, live: LiveRun) -> None:
-        with suppress(BackedgeError):
-            await live.submit(c.Proceed())
-        self.start_waiting_runs()
 
     def _written(self, run: str, seq: int) -> None:
         live = self._live.get(run)
@@ -399,8 +382,8 @@ class Engine:
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         """Do something beside, until this engine closes."""
         task = asyncio.create_task(work)
-        self._notices.add(task)
-        task.add_done_callback(self._notices.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
 
 async def _lift_pause(live: LiveRun) -> None:
