@@ -31,16 +31,14 @@ async def with_facts(
     step, outcome, plan = command.step, command.outcome, command.plan
     if step not in state.steps:
         return command  # a planner removed the step: the report will be refused
-    graph = _graph_with(state, plan, step)
+    graph = _graph_with(state, plan, step) if plan.add or plan.remove else state.graph
     if graph.pointers[step] or graph.values[step]:
         outcome = replace(outcome, made=_with_values(outcome.made, graph, step, payloads))
     if plan.add:
         plan = replace(plan, noted=await _noted_values(journal, state, graph, step))
     requirements = requirements_of(outcome)
-    traced = await mentions_for(journal, state, step, requirements) if requirements else {}
-    if outcome is command.outcome and plan is command.plan and not traced:
-        return command
-    return replace(command, outcome=outcome, plan=plan, mentions=traced)
+    mentioned = await mentions_for(journal, state, step, requirements) if requirements else {}
+    return replace(command, outcome=outcome, plan=plan, mentions=mentioned)
 
 
 async def mentions_for(
@@ -56,7 +54,7 @@ async def mentions_for(
 
 def _graph_with(state: RunState, plan: Plan, planner: str) -> Graph:
     """The graph of a run with a plan applied; unchanged if the plan is not valid."""
-    if not plan or planner in plan.remove:
+    if planner in plan.remove:
         return state.graph
     changed = with_plan(state.workflow, plan.add, plan.remove, {})
     return state.graph if problems_of(changed) else graph_of(changed)

@@ -111,10 +111,23 @@ class Attempts:
 class SupervisedAttempt:
     """One attempt under way. Whatever its agent does, exactly one report follows."""
 
-    __slots__ = ("_attempts", "_limit", "_over", "_recover", "_running", "_slot", "_started", "_step", "_timer", "task")
+    __slots__ = (
+        "_attempts",
+        "_key",
+        "_limit",
+        "_over",
+        "_recover",
+        "_running",
+        "_slot",
+        "_started",
+        "_step",
+        "_timer",
+        "task",
+    )
 
     def __init__(self, attempts: Attempts, step: str, running: Running, limit: float | None, recover: bool) -> None:
         self._attempts, self._step, self._running = attempts, step, running
+        self._key = step, running.attempt
         self._limit, self._recover = limit, recover
         self._started = attempts.engine.clock.now()
         self._timer: asyncio.TimerHandle | None = None
@@ -219,22 +232,20 @@ class SupervisedAttempt:
         self._slot.give_back()
 
     async def _submit(self, report: Report) -> None:
-        spent = self._attempts.spent.pop(self._key, NO_USAGE)
-        with suppress(IllegalCommand):  # another process has settled this attempt: its record stands
-            await self._attempts.run.submit(_with_usage(report.command, spent), report.payloads)
+        spent, command = self._attempts.spent.pop(self._key, None), report.command
+        if spent is not None:
+            command = _with_usage(command, spent)
+        try:
+            await self._attempts.run.submit(command, report.payloads)
+        except IllegalCommand:
+            return  # another process has settled this attempt: its record stands
 
     def _spend(self, usage: Usage) -> None:
         self._attempts.spent[self._key] = self._attempts.spent.get(self._key, NO_USAGE) + usage
 
-    @property
-    def _key(self) -> tuple[str, int]:
-        return self._step, self._running.attempt
-
 
 def _with_usage(command: AttemptCommand, usage: Usage) -> AttemptCommand:
     """The report with what the attempt said it used while it worked."""
-    if usage == NO_USAGE:
-        return command
     if isinstance(command, c.FinishAttempt):
         return replace(command, outcome=replace(command.outcome, usage=usage + command.outcome.usage))
     return replace(command, usage=usage + command.usage)
