@@ -334,7 +334,7 @@ def test_the_result_of_a_run_that_nobody_executes_says_so() -> None:
             await run.release()
             found = await engine.find("r")
             for waits in (found.result, found.at_rest):
-                with pytest.raises(NotExecuted, match="run 'r' has not ended, but nobody executes it: resume it"):
+                with pytest.raises(NotExecuted, match="run 'r' has not ended, but no process executes it: resume it"):
                     await waits()
 
     play(scenario(), patience=5)

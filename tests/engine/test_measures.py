@@ -151,5 +151,5 @@ def test_what_nobody_measures_does_not_start() -> None:
         async with Inner(journal, journal) as engine:
             await engine.start(work, {"": flow(Step("x", named)).agents["x"]})
 
-    with pytest.raises(WorkflowError, match=r"'c' is measured by nobody.*'g' is measured by nobody"):
+    with pytest.raises(WorkflowError, match=r"'c' has no agent to measure it.*'g' has no agent to measure it"):
         play(start())

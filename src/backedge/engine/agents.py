@@ -36,7 +36,9 @@ class RunAgents:
         if not task.plans:
             raise AgentError(not_a_planner(task.step))
         if self.resolver is None:
-            raise AgentError("steps cannot be added to this run: its workflow has no agents for added steps")
+            raise AgentError(
+                "steps cannot be added to this run: its workflow has no resolver that finds agents for them"
+            )
         try:
             resolved = self.resolver.resolve(said.add_steps, self._workflow)
         except WorkflowError as error:
@@ -76,7 +78,7 @@ def require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
         if name not in agents and name != HUMAN
     ]
     missing += [
-        f"{each.name!r} is measured by nobody: give who reads its report or compares its values"
+        f"{each.name!r} has no agent to measure it: give one that reads its report or compares its values"
         for each in workflow.measures
         if needs_agent(each) and each.name not in agents
     ]

@@ -36,9 +36,9 @@ INLINE = 4_096
 DEEPEST_LOOK = 12
 """Levels of an event that are searched for large values; one below them is taken out with the value that holds it."""
 LONGEST_VALUE = 65_536
-"""Bytes of a value that a condition, a check or a gate refers to: it stands in the event."""
+"""The most bytes of a value that a condition, a check or a gate refers to: it is stored in the event."""
 DEEPEST = 200
-"""Levels of lists and objects inside each other that a value may have: every reader of JSON can follow these."""
+"""The most levels of nested lists and objects in a value: every JSON reader can handle that many."""
 
 _Path = tuple[str | int, ...]
 _MARK = b'{"large":'
@@ -55,7 +55,7 @@ _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def encode_events(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
-    """Events as JSON, and the large values in them by their digests, to be stored beside."""
+    """Events as JSON, and their large values by digest, to be stored with them."""
     bodies: list[bytes] = []
     payloads: dict[str, bytes] = {}
     for event in events:
@@ -68,8 +68,8 @@ def encode_events(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str,
 
 
 def decode_events(records: Iterable[Record]) -> list[Event]:
-    """The events of records that are whole, as `stored.records_of` gives them. Raises JournalTooNew or JournalDamaged,
-    naming the event, for what is no event."""
+    """The events of complete records, as `store.records_of` returns them. Raises JournalTooNew or JournalDamaged, naming
+    the record, if one is not an event."""
     events = []
     for record in records:
         try:
@@ -95,7 +95,7 @@ def _decode(body: bytes) -> Event:
 
 
 def set_aside(event: msgspec.Struct, body: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """The JSON of a large event without its large values, and these by their digests."""
+    """The JSON of a large event without its large values, and these values by digest."""
     taken = _taken(event)
     if not taken:
         return body, {}
@@ -108,7 +108,7 @@ def set_aside(event: msgspec.Struct, body: bytes) -> tuple[bytes, dict[str, byte
 
 
 def set_aside_in(body: bytes) -> Mapping[str, str]:
-    """The digests of the large values that were taken out of an event, by where they belong; none for a text that is no
+    """The digests of the large values that were taken out of an event, by JSON pointer; empty for text that is not an
     event."""
     try:
         return _named.decode(body).large if body.startswith(_MARK) else {}
@@ -117,8 +117,8 @@ def set_aside_in(body: bytes) -> Mapping[str, str]:
 
 
 def put_back(body: bytes, values: Mapping[str, bytes]) -> bytes:
-    """The JSON of an event with the large values, by their digests, that were taken out of it. Raises JournalDamaged for
-    one that has no place in the event."""
+    """The JSON of an event with its large values, given by digest, put back in. Raises JournalDamaged if one has no place
+    in the event."""
     rest = msgspec.json.decode(body)
     for pointer, digest in rest.pop("large").items():
         try:
@@ -131,7 +131,7 @@ def put_back(body: bytes, values: Mapping[str, bytes]) -> bytes:
 
 
 def _taken(value: Json, path: _Path = ()) -> dict[_Path, bytes]:
-    """What is large in a value, by where it is: parts of it, or the whole where these leave too much."""
+    """The large parts of a value by path; the whole value if it is large even without them."""
     text = _encoder.encode(value)
     if len(text) <= INLINE:
         return {}
@@ -140,7 +140,7 @@ def _taken(value: Json, path: _Path = ()) -> dict[_Path, bytes]:
         for key, part in _parts(value):
             inside |= _taken(part, (*path, key))
     left = len(text) - sum(map(len, inside.values()))
-    # What has fields of its own stays: they say what happened, and which outputs and logs belong to it.
+    # A struct stays in the event: its fields say what happened, and which outputs and logs belong to it.
     return inside if left <= INLINE or isinstance(value, msgspec.Struct) else {path: text}
 
 
@@ -174,7 +174,7 @@ def canonical(value: Any, most: int, what: str = "the output") -> bytes:
         if len(text) <= most and (suspect or text.count(b"[") + text.count(b"{") > DEEPEST):
             _refuse_odd(msgspec.to_builtins(value, enc_hook=plain), what)
     except (TypeError, ValueError, RecursionError) as error:
-        # The encoder says it in terms of its own options.
+        # The encoder's own message speaks of its options.
         why = "a key of an object is not text: use text" if "str keys" in str(error) else error
         raise AgentError(f"{what} is not JSON: {why}") from error
     if len(text) > most:
@@ -183,7 +183,7 @@ def canonical(value: Any, most: int, what: str = "the output") -> bytes:
 
 
 def _refuse_odd(value: Json, what: str) -> None:
-    """Refuse numbers that JSON does not have (they would silently become null), and what is nested too deeply."""
+    """Refuse numbers that JSON does not have (they would silently become null) and values that are nested too deeply."""
     rest: list[tuple[str, int, Json]] = [("", 0, value)]
     while rest:
         where, depth, each = rest.pop()
@@ -198,12 +198,12 @@ def _refuse_odd(value: Json, what: str) -> None:
 
 
 def copied(value: Json) -> Json:
-    """A JSON value of its own: whoever gets it may change it, and nobody else sees that."""
+    """A copy of a JSON value that its reader may change."""
     return msgspec.to_builtins(value)
 
 
 def plain(value: Any) -> Json:
-    """A value that the encoder does not know, as it can be written. Raises TypeError."""
+    """A value of a type that the encoder does not know, as JSON. Raises TypeError."""
     if isinstance(value, PurePath):
         return str(value)
     dump = getattr(value, "model_dump", None)
@@ -240,7 +240,7 @@ def parts_of(value: Json, pointers: Sequence[str]) -> dict[str, str]:
 
 
 def values_for_rules(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
-    """The values at these places, for the rules to decide on. Raises AgentError for one that is too large."""
+    """The values at these pointers, for the rules to decide on. Raises AgentError if one is too large."""
     found = dict(values_at(value, tuple(pointers))) if pointers else {}
     for pointer, each in found.items():
         size = len(msgspec.json.encode(each))

@@ -1,4 +1,4 @@
-"""The engine: starts, resumes and answers runs over the ports. It knows no adapter."""
+"""The engine: starts, resumes and answers runs through the ports. It knows no adapter."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
 """Seconds that an agent has to stop when it is told to; then it is left behind."""
 LAST_MOMENT = 1.0
-"""Seconds that agents have to be gone when there is no more time."""
+"""Seconds that agents have to end once they are killed."""
 HOLDER_INTERVAL = 1.0
-"""Seconds between looks at whether a run that is followed is still executed by anybody."""
+"""Seconds between two checks whether any process still executes a run that is followed."""
 T = TypeVar("T")
 
 
@@ -53,7 +53,7 @@ class SystemClock:
 
 
 class Engine:
-    """Executes runs, and answers for those that others execute. Use it as an async context manager."""
+    """Executes runs, and answers questions about runs of other processes. Use it as an async context manager."""
 
     def __init__(
         self,
@@ -94,10 +94,10 @@ class Engine:
         await self.close()
 
     async def close(self) -> None:
-        """Stop what runs and record it as interrupted: a later resume does it again. Work that is recorded stays.
+        """Stop what runs and record it as interrupted: a later resume does it again. Recorded work is kept.
 
-        An agent that does not stop is left behind, so that closing takes no longer than the grace that agents have. Its
-        attempt is in doubt.
+        An agent that does not stop is left behind, so that closing takes no longer than the grace period. Its attempt is
+        in doubt.
         """
         self.closing = True
         for follower in self._followers:
@@ -114,25 +114,25 @@ class Engine:
             try:
                 await self._let_go(live)
             except BackedgeError as error:
-                errors.append(error)  # the others must not suffer for it
+                errors.append(error)  # the other runs are closed all the same
         if errors:
             raise errors[0]
 
     def kill_now(self) -> None:
-        """Give agents that are told to stop no more time than it takes to kill them."""
+        """End the grace period now: agents that do not stop in a moment are left behind."""
         self._kill_now.set()
 
     async def _wait_stopped(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for tasks that were told to stop, but not longer than the grace that agents have."""
+        """Wait for tasks that were told to stop, but not longer than the grace period."""
         if not tasks:
             return
         killed = asyncio.create_task(self._kill_now.wait())
-        stopping = asyncio.gather(*tasks, return_exceptions=True)  # what failed was told to those who wait for the run
+        stopping = asyncio.gather(*tasks, return_exceptions=True)  # errors were given to the waiters of the run
         try:
             awaited: set[asyncio.Future[Any]] = {stopping, killed}
             await asyncio.wait(awaited, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
             if self._kill_now.is_set():
-                # Processes that are killed now are gone in a moment, and are then known to be.
+                # Killed processes end in a moment: wait for that, so that their end is known.
                 await asyncio.wait([stopping], timeout=LAST_MOMENT)
         finally:
             killed.cancel()
@@ -143,7 +143,7 @@ class Engine:
             raise EngineClosed("this engine was closed: open another one on the same journal")
 
     async def _stopped(self, live: LiveRun) -> None:
-        """Stop all that runs of a run, and leave behind what does not."""
+        """Stop the attempts of a run, and leave behind those that do not stop."""
         await self._wait_stopped(live.stop())
         live.attempts.go_on_without()
 
@@ -156,7 +156,7 @@ class Engine:
                 for name in live.state.steps:
                     running = live.state.steps[name].running
                     if running is not None:
-                        with suppress(IllegalCommand):  # it came to its end meanwhile
+                        with suppress(IllegalCommand):  # it has ended meanwhile
                             await live.submit(live.attempts.dropped(name, running))
         finally:
             if live.broken is None:
@@ -174,7 +174,7 @@ class Engine:
         run: str | None = None,
         resolver: StepResolver | None = None,
     ) -> LiveRun:
-        """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
+        """Start a run. Raises WorkflowError, with all problems, for a definition that cannot run."""
         self.require_open()
         require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
@@ -204,8 +204,8 @@ class Engine:
             raise
 
     async def resume(self, run: str, agents: Mapping[str, Agent], resolver: StepResolver | None = None) -> LiveRun:
-        """Go on with a run where its journal ends, also if somebody paused it. Attempts found running are in doubt:
-        re-run, or asked about.
+        """Continue a run where its journal ends, even if it was paused. Attempts that were running are recovered if their
+        agent can do that; otherwise they are in doubt, and run again or are asked about.
 
         Raises RunHeld, naming the holder, if another process executes it.
         """
@@ -240,7 +240,7 @@ class Engine:
         return live
 
     async def _abandon(self, live: LiveRun, error: BaseException) -> None:
-        """Whoever started or resumed a run has not got it: nobody may find it executed here without holding it."""
+        """The run could not be started or resumed: it must not look as if it were executed here."""
         live.give_up(error)
         try:
             await self._stopped(live)
@@ -249,7 +249,7 @@ class Engine:
             self.claims.release(live.run)
 
     async def release(self, run: str) -> None:
-        """Stop executing a run that is at rest, so that others can."""
+        """Stop executing a run that is at rest, so that another process can."""
         self.require_open()
         self._ended.pop(run, None)
         live = self._live.get(run)
@@ -259,14 +259,14 @@ class Engine:
             await self._let_go(live)
 
     def evict(self, live: LiveRun) -> None:
-        """Keep no more of a run that has ended than it takes to go on with it: the journal has the rest."""
+        """Forget a run that has ended, but for the agents that can continue it: the journal has the rest."""
         if self._live.get(live.run) is live and live.finished and not self.closing:
             del self._live[live.run]
             self._ended[live.run] = live.agents
             self.claims.release(live.run)
 
     async def _resume_ended(self, run: str) -> LiveRun | None:
-        """A run that had ended here, to go on with; None if somebody else has it now."""
+        """Continue a run that had ended here; None if another process executes it now."""
         agents = self._ended[run]
         with suppress(BackedgeError):
             return await self.resume(run, agents.by_name, agents.resolver)
@@ -279,13 +279,13 @@ class Engine:
         return await self.journal.runs()
 
     async def state_of(self, run: str) -> RunState:
-        """Where a run stands. Raises NotFound for one that does not exist."""
+        """The state of a run. Raises NotFound if there is no such run."""
         self.require_open()
         live = self._live.get(run)
         return live.state if live is not None and live.begun else await stored_state(self.journal, run)
 
     def live(self, run: str) -> LiveRun | None:
-        """The run as this engine executes it; None if it does not."""
+        """The run, if this engine executes it."""
         return self._live.get(run)
 
     async def events_of(self, run: str) -> list[e.Event]:
@@ -293,9 +293,10 @@ class Engine:
         return await events_of(self.journal, run)
 
     async def follow(self, run: str, look: Callable[[RunState], T | None], executed: bool = False) -> T:
-        """Wait until `look` says something of a run that somebody else executes; it is asked after every change.
+        """Wait until `look` returns something other than None for a run that another process executes. It is called after
+        every change.
 
-        With `executed`, raises NotExecuted when nobody does: then there is nothing to wait for.
+        With `executed`, raises NotExecuted when no process executes the run: then there is nothing to wait for.
         """
         changed = asyncio.Event()
         unsubscribe = self.journal.subscribe(lambda which, _: changed.set() if which == run else None)
@@ -303,24 +304,24 @@ class Engine:
         try:
             while True:
                 changed.clear()
-                # Asked before the state: whoever ended the run in between has written that it did.
-                nobody = executed and self.claims.holder(run) is None
+                # Checked before the state is read: a process that ends the run in between has recorded the end.
+                orphaned = executed and self.claims.holder(run) is None
                 found = look(await self.state_of(run))
                 if found is not None:
                     return found
-                if nobody:
-                    raise NotExecuted(f"run {run!r} has not ended, but nobody executes it: resume it")
+                if orphaned:
+                    raise NotExecuted(f"run {run!r} has not ended, but no process executes it: resume it")
                 with suppress(TimeoutError):
-                    # A process that dies tells nobody: somebody has to look.
+                    # A process that dies does not announce it: check from time to time.
                     await asyncio.wait_for(changed.wait(), HOLDER_INTERVAL if executed else None)
         finally:
             self._followers.discard(changed)
             unsubscribe()
 
     async def submit(self, run: str, command: c.Command) -> tuple[e.Event, ...]:
-        """Record a command for a run, whoever executes it; that process goes on at once.
+        """Record a command for a run, whichever process executes it; that process continues at once.
 
-        Where nobody does, what becomes ready starts with the next resume.
+        If none does, what becomes ready starts with the next resume.
         """
         self.require_open()
         live = self._live.get(run)
@@ -343,20 +344,20 @@ class Engine:
             return events
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Tell the subscriber of every event of the runs executed here; returns what ends that."""
+        """Call the subscriber with every event of the runs executed here. Returns a function that ends this."""
         self.require_open()
         return self.subscribers.add(subscriber)
 
-    # For live runs
+    # Slots and background work
 
     def allow(self, attempts: int | None) -> None:
-        """Let so many more attempts start, and then none; None lets all start that can."""
+        """Let this many more attempts start, and then none; None removes the limit."""
         self.require_open()
         self.slots.left = attempts
         self.start_waiting_runs()
 
     def start_waiting_runs(self) -> None:
-        """A place is free: those who found none may have it, the one who has waited longest first."""
+        """A slot is free: give it to the run that has waited longest."""
         while not self.closing and (run := self.slots.next_in_queue()) is not None:
             live = self._live.get(run)
             if live is not None and live.broken is None:
@@ -380,7 +381,7 @@ class Engine:
             await live.notice()
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
-        """Do something beside, until this engine closes."""
+        """Do something in the background, until this engine closes."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

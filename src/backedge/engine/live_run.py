@@ -27,13 +27,13 @@ from backedge.engine.subscribers import Subscribers
 from backedge.ports import Append
 
 _TIMED = frozenset({e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
-"""What can set a time at which something is due."""
+"""The events that can set a time at which something is due."""
 T = TypeVar("T")
 _Watch = tuple[Callable[[RunState], Any], "asyncio.Future[Any]"]
 
 
 def resting(state: RunState) -> RunOutcome | None:
-    """How a run stands that has ended, or in which nothing can start until a person acts; None for any other."""
+    """The outcome of a run that has ended, or in which nothing can start until a person acts; None for any other."""
     outcome = outcome_of(state)
     return None if outcome == "running" else outcome
 
@@ -46,7 +46,7 @@ class RunEngine(HostEngine, Protocol):
     closing: bool
 
     def evict(self, live: LiveRun) -> None:
-        """Forget a run that has ended, unless somebody still waits for something in it."""
+        """Forget a run that has ended, unless something in it is still awaited."""
         ...
 
 
@@ -77,7 +77,7 @@ class LiveRun:
 
     @property
     def stopping(self) -> bool:
-        """Whether the run stops here: attempts that are cancelled now are reported by whoever stops it."""
+        """Whether the run stops here: then it is the engine that reports attempts which are cancelled."""
         return self.engine.closing or self.broken is not None
 
     async def idle(self) -> None:
@@ -155,7 +155,7 @@ class LiveRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has ended, none of its attempts is under way here, and nobody waits for anything in it."""
+        """Whether the run has ended, none of its attempts is under way here, and nothing in it is awaited."""
         return (
             self._state is not None
             and self._state.ended is not None
@@ -169,7 +169,7 @@ class LiveRun:
 
     def _evict_soon(self) -> None:
         if self._state is not None and self._state.ended is not None:
-            # After everybody who waits for the end has seen it.
+            # After all waiters have seen the end.
             asyncio.get_running_loop().call_soon(self.engine.evict, self)
 
     def proceed_soon(self) -> None:
@@ -243,7 +243,7 @@ class LiveRun:
             for event in events:
                 state = evolve(state, event)
         except Exception as error:
-            # A run that cannot be read cannot go on: everybody who waits for it gets the error.
+            # A run that cannot be read cannot go on: all its waiters get the error.
             self._break(error)
             raise
         self._unsure = False
@@ -337,7 +337,7 @@ class LiveRun:
         asyncio.get_running_loop().call_soon(self.engine.slots.offer)
 
     def give_up(self, error: BaseException) -> None:
-        """Do nothing more. Everybody who waits, or asks later, gets this error; of several errors, the first."""
+        """Do nothing more. All waiters and later callers get this error; of several errors, the first."""
         if self.broken is not None:
             return
         self.broken = error

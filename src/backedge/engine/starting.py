@@ -14,12 +14,12 @@ from backedge.engine.codec import INLINE, canonical, digest_of
 
 
 def new_run_id(now: float) -> str:
-    """An id that nobody else has, and that sorts by time."""
+    """A new id. Ids sort by time."""
     return f"r-{int(now * 1000):011x}{token_hex(3)}"
 
 
 def start_command(run: str, workflow: Workflow, input: Json, most: int) -> tuple[c.StartRun, dict[str, bytes]]:
-    """The command that starts a run, with the input as a large value if it is one. Raises IllegalCommand."""
+    """The command that starts a run, and the payload of a large input. Raises IllegalCommand."""
     try:
         run.encode()
         text = canonical(input, most, "the input")

@@ -35,7 +35,7 @@ class HostRun(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Whether the run stops here: then attempts record nothing themselves when they are cancelled."""
+        """Whether the run stops here: then it is the engine that reports attempts which are cancelled."""
         ...
 
     async def submit(self, command: c.Command, payloads: Mapping[str, bytes] | None = None) -> tuple[Event, ...]:
@@ -47,7 +47,7 @@ class HostRun(Protocol):
         ...
 
     def give_up(self, error: BaseException) -> None:
-        """Stop the run here, and tell everybody who waits for it why."""
+        """Stop the run here; all its waiters get this error."""
         ...
 
 
