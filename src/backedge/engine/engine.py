@@ -110,7 +110,7 @@ class Engine:
         await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._background])
         errors: list[BackedgeError] = []
         for live in list(self._live.values()):
-            live.attempts.go_on_without()
+            live.attempts.leave_all_behind()
             try:
                 await self._let_go(live)
             except BackedgeError as error:
@@ -145,7 +145,7 @@ class Engine:
     async def _stopped(self, live: LiveRun) -> None:
         """Stop the attempts of a run, and leave behind those that do not stop."""
         await self._wait_stopped(live.stop())
-        live.attempts.go_on_without()
+        live.attempts.leave_all_behind()
 
     async def _let_go(self, live: LiveRun) -> None:
         live.leaving = True

@@ -56,11 +56,11 @@ class Attempts:
         """Attempts whose agents did not stop, by step and number: they may still be working."""
 
     def perform(self, events: tuple[e.Event, ...], *, start: bool) -> None:
-        """Start the attempts that were recorded as started, if `start` says so; stop all of them if the run has ended."""
+        """Start the attempts that were recorded as started, unless `start` is false; stop all if the run has ended."""
         for event in events:
             if isinstance(event, e.AttemptStarted):
-                running = self.run.state.steps[event.step].running
-                if start and running is not None and running.attempt == event.attempt:
+                running = self.run.state.steps[event.step].running if start else None
+                if running is not None and running.attempt == event.attempt:
                     self._start(event.step, running)
             elif isinstance(event, e.RunEnded) and event.outcome in ("cancelled", "failed"):
                 for attempt in tuple(self.under_way.values()):
@@ -90,7 +90,7 @@ class Attempts:
     def tasks(self) -> list[asyncio.Task[None]]:
         return [attempt.task for attempt in self.under_way.values()]
 
-    def go_on_without(self) -> None:
+    def leave_all_behind(self) -> None:
         """Leave behind the agents that do not stop. The caller reports for them."""
         for attempt in tuple(self.under_way.values()):
             attempt.leave_behind()
