@@ -174,7 +174,7 @@ def test_a_check_is_made_from_its_task_alone() -> None:
     assert command.outcome.made.output["positions"] == {"a": 1, "b": 2}
 
 
-def test_a_step_that_joins_while_an_attempt_runs_is_told_of_the_parts_that_it_reads() -> None:
+def test_a_step_that_joins_while_an_attempt_runs_gets_the_parts_that_it_reads() -> None:
     """The attempt began when nobody read a part of its output: what the rules must know is found when it reports."""
     engine = Engine()
 

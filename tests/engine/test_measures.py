@@ -137,7 +137,7 @@ def test_a_report_is_a_file_of_the_workspace(tmp_path: Path) -> None:
     assert list(ReportValue(tmp_path, "r", "").input_errors({})) == []
 
 
-def test_what_nobody_measures_does_not_start() -> None:
+def test_a_check_without_an_agent_that_it_needs_does_not_start() -> None:
     steps = (Bare("a"), Bare("b"))
     work = Workflow(
         "w",
