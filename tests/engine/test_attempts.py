@@ -76,7 +76,9 @@ def test_a_task_can_be_sent_to_another_process_and_executed_there() -> None:
 
     sent = msgspec.json.decode(msgspec.json.encode(TASK), type=Task)
     assert sent == TASK
-    command = execute(agent, sent).command
+    report = execute(agent, sent)
+    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+    command = report.command
     assert isinstance(command, FinishAttempt)
     assert (command.step, command.attempt, command.outcome.made.output) == ("code", 3, "build it from p")
 
@@ -97,6 +99,11 @@ def test_findings_are_translated_into_the_words_of_the_engine() -> None:
     assert isinstance(command, FinishAttempt)
     [finding] = command.outcome.findings
     assert (finding.severity, finding.blocking) == ("critical", True)
+
+
+def test_the_log_of_a_report_survives_the_way_back() -> None:
+    report = execute(AgentError("crashed", log=b"\x00\xff"))
+    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
 
 
 @pytest.mark.parametrize(
