@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from backedge import Briefing, Engine, Finding, Outcome, Step, Usage, Workflow, failed
+from backedge import Briefing, Engine, Finding, MemoryJournal, Outcome, Step, Usage, Workflow, failed
 from backedge.core.commands import DropAttempt, FailAttempt, FinishAttempt
 from backedge.core.errors import AgentError
+from backedge.core.events import AttemptFailed
 from backedge.core.model import Resolution
 from backedge.core.workflow.checks import Check
 from backedge.core.workflow.definition import Workflow as Definition
@@ -20,7 +21,7 @@ from backedge.engine.attempts.pipeline import LocalExecutor
 from backedge.engine.codec import digest_of
 from backedge.ports import Report, Result, Task
 from backedge.testing import FakeClock
-from tests.engine.parts import play, until
+from tests.engine.parts import only, play, until
 
 BRIEFING = Briefing(run="r", step="code", phase="code", attempt=3, mode="work", input="build it", inputs={"plan": "p"})
 TASK = Task("coder", BRIEFING)
@@ -207,3 +208,35 @@ def test_a_step_that_joins_while_an_attempt_runs_gets_the_parts_that_it_reads() 
     assert (report.outcome, report.steps["use"].output) == ("done", "used")
     assert list(artifact.parts) == ["/api"]
     assert artifact.values == {"/size": 2}
+
+
+@pytest.mark.parametrize("when", ["before the briefing", "before the report"])
+def test_an_output_that_cannot_be_read_fails_the_attempt_and_not_the_run(when: str) -> None:
+    journal = MemoryJournal()
+
+    async def plan(briefing: Briefing) -> str:
+        return "x" * 5_000
+
+    async def code(briefing: Briefing) -> str:
+        if when == "before the briefing":
+            journal._payloads.clear()
+        return "c"
+
+    async def review(briefing: Briefing) -> Outcome:
+        journal._payloads.clear()
+        return failed(Finding("no login", category="missing requirement", requirement_id="REQ-1"))
+
+    async def scenario() -> Any:
+        async with Engine(journal) as engine:
+            steps = [
+                Step("plan", plan, phase="planning"),
+                Step("code", code, needs="plan", phase="code"),
+                Step("review", review, reviews="code", needs="plan"),
+            ]
+            run = await engine.start(Workflow("flow", steps, limits={"errors_in_a_row": 1}), run="r")
+            await run.at_rest()
+            return await run.events()
+
+    [failure] = only(AttemptFailed, play(scenario()))
+    assert failure.step == "review"
+    assert failure.error.startswith("JournalDamaged: ")
