@@ -1,7 +1,7 @@
 """One attempt as a pipeline over one value: brief → call → translate → report.
 
-Whatever goes wrong on the way, the agent's work ends in a report: `LocalExecutor.execute` is the one place that turns
-errors into a failed attempt.
+`task_for` briefs it. `LocalExecutor` does the rest over an `Execution`, and is the one place that turns errors of an agent
+into the report of a failed attempt.
 """
 
 from __future__ import annotations
@@ -97,11 +97,9 @@ class LocalExecutor:
         if not task.recover:
             return await _in_time(agent.work(task.briefing, attempt), task.timeout)
         able: object = agent
-        return (
-            await _in_time(able.recover(task.briefing, attempt), task.timeout)
-            if isinstance(able, Recoverable)
-            else None
-        )
+        if not isinstance(able, Recoverable):
+            return None
+        return await _in_time(able.recover(task.briefing, attempt), task.timeout)
 
     def _read(self, execution: Execution, returned: object) -> None:
         """Separate the outcome from what comes with it. Raises AgentError if there is none."""
