@@ -7,6 +7,7 @@ import gc
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,63 @@ def test_the_engine_knows_no_adapter() -> None:
         assert not {
             name for name in ours if not name.startswith(("backedge.core", "backedge.engine", "backedge.ports"))
         }
+
+
+def modules_below(package: Path) -> dict[str, Path]:
+    """Every module of a package by its full name."""
+    return {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def imports_of(tree: ast.AST, known: Collection[str]) -> set[str]:
+    """The known modules that are imported anywhere, also in functions and under TYPE_CHECKING. `from a import b` imports
+    the module a.b if there is one, else a."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module or "" for name in inner}
+    return found & set(known)
+
+
+def first_cycle(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """The modules of one import cycle, in order; empty if there is none."""
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for each in sorted(imports[name]):
+            if cycle := visit(each, [*path, name]):
+                return cycle
+        done.add(name)
+        return []
+
+    return next((cycle for name in imports if (cycle := visit(name, []))), [])
+
+
+@pytest.mark.parametrize("package", ["engine", "core"])
+def test_no_modules_import_each_other_in_a_circle_not_even_for_the_type_checker(package: str) -> None:
+    modules = modules_below(PACKAGE / package)
+    imports = {name: imports_of(syntax(path), modules) - {name} for name, path in modules.items()}
+    assert first_cycle(imports) == []
+
+
+def test_a_circle_that_only_the_type_checker_sees_is_found() -> None:
+    sources = {
+        "p.a": "from p import b",
+        "p.b": "from p.c import thing",
+        "p.c": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import A",
+    }
+    imports = {name: imports_of(ast.parse(source), sources) for name, source in sources.items()}
+    assert first_cycle(imports) == ["p.a", "p.b", "p.c", "p.a"]
+    assert first_cycle({**imports, "p.c": set()}) == []
 
 
 def test_pydantic_is_imported_where_it_is_used_and_nowhere_else() -> None:

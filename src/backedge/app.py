@@ -35,8 +35,8 @@ from backedge.core.workflow.definition import Workflow as Definition
 from backedge.definition import Workflow
 from backedge.engine import engine as inner
 from backedge.engine.attempts.live_attempt import resolution_of
-from backedge.engine.attempts.mentions import mentions_for
 from backedge.engine.codec import canonical
+from backedge.engine.facts import mentions_for
 from backedge.engine.live_run import LiveRun, resting
 from backedge.engine.protocol import Feedback, to_feedback
 from backedge.engine.store import input_of, outputs

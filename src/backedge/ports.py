@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from backedge.core.briefing import Briefing
-from backedge.core.model import Change, Resolution, Usage
-from backedge.core.value import Json
+from backedge.core.commands import DropAttempt, FailAttempt, FinishAttempt
+from backedge.core.model import Change, Kind, Resolution, Usage
+from backedge.core.value import Json, Value
+from backedge.core.workflow.checks import Check, Gate
 from backedge.core.workflow.definition import Step, Workflow
 
 PLACEHOLDERS = ("attempt", "briefing", "outcome", "report", "run", "step")
@@ -110,29 +113,29 @@ class Clock(Protocol):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What an agent brings back from an attempt besides its outcome."""
+    """What an agent returns besides its outcome."""
 
     outcome: object
     """An Outcome of `backedge.engine.protocol`."""
     workspace: str | None = None
-    """The digest of the files that are part of the artifact; None for an agent that has no files."""
+    """The digest of the files that are part of the artifact; None for an agent without files."""
     files: tuple[Change, ...] = ()
     """Where these files differ from before the attempt."""
     log: bytes = b""
-    """What the agent said on the way, for people to read."""
+    """What the agent printed, for people to read."""
     session: str | None = None
-    """The conversation that a rework can go on with."""
+    """The conversation that a rework can continue."""
 
 
 @runtime_checkable
 class Agent(Protocol):
-    """Who executes a step."""
+    """Does the work of a step: a function, a command, an agent CLI."""
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
         """Do the work and report it. May be called again for the same step after a crash, with another attempt.
 
-        Returns an Outcome of `backedge.engine.protocol`, or a Result that holds one; anything that it raises is an error
-        of the agent.
+        Returns an Outcome of `backedge.engine.protocol`, or a Result that holds one. Whatever it raises is recorded as an
+        error of the agent.
         """
         ...
 
@@ -141,44 +144,22 @@ class Agent(Protocol):
         ...
 
 
-class ResolvedSteps(msgspec.Struct, frozen=True):
-    """Steps that join a run, and who does them."""
-
-    steps: tuple[Step, ...]
-    agents: Mapping[str, Agent]
-    """By the names that the steps have for them."""
-    specs: dict[str, Json]
-    """The steps as they were written, by name: enough to find the same agents again."""
-    on_joined: Callable[[str], None] = lambda _: None
-    """Told the run that the steps have become part of, now and at every resume of it."""
-
-
-@runtime_checkable
-class StepResolver(Protocol):
-    """Who finds agents for steps that a planner adds to a run."""
-
-    def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
-        """The steps, checked as if they had been in the workflow from the start. Raises WorkflowError with all that is
-        wrong. What it returns as specs, it takes as `added` in any later process."""
-        ...
-
-
 @runtime_checkable
 class Recoverable(Protocol):
     """An agent whose attempts can outlive the process that started them."""
 
     async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
-        """What an attempt that an earlier process started has left: its result, waited for if it still works.
+        """The result of an attempt that an earlier process started; waits for it if it is still running.
 
-        None if nothing says how it ended: the attempt is in doubt then.
+        None if nothing shows how it ended: the attempt is then in doubt.
         """
         ...
 
 
 class Attempt(Protocol):
-    """What an agent can do in mid-work, besides working.
+    """What an agent can do while it works.
 
-    A plain function is given the same words without `await`: they wait on its own thread.
+    A plain function gets the same methods without `await`: they block its own thread.
     """
 
     @property
@@ -187,7 +168,7 @@ class Attempt(Protocol):
         ...
 
     def spend(self, usage: Usage) -> None:
-        """Say what was used so far, besides what the outcome will report: it counts however the attempt ends."""
+        """Report usage so far, on top of what the outcome will report. It counts however the attempt ends."""
         ...
 
     async def raise_feedback(self, feedback: object) -> str:
@@ -195,5 +176,111 @@ class Attempt(Protocol):
         ...
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """Wait until the feedback is dealt with; `inputs` may be newer then."""
+        """Wait until the feedback is dealt with; `inputs` may be newer afterwards."""
+        ...
+
+
+class Task(Value, frozen=True):
+    """All that an executor needs to make one attempt. It is plain data: an attempt can be made in another process."""
+
+    agent: str
+    """The name under which the agent of the step is registered."""
+    briefing: Briefing
+    """Also names the run, the step and the attempt."""
+    timeout: float | None = None
+    """Seconds from the start of the execution after which the agent is told to stop."""
+    recover: bool = False
+    """An earlier process started this attempt: find out how it ended instead of doing the work."""
+    check: Check | None = None
+    gate: Gate | None = None
+    """What the engine itself has to judge, for a step that is a check or a gate."""
+    has_previous: bool = False
+    """Whether the step has made an artifact before; `briefing.previous` is its output, which may be null."""
+    kinds: tuple[tuple[str, Kind], ...] = ()
+    """The kinds of feedback that the workflow adds."""
+    plans: bool = False
+    """Whether the step may add and remove steps."""
+
+    @property
+    def step(self) -> str:
+        return self.briefing.step
+
+    @property
+    def attempt(self) -> int:
+        return self.briefing.attempt
+
+
+AttemptCommand: TypeAlias = FinishAttempt | FailAttempt | DropAttempt
+"""The commands that end an attempt."""
+
+
+class Report(Value, frozen=True):
+    """How an attempt came out: the command that records it. Usage, log and session are part of the command."""
+
+    command: AttemptCommand
+    payloads: dict[str, bytes] = {}
+    """The large values that the command names by their digests, to be stored with it."""
+
+
+class Executor(Protocol):
+    """Makes attempts, here or on another machine."""
+
+    async def execute(self, task: Task, attempt: Attempt) -> Report:
+        """Make one attempt and report it.
+
+        Whatever the agent does, there is a report: an error of the agent is a report of its failure. Cancelling this call
+        tells the agent to stop, and then nothing is reported.
+        """
+        ...
+
+
+class Workspaces(Protocol):
+    """The files that attempts work on, on whichever machine they run."""
+
+    async def prepare(self, task: Task, version: str) -> Path:
+        """A folder for this attempt alone that has the files of this version and nothing else.
+
+        Preparing the same attempt again gives a folder with the same files, whatever an earlier try left behind.
+        """
+        ...
+
+    async def keep(self, task: Task, folder: Path) -> str:
+        """Store the files that an attempt left in its folder, and return their version.
+
+        On return, `prepare` gives these files on every machine. Files that did not change keep their version.
+        """
+        ...
+
+
+class Blobs(Protocol):
+    """Large values by their digests. They are stored before the event that names them."""
+
+    async def put(self, value: bytes) -> str:
+        """Store a value, durable on return, and return its hex sha256. Storing a value twice keeps one copy."""
+        ...
+
+    async def get(self, digest: str) -> bytes:
+        """A value by its digest. Raises JournalDamaged if it is missing or does not match its digest."""
+        ...
+
+
+class ResolvedSteps(msgspec.Struct, frozen=True):
+    """Steps that a planner adds to a run, with their agents."""
+
+    steps: tuple[Step, ...]
+    agents: Mapping[str, Agent]
+    """By the names that the steps use for them."""
+    specs: dict[str, Json]
+    """The steps as they were written, by name: enough to find the same agents again."""
+    on_joined: Callable[[str], None] = lambda _: None
+    """Called with the run once the steps are part of it, and again whenever the run is resumed."""
+
+
+@runtime_checkable
+class StepResolver(Protocol):
+    """Finds agents for steps that a planner adds to a run."""
+
+    def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
+        """The steps, checked as if they had been in the workflow from the start. Raises WorkflowError with all that is
+        wrong. The specs that it returns can be given to it as `added` in any later process."""
         ...

@@ -47,7 +47,7 @@ def only(kind: type[E], events: Sequence[e.Event]) -> list[E]:
 
 
 async def named(briefing: Briefing) -> dict[str, str]:
-    """Makes something that says who made it."""
+    """Returns a value that names the step."""
     return {"made by": briefing.step}
 
 

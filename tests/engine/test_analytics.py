@@ -14,7 +14,7 @@ from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.parts import flow, named, play
 
 
-def test_a3_18_the_defect_log_says_where_it_was_injected_detected_and_what_mending_it_took() -> None:
+def test_a3_18_the_defect_log_says_where_it_was_injected_detected_and_what_the_fix_took() -> None:
     clock = FakeClock()
 
     def costs(seconds: float, dollars: float) -> ScriptedAgent:

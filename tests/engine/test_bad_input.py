@@ -240,7 +240,7 @@ def test_an_event_of_a_newer_version_is_named_and_the_run_is_left_alone(tmp_path
     play(scenario())
 
 
-def test_a_newer_process_that_writes_to_a_run_executed_here_is_noticed_and_said(tmp_path: Path) -> None:
+def test_events_of_a_newer_version_in_a_run_executed_here_are_an_error(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with Engine(tmp_path / "j.db") as engine:
             run = await engine.start(flow(Step("a", lambda b: asyncio.sleep(600))), run="r")
@@ -304,7 +304,7 @@ def test_a_file_with_scribbled_pages_is_an_error_that_says_what_to_do(tmp_path: 
     assert backedge.run(flow(Step("a", named)), journal=path, run="r0").outcome == "done"
 
 
-def test_an_event_that_is_no_json_is_damage_and_named(tmp_path: Path) -> None:
+def test_an_event_that_is_not_json_is_reported_as_damage(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     stored(path)
     database = sqlite3.connect(path)
@@ -322,7 +322,7 @@ def test_an_event_that_is_no_json_is_damage_and_named(tmp_path: Path) -> None:
     play(scenario())
 
 
-def test_a_payload_that_is_gone_is_said_and_the_rest_can_be_read(tmp_path: Path) -> None:
+def test_a_missing_payload_is_an_error_and_the_rest_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     work = flow(Step("a", lambda b: "x" * 50_000), Step("b", lambda b: len(b.inputs["a"]), needs="a"))
     backedge.run(work, journal=path, run="r")

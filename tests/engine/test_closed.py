@@ -67,7 +67,7 @@ ENGINE: dict[str, Callable[[Engine, Run], Awaitable[object]]] = {
 }
 
 
-def test_every_public_method_is_looked_at_below() -> None:
+def test_every_public_method_is_tested_below() -> None:
     methods = {name for name in vars(Engine) if not name.startswith("_")} - {"close", "subscribe", "allow", "kill_now"}
     methods |= {f"Run.{name}" for name in vars(Run) if not name.startswith("_")} - {"Run.executed_here"}
     assert methods == {name.partition(" ")[0] for name in ENGINE}
@@ -104,7 +104,7 @@ def test_what_does_not_wait_is_an_error_in_a_closed_engine_too() -> None:
     play(scenario())
 
 
-def test_who_follows_a_run_elsewhere_is_told_when_the_engine_closes() -> None:
+def test_following_a_run_of_another_process_ends_when_the_engine_closes() -> None:
     async def scenario() -> None:
         journal = MemoryJournal()
         async with Engine(journal) as executing:
@@ -161,7 +161,7 @@ def test_cancelling_a_run_records_an_agent_that_does_not_stop_as_in_doubt() -> N
     assert dropped.reason == "in doubt"
 
 
-def test_closing_takes_no_longer_than_the_grace_and_resume_asks_or_does_it_again() -> None:
+def test_closing_takes_no_longer_than_the_grace_period_and_resume_asks_or_reruns() -> None:
     journal = MemoryJournal()
 
     async def scenario() -> tuple[float, list[e.Event]]:
@@ -198,7 +198,7 @@ def test_releasing_a_run_does_not_wait_for_an_agent_that_does_not_stop() -> None
     assert [event.reason for event in only(e.AttemptDropped, play(scenario(), patience=5))] == ["in doubt"]
 
 
-def test_what_an_agent_that_was_left_behind_says_later_is_not_heard() -> None:
+def test_a_late_report_of_an_agent_that_was_left_behind_is_ignored() -> None:
     late: list[str] = []
 
     async def slow_to_stop(briefing: Briefing, attempt: Attempt) -> str:
@@ -270,7 +270,7 @@ def test_the_end_of_the_program_does_not_wait_for_an_agent_that_does_not_stop() 
 
 
 @pytest.mark.parametrize("grace", [-1, float("nan"), float("inf")])
-def test_a_grace_that_is_no_time_is_refused(grace: float) -> None:
+def test_a_grace_period_that_is_not_a_time_is_refused(grace: float) -> None:
     with pytest.raises(ValueError, match=r"grace is .*: expected seconds, 0 or more"):
         Engine(grace=grace)
 
@@ -279,7 +279,7 @@ def test_a_grace_that_is_no_time_is_refused(grace: float) -> None:
 
 
 @pytest.mark.parametrize("where", ["here", "in another engine", "nowhere"])
-def test_resuming_lifts_a_pause_by_hand_whoever_executes_the_run(where: str) -> None:
+def test_resuming_lifts_a_manual_pause_whichever_process_executes_the_run(where: str) -> None:
     journal = MemoryJournal()
     gate = asyncio.Event()
 
@@ -326,7 +326,7 @@ def test_resuming_a_paused_run_that_was_cancelled_changes_nothing() -> None:
 # Runs that nobody executes
 
 
-def test_the_result_of_a_run_that_nobody_executes_says_so() -> None:
+def test_asking_for_the_result_of_a_run_without_a_process_is_an_error() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             run = await engine.start(flow(Step("a", sleeps)), run="r")
@@ -334,14 +334,14 @@ def test_the_result_of_a_run_that_nobody_executes_says_so() -> None:
             await run.release()
             found = await engine.find("r")
             for waits in (found.result, found.at_rest):
-                with pytest.raises(NotExecuted, match="run 'r' has not ended, but nobody executes it: resume it"):
+                with pytest.raises(NotExecuted, match="run 'r' has not ended, but no process executes it: resume it"):
                     await waits()
 
     play(scenario(), patience=5)
 
 
 @pytest.mark.parametrize("outcome", ["done", "waiting"])
-def test_the_result_of_a_run_at_rest_is_there_whoever_executed_it(outcome: str) -> None:
+def test_the_result_of_a_run_at_rest_is_available_in_every_process(outcome: str) -> None:
     async def scenario() -> str:
         async with Engine() as engine:
             run = await engine.start(flow(Step("a", named if outcome == "done" else "human")), run="r")
@@ -352,7 +352,7 @@ def test_the_result_of_a_run_at_rest_is_there_whoever_executed_it(outcome: str) 
     assert play(scenario(), patience=5) == outcome
 
 
-def test_who_follows_a_run_is_told_when_its_executor_lets_it_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_a_run_ends_when_its_process_releases_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("backedge.engine.engine.HOLDER_INTERVAL", 0.02)
 
     async def scenario() -> Any:

@@ -234,7 +234,7 @@ def test_values_checkpoint_and_restore() -> None:
         ("agent_contexts.pm.feedback_received.3", "nothing stands under '3'"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(path: str, said: str) -> None:
+def test_a_missing_path_is_an_error_that_lists_what_exists(path: str, said: str) -> None:
     with pytest.raises(NotFound, match=said):
         on(lambda run: run.context.get(path))
 

@@ -62,7 +62,7 @@ def test_an_idempotent_attempt_that_a_crash_left_is_run_again(step: dict[str, An
 
 
 @pytest.mark.parametrize("step", [{}, {"on_doubt": "ask"}, {"idempotent": True, "on_doubt": "ask"}])
-def test_any_other_attempt_that_a_crash_left_is_asked_about_and_runs_again_only_if_a_person_says_so(
+def test_any_other_attempt_that_a_crash_left_runs_again_only_if_a_person_says_so(
     step: dict[str, Any],
 ) -> None:
     again = ScriptedAgent("made")
@@ -113,7 +113,7 @@ def test_an_attempt_in_doubt_may_also_be_skipped_or_end_the_run(choice: str, out
     assert play(scenario()).outcome == outcome
 
 
-def test_the_time_in_which_nobody_worked_is_not_counted_as_work() -> None:
+def test_idle_time_does_not_count_as_work() -> None:
     clock = FakeClock()
 
     async def scenario() -> Report:
@@ -186,7 +186,7 @@ def test_closing_while_a_run_is_being_started_leaves_nothing_running() -> None:
     play(scenario())
 
 
-def test_whoever_waits_for_a_run_when_its_engine_closes_is_told() -> None:
+def test_waiters_of_a_run_get_an_error_when_its_engine_closes() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             run = await engine.start(flow(Step("a", sleeps)))
@@ -198,7 +198,7 @@ def test_whoever_waits_for_a_run_when_its_engine_closes_is_told() -> None:
     play(scenario())
 
 
-def test_what_cannot_be_recorded_when_closing_is_said_and_the_other_runs_are_recorded() -> None:
+def test_a_failed_append_while_closing_is_raised_and_the_other_runs_are_recorded() -> None:
     async def scenario() -> None:
         journal = SlowJournal()
         engine = Engine(journal)
@@ -460,7 +460,7 @@ def test_a_start_or_resume_that_was_given_up_executes_nothing(slow: dict[str, fl
                 await asyncio.sleep(0.03)
                 seen = len(executed)
                 await asyncio.sleep(0.03)
-                assert len(executed) == seen, "nothing goes on behind the back of who has the run"
+                assert len(executed) == seen, "nothing goes on in a process that does not hold the run"
             exists = await other.runs()
             run = await (other.resume("r", work) if exists else other.start(work, run="r"))
             return await run.result()

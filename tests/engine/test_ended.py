@@ -20,7 +20,7 @@ def kept(engine: Engine) -> int:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_runs_that_have_ended_are_let_go(kind: str, tmp_path: Path) -> None:
+def test_runs_that_have_ended_are_evicted(kind: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         journal = MemoryJournal() if kind == "memory" else SqliteJournal(tmp_path / "j.db")
         async with Engine(journal) as engine:
@@ -42,7 +42,7 @@ def test_runs_that_have_ended_are_let_go(kind: str, tmp_path: Path) -> None:
     play(scenario())
 
 
-def test_the_id_of_a_run_that_was_let_go_is_taken_and_its_agents_stay_where_they_are() -> None:
+def test_the_id_of_an_evicted_run_stays_taken_and_its_agents_stay_registered() -> None:
     begun: list[str] = []
 
     async def begins(briefing: Briefing) -> None:
@@ -87,7 +87,7 @@ def test_starting_a_run_that_a_crash_left_starts_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize("where", ["here", "in another engine"])
-def test_late_feedback_sends_a_run_that_was_let_go_back_to_work_where_it_was_done(where: str) -> None:
+def test_late_feedback_makes_an_evicted_run_continue_in_its_process(where: str) -> None:
     code = ScriptedAgent("first", "second")
 
     async def scenario() -> tuple[Report, list[e.Event], str | None]:
@@ -98,7 +98,7 @@ def test_late_feedback_sends_a_run_that_was_let_go_back_to_work_where_it_was_don
             await until(lambda: not kept(engine))
             asked = run if where == "here" else await other.find("r")
             loop = await asked.raise_feedback(Feedback("fix_request", "code", "round up"))
-            # Whoever raised it is asked whether that will do.
+            # The person who raised it is asked whether that will do.
             assert (await asked.wait_for(loop, 5)).state == "escalated"
             assert (await asked.result()).outcome == "waiting"
             assert run.executed_here
@@ -113,7 +113,7 @@ def test_late_feedback_sends_a_run_that_was_let_go_back_to_work_where_it_was_don
     assert holder is None
 
 
-def test_who_waits_for_a_change_of_a_run_that_has_ended_keeps_it() -> None:
+def test_a_run_that_has_ended_is_not_evicted_while_a_change_is_awaited() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             gate = asyncio.Event()
@@ -134,7 +134,7 @@ def test_who_waits_for_a_change_of_a_run_that_has_ended_keeps_it() -> None:
     play(scenario())
 
 
-def test_a_run_that_was_cancelled_is_let_go_when_its_attempts_are_over() -> None:
+def test_a_cancelled_run_is_evicted_when_its_attempts_are_over() -> None:
     async def tidies(briefing: Briefing) -> None:
         try:
             await asyncio.sleep(3600)

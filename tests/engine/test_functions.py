@@ -101,7 +101,7 @@ def test_a_plain_function_can_raise_feedback_and_wait_on_its_own_thread() -> Non
     assert report.usage.tokens_in == 7
 
 
-def test_a_plain_function_that_goes_on_after_the_engine_closed_hurts_nobody() -> None:
+def test_a_plain_function_that_goes_on_after_the_engine_closed_does_no_harm() -> None:
     over: list[str] = []
     go = threading.Event()
 
@@ -145,7 +145,7 @@ def test_a_plain_function_that_takes_too_long_is_timed_out() -> None:
     assert most == 1
 
 
-def test_a_plain_function_that_goes_on_after_its_timeout_is_asked_about_and_not_run_beside_itself() -> None:
+def test_a_plain_function_that_goes_on_after_its_timeout_is_in_doubt_and_not_run_twice() -> None:
     go, started = threading.Event(), list[int]()
 
     def slow(briefing: Briefing) -> None:
@@ -262,7 +262,7 @@ def test_closing_does_not_wait_for_a_plain_function_that_waits_for_an_answer(swa
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ["async", "plain"])
-def test_a_coroutine_is_no_output(kind: str) -> None:
+def test_a_coroutine_is_not_an_output(kind: str) -> None:
     async def inner() -> str:
         return "made"
 
@@ -275,7 +275,7 @@ def test_a_coroutine_is_no_output(kind: str) -> None:
     gc.collect()
 
 
-def test_a_plain_function_that_returns_something_to_await_after_it_was_told_to_stop_is_interrupted() -> None:
+def test_a_plain_function_that_returns_an_awaitable_after_being_stopped_is_interrupted() -> None:
     journal, begun = MemoryJournal(), list[str]()
 
     async def rest() -> None:
@@ -610,7 +610,7 @@ def test_the_words_of_an_outcome_may_be_in_any_case(kind: Callable[..., Any]) ->
         (lambda: nested(100_000), "the output is not JSON: "),
     ],
 )
-def test_what_json_readers_cannot_follow_is_an_error_and_not_changed_in_silence(
+def test_values_that_json_cannot_hold_are_an_error_and_not_changed_silently(
     made: Callable[[], Any], error: str
 ) -> None:
     assert error_of(lambda briefing: made()).startswith(error)
@@ -630,7 +630,7 @@ def nested(levels: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
-def test_what_a_function_changes_in_its_inputs_is_its_own_affair(kind: str) -> None:
+def test_a_function_may_change_its_inputs_without_changing_the_run(kind: str) -> None:
     """The engine knows what was made; an agent that writes into what it was given changes nothing of that."""
     seen: list[Any] = []
 
@@ -675,7 +675,7 @@ def test_a_rework_that_writes_into_its_previous_output_is_seen_as_a_change() -> 
     assert [(each.description, each.fix_authored) for each in report.findings] == [("first", False), ("second", True)]
 
 
-def test_what_json_can_say_in_its_own_way_is_kept_in_that_way() -> None:
+def test_sets_bytes_dates_and_paths_are_stored_as_json() -> None:
     report, _ = play(
         finished(
             flow(
@@ -792,7 +792,7 @@ def test_an_agent_that_returns_a_hundred_megabytes_is_refused_and_nothing_is_los
     ],
     ids=["summary", "details", "answer"],
 )
-def test_nothing_else_that_an_agent_says_may_be_so_large_either(said: Outcome) -> None:
+def test_the_rest_of_an_outcome_has_a_size_limit_too(said: Outcome) -> None:
     async def scenario() -> str:
         async with Engine(max_output=2_000_000) as engine:
             run = await engine.start(flow(Step("a", lambda b: said), limits={"errors_in_a_row": 1}))

@@ -24,8 +24,7 @@ from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, JournalTooNew
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import OutputDigest, Resolution
-from backedge.engine.codec import decode_events, encode_events
-from backedge.engine.large import INLINE, put_back, set_aside_in
+from backedge.engine.codec import INLINE, decode_events, encode_events, put_back, set_aside_in
 from backedge.engine.store import events_of
 from backedge.ports import Append, Record
 from backedge.testing import ScriptedAgent
@@ -57,7 +56,7 @@ values = st.recursive(
 
 @effort(150)
 @given(st.dictionaries(words, values, max_size=4), texts)
-def test_whatever_is_said_is_read_back_as_it_was(answers: dict[str, Any], text: str) -> None:
+def test_every_event_is_read_back_as_it_was_written(answers: dict[str, Any], text: str) -> None:
     for event in (
         e.AnswerGiven(1.0, "L-1", "plan", answers),
         e.LoopClosed(2.0, "L-1", LoopState.RESOLVED, Resolution("resolved", text=text, answers=answers)),
@@ -152,7 +151,7 @@ def test_a_run_of_long_texts_has_short_events_and_every_text_once(tmp_path: Path
             told: list[e.Event] = []
             engine.subscribe(lambda run, event: told.append(event))
             report = await spoken(engine, a_judge())
-        async with Engine(tmp_path / "j.db") as engine:  # somebody who has nothing in memory
+        async with Engine(tmp_path / "j.db") as engine:  # with nothing in memory
             await verify_all(engine.journal)
             return report, told, await (await engine.find("r")).events()
 

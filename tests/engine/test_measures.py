@@ -137,7 +137,7 @@ def test_a_report_is_a_file_of_the_workspace(tmp_path: Path) -> None:
     assert list(ReportValue(tmp_path, "r", "").input_errors({})) == []
 
 
-def test_what_nobody_measures_does_not_start() -> None:
+def test_a_check_without_an_agent_that_it_needs_does_not_start() -> None:
     steps = (Bare("a"), Bare("b"))
     work = Workflow(
         "w",
@@ -151,5 +151,5 @@ def test_what_nobody_measures_does_not_start() -> None:
         async with Inner(journal, journal) as engine:
             await engine.start(work, {"": flow(Step("x", named)).agents["x"]})
 
-    with pytest.raises(WorkflowError, match=r"'c' is measured by nobody.*'g' is measured by nobody"):
+    with pytest.raises(WorkflowError, match=r"'c' has no agent to measure it.*'g' has no agent to measure it"):
         play(start())

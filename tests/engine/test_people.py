@@ -190,12 +190,12 @@ def test_a_person_may_judge_and_may_stand_at_the_top_of_a_ladder() -> None:
 
 
 @pytest.mark.parametrize("agent", ["robot", ["human", "robot"], ""])
-def test_a_word_that_is_no_agent_is_refused(agent: object) -> None:
+def test_a_word_that_is_not_an_agent_is_refused(agent: object) -> None:
     with pytest.raises(WorkflowError, match=r"step 'a': its agent is '\w*': expected a function .* or 'human'"):
         flow(Step("a", agent))  # type: ignore[arg-type] # that is what is tried
 
 
-def test_the_inbox_shows_what_is_open_in_all_runs_whoever_executes_them() -> None:
+def test_the_inbox_shows_the_open_escalations_of_all_runs_and_processes() -> None:
     journal = MemoryJournal()
 
     async def scenario() -> None:

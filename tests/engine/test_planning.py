@@ -99,11 +99,11 @@ def test_a_person_may_do_an_added_step() -> None:
         (Outcome(remove_steps=[7]), "the outcome is not understood"),  # type: ignore[list-item]
     ],
 )
-def test_what_cannot_be_added_is_an_error_of_the_planner(plan: Outcome, said: str) -> None:
+def test_steps_that_cannot_be_added_are_an_error_of_the_planner(plan: Outcome, said: str) -> None:
     assert said in error_of(plan)
 
 
-def test_who_is_no_planner_adds_nothing() -> None:
+def test_only_a_planner_can_add_steps() -> None:
     step = Step("code", planner(adds(model={"agent": "coder"})))
     _, events = play(ran(Workflow("flow", [step], limits={"errors_in_a_row": 1})))
     assert "only a step with `plans: true` may" in only(e.AttemptFailed, events)[0].error

@@ -107,18 +107,18 @@ def test_no_more_attempts_run_than_allowed_and_every_run_gets_its_turn(bound: in
     assert most == bound
 
 
-def test_a_run_that_waits_for_a_place_is_not_forgotten_when_a_newcomer_takes_it() -> None:
+def test_a_run_that_waits_for_a_slot_is_not_forgotten_when_another_run_takes_it() -> None:
     async def scenario() -> list[str]:
         async with Engine(max_parallel=1) as engine:
             first, waiting = await engine.start(flow(Step("a", named))), await engine.start(flow(Step("a", named)))
             await first.result()
-            newcomer = await engine.start(flow(Step("a", named)))  # before the waiting one could take the free place
+            newcomer = await engine.start(flow(Step("a", named)))  # before the waiting run could take the free slot
             return [(await run.result()).outcome for run in (newcomer, waiting)]
 
     assert play(scenario()) == ["done", "done"]
 
 
-def test_a_place_that_becomes_free_while_a_run_is_being_recorded_is_found() -> None:
+def test_a_slot_that_becomes_free_while_a_run_is_being_recorded_is_used() -> None:
     async def short(briefing: Briefing) -> int:
         await asyncio.sleep(0.02)
         return 1
@@ -131,7 +131,7 @@ def test_a_place_that_becomes_free_while_a_run_is_being_recorded_is_found() -> N
     assert play(scenario()) == ["done", "done"]
 
 
-def test_the_places_of_a_run_that_broke_go_to_the_others() -> None:
+def test_the_slots_of_a_run_that_broke_go_to_the_others() -> None:
     async def slow(briefing: Briefing) -> int:
         await asyncio.sleep(0.02)
         return 1
@@ -153,7 +153,7 @@ def test_the_places_of_a_run_that_broke_go_to_the_others() -> None:
 
 @pytest.mark.parametrize("setting", ["max_parallel", "max_output"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "4", True, None])
-def test_an_engine_without_any_place_or_room_is_refused(setting: str, value: Any) -> None:
+def test_an_engine_without_slots_or_room_for_output_is_refused(setting: str, value: Any) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{setting} is {value!r}: expected a whole number, 1 or more")):
         Engine(**{setting: value})
 
@@ -423,7 +423,7 @@ def test_pausing_starts_nothing_and_lets_what_runs_finish() -> None:
 # Waiters and subscribers
 
 
-def test_a_waiter_on_a_run_is_told_in_the_moment_of_the_decision() -> None:
+def test_waiting_for_a_run_ends_as_soon_as_it_is_decided() -> None:
     async def scenario() -> list[float]:
         delays = []
         for _ in range(5):
@@ -468,14 +468,14 @@ def test_a0_08_a_waiter_on_a_loop_gets_the_resolution_at_once_and_so_do_the_noti
             assert notice.resolved
             assert notice.resolution is not None
             assert notice.resolution.option == "polling"
-            assert await run.wait_for("L-1") == resolution, "and whoever asks later is told the same"
-            with pytest.raises(IllegalCommand, match="loop 'L-9' is unknown"):
+            assert await run.wait_for("L-1") == resolution, "a later question gets the same answer"
+            with pytest.raises(IllegalCommand, match="unknown loop 'L-9'"):
                 await run.wait_for("L-9")
 
     play(scenario())
 
 
-def test_a_waiter_that_does_not_want_to_wait_so_long_is_told_timeout() -> None:
+def test_waiting_for_a_loop_can_have_a_timeout() -> None:
     async def asks(briefing: Briefing) -> Outcome:
         return Outcome(feedback=[Feedback("fix_request", "human", "hm?")])
 
@@ -542,11 +542,11 @@ def test_the_live_state_is_the_replay_of_the_journal() -> None:
     play(scenario())
 
 
-# Whoever asks may go away while the journal has the entry
+# A caller may be cancelled while the journal has the entry
 
 
 @pytest.mark.parametrize("slow", [{"before": 0.05}, {"after": 0.05}], ids=["before it is stored", "after"])
-def test_a_decision_whose_maker_went_away_is_found_out_and_acted_upon(slow: dict[str, float]) -> None:
+def test_a_decision_whose_caller_was_cancelled_still_takes_effect(slow: dict[str, float]) -> None:
     async def scenario() -> str:
         journal = SlowJournal()
         async with Engine(journal) as engine:
@@ -584,7 +584,7 @@ def test_a_timeout_in_the_middle_of_raising_feedback_is_an_error_of_the_agent_an
     assert [loop.state for loop in report.loops] == ["resolved"]
 
 
-def test_runs_whose_inputs_are_checked_wait_for_their_places_like_all_others() -> None:
+def test_runs_whose_inputs_are_checked_wait_for_slots_like_all_others() -> None:
     work = flow(
         Step("plan", ScriptedAgent({"n": "x"}, {"n": 1})),
         Step("code", lambda briefing: briefing.inputs["plan"], needs="plan", accepts=dict[str, int]),

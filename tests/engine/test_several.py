@@ -56,7 +56,7 @@ def test_two_engines_share_a_journal_and_each_executes_its_own() -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_run_is_executed_by_one_engine_and_the_other_is_told_who_has_it(kind: str, tmp_path: Path) -> None:
+def test_a_run_is_executed_by_one_engine_and_the_other_gets_the_name_of_the_holder(kind: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         journal = MemoryJournal() if kind == "memory" else SqliteJournal(tmp_path / "j.db")
         other = journal if kind == "memory" else SqliteJournal(tmp_path / "j.db")
@@ -76,7 +76,7 @@ def test_a_run_is_executed_by_one_engine_and_the_other_is_told_who_has_it(kind: 
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_decision_made_elsewhere_is_acted_upon_at_once(kind: str, tmp_path: Path) -> None:
+def test_a_decision_of_another_process_takes_effect_at_once(kind: str, tmp_path: Path) -> None:
     async def scenario() -> float:
         journal: Any = MemoryJournal() if kind == "memory" else tmp_path / "j.db"
         async with Engine(journal) as executor, Engine(journal) as other:
@@ -87,14 +87,14 @@ def test_a_decision_made_elsewhere_is_acted_upon_at_once(kind: str, tmp_path: Pa
             decided = time.perf_counter()
             await seen.decide("E-1", "continue", by="elsewhere")
             report = await seen.result()
-            assert report.outcome == "done", "whoever looks from elsewhere can wait for the end, too"
+            assert report.outcome == "done", "another process can wait for the end, too"
             assert (await run.result()).outcome == "done"
             return time.perf_counter() - decided
 
     assert play(scenario()) < (0.5 if kind == "memory" else 1.0)
 
 
-def test_whoever_waits_for_a_loop_elsewhere_is_told_when_it_closes() -> None:
+def test_waiting_for_a_loop_of_another_process_ends_when_it_closes() -> None:
     async def scenario() -> None:
         journal = MemoryJournal()
         async with Engine(journal) as executor, Engine(journal) as other:
@@ -120,7 +120,7 @@ def test_whoever_waits_for_a_loop_elsewhere_is_told_when_it_closes() -> None:
     play(scenario())
 
 
-def test_two_who_decide_in_the_same_moment_do_not_leave_the_run_standing() -> None:
+def test_two_decisions_at_the_same_moment_do_not_stall_the_run() -> None:
     """The executor loses the race: it has to act upon what the winner decided."""
 
     async def scenario() -> None:
@@ -147,7 +147,7 @@ def test_two_who_decide_in_the_same_moment_do_not_leave_the_run_standing() -> No
     play(scenario())
 
 
-def test_many_hands_on_one_run_lose_nothing() -> None:
+def test_many_decisions_at_once_lose_nothing() -> None:
     async def scenario() -> None:
         journal = MemoryJournal()
         async with Engine(journal) as executor, Engine(journal) as other:
@@ -169,7 +169,7 @@ def test_many_hands_on_one_run_lose_nothing() -> None:
     play(scenario())
 
 
-def test_a_cancel_from_elsewhere_stops_the_attempts_here() -> None:
+def test_a_cancel_from_another_process_stops_the_attempts_here() -> None:
     stopped = asyncio.Event()
 
     async def agent(briefing: Briefing) -> None:
@@ -192,7 +192,7 @@ def test_a_cancel_from_elsewhere_stops_the_attempts_here() -> None:
     play(scenario())
 
 
-def test_a_decision_while_nobody_executes_the_run_waits_for_the_next_resume() -> None:
+def test_a_decision_for_a_run_without_a_process_waits_for_the_next_resume() -> None:
     async def scenario() -> Report:
         journal = MemoryJournal()
         work = flow(Step("a", flaky()), limits=ONE_ERROR)

@@ -48,7 +48,7 @@ def test_a_step_is_repeated_with_its_last_output() -> None:
     assert (report.outcome, report.steps["polish"].attempts) == ("done", 3)
 
 
-def test_who_needs_a_group_gets_what_all_of_it_made() -> None:
+def test_a_step_that_needs_a_group_gets_the_outputs_of_all_its_members() -> None:
     seen: list[Any] = []
     steps = (
         plan(),

@@ -51,14 +51,14 @@ def test_it_returns_when_only_a_person_can_help_and_goes_on_by_id(tmp_path: Path
     assert backedge.run(work, journal=journal, run="r") == report, "and again changes nothing"
 
 
-def test_what_is_no_workflow_is_refused_in_words(tmp_path: Path) -> None:
+def test_something_that_is_not_a_workflow_is_refused_with_a_clear_message(tmp_path: Path) -> None:
     for run in (None, "r"):
         with pytest.raises(TypeError, match=r"the workflow is a Step: expected backedge\.Workflow"):
             backedge.run(Step("a", named), journal=tmp_path / "j.db", run=run)  # type: ignore[arg-type]
         backedge.run(flow(Step("a", named)), journal=tmp_path / "j.db", run="r")
 
 
-def test_it_tells_of_events_as_they_happen() -> None:
+def test_it_reports_events_as_they_happen() -> None:
     heard: list[tuple[str, e.Event]] = []
     report = backedge.run(flow(Step("a", named)), on_event=lambda run, event: heard.append((run, event)))
     assert {run for run, _ in heard} == {report.run}

@@ -38,8 +38,8 @@ async def asked(attempt: Attempt, feedback: Feedback, timeout: float | None = No
 # Several at once
 
 
-@pytest.mark.parametrize("places", [1, 2, 256])
-def test_two_questions_at_once_are_both_answered(places: int) -> None:
+@pytest.mark.parametrize("slots", [1, 2, 256])
+def test_two_questions_at_once_are_both_answered(slots: int) -> None:
     told: list[Resolution] = []
 
     async def code(briefing: Briefing, attempt: Attempt) -> str:
@@ -47,7 +47,7 @@ def test_two_questions_at_once_are_both_answered(places: int) -> None:
         return "made"
 
     report, events = play(
-        finished(flow(Step("plan", plan), Step("code", code, needs="plan")), max_parallel=places), patience=5
+        finished(flow(Step("plan", plan), Step("code", code, needs="plan")), max_parallel=slots), patience=5
     )
     assert report.outcome == "done"
     assert ["currency" in told[0].answers["plan"], "country" in told[1].answers["plan"]] == [True, True]
@@ -115,7 +115,7 @@ def test_two_that_wait_for_the_same_answer_both_get_it_and_one_may_give_up() -> 
     assert states == ["timeout", "resolved"]
 
 
-def test_the_place_of_one_attempt_is_given_up_once_however_often_it_waits() -> None:
+def test_the_slot_of_an_attempt_is_lent_once_however_often_it_waits() -> None:
     most = 0
     running = 0
 
@@ -141,7 +141,7 @@ def test_the_place_of_one_attempt_is_given_up_once_however_often_it_waits() -> N
             assert engine._inner.slots.taken == 0
 
     play(scenario(), patience=10)
-    assert most <= 2, "who goes on after a wait may be one too many; nobody else"
+    assert most <= 2, "only an attempt that goes on after a wait may be one too many"
 
 
 # Giving up
@@ -212,7 +212,7 @@ AGENTS = [
 
 
 @pytest.mark.parametrize(("agent", "output"), AGENTS, ids=lambda each: each if isinstance(each, str) else "")
-def test_whatever_can_be_called_is_an_agent(agent: Any, output: str) -> None:
+def test_every_callable_can_be_an_agent(agent: Any, output: str) -> None:
     report, _ = play(finished(flow(Step("a", agent))), patience=5)
     assert report.steps["a"].output == output
 
@@ -267,7 +267,7 @@ def test_both_kinds_of_attempt_have_the_same_surface() -> None:
 
 
 @pytest.mark.parametrize("call", ["raise_feedback", "wait_for"])
-def test_the_hands_of_a_plain_function_on_the_event_loop_are_an_error_and_no_deadlock(call: str) -> None:
+def test_blocking_calls_on_the_event_loop_are_an_error_and_not_a_deadlock(call: str) -> None:
     async def inside(briefing: Briefing, attempt: Any) -> str:
         if call == "raise_feedback":
             attempt.raise_feedback(ASK)

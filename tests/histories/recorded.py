@@ -22,8 +22,7 @@ from backedge.core.scheduling.pending import AskPerson, CheckInputs, RunAttempt,
 from backedge.core.scheduling.scheduler import Start
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
-from backedge.engine.codec import decode_events
-from backedge.engine.large import put_back, set_aside_in
+from backedge.engine.codec import decode_events, put_back, set_aside_in
 from backedge.ports import Record
 
 FOLDER = Path(__file__).parent

@@ -17,7 +17,7 @@ from backedge.app import Engine, Run
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import closest
 from backedge.core.text import escaped, one_line
-from backedge.engine.large import set_aside_in
+from backedge.engine.codec import set_aside_in
 from backedge.engine.store import whole
 from backedge.ports import Record
 from backedge.project import Project, find_project

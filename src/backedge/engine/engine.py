@@ -1,8 +1,9 @@
-"""The engine: starts, resumes and answers runs over the ports. It knows no adapter."""
+"""The engine: starts, resumes and answers runs through the ports. It knows no adapter."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -18,18 +19,15 @@ from backedge.core.errors import (
     JournalConflict,
     NotExecuted,
 )
-from backedge.core.model import Usage
 from backedge.core.scheduling.pending import outcome_of
-from backedge.core.state.run import Running, RunState
+from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.core.workflow.definition import Workflow
-from backedge.engine.attempts.execution import DID_NOT_STOP, recover
-from backedge.engine.clock import SystemClock
+from backedge.engine.agents import RunAgents, agents_for, require_agents
 from backedge.engine.codec import encode_events
-from backedge.engine.dynamic_steps import agents_for
 from backedge.engine.live_run import LiveRun
 from backedge.engine.slots import Slots
-from backedge.engine.starting import new_run_id, require_agents, start_command
+from backedge.engine.starting import new_run_id, start_command
 from backedge.engine.store import events_of, stored_state
 from backedge.engine.subscribers import Subscriber, Subscribers
 from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead, StepResolver
@@ -38,14 +36,24 @@ MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
 """Seconds that an agent has to stop when it is told to; then it is left behind."""
 LAST_MOMENT = 1.0
-"""Seconds that agents have to be gone when there is no more time."""
+"""Seconds that agents have to end once they are killed."""
 HOLDER_INTERVAL = 1.0
-"""Seconds between looks at whether a run that is followed is still executed by anybody."""
+"""Seconds between two checks whether any process still executes a run that is followed."""
 T = TypeVar("T")
 
 
+class SystemClock:
+    """The time of this machine."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
 class Engine:
-    """Executes runs, and answers for those that others execute. Use it as an async context manager."""
+    """Executes runs, and answers questions about runs of other processes. Use it as an async context manager."""
 
     def __init__(
         self,
@@ -64,16 +72,16 @@ class Engine:
                 raise ValueError(f"{name} is {most!r}: expected a whole number, 1 or more")
         self.journal, self.claims = journal, claims
         self.clock: Clock = clock or SystemClock()
-        self.slots = Slots(max_parallel)
+        self.slots = Slots(max_parallel, self.start_waiting_runs)
+        self.subscribers = Subscribers()
         self.max_output, self.grace = max_output, grace
-        self._hurry = asyncio.Event()
+        self._kill_now = asyncio.Event()
         self.closing = False
         self._live: dict[str, LiveRun] = {}
-        self._ended: dict[str, tuple[Mapping[str, Agent], StepResolver | None]] = {}
-        """Who did the runs that have ended here: late feedback sends them back to work."""
+        self._ended: dict[str, RunAgents] = {}
+        """The agents of runs that have ended here: late feedback makes such a run go on."""
         self._followers: set[asyncio.Event] = set()
-        self._subscribers = Subscribers()
-        self._notices: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._unsubscribe: Callable[[], None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -86,10 +94,10 @@ class Engine:
         await self.close()
 
     async def close(self) -> None:
-        """Stop what runs and record it as interrupted: a later resume does it again. Work that is recorded stays.
+        """Stop what runs and record it as interrupted: a later resume does it again. Recorded work is kept.
 
-        An agent that does not stop is left behind, so that closing takes no longer than the grace that agents have. Its
-        attempt is in doubt.
+        An agent that does not stop is left behind, so that closing takes no longer than the grace period. Its attempt is
+        in doubt.
         """
         self.closing = True
         for follower in self._followers:
@@ -97,37 +105,37 @@ class Engine:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
-        for task in self._notices:
+        for task in self._background:
             task.cancel()
-        await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._notices])
+        await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._background])
         errors: list[BackedgeError] = []
         for live in list(self._live.values()):
-            live.leave_behind()
+            live.attempts.leave_all_behind()
             try:
                 await self._let_go(live)
             except BackedgeError as error:
-                errors.append(error)  # the others must not suffer for it
+                errors.append(error)  # the other runs are closed all the same
         if errors:
             raise errors[0]
 
     def kill_now(self) -> None:
-        """Give agents that are told to stop no more time than it takes to kill them."""
-        self._hurry.set()
+        """End the grace period now: agents that do not stop in a moment are left behind."""
+        self._kill_now.set()
 
     async def _wait_stopped(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for tasks that were told to stop, but not longer than the grace that agents have."""
+        """Wait for tasks that were told to stop, but not longer than the grace period."""
         if not tasks:
             return
-        hurried = asyncio.create_task(self._hurry.wait())
-        stopping = asyncio.gather(*tasks, return_exceptions=True)  # what failed was told to those who wait for the run
+        killed = asyncio.create_task(self._kill_now.wait())
+        stopping = asyncio.gather(*tasks, return_exceptions=True)  # errors were given to the waiters of the run
         try:
-            awaited: set[asyncio.Future[Any]] = {stopping, hurried}
+            awaited: set[asyncio.Future[Any]] = {stopping, killed}
             await asyncio.wait(awaited, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
-            if self._hurry.is_set():
-                # Processes that are killed now are gone in a moment, and are then known to be.
+            if self._kill_now.is_set():
+                # Killed processes end in a moment: wait for that, so that their end is known.
                 await asyncio.wait([stopping], timeout=LAST_MOMENT)
         finally:
-            hurried.cancel()
+            killed.cancel()
 
     def require_open(self) -> None:
         """Raises EngineClosed."""
@@ -135,9 +143,9 @@ class Engine:
             raise EngineClosed("this engine was closed: open another one on the same journal")
 
     async def _stopped(self, live: LiveRun) -> None:
-        """Stop all that runs of a run, and leave behind what does not."""
+        """Stop the attempts of a run, and leave behind those that do not stop."""
         await self._wait_stopped(live.stop())
-        live.leave_behind()
+        live.attempts.leave_all_behind()
 
     async def _let_go(self, live: LiveRun) -> None:
         live.leaving = True
@@ -148,21 +156,13 @@ class Engine:
                 for name in live.state.steps:
                     running = live.state.steps[name].running
                     if running is not None:
-                        with suppress(IllegalCommand):  # it came to its end meanwhile
-                            await live.submit(self._dropped(live, name, running))
+                        with suppress(IllegalCommand):  # it has ended meanwhile
+                            await live.submit(live.attempts.dropped(name, running))
         finally:
             if live.broken is None:
                 live.give_up(NotExecuted(f"run {live.run!r} is no longer executed here: resume it"))
             self._live.pop(live.run, None)
             self.claims.release(live.run)
-
-    def _dropped(self, live: LiveRun, step: str, running: Running) -> c.Command:
-        attempt, seconds = running.attempt, round(max(0.0, self.clock.now() - running.started), 6)
-        usage = live.spent.get((step, attempt), Usage())
-        if (step, attempt) not in live.left_behind:
-            return c.DropAttempt(step, attempt, "interrupted", usage, seconds)
-        why = f"its engine was closed, and {DID_NOT_STOP}: it may still be at work"
-        return c.DropAttempt(step, attempt, "in doubt", usage, seconds, why)
 
     # Running
 
@@ -174,13 +174,13 @@ class Engine:
         run: str | None = None,
         resolver: StepResolver | None = None,
     ) -> LiveRun:
-        """Start a run. Raises WorkflowError for a definition that cannot run, naming everything that is wrong."""
+        """Start a run. Raises WorkflowError, with all problems, for a definition that cannot run."""
         self.require_open()
         require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
         command, payloads = start_command(run, workflow, input, self.max_output)
         self.claims.claim(run)
-        live = LiveRun(self, run, None, agents, resolver)
+        live = LiveRun(self, run, None, RunAgents(agents, resolver, workflow))
         self._live[run] = live
         try:
             await live.submit(command, payloads)
@@ -204,8 +204,8 @@ class Engine:
             raise
 
     async def resume(self, run: str, agents: Mapping[str, Agent], resolver: StepResolver | None = None) -> LiveRun:
-        """Go on with a run where its journal ends, also if somebody paused it. Attempts found running are in doubt:
-        re-run, or asked about.
+        """Continue a run where its journal ends, even if it was paused. Attempts that were running are recovered if their
+        agent can do that; otherwise they are in doubt, and run again or are asked about.
 
         Raises RunHeld, naming the holder, if another process executes it.
         """
@@ -225,11 +225,11 @@ class Engine:
         except BaseException:
             self.claims.release(run)
             raise
-        live = LiveRun(self, run, state, agents, resolver)
+        live = LiveRun(self, run, state, RunAgents(agents, resolver, state.workflow))
         self._live[run] = live
         try:
             for name, step in state.steps.items():
-                if step.running is not None and not recover(live, name, step.running):
+                if step.running is not None and not live.attempts.recover(name, step.running):
                     await live.submit(c.DropAttempt(name, step.running.attempt, "in doubt"))
             await _lift_pause(live)
             await live.submit(c.Proceed())
@@ -240,7 +240,7 @@ class Engine:
         return live
 
     async def _abandon(self, live: LiveRun, error: BaseException) -> None:
-        """Whoever started or resumed a run has not got it: nobody may find it executed here without holding it."""
+        """The run could not be started or resumed: it must not look as if it were executed here."""
         live.give_up(error)
         try:
             await self._stopped(live)
@@ -249,7 +249,7 @@ class Engine:
             self.claims.release(live.run)
 
     async def release(self, run: str) -> None:
-        """Stop executing a run that is at rest, so that others can."""
+        """Stop executing a run that is at rest, so that another process can."""
         self.require_open()
         self._ended.pop(run, None)
         live = self._live.get(run)
@@ -259,17 +259,17 @@ class Engine:
             await self._let_go(live)
 
     def evict(self, live: LiveRun) -> None:
-        """Keep no more of a run that has ended than it takes to go on with it: the journal has the rest."""
+        """Forget a run that has ended, but for the agents that can continue it: the journal has the rest."""
         if self._live.get(live.run) is live and live.finished and not self.closing:
             del self._live[live.run]
-            self._ended[live.run] = live.agents, live.step_resolver
+            self._ended[live.run] = live.agents
             self.claims.release(live.run)
 
     async def _resume_ended(self, run: str) -> LiveRun | None:
-        """A run that had ended here, to go on with; None if somebody else has it now."""
-        agents, resolver = self._ended[run]
+        """Continue a run that had ended here; None if another process executes it now."""
+        agents = self._ended[run]
         with suppress(BackedgeError):
-            return await self.resume(run, agents, resolver)
+            return await self.resume(run, agents.by_name, agents.resolver)
         return None
 
     # Asking and answering
@@ -279,13 +279,13 @@ class Engine:
         return await self.journal.runs()
 
     async def state_of(self, run: str) -> RunState:
-        """Where a run stands. Raises NotFound for one that does not exist."""
+        """The state of a run. Raises NotFound if there is no such run."""
         self.require_open()
         live = self._live.get(run)
         return live.state if live is not None and live.begun else await stored_state(self.journal, run)
 
     def live(self, run: str) -> LiveRun | None:
-        """The run as this engine executes it; None if it does not."""
+        """The run, if this engine executes it."""
         return self._live.get(run)
 
     async def events_of(self, run: str) -> list[e.Event]:
@@ -293,9 +293,10 @@ class Engine:
         return await events_of(self.journal, run)
 
     async def follow(self, run: str, look: Callable[[RunState], T | None], executed: bool = False) -> T:
-        """Wait until `look` says something of a run that somebody else executes; it is asked after every change.
+        """Wait until `look` returns something other than None for a run that another process executes. It is called after
+        every change.
 
-        With `executed`, raises NotExecuted when nobody does: then there is nothing to wait for.
+        With `executed`, raises NotExecuted when no process executes the run: then there is nothing to wait for.
         """
         changed = asyncio.Event()
         unsubscribe = self.journal.subscribe(lambda which, _: changed.set() if which == run else None)
@@ -303,24 +304,24 @@ class Engine:
         try:
             while True:
                 changed.clear()
-                # Asked before the state: whoever ended the run in between has written that it did.
-                nobody = executed and self.claims.holder(run) is None
+                # Checked before the state is read: a process that ends the run in between has recorded the end.
+                orphaned = executed and self.claims.holder(run) is None
                 found = look(await self.state_of(run))
                 if found is not None:
                     return found
-                if nobody:
-                    raise NotExecuted(f"run {run!r} has not ended, but nobody executes it: resume it")
+                if orphaned:
+                    raise NotExecuted(f"run {run!r} has not ended, but no process executes it: resume it")
                 with suppress(TimeoutError):
-                    # A process that dies tells nobody: somebody has to look.
+                    # A process that dies does not announce it: check from time to time.
                     await asyncio.wait_for(changed.wait(), HOLDER_INTERVAL if executed else None)
         finally:
             self._followers.discard(changed)
             unsubscribe()
 
     async def submit(self, run: str, command: c.Command) -> tuple[e.Event, ...]:
-        """Record a command for a run, whoever executes it; that process goes on at once.
+        """Record a command for a run, whichever process executes it; that process continues at once.
 
-        Where nobody does, what becomes ready starts with the next resume.
+        If none does, what becomes ready starts with the next resume.
         """
         self.require_open()
         live = self._live.get(run)
@@ -339,47 +340,30 @@ class Engine:
                 await self.journal.append(entry)
             except JournalConflict:
                 continue
-            self.notify(run, events)
+            self.subscribers.tell(run, events)
             return events
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Tell the subscriber of every event of the runs executed here; returns what ends that."""
+        """Call the subscriber with every event of the runs executed here. Returns a function that ends this."""
         self.require_open()
-        return self._subscribers.add(subscriber)
+        return self.subscribers.add(subscriber)
 
-    # For live runs
-
-    def free_slots(self) -> int:
-        """How many more attempts may start."""
-        return 0 if self.closing else self.slots.free()
-
-    def notify(self, run: str, events: tuple[e.Event, ...]) -> None:
-        self._subscribers.tell(run, events)
+    # Slots and background work
 
     def allow(self, attempts: int | None) -> None:
-        """Let so many more attempts start, and then none; None lets all start that can."""
+        """Let this many more attempts start, and then none; None removes the limit."""
         self.require_open()
         self.slots.left = attempts
         self.start_waiting_runs()
 
     def start_waiting_runs(self) -> None:
-        """A place is free: those who found none may have it, the one who has waited longest first."""
+        """A slot is free: give it to the run that has waited longest."""
         while not self.closing and (run := self.slots.next_in_queue()) is not None:
             live = self._live.get(run)
             if live is not None and live.broken is None:
-                self.proceed_soon(live)
+                live.proceed_soon()
                 return
             self.slots.leave_queue(run)
-
-    def proceed_soon(self, live: LiveRun) -> None:
-        """Start what can start in a run."""
-        if not self.closing:
-            self.spawn(self._proceed(live))
-
-    async def _proceed(self, live: LiveRun) -> None:
-        with suppress(BackedgeError):
-            await live.submit(c.Proceed())
-        self.start_waiting_runs()
 
     def _written(self, run: str, seq: int) -> None:
         live = self._live.get(run)
@@ -397,10 +381,10 @@ class Engine:
             await live.notice()
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
-        """Do something beside, until this engine closes."""
+        """Do something in the background, until this engine closes."""
         task = asyncio.create_task(work)
-        self._notices.add(task)
-        task.add_done_callback(self._notices.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
 
 async def _lift_pause(live: LiveRun) -> None:

@@ -5,76 +5,80 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
-from backedge.core.errors import AgentError, BackedgeError, IllegalCommand, JournalConflict, NotFound
-from backedge.core.model import Finding, Resolution, Usage
+from backedge.core.errors import AgentError, BackedgeError, IllegalCommand, JournalConflict, JournalDamaged, NotFound
+from backedge.core.model import Finding, Resolution
 from backedge.core.scheduling.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
 from backedge.core.scheduling.skipping import present_needs
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
-from backedge.core.value import Json
-from backedge.engine.attempts.execution import Execution, perform
+from backedge.engine.agents import RunAgents
 from backedge.engine.attempts.live_attempt import resolution_of
+from backedge.engine.attempts.pipeline import LocalExecutor, error_text
+from backedge.engine.attempts.supervision import Attempts, HostEngine
 from backedge.engine.codec import encode_events
-from backedge.engine.dynamic_steps import adopt_steps, with_noted_values
+from backedge.engine.facts import with_facts
 from backedge.engine.store import events_of, outputs
-from backedge.ports import Agent, Append, ResolvedSteps, StepResolver
-
-if TYPE_CHECKING:
-    from backedge.engine.engine import Engine
+from backedge.engine.subscribers import Subscribers
+from backedge.ports import Append
 
 _TIMED = frozenset({e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
-"""What can set a time at which something is due."""
+"""The events that can set a time at which something is due."""
 T = TypeVar("T")
 _Watch = tuple[Callable[[RunState], Any], "asyncio.Future[Any]"]
 
 
 def resting(state: RunState) -> RunOutcome | None:
-    """How a run stands that has ended, or in which nothing can start until a person acts; None for any other."""
+    """The outcome of a run that has ended, or in which nothing can start until a person acts; None for any other."""
     outcome = outcome_of(state)
     return None if outcome == "running" else outcome
+
+
+class RunEngine(HostEngine, Protocol):
+    """What a live run needs of the engine that executes it."""
+
+    subscribers: Subscribers
+    max_output: int
+    closing: bool
+
+    def evict(self, live: LiveRun) -> None:
+        """Forget a run that has ended, unless something in it is still awaited."""
+        ...
 
 
 class LiveRun:
     """One run that this process executes. Everything that changes it goes through `submit`."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        run: str,
-        state: RunState | None,
-        agents: Mapping[str, Agent],
-        resolver: StepResolver | None = None,
-    ) -> None:
-        self.engine, self.run, self.agents, self.step_resolver = engine, run, dict(agents), resolver
-        self.resolved_steps: dict[str, ResolvedSteps] = {}
-        """Agents of the steps that a planner wants to add, until that is decided."""
+    def __init__(self, engine: RunEngine, run: str, state: RunState | None, agents: RunAgents) -> None:
+        self.engine, self.run, self.agents = engine, run, agents
+        self.attempts = Attempts(self, engine, agents, LocalExecutor(agents, engine.clock, engine.max_output))
         self._state = state
         self._lock = asyncio.Lock()
         self._appended = state.seq if state else 0
-        """The last event that we sent to the journal: what comes after it was written by somebody else."""
+        """The last event that we sent to the journal: later ones were written by another process."""
         self._unsure = False
-        self.executions: dict[str, Execution] = {}
-        self.spent: dict[tuple[str, int], Usage] = {}
-        """What attempts under way say they have used so far, by step and attempt."""
-        self.left_behind: set[tuple[str, int]] = set()
-        """Attempts whose agents did not stop, by step and number: they may still be at work."""
+        """Whether the last append may or may not have been stored."""
         self._outcome: tuple[RunState | None, RunOutcome] = (None, "running")
-        """What the last state that was decided comes to."""
+        """The last state that was decided, and its outcome."""
         self._watches: list[_Watch] = []
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
         self.broken: BaseException | None = None
         self.leaving = False
-        """Whether it is about to be executed here no longer: nothing more starts."""
+        """Whether this process is about to stop executing it: nothing more starts."""
 
     @property
     def begun(self) -> bool:
         """Whether there is a state: not before the first append."""
         return self._state is not None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run stops here: then it is the engine that reports attempts which are cancelled."""
+        return self.engine.closing or self.broken is not None
 
     async def idle(self) -> None:
         """Wait until nothing is on its way to the journal."""
@@ -92,7 +96,7 @@ class LiveRun:
         try:
             return await self._submit(command, payloads or {})
         finally:
-            self._retire_soon()
+            self._evict_soon()
 
     async def _submit(self, command: c.Command, payloads: Mapping[str, bytes]) -> tuple[e.Event, ...]:
         async with self._lock:
@@ -102,7 +106,8 @@ class LiveRun:
                 if self.broken is not None:
                     raise self.broken
                 try:
-                    events, state = await self._decide(command)
+                    decided, stored = await self._with_facts(command, payloads)
+                    events, state = await self._decide(decided)
                 except BackedgeError:
                     raise
                 except Exception as error:
@@ -118,7 +123,7 @@ class LiveRun:
                     bodies,
                     state.workflow.name,
                     self._outcome[1],
-                    {**payloads, **large} if large else payloads,
+                    {**stored, **large} if large else stored,
                 )
                 self._appended = state.seq
                 starting = state.attempts - (self._state.attempts if self._state else 0)
@@ -127,20 +132,20 @@ class LiveRun:
                     await self.engine.journal.append(entry)
                 except JournalConflict:
                     if self._state is None:
-                        raise  # a run of this name is there already, and not ours
+                        raise  # another run has this id already
                     await self._catch_up()
-                    # What the quicker one wrote may have made something ready that this command will not start.
-                    self.engine.proceed_soon(self)
+                    # The events of the other process may have made something ready that this command will not start.
+                    self.proceed_soon()
                     continue
                 except asyncio.CancelledError:
-                    # Whether it was stored is found out before anything else is decided. If it is stored only later,
-                    # the journal tells of it as of what somebody else writes.
+                    # Find out whether it was stored before anything else is decided. If it is stored only later, the
+                    # journal announces it like an event of another process.
                     self._unsure = True
                     self._appended = entry.after
-                    self.engine.proceed_soon(self)
+                    self.proceed_soon()
                     raise
                 except BaseException as error:
-                    # What cannot be recorded must not happen: the run stops here, and resumes from the journal.
+                    # What cannot be recorded must not happen: the run stops here, and can be resumed from the journal.
                     self._break(error)
                     raise
                 finally:
@@ -150,25 +155,35 @@ class LiveRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has ended, nothing of it is under way here, and nobody waits for anything in it."""
+        """Whether the run has ended, none of its attempts is under way here, and nothing in it is awaited."""
         return (
             self._state is not None
             and self._state.ended is not None
             and not self._state.busy
-            and not self.executions
+            and not self.attempts.under_way
             and not self._lock.locked()
             and not self._unsure
             and self.broken is None
             and all(future.done() for _, future in self._watches)
         )
 
-    def _retire_soon(self) -> None:
+    def _evict_soon(self) -> None:
         if self._state is not None and self._state.ended is not None:
-            # After those who wait for the end have seen it.
+            # After all waiters have seen the end.
             asyncio.get_running_loop().call_soon(self.engine.evict, self)
 
+    def proceed_soon(self) -> None:
+        """Start what can start, in the background."""
+        if not self.engine.closing:
+            self.engine.spawn(self._proceed())
+
+    async def _proceed(self) -> None:
+        with suppress(BackedgeError):
+            await self.submit(c.Proceed())
+        self.engine.slots.offer()
+
     async def notice(self) -> None:
-        """Somebody else wrote to this run: learn what, and do what follows."""
+        """Another process wrote to this run: read what, and do what follows."""
         async with self._lock:
             if self.broken is None:
                 await self._catch_up()
@@ -179,10 +194,8 @@ class LiveRun:
         return seq > self._appended
 
     async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
-        now, room = self.engine.clock.now(), 0 if self.leaving else self.engine.free_slots()
+        now, room = self.engine.clock.now(), 0 if self.leaving or self.engine.closing else self.engine.slots.free()
         before = self._state.attempts if self._state else 0
-        if isinstance(command, c.FinishAttempt) and command.plan.add:
-            command = await self._noted(command)
         events, state = transact(self._state, command, now, room)
         while room > state.attempts - before and state.graph.checks_inputs:
             # Checking inputs costs nothing, so it is part of the same append.
@@ -195,24 +208,28 @@ class LiveRun:
         self.engine.slots.used(self.run, room, state.attempts - before)
         return events, state
 
-    async def _noted(self, command: c.FinishAttempt) -> c.Command:
-        """A planner's report, with what its steps need to know; an error of the planner if they ask for too much."""
+    async def _with_facts(
+        self, command: c.Command, payloads: Mapping[str, bytes]
+    ) -> tuple[c.Command, Mapping[str, bytes]]:
+        """A report with all that the rules must know about outputs; a failed attempt if that cannot be had."""
+        if not isinstance(command, c.FinishAttempt):
+            return command, payloads
         try:
-            return await with_noted_values(self.engine.journal, self.state, command)
-        except AgentError as error:
-            usage, seconds = command.outcome.usage, command.seconds
-            return c.FailAttempt(
-                command.step, command.attempt, str(error), usage, seconds, command.log, command.session
-            )
+            return await with_facts(self.engine.journal, self.state, command, payloads), payloads
+        except (AgentError, JournalDamaged) as error:
+            step, attempt, usage, log = command.step, command.attempt, command.outcome.usage, command.log
+            failed = c.FailAttempt(step, attempt, error_text(error), usage, command.seconds, log, command.session)
+            return failed, {log: payloads[log]} if log else {}
 
     async def _input_errors(self, state: RunState, step: str) -> tuple[tuple[str, Finding], ...]:
         inputs = await outputs(self.engine.journal, state, present_needs(state, step))
-        agent = next((self.agents[name] for name in state.graph.steps[step].agents if name in self.agents), None)
+        agents = self.agents.by_name
+        agent = next((agents[name] for name in state.graph.steps[step].agents if name in agents), None)
         if agent is None:
-            return ()  # a person sees for herself
+            return ()  # people check their inputs themselves
         try:
             errors = agent.input_errors(inputs)
-        except Exception:  # noqa: BLE001 - the agent cannot say: its attempt meets the same fault, and records it
+        except Exception:  # noqa: BLE001 - the attempt will meet the same error, and record it
             return ()
         return tuple(
             (producer, Finding(description=f"{pointer or 'the whole'}: {problem}", category="schema", path=pointer))
@@ -226,7 +243,7 @@ class LiveRun:
             for event in events:
                 state = evolve(state, event)
         except Exception as error:
-            # What cannot be read cannot be followed: everybody who waits is told, instead of waiting for ever.
+            # A run that cannot be read cannot go on: all its waiters get the error.
             self._break(error)
             raise
         self._unsure = False
@@ -238,9 +255,9 @@ class LiveRun:
         self._state = state
         for event in events:
             if isinstance(event, e.StepsChanged):
-                adopt_steps(self, event)
-        perform(self, events)
-        self.engine.notify(self.run, events)
+                self.agents.adopt(event, state)
+        self.attempts.perform(events, start=not self.engine.closing and not self.leaving)
+        self.engine.subscribers.tell(self.run, events)
         if self._watches:
             self._look()
         if self._alarm is not None or not _TIMED.isdisjoint(map(type, events)):
@@ -259,7 +276,7 @@ class LiveRun:
         self._watches = still
 
     async def watch(self, predicate: Callable[[RunState], T | None]) -> T:
-        """Wait until the predicate says something else than None of the state; it is asked after every change."""
+        """Wait until the predicate returns something other than None for the state. It is called after every change."""
         found = predicate(self.state)
         if found is not None:
             return found
@@ -270,13 +287,13 @@ class LiveRun:
         try:
             return await future
         finally:
-            self._retire_soon()
+            self._evict_soon()
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """How a loop came out, the moment it does."""
+        """How a loop came out, as soon as it does. Raises NotFound."""
         if self.state.loop(loop) is None:
             raise NotFound(
-                f"loop {loop!r} is unknown in run {self.run!r}: open are {', '.join(self.state.loops) or 'none'}"
+                f"unknown loop {loop!r} in run {self.run!r} (open loops: {', '.join(self.state.loops) or 'none'})"
             )
         try:
             async with asyncio.timeout(timeout):
@@ -289,12 +306,9 @@ class LiveRun:
         return await self.watch(lambda state: self._resting(state))
 
     def _resting(self, state: RunState) -> RunOutcome | None:
-        # What a run comes to was worked out when it was recorded.
+        # The outcome of the last state was computed when it was recorded.
         known, outcome = self._outcome
         return resting(state) if known is not state else None if outcome == "running" else outcome
-
-    async def inputs_of(self, step: str) -> dict[str, Json]:
-        return await outputs(self.engine.journal, self.state, present_needs(self.state, step))
 
     def set_alarm(self) -> None:
         """Wake up when the next retry or timeout is due."""
@@ -319,11 +333,13 @@ class LiveRun:
     def _break(self, error: BaseException) -> None:
         self.give_up(error)
         self.stop()
-        # Its places are free, once whoever reserved them has noticed.
-        asyncio.get_running_loop().call_soon(self.engine.start_waiting_runs)
+        # Its slots are free as soon as its reservation has ended.
+        asyncio.get_running_loop().call_soon(self.engine.slots.offer)
 
     def give_up(self, error: BaseException) -> None:
-        """Do nothing more, and say why to everybody who waits or comes later."""
+        """Do nothing more. All waiters and later callers get this error; of several errors, the first."""
+        if self.broken is not None:
+            return
         self.broken = error
         for _, future in self._watches:
             if not future.done():
@@ -333,7 +349,7 @@ class LiveRun:
 
     def stop(self) -> list[asyncio.Task[None]]:
         """Cancel what runs; returns the tasks that have to end."""
-        stopped = [execution.task for execution in self.executions.values()]
+        stopped = self.attempts.tasks()
         if self._alarm is not None:
             stopped.append(self._alarm[1])
             self._alarm = None
@@ -342,8 +358,3 @@ class LiveRun:
             if task is not current:
                 task.cancel()
         return [task for task in stopped if task is not current]
-
-    def leave_behind(self) -> None:
-        """Go on without the agents that do not stop."""
-        for execution in tuple(self.executions.values()):
-            execution.leave_behind()

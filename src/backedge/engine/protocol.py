@@ -1,7 +1,7 @@
-"""What an agent reports, as it writes it: the same shape from a Python function and from JSON.
+"""What an agent reports, in its own words: the same shape from a Python function and from JSON.
 
-Here the words of agents are loose (a severity by any of its names, one target or a list); `translated` turns them into
-the engine's own. Unknown keys and wrong types are errors that name them.
+Agents may be loose (a severity by any of its names, one target or a list); `to_model` translates their words into the
+engine's. Unknown keys and wrong types are errors that name them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from backedge.engine.codec import canonical, plain
 from backedge.engine.shape_errors import shape_errors
 
 LONGEST_TEXT = 16_000
-"""Characters of one text in a finding or feedback that are kept; whoever needs more puts it into the output."""
+"""The most characters of one text in a finding or feedback; longer text belongs in the output."""
 LARGEST_ASIDE = 262_144
-"""Bytes of an answer, and of what comes with feedback besides its texts: whoever looks at the run reads them all."""
+"""The most bytes of an answer, and of the details of feedback: all of them are read whenever somebody looks at the run."""
 
 
 Kinds = Sequence[tuple[str, Kind]]
@@ -58,8 +58,8 @@ class Finding(AgentMessage, frozen=True):
 
 
 class Option(AgentMessage, frozen=True):
-    """One way out of a decision: `rework` names the steps that it sends back to work; `accept` records the limitation
-    and mends nothing."""
+    """One choice of a decision: `rework` names the steps that it sends back to work; `accept` records the limitation and
+    changes nothing."""
 
     option: str
     effort: str = ""
@@ -69,14 +69,14 @@ class Option(AgentMessage, frozen=True):
 
 
 class Decision(AgentMessage, frozen=True):
-    """The option that a step is for, of those it was offered, and why."""
+    """The option that a step chooses of those it was offered, and why."""
 
     option: str
     reason: str = ""
 
 
 class Feedback(AgentMessage, frozen=True):
-    """What goes back to the steps that can mend it. `to` names one target, several, or "human"."""
+    """What goes back to the steps that can fix it. `to` names one target, several, or "human"."""
 
     kind: str
     to: str | Sequence[str] = ()
@@ -124,7 +124,7 @@ def passed(*findings: Finding | str, **more: Any) -> Outcome:
 
 
 def failed(*findings: Finding | str, **more: Any) -> Outcome:
-    """A verdict: these defects have to be mended. A text stands for a finding of high severity."""
+    """A verdict: these defects must be fixed. A text stands for a finding of high severity."""
     return Outcome(verdict="fail", findings=_stated(findings), **more)
 
 
@@ -133,7 +133,7 @@ def _stated(findings: Sequence[Finding | str]) -> list[Finding]:
 
 
 def parse_outcome(said: Json) -> Outcome:
-    """An outcome from JSON. Raises AgentError, naming all places, for unknown keys and wrong types."""
+    """An outcome from JSON. Raises AgentError, with all places, for unknown keys and wrong types."""
     try:
         return msgspec.convert(_in_small_letters(said), Outcome)
     except msgspec.ValidationError as error:
@@ -142,7 +142,7 @@ def parse_outcome(said: Json) -> Outcome:
 
 
 def _in_small_letters(said: Json) -> Json:
-    """What an agent says with its verdict and what it says of findings as the protocol writes them: many write PASS."""
+    """The outcome with its verdict and the statuses of its resolutions in lower case: many agents write PASS."""
     if not isinstance(said, dict):
         return said
     small = {**said}
@@ -161,16 +161,16 @@ def _small(word: Json) -> Json:
 
 
 def _used(said: Json) -> Usage | None:
-    """What an outcome says it cost: that was spent, whatever else is wrong with it."""
+    """The usage in an outcome: it was spent, whatever else is wrong with the outcome."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(said.get("usage", {}), Usage) if isinstance(said, dict) else None
     return None
 
 
 def checked_outcome(said: Outcome, most: int) -> Outcome:
-    """The outcome with all but its output as it will be read back. Raises AgentError for wrong types, for what is not
-    JSON and for more than `most` bytes: what a Python function builds is not checked when it is built."""
-    # Added steps may hold functions: they are checked by whoever finds agents for them.
+    """The outcome with everything but its output as it will be read back. Raises AgentError for wrong types, for values
+    that are not JSON and for more than `most` bytes: what a Python function builds is not checked before."""
+    # Added steps may hold functions: they are checked by the resolver.
     rest = replace(said, output=None, add_steps={})
     if rest == _NOTHING_MORE:
         return said
@@ -187,7 +187,7 @@ _NOTHING_MORE = Outcome()
 
 
 def to_model(said: Outcome, made: OutputDigest, kinds: Kinds = ()) -> model.Outcome:
-    """The outcome in the engine's own words; `kinds` are the workflow's own. Raises AgentError for what means nothing."""
+    """The outcome in the engine's words; `kinds` are those that the workflow adds. Raises AgentError for unknown words."""
     size = len(msgspec.json.encode(said.answer)) if said.answer is not None else 0
     if size > LARGEST_ASIDE:
         raise AgentError(f"the answer has {size:,} bytes: at most {LARGEST_ASIDE:,} are kept; {_INSTEAD}")
@@ -236,7 +236,7 @@ _feedback = msgspec.json.Decoder(Feedback)
 
 
 def to_feedback(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.MalformedFeedback:
-    """Feedback in the engine's own words, or why it makes no sense: it is refused then, not an error of the agent."""
+    """Feedback in the engine's words, or why it cannot be understood: then it is refused, without an agent error."""
     try:
         canonical(said.details, maxsize, "details")
         said = _feedback.decode(msgspec.json.encode(said, enc_hook=plain))
@@ -269,7 +269,7 @@ def to_feedback(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.Mal
 
 
 def _kind(word: str, own: Mapping[str, Kind]) -> tuple[Kind, str]:
-    """The kind that a word stands for, and the word itself if it is the workflow's own."""
+    """The kind that a word stands for, and the word itself if the workflow adds it."""
     name = word.strip().lower()
     if name in own:
         return own[name], name

@@ -1,5 +1,5 @@
-"""All that is wrong with a JSON object of a declared type. The decoder names the first place only, so each part is looked
-at by itself, and again without what was named."""
+"""All problems of a JSON object of a declared type. The decoder reports only the first one, so each part is decoded by
+itself, and again without the field that was reported."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 from backedge.core.value import Json
 
 MOST = 20
-"""Problems that are named at once."""
+"""Problems that are reported at once."""
 _FIELD = re.compile(r"field `([^`]*)`")
 
 
 def shape_errors(said: Json, kind: type[Any]) -> list[str]:
-    """Each problem with its place, at most some of them; empty for a value that fits."""
+    """Each problem with its place, at most MOST of them; empty for a value that fits."""
     if not isinstance(said, dict):
         return [problem for problem in [_problem(said, kind)] if problem]
     found: dict[str, None] = {}
@@ -31,13 +31,13 @@ def shape_errors(said: Json, kind: type[Any]) -> list[str]:
 
 
 def _of_part(part: Json, whole: Any, place: str, kind: type[Any]) -> Iterator[str]:
-    """What is wrong with one part of an object, field by field where it has any."""
+    """The problems of one part of an object, field by field if it has fields."""
     left = dict(part) if isinstance(part, dict) else part
     taken = set[str]()
     while problem := _problem(whole(left), kind):
         field = _field(problem, place)
         if "missing required" in problem and field in taken:
-            return  # it was there, and was named
+            return  # it was there, and has been reported
         yield problem
         if not isinstance(left, dict) or field not in left:
             return
@@ -46,7 +46,7 @@ def _of_part(part: Json, whole: Any, place: str, kind: type[Any]) -> Iterator[st
 
 
 def _field(problem: str, place: str) -> str:
-    """The field of a part that a problem is about: the one that it names, or the first on the way to its place."""
+    """The field of a part that a problem is about: the one that it names, or the first one on the path that it gives."""
     named = _FIELD.search(problem)
     _, found, inside = problem.partition(f"`{place}.")
     if found:

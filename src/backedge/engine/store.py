@@ -11,8 +11,7 @@ from backedge.core.events import Event
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
-from backedge.engine.codec import decode_events
-from backedge.engine.large import put_back, set_aside_in
+from backedge.engine.codec import decode_events, put_back, set_aside_in
 from backedge.ports import Journal, Record
 
 

@@ -1,4 +1,4 @@
-"""Who is told of the events of an engine's runs as they happen."""
+"""Functions that are called with the events of an engine's runs as they happen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Subscriber = Callable[[str, Event], None]
 
 
 class Subscribers:
-    """Those who listen. One that fails harms neither the run nor the others."""
+    """The subscribers of one engine. One that fails harms neither the run nor the others."""
 
     def __init__(self) -> None:
         self._known: dict[object, Subscriber] = {}
 
     def add(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Tell the subscriber of every event from now on; returns what ends that."""
+        """Call the subscriber with every event from now on. Returns a function that ends this."""
         token = object()
         self._known[token] = subscriber
 
@@ -32,7 +32,7 @@ class Subscribers:
             for event in events:
                 try:
                     subscriber(run, event)
-                except Exception as error:  # noqa: BLE001 - who listens cannot undo what happened
+                except Exception as error:  # noqa: BLE001 - a subscriber cannot undo what happened
                     asyncio.get_running_loop().call_exception_handler(
                         {"message": f"a subscriber failed at {type(event).__name__} of {run!r}", "exception": error}
                     )

@@ -13,8 +13,7 @@ from backedge.core.errors import JournalDamaged, JournalTooNew, PayloadPruned
 from backedge.core.events import Event, RunEnded
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.evolve import replay
-from backedge.engine.codec import decode_events
-from backedge.engine.large import set_aside_in
+from backedge.engine.codec import decode_events, set_aside_in
 from backedge.engine.store import whole
 from backedge.ports import Journal, Record, RunHead
 

@@ -10,7 +10,7 @@ import apsw
 
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
 from backedge.adapters.journals.sqlite_format import PRUNED, open_journal, stored_payload
-from backedge.engine.large import put_back, set_aside_in
+from backedge.engine.codec import put_back, set_aside_in
 
 Named = Callable[[Iterable[bytes]], Iterable[str]]
 """The digests of the large values that some events, as their JSON text, name."""

@@ -1,9 +1,8 @@
-"""The engine as a judge: it fetches what checks compare and gates hold against their threshold; the rules decide."""
+"""The engine as a judge: it measures what checks compare and gates hold against their threshold; the rules decide."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from backedge.core.briefing import Briefing
 from backedge.core.checks import measure
@@ -13,12 +12,9 @@ from backedge.core.workflow.checks import Check, EngineJudge
 from backedge.engine import protocol
 from backedge.ports import Agent, Attempt, Recoverable, Result
 
-if TYPE_CHECKING:
-    from backedge.engine.live_run import LiveRun
-
 
 class EngineJudgeAgent:
-    """Measures a check or a gate. Who reads a report or compares values, where somebody has to, is `outside`."""
+    """Measures a check or a gate. Where it needs an agent to read a report or to compare values, that is `outside`."""
 
     def __init__(self, measure: EngineJudge, outside: Agent | None = None) -> None:
         self._measure, self._outside = measure, outside
@@ -39,7 +35,7 @@ class EngineJudgeAgent:
         return isinstance(self._measure, Check) and len(said["positions"]) < 2
 
     def _question(self, briefing: Briefing, said: Json) -> Briefing:
-        """Who compares gets the compared values as inputs, by their places, and nothing else."""
+        """A comparing agent gets the compared values as inputs, by reference, and nothing else."""
         return replace(briefing, inputs=said["positions"]) if isinstance(self._measure, Check) else briefing
 
     def _with_reply(self, said: Json, replied: object) -> object:
@@ -56,25 +52,24 @@ class EngineJudgeAgent:
 
 
 class RecoverableEngineJudge(EngineJudgeAgent):
-    """One whose comparison may outlive the process that started it."""
+    """An engine judge whose comparison may outlive the process that started it."""
 
-    def __init__(self, measure: EngineJudge, outside: Agent, left_by: Recoverable) -> None:
+    def __init__(self, measure: EngineJudge, outside: Agent, recoverable: Recoverable) -> None:
         super().__init__(measure, outside)
-        self._left_by = left_by
+        self._recoverable = recoverable
 
     async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
         said = measure(self._measure, briefing.inputs)
-        reply = await self._left_by.recover(self._question(briefing, said), attempt)
+        reply = await self._recoverable.recover(self._question(briefing, said), attempt)
         return None if reply is None else self._with_reply(said, reply)
 
 
-def agent_of(live: LiveRun, step: str, name: str) -> Agent:
-    """Who executes a step: the engine itself, for a check or a gate."""
-    measure = live.state.graph.measures.get(step)
+def agent_for(agents: Mapping[str, Agent], measure: EngineJudge | None, name: str) -> Agent:
+    """The agent that makes an attempt: the engine itself, for a check or a gate."""
     if measure is None:
-        return live.agents[name]
-    outside = live.agents.get(name)
-    left_by: object = outside
-    if outside is not None and isinstance(left_by, Recoverable):
-        return RecoverableEngineJudge(measure, outside, left_by)
+        return agents[name]
+    outside = agents.get(name)
+    able: object = outside
+    if outside is not None and isinstance(able, Recoverable):
+        return RecoverableEngineJudge(measure, outside, able)
     return EngineJudgeAgent(measure, outside)

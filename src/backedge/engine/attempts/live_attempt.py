@@ -1,40 +1,76 @@
-"""One attempt under way: what its agent can do in mid-work."""
+"""What an agent can do while it works: raise feedback, wait for it, report usage."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from backedge.core import commands as c
 from backedge.core.errors import BackedgeError, FeedbackRefused
+from backedge.core.events import Event
 from backedge.core.events import FeedbackRefused as Refused
 from backedge.core.feedback.loop import LoopState, result_so_far, with_chooser
 from backedge.core.feedback.raising import with_targets
 from backedge.core.feedback.requirements import loop_about, requirements_to_trace
 from backedge.core.model import Feedback, MalformedFeedback, Resolution, Usage
+from backedge.core.scheduling.skipping import present_needs
 from backedge.core.state.loops import asked_key
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.engine import protocol
-from backedge.engine.attempts.mentions import mentions_for
 from backedge.engine.codec import copied
+from backedge.engine.facts import mentions_for
 from backedge.engine.slots import Slot
+from backedge.engine.store import outputs
+from backedge.ports import Journal
 
-if TYPE_CHECKING:
-    from backedge.engine.live_run import LiveRun
+
+class HostRun(Protocol):
+    """What an attempt needs of the run that it is part of."""
+
+    @property
+    def state(self) -> RunState: ...
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run stops here: then it is the engine that reports attempts which are cancelled."""
+        ...
+
+    async def submit(self, command: c.Command, payloads: Mapping[str, bytes] | None = None) -> tuple[Event, ...]:
+        """Decide a command and record what follows from it. Raises IllegalCommand."""
+        ...
+
+    async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
+        """How a loop came out, as soon as it does."""
+        ...
+
+    def give_up(self, error: BaseException) -> None:
+        """Stop the run here; all its waiters get this error."""
+        ...
 
 
 class LiveAttempt:
-    """The hands of an agent: it speaks as its own step, for its own attempt, and as nobody else."""
+    """An attempt as its agent sees it. The agent can speak only as its own step, and only for this attempt."""
 
-    def __init__(self, live: LiveRun, step: str, number: int, inputs: Mapping[str, Json], place: Slot) -> None:
-        self._live, self._step, self._number = live, step, number
+    def __init__(
+        self,
+        run: HostRun,
+        journal: Journal,
+        step: str,
+        number: int,
+        inputs: Mapping[str, Json],
+        slot: Slot,
+        spend: Callable[[Usage], None],
+    ) -> None:
+        self._run, self._journal = run, journal
+        self._step, self._number = step, number
         self._inputs = inputs
-        self._place = place
+        self._slot = slot
+        self._spend = spend
         self._waiters: dict[str, int] = {}
-        """How many wait for each loop: the last one who gives up records that nobody does."""
+        """How many waits there are for each loop: the last one that ends without an answer records that."""
 
     @property
     def inputs(self) -> Mapping[str, Json]:
@@ -43,19 +79,16 @@ class LiveAttempt:
     def spend(self, usage: Usage) -> None:
         if not isinstance(usage, Usage):
             raise TypeError(f"usage is a {type(usage).__name__}: expected backedge.Usage")
-        running = self._live.state.steps[self._step].running
+        running = self._run.state.steps[self._step].running
         if running is not None and running.attempt == self._number:
-            key = self._step, self._number
-            self._live.spent[key] = self._live.spent.get(key, Usage()) + usage
+            self._spend(usage)
 
     async def raise_feedback(self, feedback: object) -> str:
         if not isinstance(feedback, protocol.Feedback):
             raise TypeError(f"feedback is a {type(feedback).__name__}: expected backedge.Feedback")
-        item = protocol.to_feedback(feedback, self._live.state.workflow.kinds)
-        mentions = await mentions_for(
-            self._live.engine.journal, self._live.state, self._step, requirements_to_trace((item,))
-        )
-        events = await self._live.submit(c.RaiseFeedback(self._step, item, self._number, mentions))
+        item = protocol.to_feedback(feedback, self._run.state.workflow.kinds)
+        mentions = await mentions_for(self._journal, self._run.state, self._step, requirements_to_trace((item,)))
+        events = await self._run.submit(c.RaiseFeedback(self._step, item, self._number, mentions))
         for event in events:
             if isinstance(event, Refused):
                 raise FeedbackRefused(event.reason)
@@ -63,44 +96,45 @@ class LiveAttempt:
         named = [loop for event in events if (loop := getattr(event, "loop", None)) is not None]
         if named:
             return str(named[0])
-        state = self._live.state
+        state = self._run.state
         return state.steps[self._step].asked_loops[asked_key(with_targets(state, item, self._step, mentions))]
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        about = loop_about(self._live.state, loop, self._step)
+        about = loop_about(self._run.state, loop, self._step)
         loop = about.id if about is not None else loop
-        # Who waits leaves its place to others: what it waits for may need it.
-        self._place.lend()
+        # A waiting attempt lends its slot to others: the step that it waits for may need it.
+        self._slot.lend()
         self._waiters[loop] = self._waiters.get(loop, 0) + 1
         try:
             try:
-                await self._live.submit(c.BeginWait(loop, self._step, self._number))
-                self._live.engine.start_waiting_runs()
-                resolution = await self._live.wait_for(loop, timeout)
+                await self._run.submit(c.BeginWait(loop, self._step, self._number))
+                self._slot.offer()
+                resolution = await self._run.wait_for(loop, timeout)
             finally:
                 self._waiters[loop] -= 1
-                self._place.take()
+                self._slot.take()
         except asyncio.CancelledError:
-            # Whoever cancelled the wait goes on with what it had; it must not be taken for told.
-            if self._live.broken is None and not self._live.engine.closing:
+            # The agent goes on without the answer, so the answer must not count as delivered.
+            if not self._run.stopping:
                 with suppress(BackedgeError):  # the attempt may be over
                     await self._stop_waiting(loop)
             raise
         if resolution.state == "timeout":
             await self._stop_waiting(loop)
-            # The answer may have come while we gave up: then it counts.
-            resolution = resolution_of(self._live.state, loop) or resolution
+            # An answer that came while we gave up counts.
+            resolution = resolution_of(self._run.state, loop) or resolution
         if resolution.state != "timeout":
-            self._inputs = await self._live.inputs_of(self._step)
+            state = self._run.state
+            self._inputs = await outputs(self._journal, state, present_needs(state, self._step))
         return resolution
 
     async def _stop_waiting(self, loop: str) -> None:
         if not self._waiters[loop]:
-            await self._live.submit(c.EndWait(loop, self._step, self._number))
+            await self._run.submit(c.EndWait(loop, self._step, self._number))
 
 
 def resolution_of(state: RunState, id: str) -> Resolution | None:
-    """What a waiter is told about a loop; None while there is nothing to tell."""
+    """What a waiting attempt is told about a loop; None while there is nothing to tell."""
     loop = state.loop(id)
     if loop is None:
         return None

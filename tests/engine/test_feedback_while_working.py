@@ -1,4 +1,4 @@
-"""Feedback in mid-work: raised, waited for, answered, refused; and what a process that died meanwhile had asked."""
+"""Feedback that an attempt raises while it works: waited for, answered, refused, and kept when the process dies."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_waiting_for_a_rework_goes_on_with_the_new_input() -> None:
     assert len(only(e.ResultDelivered, events)) == 1
 
 
-def test_what_lies_between_is_done_again_before_the_waiter_goes_on() -> None:
+def test_the_steps_between_run_again_before_the_waiting_attempt_goes_on() -> None:
     plan, design, code = ScriptedAgent("p1", "p2"), ScriptedAgent("d1", "d2"), Asks(ASK)
     report, _ = play(
         finished(flow(Step("plan", plan), Step("design", design, needs="plan"), Step("code", code, needs="design")))
@@ -102,7 +102,7 @@ def test_a4_13_a_context_request_is_answered_without_redoing_the_target() -> Non
     assert [event.answer for event in only(e.AnswerGiven, events)] == ["EUR"]
 
 
-def test_an_answer_of_nothing_is_an_error_of_who_was_asked() -> None:
+def test_an_empty_answer_is_an_error_of_the_target() -> None:
     plan = ScriptedAgent("plan", None, "EUR")
     report, events = play(
         finished(flow(Step("plan", plan), Step("code", Asks(QUESTION), needs="plan")), clock=FakeClock(auto=True))
@@ -140,7 +140,7 @@ def test_a_person_answers_through_the_inbox_and_the_waiter_goes_on_at_once() -> 
     assert (told.state, told.option, told.text, told.by) == ("resolved", "polling", "cheaper", "maria")
 
 
-def test_a_waiter_whose_loop_hits_a_limit_is_told_that_it_escalated() -> None:
+def test_waiting_ends_with_escalated_when_the_loop_hits_a_limit() -> None:
     code = Asks(ASK, times=99)
     clock = FakeClock(auto=True)
     report, _ = play(
@@ -152,7 +152,7 @@ def test_a_waiter_whose_loop_hits_a_limit_is_told_that_it_escalated() -> None:
     assert report.outcome == "waiting"
 
 
-def test_a_waiter_whose_target_keeps_breaking_is_told_that_it_escalated() -> None:
+def test_waiting_ends_with_escalated_when_the_target_keeps_failing() -> None:
     plan = ScriptedAgent("plan", OSError("x"))
     code = Asks(ASK)
     report, _ = play(finished(flow(Step("plan", plan), Step("code", code, needs="plan")), clock=FakeClock(auto=True)))
@@ -183,7 +183,7 @@ def test_a_person_who_does_not_respond_in_time_is_escalated_exactly_once() -> No
     assert len(only(e.LoopOverdue, events)) == 1
 
 
-def test_a_waiter_with_a_timeout_is_told_so_and_goes_on() -> None:
+def test_waiting_with_a_timeout_ends_with_timeout_and_the_attempt_goes_on() -> None:
     gate = asyncio.Event()
 
     async def plan(briefing: Briefing) -> str:
@@ -206,7 +206,7 @@ def test_a_waiter_with_a_timeout_is_told_so_and_goes_on() -> None:
     assert report.steps["code"].attempts == 2, "what it made without waiting is verified by doing it again"
 
 
-def test_what_an_attempt_made_after_it_stopped_waiting_is_not_taken_for_made_from_what_it_never_saw() -> None:
+def test_an_attempt_that_stopped_waiting_counts_as_made_from_its_old_inputs() -> None:
     """It gave up waiting, and the fix came before it had finished: its output is from the old plan."""
     fixed = asyncio.Event()
     seen: list[Any] = []
@@ -230,7 +230,7 @@ def test_what_an_attempt_made_after_it_stopped_waiting_is_not_taken_for_made_fro
     assert report.steps["code"].output == "code from plan 2"
 
 
-def test_an_attempt_can_wait_only_for_what_its_own_step_raised() -> None:
+def test_an_attempt_can_wait_only_for_feedback_of_its_own_step() -> None:
     async def nosy(briefing: Briefing, attempt: Attempt) -> str:
         await attempt.wait_for("L-1")
         return "x"
@@ -361,7 +361,7 @@ def test_what_is_not_feedback_at_all_is_an_error_of_the_agent() -> None:
     assert only(e.AttemptFailed, events)[0].error == "TypeError: feedback is a dict: expected backedge.Feedback"
 
 
-def test_an_attempt_that_is_over_has_no_voice() -> None:
+def test_an_attempt_that_is_over_cannot_raise_feedback() -> None:
     kept: list[Attempt] = []
 
     async def code(briefing: Briefing, attempt: Attempt) -> str:
@@ -446,7 +446,7 @@ def test_the_re_run_gets_the_recorded_resolution_instead_of_asking_again(kind: s
     assert play(everywhere()) >= 5
 
 
-def test_who_waits_leaves_its_place_to_what_it_waits_for() -> None:
+def test_a_waiting_attempt_lends_its_slot_to_the_step_that_it_waits_for() -> None:
     async def code(briefing: Briefing, attempt: Attempt) -> str:
         if briefing.attempt == 1:
             await attempt.wait_for(await attempt.raise_feedback(ASK))

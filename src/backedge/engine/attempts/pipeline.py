@@ -1,0 +1,186 @@
+"""One attempt as a pipeline over one value: brief → call → translate → report.
+
+`task_for` briefs it. `LocalExecutor` does the rest over an `Execution`, and is the one place that turns errors of an agent
+into the report of a failed attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from backedge.core import commands as c
+from backedge.core.briefing import brief
+from backedge.core.errors import AgentError
+from backedge.core.model import NO_USAGE, Outcome, Usage
+from backedge.core.state.run import Running, RunState
+from backedge.core.value import replace
+from backedge.core.workflow.checks import Check
+from backedge.core.workflow.plan import Plan
+from backedge.engine import protocol
+from backedge.engine.agents import RunAgents
+from backedge.engine.attempts.engine_judge import agent_for
+from backedge.engine.codec import canonical, describe_output, digest_of
+from backedge.engine.store import input_of, outputs
+from backedge.ports import Attempt, Clock, Journal, Recoverable, Report, Result, Task
+
+_NO_OUTCOME = protocol.Outcome()
+_NO_RESULT = Result(_NO_OUTCOME)
+_NO_PLAN = Plan()
+
+
+async def task_for(
+    journal: Journal, state: RunState, step: str, running: Running, now: float, timeout: float | None, recover: bool
+) -> Task:
+    """All that an executor needs to make the attempt that runs. Reads large inputs from the journal."""
+    known, measure = await outputs(journal, state, (*state.graph.needs[step], step)), state.graph.measures.get(step)
+    return Task(
+        running.agent,
+        brief(state, step, now, await input_of(journal, state), known),
+        timeout,
+        recover,
+        check=measure if isinstance(measure, Check) else None,
+        gate=None if isinstance(measure, Check) else measure,
+        has_previous=state.steps[step].artifact is not None,
+        kinds=state.workflow.kinds,
+        plans=state.graph.steps[step].plans,
+    )
+
+
+class Execution:
+    """What is known of an attempt on its way through the pipeline: each stage fills in its part.
+
+    A failed attempt is reported from what was known until then: usage, log and session are not lost.
+    """
+
+    __slots__ = ("payloads", "plan", "result", "said", "started", "task")
+
+    def __init__(self, task: Task, started: float) -> None:
+        self.task, self.started = task, started
+        self.result: Result = _NO_RESULT
+        """What the agent returned."""
+        self.said: protocol.Outcome = _NO_OUTCOME
+        """Its outcome, in its own words."""
+        self.plan: Plan = _NO_PLAN
+        """The changes that it makes to the steps of the run."""
+        self.payloads: dict[str, bytes] = {}
+
+
+class LocalExecutor:
+    """Makes attempts in this process, with the agents of one run."""
+
+    def __init__(self, agents: RunAgents, clock: Clock, max_output: int) -> None:
+        self._agents, self._clock, self._max_output = agents, clock, max_output
+
+    async def execute(self, task: Task, attempt: Attempt) -> Report:
+        """Make one attempt and report it, whatever its agent does. Raises only if this call is cancelled."""
+        execution = Execution(task, self._clock.now())
+        try:
+            returned = await self._call(task, attempt)
+            if returned is None and task.recover:
+                return Report(c.DropAttempt(task.step, task.attempt, "in doubt", seconds=self._seconds(execution)))
+            self._read(execution, returned)
+            return self._finished(execution, self._translate(execution))
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is None or current.cancelling():
+                raise
+            return self._failed(execution, AgentError("the agent cancelled itself"))
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # these are meant for the process, not for the agent
+        except BaseException as error:  # noqa: BLE001 - whatever an agent raises is recorded as its error
+            return self._failed(execution, error)
+
+    async def _call(self, task: Task, attempt: Attempt) -> object:
+        """Let the agent work, or find out how an attempt ended that an earlier process started."""
+        agent = agent_for(self._agents.by_name, task.check or task.gate, task.agent)
+        if not task.recover:
+            return await _in_time(agent.work(task.briefing, attempt), task.timeout)
+        able: object = agent
+        if not isinstance(able, Recoverable):
+            return None
+        return await _in_time(able.recover(task.briefing, attempt), task.timeout)
+
+    def _read(self, execution: Execution, returned: object) -> None:
+        """Separate the outcome from what comes with it. Raises AgentError if there is none."""
+        said = returned
+        if isinstance(returned, Result):
+            execution.result, said = returned, returned.outcome
+        if not isinstance(said, protocol.Outcome):
+            raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
+        execution.said = said
+
+    def _translate(self, execution: Execution) -> Outcome:
+        """The outcome in the engine's words. Raises AgentError for what it does not understand."""
+        task, said, result = execution.task, execution.said, execution.result
+        execution.plan = self._agents.plan_of(task, said, self._max_output)
+        text = canonical(said.output, self._max_output)
+        made, large = describe_output(text, task.briefing.previous, task.has_previous)
+        if result.workspace is not None:
+            made = replace(
+                made,
+                digest=digest_of(f"{made.digest} {result.workspace}".encode()),
+                changed=(*made.changed, *result.files) if task.has_previous else (),
+            )
+        execution.payloads |= large
+        return protocol.to_model(protocol.checked_outcome(said, self._max_output), made, task.kinds)
+
+    def _finished(self, execution: Execution, outcome: Outcome) -> Report:
+        task, result, payloads = execution.task, execution.result, execution.payloads
+        log = digest_of(result.log) if result.log else None
+        if log:
+            payloads[log] = result.log
+        seconds = self._seconds(execution)
+        command = c.FinishAttempt(task.step, task.attempt, outcome, seconds, log, result.session, execution.plan)
+        return Report(command, payloads)
+
+    def _failed(self, execution: Execution, error: BaseException) -> Report:
+        task, usage = execution.task, _usage(execution.said.usage)
+        return failed_report(task.step, task.attempt, error, self._seconds(execution), usage, execution.result)
+
+    def _seconds(self, execution: Execution) -> float:
+        return round(max(0.0, self._clock.now() - execution.started), 6)
+
+
+def failed_report(
+    step: str, attempt: int, error: BaseException, seconds: float, usage: Usage = NO_USAGE, result: Result = _NO_RESULT
+) -> Report:
+    """The report of an attempt that an error ended, with what it had used and printed until then."""
+    log, session = result.log, result.session
+    if isinstance(error, AgentError):
+        usage += _usage(error.usage)
+        log, session = error.log or log, error.session or session
+    digest = digest_of(log) if log else None
+    command = c.FailAttempt(step, attempt, error_text(error), usage, seconds, digest, session)
+    return Report(command, {digest: log} if digest else {})
+
+
+def _usage(said: object) -> Usage:
+    """Usage as an agent gave it, which Python does not check."""
+    return said if isinstance(said, Usage) else NO_USAGE
+
+
+def error_text(error: BaseException) -> str:
+    """An error in words: those of an AgentError as they are, of any other with its type."""
+    try:
+        said = str(error)
+        text = said if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, said)))
+    except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
+        text = f"{type(error).__name__}, which cannot be printed"
+    return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
+
+
+async def _in_time(work: Awaitable[object], seconds: float | None) -> object:
+    if seconds is None:
+        return await work
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            returned = await work
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise AgentError(f"timeout: no outcome after {seconds:g} s") from None
+    if deadline.expired():
+        raise AgentError(f"timeout: no outcome after {seconds:g} s; the one that came later does not count")
+    return returned
