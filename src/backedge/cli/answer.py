@@ -105,7 +105,7 @@ def raise_(
         await refresh_views(where(journal), run, say)
         opened = (each for each in await run.events() if isinstance(each, LoopOpened) and each.loop == loop)
         remarks = [f"  warning: {each.warning}" for each in opened if each.warning]
-        if engine.journal.holder(run.id) is None:
+        if await engine.journal.holder(run.id) is None:
             remarks.append(idle_words(where(journal), run.id))
         return loop, remarks
 

@@ -85,7 +85,7 @@ def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path 
         found = await the_run(engine, run_name)
         events = await found.events()
         told, remark = await report_of(found, where(journal))
-        if told.outcome == "running" and engine.journal.holder(found.id) is None:
+        if told.outcome == "running" and await engine.journal.holder(found.id) is None:
             remark = remark or idle_words(where(journal), found.id)
         return told, remark, events, await reworks(engine, where(journal).state, found.id, events) if diff else []
 
@@ -168,14 +168,14 @@ class Somebody:
         change = asyncio.create_task(self._run.changed(seen))
         try:
             while not change.done():
-                self._look()
+                await self._look()
                 await asyncio.wait({change}, timeout=GLANCE)
             await change
         finally:
             change.cancel()
 
-    def _look(self) -> None:
-        missing = self._engine.journal.holder(self._run.id) is None
+    async def _look(self) -> None:
+        missing = await self._engine.journal.holder(self._run.id) is None
         if missing and not self._missed:
             self._view.remark(f"nobody executes it: `backedge resume {self._run.id}` goes on")
         self._missed = missing

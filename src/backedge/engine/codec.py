@@ -19,7 +19,7 @@ from backedge.core.scheduling.staleness import part
 from backedge.core.upcast import is_old, upcast
 from backedge.core.value import Json
 from backedge.core.workflow.values import values_at
-from backedge.engine.large import INLINE, set_aside
+from backedge.engine.large import INLINE, set_aside, set_aside_in
 from backedge.ports import Record
 
 LONGEST_VALUE = 65_536
@@ -32,8 +32,9 @@ _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def encode_events(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
-    """Events as JSON, and the large values in them by their digests, to be stored beside."""
+def encode_events(events: Iterable[Event], key: str | None = None) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
+    """Events as JSON, and the large values in them by their digests, to be stored beside. With a key, each event carries
+    it as its first member, or its second after `large`."""
     bodies: list[bytes] = []
     payloads: dict[str, bytes] = {}
     for event in events:
@@ -41,7 +42,7 @@ def encode_events(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str,
         if len(body) > INLINE:
             body, large = set_aside(event, body)
             payloads |= large
-        bodies.append(body)
+        bodies.append(body if key is None else _with_key(body, key))
     return tuple(bodies), payloads
 
 
@@ -65,11 +66,29 @@ def decode_events(records: Iterable[Record]) -> list[Event]:
 
 
 def _decode(body: bytes) -> Event:
+    if body.startswith(_KEY):
+        body = _without_key(body)
     tag = _TAG.match(body)
     if tag is not None and is_old(tag[1].decode()):
         old: Event = msgspec.convert(upcast(msgspec.json.decode(body)), Event)
         return old
     return _decoder.decode(body)
+
+
+_KEY = b'{"key":'
+
+
+def _with_key(body: bytes, key: str) -> bytes:
+    names = set_aside_in(body)
+    start = _encoder.encode({"large": names, "key": key} if names else {"key": key})
+    done = len(_encoder.encode({"large": names})) if names else 1
+    return start[:-1] + b"," + body[done:]
+
+
+def _without_key(body: bytes) -> bytes:
+    event = msgspec.json.decode(body)
+    del event["key"]
+    return _encoder.encode(event)
 
 
 def canonical(value: Any, most: int, what: str = "the output") -> bytes:

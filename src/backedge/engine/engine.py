@@ -17,22 +17,21 @@ from backedge.core.errors import (
     IllegalCommand,
     JournalConflict,
     NotExecuted,
+    RunLost,
 )
 from backedge.core.model import Usage
-from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.run import Running, RunState
 from backedge.core.value import Json
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.attempts.execution import DID_NOT_STOP, recover
 from backedge.engine.clock import SystemClock
-from backedge.engine.codec import encode_events
 from backedge.engine.dynamic_steps import agents_for
 from backedge.engine.live_run import LiveRun
 from backedge.engine.slots import Slots
 from backedge.engine.starting import new_run_id, require_agents, start_command
-from backedge.engine.store import events_of, stored_state
+from backedge.engine.store import States, entry_of, events_of
 from backedge.engine.subscribers import Subscriber, Subscribers
-from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead, StepResolver
+from backedge.ports import Agent, Claim, Claims, Clock, Journal, RunHead, StepResolver
 
 MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
@@ -74,10 +73,13 @@ class Engine:
         self._followers: set[asyncio.Event] = set()
         self._subscribers = Subscribers()
         self._notices: set[asyncio.Task[None]] = set()
-        self._unsubscribe: Callable[[], None] | None = None
+        self._states = States(journal)
+        self._releases: dict[str, asyncio.Task[None]] = {}
+        """Claims that are on their way back, by run."""
+        self._subscriptions: list[Callable[[], None]] = []
 
     async def __aenter__(self) -> Self:
-        self._unsubscribe = self.journal.subscribe(self._written)
+        self._subscriptions = [self.journal.subscribe(self._written), self.claims.on_lost(self._lost)]
         return self
 
     async def __aexit__(
@@ -94,9 +96,8 @@ class Engine:
         self.closing = True
         for follower in self._followers:
             follower.set()
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+        while self._subscriptions:
+            self._subscriptions.pop()()
         for task in self._notices:
             task.cancel()
         await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._notices])
@@ -107,6 +108,7 @@ class Engine:
                 await self._let_go(live)
             except BackedgeError as error:
                 errors.append(error)  # the others must not suffer for it
+        await asyncio.gather(*self._releases.values())
         if errors:
             raise errors[0]
 
@@ -148,13 +150,13 @@ class Engine:
                 for name in live.state.steps:
                     running = live.state.steps[name].running
                     if running is not None:
-                        with suppress(IllegalCommand):  # it came to its end meanwhile
+                        with suppress(IllegalCommand, RunLost):  # it came to its end meanwhile, or is no longer ours
                             await live.submit(self._dropped(live, name, running))
         finally:
             if live.broken is None:
                 live.give_up(NotExecuted(f"run {live.run!r} is no longer executed here: resume it"))
             self._live.pop(live.run, None)
-            self.claims.release(live.run)
+            await self.claims.release(live.claim)
 
     def _dropped(self, live: LiveRun, step: str, running: Running) -> c.Command:
         attempt, seconds = running.attempt, round(max(0.0, self.clock.now() - running.started), 6)
@@ -179,8 +181,7 @@ class Engine:
         require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
         command, payloads = start_command(run, workflow, input, self.max_output)
-        self.claims.claim(run)
-        live = LiveRun(self, run, None, agents, resolver)
+        live = LiveRun(self, await self._claim(run), None, agents, resolver)
         self._live[run] = live
         try:
             await live.submit(command, payloads)
@@ -195,10 +196,8 @@ class Engine:
         """Record a file of another system as a run of its own. Raises AlreadyClosed if it was imported before."""
         self.require_open()
         events, after = transact(None, command, self.clock.now())
-        bodies, large = encode_events(events)
-        entry = Append(command.run, 0, bodies, after.workflow.name, outcome_of(after), large)
         try:
-            await self.journal.append(entry)
+            await self.journal.append(entry_of(None, events, after))
         except JournalConflict:
             transact(await self.state_of(command.run), command, self.clock.now())
             raise
@@ -216,16 +215,16 @@ class Engine:
                 await _lift_pause(known)
                 return known
             await self._let_go(known)
-        self.claims.claim(run)
+        claim = await self._claim(run)
         self._ended.pop(run, None)
         try:
             state = await self.state_of(run)
             agents = {**agents, **agents_for(resolver, state.specs, state)}
             require_agents(state.workflow, agents)
         except BaseException:
-            self.claims.release(run)
+            await self.claims.release(claim)
             raise
-        live = LiveRun(self, run, state, agents, resolver)
+        live = LiveRun(self, claim, state, agents, resolver)
         self._live[run] = live
         try:
             for name, step in state.steps.items():
@@ -246,7 +245,16 @@ class Engine:
             await self._stopped(live)
         finally:
             self._live.pop(live.run, None)
-            self.claims.release(live.run)
+            await self.claims.release(live.claim)
+
+    async def _claim(self, run: str) -> Claim:
+        await self.released(run)
+        return await self.claims.claim(run)
+
+    async def released(self, run: str) -> None:
+        """Wait until the claim of a run that was evicted is back."""
+        if run in self._releases:
+            await self._releases[run]
 
     async def release(self, run: str) -> None:
         """Stop executing a run that is at rest, so that others can."""
@@ -263,7 +271,12 @@ class Engine:
         if self._live.get(live.run) is live and live.finished and not self.closing:
             del self._live[live.run]
             self._ended[live.run] = live.agents, live.step_resolver
-            self.claims.release(live.run)
+            task = self._releases[live.run] = asyncio.create_task(self._give_back(live.claim))
+            task.add_done_callback(lambda _: self._releases.pop(live.run, None))
+
+    async def _give_back(self, claim: Claim) -> None:
+        with suppress(BackedgeError):  # the run has ended, and all of it is recorded
+            await self.claims.release(claim)
 
     async def _resume_ended(self, run: str) -> LiveRun | None:
         """A run that had ended here, to go on with; None if somebody else has it now."""
@@ -274,15 +287,15 @@ class Engine:
 
     # Asking and answering
 
-    async def runs(self) -> Sequence[RunHead]:
+    async def runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
         self.require_open()
-        return await self.journal.runs()
+        return await self.journal.runs(limit, after)
 
     async def state_of(self, run: str) -> RunState:
         """Where a run stands. Raises NotFound for one that does not exist."""
         self.require_open()
         live = self._live.get(run)
-        return live.state if live is not None and live.begun else await stored_state(self.journal, run)
+        return live.state if live is not None and live.begun else await self._states.of(run)
 
     def live(self, run: str) -> LiveRun | None:
         """The run as this engine executes it; None if it does not."""
@@ -304,7 +317,7 @@ class Engine:
             while True:
                 changed.clear()
                 # Asked before the state: whoever ended the run in between has written that it did.
-                nobody = executed and self.claims.holder(run) is None
+                nobody = executed and await self.claims.holder(run) is None
                 found = look(await self.state_of(run))
                 if found is not None:
                     return found
@@ -333,10 +346,8 @@ class Engine:
             events, after = transact(state, command, self.clock.now())
             if not events:
                 return ()
-            bodies, large = encode_events(events)
-            entry = Append(run, state.seq, bodies, after.workflow.name, outcome_of(after), large)
             try:
-                await self.journal.append(entry)
+                await self.journal.append(entry_of(state, events, after))
             except JournalConflict:
                 continue
             self.notify(run, events)
@@ -387,6 +398,11 @@ class Engine:
             self.spawn(self._notice(live))
         elif live is None and run in self._ended:
             self.spawn(self._look_again(run))
+
+    def _lost(self, claim: Claim) -> None:
+        live = self._live.get(claim.run)
+        if live is not None and live.claim == claim:
+            live.lose()
 
     async def _look_again(self, run: str) -> None:
         if run in self._ended:

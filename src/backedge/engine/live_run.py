@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
-from backedge.core.errors import AgentError, BackedgeError, IllegalCommand, JournalConflict, NotFound
+from backedge.core.errors import AgentError, BackedgeError, IllegalCommand, JournalConflict, NotFound, RunLost
 from backedge.core.model import Finding, Resolution, Usage
 from backedge.core.scheduling.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
 from backedge.core.scheduling.skipping import present_needs
@@ -19,10 +19,9 @@ from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.engine.attempts.execution import Execution, perform
 from backedge.engine.attempts.live_attempt import resolution_of
-from backedge.engine.codec import encode_events
 from backedge.engine.dynamic_steps import adopt_steps, with_noted_values
-from backedge.engine.store import events_of, outputs
-from backedge.ports import Agent, Append, ResolvedSteps, StepResolver
+from backedge.engine.store import entry_of, events_of, outputs
+from backedge.ports import Agent, Claim, ResolvedSteps, StepResolver
 
 if TYPE_CHECKING:
     from backedge.engine.engine import Engine
@@ -45,12 +44,13 @@ class LiveRun:
     def __init__(
         self,
         engine: Engine,
-        run: str,
+        claim: Claim,
         state: RunState | None,
         agents: Mapping[str, Agent],
         resolver: StepResolver | None = None,
     ) -> None:
-        self.engine, self.run, self.agents, self.step_resolver = engine, run, dict(agents), resolver
+        self.engine, self.claim, self.agents, self.step_resolver = engine, claim, dict(agents), resolver
+        self.run = claim.run
         self.resolved_steps: dict[str, ResolvedSteps] = {}
         """Agents of the steps that a planner wants to add, until that is decided."""
         self._state = state
@@ -111,15 +111,7 @@ class LiveRun:
                 if not events:
                     return ()
                 self._outcome = state, outcome_of(state)
-                bodies, large = encode_events(events)
-                entry = Append(
-                    self.run,
-                    self._state.seq if self._state else 0,
-                    bodies,
-                    state.workflow.name,
-                    self._outcome[1],
-                    {**payloads, **large} if large else payloads,
-                )
+                entry = entry_of(self._state, events, state, self._outcome[1], payloads, self.claim.fence)
                 self._appended = state.seq
                 starting = state.attempts - (self._state.attempts if self._state else 0)
                 self.engine.slots.reserved += starting
@@ -225,6 +217,10 @@ class LiveRun:
             events = await events_of(self.engine.journal, self.run, state.seq if state else 0)
             for event in events:
                 state = evolve(state, event)
+            # Whoever has taken the run over performs what it wrote. Checked after the reading: a check before it would
+            # say nothing of what was written since.
+            if events and not await self.engine.claims.holds(self.claim):
+                raise RunLost(self.run)
         except Exception as error:
             # What cannot be read cannot be followed: everybody who waits is told, instead of waiting for ever.
             self._break(error)
@@ -315,6 +311,11 @@ class LiveRun:
             await self.submit(c.Proceed())
         if self.broken is None:
             self.set_alarm()
+
+    def lose(self) -> None:
+        """Somebody else executes the run now: do nothing more here."""
+        if self.broken is None:
+            self._break(RunLost(self.run))
 
     def _break(self, error: BaseException) -> None:
         self.give_up(error)
