@@ -37,8 +37,6 @@ EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "w
 class JournalPlace(click.Path):
     """A journal by its path or its URL."""
 
-    name = "path or URL"
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert(sqlite_path(value) if isinstance(value, str) else value, param, ctx)
 
