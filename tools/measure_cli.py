@@ -40,7 +40,7 @@ async def fill(journal_file: Path, count: int) -> None:
     ]
     for place in range(0, count, 500):
         await asyncio.gather(*map(journal.append, entries[place : place + 500]))
-    journal.close()
+    await journal.close()
 
 
 def starts(folder: Path, *words: str) -> list[float]:

@@ -81,7 +81,7 @@ async def fill(file: Path, runs: dict[int, int]) -> int:
             ]
             await asyncio.gather(*map(journal.append, entries))
         count += copies * (len(rest) + 1)
-    journal.close()
+    await journal.close()
     return count
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 
-from backedge.adapters.journals.memory import MemoryJournal
-from backedge.adapters.journals.sqlite import SqliteJournal
+from backedge.adapters.journals.opening import open_journal
 from backedge.analytics.report import Report, report
 from backedge.compat import format_of, read
 from backedge.context import Context
@@ -40,7 +39,7 @@ from backedge.engine.facts import mentions_for
 from backedge.engine.live_run import LiveRun, resting
 from backedge.engine.protocol import Feedback, to_feedback
 from backedge.engine.store import input_of, outputs
-from backedge.ports import Agent, Clock, RunHead, StepResolver
+from backedge.ports import Agent, Clock, JournalWithClaims, RunHead, StepResolver
 
 
 class Runnable(Protocol):
@@ -53,7 +52,8 @@ class Runnable(Protocol):
 
 
 class Engine:
-    """Runs workflows on a journal: a path of a SQLite file, a journal object, or None for memory only.
+    """Runs workflows on a journal: the path or URL of one (`sqlite:///backedge.db`, `memory:`), a journal object, or None
+    for memory only.
 
     Use it as an async context manager. Leaving it stops what runs, and records that: a later resume goes on. `grace` is
     how many seconds an agent has to stop when it is told to; one that does not is left behind.
@@ -61,22 +61,21 @@ class Engine:
 
     def __init__(
         self,
-        journal: str | Path | SqliteJournal | MemoryJournal | Any | None = None,
+        journal: str | os.PathLike[str] | JournalWithClaims | None = None,
         *,
         clock: Clock | None = None,
         max_parallel: int = 256,
         max_output: int = inner.MAX_OUTPUT,
         grace: float = inner.GRACE,
     ) -> None:
-        self._owned = journal is None or isinstance(journal, str | Path)
-        if journal is None:
-            self.journal: Any = MemoryJournal()
-        elif isinstance(journal, str | Path):
-            self.journal = SqliteJournal(journal)
+        self._owned = journal is None or isinstance(journal, str | os.PathLike)
+        self.journal: JournalWithClaims
+        if journal is None or isinstance(journal, str | os.PathLike):
+            self.journal = open_journal("memory:" if journal is None else journal)
         elif hasattr(journal, "append") and hasattr(journal, "claim"):
             self.journal = journal
         else:
-            raise TypeError(f"journal is {journal!r}: expected a path, a journal, or None for memory only")
+            raise TypeError(f"journal is {journal!r}: expected a path, a URL, a journal, or None for memory only")
         self._inner = inner.Engine(
             self.journal, self.journal, clock=clock, max_parallel=max_parallel, max_output=max_output, grace=grace
         )
@@ -95,8 +94,8 @@ class Engine:
         try:
             await self._inner.close()
         finally:
-            if self._owned and isinstance(self.journal, SqliteJournal):
-                self.journal.close()
+            if self._owned:
+                await self.journal.close()
 
     def kill_now(self) -> None:
         """Give agents that are told to stop no more time: closing leaves behind what still runs."""
@@ -142,21 +141,22 @@ class Engine:
         await self._inner.state_of(run)
         return Run(self._inner, run)
 
-    async def runs(self) -> Sequence[RunHead]:
-        """Every run of the journal, newest first."""
-        return await self._inner.runs()
+    async def runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
+        """The runs of the journal, newest first: all, or at most `limit` from the one that follows the run `after`."""
+        return await self._inner.runs(limit, after)
 
     async def inbox(self) -> list[Packet]:
         """The decision packet of every open escalation of all runs, whoever executes them, oldest run first.
 
         `(await engine.find(packet.run)).decide(packet.escalation, choice)` answers one.
         """
-        return [packet(state, id) for state in await self.under_way() for id in state.escalations]
+        return [packet(state, id) for state in await self.waiting_runs() for id in state.escalations]
 
-    async def under_way(self) -> list[RunState]:
-        """Where every run stands that has not ended, whoever executes it, oldest first."""
-        open_runs = [head.run for head in reversed(await self._inner.runs()) if head.outcome in ("running", "waiting")]
-        return [await self._inner.state_of(run) for run in open_runs]
+    async def waiting_runs(self) -> list[RunState]:
+        """Where every run stands that has an open escalation, whoever executes it, oldest first."""
+        self._inner.require_open()
+        runs = dict.fromkeys(each.run for each in await self.journal.open_escalations())
+        return [await self._inner.state_of(run) for run in runs]
 
     def allow(self, attempts: int | None) -> None:
         """Let so many more attempts start, and then none, to go step by step; None lets all start that can."""
@@ -195,6 +195,7 @@ class Run:
         report = await self.report()
         if live is not None:
             self._engine.evict(live)
+            await self._engine.released(self.id)
         return report
 
     async def at_rest(self) -> RunOutcome:
@@ -334,13 +335,13 @@ class Run:
         left = {name: step.running.attempt for name, step in state.steps.items() if step.running is not None}
         if not left or state.ended is None or state.ended.outcome not in ("cancelled", "failed"):
             return
-        self._engine.claims.claim(self.id)
+        claim = await self._engine.claims.claim(self.id)
         try:
             for step, attempt in left.items():
                 await end(self.id, step, attempt)
                 await self._submit(c.DropAttempt(step, attempt, "interrupted"))
         finally:
-            self._engine.claims.release(self.id)
+            await self._engine.claims.release(claim)
 
     async def _submit(self, command: c.Command) -> tuple[Event, ...]:
         """Record a command as it will be read back: a word of the wrong type is refused, not written."""
@@ -371,7 +372,7 @@ def run(
     workflow: Workflow,
     input: Json = None,
     *,
-    journal: str | Path | None = None,
+    journal: str | os.PathLike[str] | None = None,
     run: str | None = None,
     on_event: Callable[[str, Event], None] | None = None,
 ) -> Report:

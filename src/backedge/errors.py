@@ -10,9 +10,11 @@ BackedgeError
   ImportRefused          the file to import is not what it should be
   AgentError             an agent broke
   RunHeld                another process executes the run
+  RunLost                another process has taken the run over
   EngineClosed           the engine was closed
   JournalError           the journal cannot be used as asked
     JournalConflict      somebody else appended first
+    KeyUsed              the key of an append was used for other events
     JournalUnavailable   it cannot be opened or written
     JournalDamaged       its contents do not add up
       PayloadPruned      a large value was pruned
@@ -32,10 +34,12 @@ from backedge.core.errors import (
     JournalError,
     JournalTooNew,
     JournalUnavailable,
+    KeyUsed,
     NotExecuted,
     NotFound,
     PayloadPruned,
     RunHeld,
+    RunLost,
     WorkflowError,
 )
 
@@ -52,9 +56,11 @@ __all__ = [
     "JournalError",
     "JournalTooNew",
     "JournalUnavailable",
+    "KeyUsed",
     "NotExecuted",
     "NotFound",
     "PayloadPruned",
     "RunHeld",
+    "RunLost",
     "WorkflowError",
 ]

@@ -35,6 +35,16 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     """Where the run stands after these events, for listings: a view, not part of the chain."""
     payloads: Mapping[str, bytes] = {}
     """Large values by the hex sha256 of their bytes; stored in the same transaction, each once."""
+    opened: tuple[str, ...] = ()
+    """The escalations that these events open, for the index of open escalations."""
+    closed: tuple[str, ...] = ()
+    """The escalations that are open no longer after these events."""
+    fence: int | None = None
+    """The number of the claim under which the run is executed; None for outsiders, such as a decision from another
+    process."""
+    key: str | None = None
+    """Names this decision within its run, so that it can be sent again: the second time writes nothing. The bodies carry
+    it too, so the chain covers it."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -55,26 +65,50 @@ class RunHead(msgspec.Struct, frozen=True, gc=False):
     link: str
 
 
+class OpenEscalation(msgspec.Struct, frozen=True, gc=False):
+    """One escalation that waits for a decision."""
+
+    run: str
+    escalation: str
+
+
+OPEN = ("running", "waiting")
+"""The outcomes of runs that have not ended."""
+
 Listener = Callable[[str, int], None]
 """Called with a run and its newest sequence number, on the event loop, after every commit by anyone."""
 
 
-class Journal(Protocol):
+class Listings(Protocol):
+    """What a journal knows of all runs without reading their events. Runs can be listed page by page."""
+
+    async def runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
+        """Runs, newest first: at most `limit`, from the one that follows the run `after`."""
+        ...
+
+    async def open_runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
+        """The same for runs that have not ended: those whose outcome is one of `OPEN`."""
+        ...
+
+    async def open_escalations(self, escalation: str | None = None) -> Sequence[OpenEscalation]:
+        """The open escalations of all runs, or those with this id: oldest run first, in the order they were opened."""
+        ...
+
+
+class Journal(Listings, Protocol):
     """The append-only event log; the only truth."""
 
-    async def append(self, entry: Append) -> None:
-        """Store all events of the entry, or none; durable on return.
+    async def append(self, entry: Append) -> int:
+        """Store all events of the entry, or none; durable on return. Returns the number of the entry's last event.
 
-        Raises JournalConflict if the run does not have exactly `entry.after` events.
+        Raises RunLost if the entry has a fence and the run was claimed again since, and JournalConflict if the run does not
+        have exactly `entry.after` events. An entry with a key that the run has already writes nothing: it returns
+        what the first one returned, or raises KeyUsed if its events are others.
         """
         ...
 
     async def read(self, run: str, after: int = 0) -> Sequence[Record]:
         """The events of a run after number `after`, in order; empty for a run that does not exist."""
-        ...
-
-    async def runs(self) -> Sequence[RunHead]:
-        """Every run, newest first."""
         ...
 
     async def payload(self, digest: str) -> bytes:
@@ -85,21 +119,77 @@ class Journal(Protocol):
         """Tell the listener of every commit, other processes' within 50 ms; returns what ends the subscription."""
         ...
 
+    async def close(self) -> None:
+        """Give back every claim and close the journal; appends that are still waiting fail."""
+        ...
+
+
+@runtime_checkable
+class Audited(Protocol):
+    """A journal that can say more than its runs do: whether something is missing between them.
+
+    How it knows is its own affair: numbers without gaps, a counter, a hash. The head is text that only this journal
+    understands.
+    """
+
+    async def missing(self) -> str | None:
+        """What is missing, in words; None if the journal can see nothing that is."""
+        ...
+
+    async def pruned(self) -> Sequence[str]:
+        """The digests of the large values that were removed to give their space back."""
+        ...
+
+    async def head(self) -> str:
+        """What proves everything that is stored now: keep it elsewhere, for `disproof`."""
+        ...
+
+    async def disproof(self, head: str) -> str | None:
+        """Why the journal does not hold everything that a head proves, in words; None if it does."""
+        ...
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """The right to execute a run, until it is released or lost."""
+
+    run: str
+    fence: int
+    """Grows with every claim of the run: the journal refuses what is written under an older one."""
+    holder: str
+    """Who has it, in words."""
+
+
+LostListener = Callable[[Claim], None]
+"""Called on the event loop with a claim that somebody else has taken over."""
+
 
 class Claims(Protocol):
-    """Who executes a run: one process at a time, by a lock that dies with its process."""
+    """Who executes a run: one process at a time."""
 
-    def claim(self, run: str) -> None:
+    async def claim(self, run: str) -> Claim:
         """Take the run. Raises RunHeld, naming the holder, if somebody else has it, in this process or another."""
         ...
 
-    def holder(self, run: str) -> str | None:
+    async def holds(self, claim: Claim) -> bool:
+        """Whether the claim is still valid: neither released nor taken over."""
+        ...
+
+    async def holder(self, run: str) -> str | None:
         """Who executes the run, in words; None if nobody does."""
         ...
 
-    def release(self, run: str) -> None:
-        """Give the run back; nothing happens if it was not held here."""
+    async def release(self, claim: Claim) -> None:
+        """Give the run back; nothing happens if the claim is no longer valid."""
         ...
+
+    def on_lost(self, listener: LostListener) -> Callable[[], None]:
+        """Tell the listener of claims made here that are lost; returns what ends that. It is a hint, and may come late:
+        check with `holds` before you act on what you read."""
+        ...
+
+
+class JournalWithClaims(Journal, Claims, Protocol):
+    """What an engine works on: the log, and who executes what."""
 
 
 class Clock(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -67,10 +68,10 @@ def test_the_newest_runs_and_the_young_ones_stay(project: Path) -> None:
 def test_a_run_that_somebody_executes_is_left_alone(project: Path) -> None:
     journal = SqliteJournal(project / ".backedge" / "journal.db")
     try:
-        journal.claim("r-2")
+        asyncio.run(journal.claim("r-2"))
         freed = asked(project, "prune", "--keep", "0s")
     finally:
-        journal.close()
+        asyncio.run(journal.close())
     assert (freed["runs"], freed["held"]) == (["r-1"], ["r-2"])
 
 

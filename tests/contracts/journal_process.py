@@ -44,6 +44,7 @@ def main(what: str, path: str, *rest: str) -> None:
     if what == "write":
         runs, name, count = rest
         asyncio.run(write_many(journal, runs, name, int(count)))
+        asyncio.run(journal.close())
     elif what == "answer":
         say("ready")
         sys.stdin.readline()
@@ -52,7 +53,7 @@ def main(what: str, path: str, *rest: str) -> None:
         sys.stdin.readline()
     elif what == "claim":
         try:
-            journal.claim(rest[0])
+            asyncio.run(journal.claim(rest[0]))
             say("held")
         except RunHeld as refusal:
             say(refusal.holder)

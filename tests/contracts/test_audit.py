@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import get_args
@@ -15,7 +14,7 @@ from backedge import Engine, Step, Workflow
 from backedge.adapters.journals.audit import verify, verify_all
 from backedge.adapters.journals.memory import MemoryJournal
 from backedge.adapters.journals.payloads import payloads_of
-from backedge.adapters.journals.pruning import prune_payloads
+from backedge.adapters.journals.pruning import Pruned, prune_payloads
 from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, PayloadPruned
@@ -54,7 +53,7 @@ def test_tampering_is_found_and_the_first_event_named(tmp_path: Path, statement:
         asyncio.run(verify_all(journal))
     with pytest.raises(JournalDamaged, match=finding):
         asyncio.run(verify(journal, "stolen" if "stolen" in statement else "r"))
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_a_head_kept_elsewhere_proves_what_came_before_it() -> None:
@@ -120,23 +119,21 @@ def test_a_large_value_that_does_not_add_up_is_found_and_named(
     for look in (lambda: verify_all(journal), lambda: verify(journal, "r")):
         with pytest.raises(JournalDamaged, match=found):
             asyncio.run(look())
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_what_was_pruned_is_not_missed_but_what_is_missing_besides_is(tmp_path: Path) -> None:
     journal = stored(tmp_path / "journal.db")
 
-    def named(bodies: Iterable[bytes]) -> list[str]:
-        return [digest for body in bodies for digest in payloads_of(body) if digest != DIGESTS[3]]
-
-    assert prune_payloads(tmp_path / "journal.db", {"r"}, named) == (3, 30_000)
+    asyncio.run(journal.append(Append("needs the last", 0, NAMING[2:])))
+    assert prune_payloads(tmp_path / "journal.db", {"r"}) == Pruned(3, 30_000, frozenset({"r"}))
     asyncio.run(verify(journal, "r"))
     with pytest.raises(PayloadPruned, match=f"payload {DIGESTS[0]} is no longer in .*: it was pruned"):
         asyncio.run(journal.payload(DIGESTS[0]))
     apsw.Connection(str(tmp_path / "journal.db")).execute("DELETE FROM payloads")
     with pytest.raises(JournalDamaged, match=f"event 3 of run 'r' names .* payload {DIGESTS[3]} is not in"):
         asyncio.run(verify(journal, "r"))
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_a_large_value_that_many_events_name_is_looked_at_once() -> None:
@@ -166,8 +163,9 @@ def test_every_large_value_that_a_run_stores_is_named_by_its_events() -> None:
             run = await engine.start(work, {"large": "y" * 10_000})
             await run.result()
             records = await engine.journal.read(run.id)
+            assert isinstance(engine.journal, MemoryJournal)
             assert {digest for record in records for digest in payloads_of(record.body)} == set(
-                engine.journal._payloads
+                engine.journal._memory.payloads
             )
 
     asyncio.run(scenario())
@@ -211,6 +209,11 @@ def worked(path: Path) -> SqliteJournal:
             "run 'waits' is listed as verified in workflow 'flow', but its events say waiting",
         ),
         ("UPDATE runs SET workflow = 'other' WHERE run = 'first'", "run 'first' is listed as done in workflow 'other'"),
+        ("DELETE FROM escalations", "run 'waits' is listed with the open escalations none, but its events say E-1"),
+        (
+            "INSERT INTO escalations (run, escalation) VALUES (1, 'E-7')",
+            "run 'first' is listed with the open escalations E-7, but its events say none",
+        ),
         (
             "CREATE TABLE pruned (digest TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;"
             "INSERT INTO pruned SELECT digest FROM payloads; DELETE FROM payloads",
@@ -239,6 +242,8 @@ def worked(path: Path) -> SqliteJournal:
     ids=[
         "outcome",
         "workflow",
+        "hidden question",
+        "invented question",
         "pruned",
         "pruned that never was",
         "pruned that is needed",
@@ -253,12 +258,12 @@ def test_what_is_changed_beside_the_events_is_found(tmp_path: Path, change: str,
     apsw.Connection(str(tmp_path / "journal.db")).execute(change)
     with pytest.raises(JournalDamaged, match=problem):
         asyncio.run(verify_all(journal))
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_the_head_of_a_journal_that_was_kept_elsewhere_finds_what_was_deleted(tmp_path: Path) -> None:
     journal = worked(tmp_path / "journal.db")
-    head = journal.head()
+    head = asyncio.run(journal.head())
     asyncio.run(fill(journal))
     assert asyncio.run(verify_all(journal, head)) == 4
     assert asyncio.run(verify_all(journal, head.upper())) == 4
@@ -271,4 +276,4 @@ def test_the_head_of_a_journal_that_was_kept_elsewhere_finds_what_was_deleted(tm
     assert asyncio.run(verify_all(journal)) == 2, "a journal without its end looks like one that is shorter"
     with pytest.raises(JournalDamaged, match=f"the first .* events of the journal give the head .*, not {head}"):
         asyncio.run(verify_all(journal, head))
-    journal.close()
+    asyncio.run(journal.close())

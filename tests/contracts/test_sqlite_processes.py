@@ -70,7 +70,7 @@ def test_an_append_of_another_process_is_noticed_soon(tmp_path: Path, start: Sta
         return noticed - float(await asyncio.to_thread(line, other))
 
     assert asyncio.run(scenario()) < 0.25
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_a_second_journal_in_the_same_process_counts_as_another(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_a_second_journal_in_the_same_process_counts_as_another(tmp_path: Path) 
     assert sorted(heard) == [("mine", 1), ("mine", 2), ("yours", 2)], (
         "each once, and nothing after the subscription ended"
     )
-    here.close()
-    there.close()
+    asyncio.run(here.close())
+    asyncio.run(there.close())
 
 
 def test_two_processes_racing_on_one_run_lose_no_event(tmp_path: Path, start: Start) -> None:
@@ -113,7 +113,7 @@ def test_two_processes_racing_on_one_run_lose_no_event(tmp_path: Path, start: St
     for mine in acknowledged:
         assert [event for event in events if event in mine] == mine
     asyncio.run(verify(journal, "r"))
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_four_processes_may_create_and_fill_one_journal_at_once(tmp_path: Path, start: Start) -> None:
@@ -126,7 +126,7 @@ def test_four_processes_may_create_and_fill_one_journal_at_once(tmp_path: Path, 
         f"{name}{number}": 40 for name in "abcd" for number in range(5)
     }
     assert asyncio.run(verify_all(journal)) == 20
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_whatever_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Path, start: Start) -> None:
@@ -148,7 +148,7 @@ def test_whatever_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Path,
         events = stored(journal, run)
         assert [event for event in events if event in set(bodies)] == bodies
         assert len(events) <= len(bodies) + 20, "at most one event of each life was stored and not yet acknowledged"
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_a_claim_of_another_process_names_it_and_dies_with_it(tmp_path: Path, start: Start) -> None:
@@ -156,45 +156,75 @@ def test_a_claim_of_another_process_names_it_and_dies_with_it(tmp_path: Path, st
     other = start("claim", tmp_path / "journal.db", "r")
     assert line(other) == "held"
     with pytest.raises(RunHeld) as refusal:
-        journal.claim("r")
+        asyncio.run(journal.claim("r"))
     assert refusal.value.holder == f"process {other.pid}"
     other.kill()
     other.wait()
-    journal.claim("r")
-    journal.close()
+    asyncio.run(journal.claim("r"))
+    asyncio.run(journal.close())
 
 
 def test_another_process_is_refused_what_this_one_holds(tmp_path: Path, start: Start) -> None:
     journal, twin = SqliteJournal(tmp_path / "journal.db"), SqliteJournal(tmp_path / "journal.db")
-    journal.claim("r")
-    journal.claim("s")
+    held = [asyncio.run(journal.claim(run)) for run in ("r", "s")]
     with pytest.raises(RunHeld, match="this process"):
-        twin.claim("r")
-    twin.release("r")
-    twin.close()  # neither the twin's release nor its closing may drop a lock that is not its own
-    journal.release("s")
+        asyncio.run(twin.claim("r"))
+    asyncio.run(twin.release(held[0]))
+    asyncio.run(twin.close())  # neither the twin's release nor its closing may drop a lock that is not its own
+    asyncio.run(journal.release(held[1]))
     assert line(start("claim", tmp_path / "journal.db", "r")).startswith("process ")
     assert line(start("claim", tmp_path / "journal.db", "s")) == "held"
-    journal.close()
+    asyncio.run(journal.close())
     assert line(start("claim", tmp_path / "journal.db", "r")) == "held"
 
 
 def test_a_claim_is_met_by_whoever_comes_through_a_link(tmp_path: Path, start: Start) -> None:
     journal = SqliteJournal(tmp_path / "journal.db")
-    journal.claim("r")
+    asyncio.run(journal.claim("r"))
     (tmp_path / "link.db").symlink_to(tmp_path / "journal.db")
     assert line(start("claim", tmp_path / "link.db", "r")).startswith("process ")
-    journal.close()
+    asyncio.run(journal.close())
+
+
+def test_deleting_whatever_stands_beside_the_journal_frees_no_run(tmp_path: Path, start: Start) -> None:
+    """As `git clean` does with files that it does not know."""
+    journal = SqliteJournal(tmp_path / "journal.db")
+    asyncio.run(journal.claim("r"))
+    for path in tmp_path.iterdir():
+        if path.name not in ("journal.db", "journal.db-wal", "journal.db-shm"):
+            path.unlink()
+    assert line(start("claim", tmp_path / "journal.db", "r")).startswith("process ")
+    asyncio.run(journal.close())
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not list its locks")
+def test_claims_leave_the_locks_of_sqlite_alone(tmp_path: Path) -> None:
+    """Closing any descriptor of the file would drop the lock by which others know that it is open."""
+    path = tmp_path / "journal.db"
+    journal, twin = SqliteJournal(path), SqliteJournal(path)
+
+    def locked() -> bool:
+        shared = f":{path.stat().st_ino} {0x40000002} "
+        return any(shared in each for each in Path("/proc/locks").read_text().splitlines())
+
+    assert locked()
+    asyncio.run(journal.release(asyncio.run(journal.claim("r"))))
+    assert asyncio.run(journal.holder("r")) is None
+    asyncio.run(twin.claim("s"))
+    asyncio.run(twin.close())
+    assert locked()
+    asyncio.run(journal.close())
+    assert not locked()
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="the system has no locks of open files")
-def test_somebody_who_reads_the_lock_file_drops_no_claim(tmp_path: Path, start: Start) -> None:
+def test_somebody_who_reads_the_journal_file_drops_no_claim(tmp_path: Path, start: Start) -> None:
     journal = SqliteJournal(tmp_path / "journal.db")
-    journal.claim("r")
+    asyncio.run(journal.claim("r"))
     for path in tmp_path.iterdir():
         path.read_bytes()
     assert line(start("claim", tmp_path / "journal.db", "r")) == "another process"
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_one_commit_costs_one_sync(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_crash_comes_before_or_after_the_append_is_stored(when: Literal["befor
         journal = CrashingJournal(inside, dies_at=2, when=when)
         heard: list[int] = []
         journal.subscribe(lambda _, seq: heard.append(seq))
-        journal.claim("r")
+        claim = await journal.claim("r")
         await journal.append(Append("r", 0, (b"{}",)))
         with pytest.raises(Crashed):
             await journal.append(Append("r", 1, (b"{}",)))
@@ -31,9 +31,9 @@ def test_a_crash_comes_before_or_after_the_append_is_stored(when: Literal["befor
             with pytest.raises(Crashed):
                 await call
         with pytest.raises(Crashed):
-            journal.release("r")
+            await journal.release(claim)
         assert len(await inside.read("r")) == left
-        inside.claim("r")  # a dead process holds nothing
+        await inside.claim("r")  # a dead process holds nothing
         await inside.append(Append("r", left, (b"{}",)))
         assert heard[-1] <= 2, "and hears nothing"
 

@@ -132,7 +132,7 @@ async def check(path: Path, log: str) -> None:
     assert max(Counter(executed).values()) == 1
     assert set(executed) <= set(started)
     assert doubts > KILLS / 2, "the kills met attempts under way"
-    journal.close()
+    await journal.close()
 
     # And a new process finds nothing left to do.
     async with Engine(path) as engine:

@@ -42,10 +42,11 @@ class AcknowledgedJournal(SqliteJournal):
         super().__init__(path)
         self._log = log
 
-    async def append(self, entry: Append) -> None:
-        await super().append(entry)
+    async def append(self, entry: Append) -> int:
+        last = await super().append(entry)
         for record in (await self.read(entry.run, entry.after))[: len(entry.bodies)]:
             self._log.write("ack", entry.run, record.seq, record.link)
+        return last
 
 
 def workflow(log: Log, chance: random.Random) -> Workflow:
@@ -119,7 +120,7 @@ async def live(path: str, log: Log, seed: int, drain: bool) -> None:
             done, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-    journal.close()
+    await journal.close()
 
 
 def main(path: str, log: str) -> None:

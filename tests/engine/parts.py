@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from backedge import Briefing, MemoryJournal, Step, Workflow
 from backedge.core import events as e
-from backedge.ports import Append, Listener, Record, RunHead
+from backedge.ports import Append
 
 T = TypeVar("T")
 E = TypeVar("E", bound=e.Fact)
@@ -64,31 +64,14 @@ class SlowJournal:
         self.fails: Callable[[Append], BaseException | None] = lambda entry: None
         """Says which appends fail."""
 
-    async def append(self, entry: Append) -> None:
+    async def append(self, entry: Append) -> int:
         await asyncio.sleep(self.before)
         error = self.fails(entry)
         if error is not None:
             raise error
-        await self.inside.append(entry)
+        last = await self.inside.append(entry)
         await asyncio.sleep(self.after)
+        return last
 
-    async def read(self, run: str, after: int = 0) -> Sequence[Record]:
-        return await self.inside.read(run, after)
-
-    async def runs(self) -> Sequence[RunHead]:
-        return await self.inside.runs()
-
-    async def payload(self, digest: str) -> bytes:
-        return await self.inside.payload(digest)
-
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        return self.inside.subscribe(listener)
-
-    def claim(self, run: str) -> None:
-        self.inside.claim(run)
-
-    def holder(self, run: str) -> str | None:
-        return self.inside.holder(run)
-
-    def release(self, run: str) -> None:
-        self.inside.release(run)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inside, name)

@@ -219,11 +219,11 @@ def test_an_output_that_cannot_be_read_fails_the_attempt_and_not_the_run(when: s
 
     async def code(briefing: Briefing) -> str:
         if when == "before the briefing":
-            journal._payloads.clear()
+            journal._memory.payloads.clear()
         return "c"
 
     async def review(briefing: Briefing) -> Outcome:
-        journal._payloads.clear()
+        journal._memory.payloads.clear()
         return failed(Finding("no login", category="missing requirement", requirement_id="REQ-1"))
 
     async def scenario() -> Any:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import backedge
@@ -85,10 +86,15 @@ def small_disk(folder: Path) -> Iterator[Callable[[Engine], object]]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+def connection_of(engine: Engine) -> apsw.Connection:
+    assert isinstance(engine.journal, SqliteJournal)
+    return engine.journal._store._connection
+
+
 @contextmanager
 def page_limit(folder: Path) -> Iterator[Callable[[Engine], object]]:
     """The same as far as SQLite can tell, where nobody may mount anything."""
-    yield lambda engine: engine.journal._store._connection.execute("PRAGMA max_page_count = 100000")
+    yield lambda engine: connection_of(engine).execute("PRAGMA max_page_count = 100000")
 
 
 def filling(**step: Any) -> Workflow:
@@ -111,7 +117,7 @@ def test_a_full_disk_stops_the_run_with_a_clear_error_and_it_finishes_when_there
         path = folder / "j.db"
         async with Engine(path) as engine:
             if disk is page_limit:
-                engine.journal._store._connection.execute("PRAGMA max_page_count = 200")
+                connection_of(engine).execute("PRAGMA max_page_count = 200")
             run = await engine.start(work, run="r")
             with pytest.raises(JournalUnavailable, match="the disk is full: nothing of this was stored; free some"):
                 await run.result()
@@ -145,7 +151,7 @@ def test_a_full_disk_leaves_what_could_not_be_recorded_in_doubt(tmp_path: Path) 
 
     async def scenario() -> Report:
         async with Engine(tmp_path / "j.db") as engine:
-            limit = engine.journal._store._connection.execute
+            limit = connection_of(engine).execute
             limit("PRAGMA max_page_count = 200")
             run = await engine.start(work, run="r")
             with pytest.raises(JournalUnavailable):
@@ -166,7 +172,7 @@ def test_a_disk_that_is_full_from_the_start_starts_nothing(tmp_path: Path) -> No
 
     async def scenario() -> None:
         async with Engine(tmp_path / "j.db") as engine:
-            limit = engine.journal._store._connection.execute
+            limit = connection_of(engine).execute
             limit("PRAGMA max_page_count = 9")
             work = flow(Step("a", lambda b: begun.append(1)))
             with pytest.raises(JournalUnavailable, match="disk is full"):
@@ -205,7 +211,7 @@ def test_a_file_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -
     database.close()
     before = path.read_bytes()
     with pytest.raises(
-        JournalTooNew, match="has journal format 99, this backedge knows formats up to 1: install a newer"
+        JournalTooNew, match="has journal format 99, this backedge knows formats up to 2: install a newer"
     ):
         backedge.run(flow(Step("a", named)), journal=path, run="r")
     assert path.read_bytes() == before
@@ -248,7 +254,7 @@ def test_events_of_a_newer_version_in_a_run_executed_here_are_an_error(tmp_path:
             await asyncio.sleep(0.02)
             other = SqliteJournal(tmp_path / "j.db")
             await other.append(Append("r", len(await other.read("r")), (b'{"type":"moon_phase/1","at":1.0}',)))
-            other.close()
+            await other.close()
             with pytest.raises(JournalTooNew, match="moon_phase/1"):
                 await asyncio.wait_for(waiter, 5)
             with pytest.raises(JournalTooNew):

@@ -42,7 +42,7 @@ ENGINE: dict[str, Callable[[Engine, Run], Awaitable[object]]] = {
     "import_file": lambda engine, run: engine.import_file("notes.md", "# Notes\n", "scratchpad"),
     "runs": lambda engine, run: engine.runs(),
     "inbox": lambda engine, run: engine.inbox(),
-    "under_way": lambda engine, run: engine.under_way(),
+    "waiting_runs": lambda engine, run: engine.waiting_runs(),
     "Run.result": lambda engine, run: run.result(),
     "Run.at_rest": lambda engine, run: run.at_rest(),
     "Run.changed": lambda engine, run: run.changed(),

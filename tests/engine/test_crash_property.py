@@ -282,19 +282,19 @@ def test_the_same_holds_on_disk(name: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         first = SqliteJournal(tmp_path / "first.db", durability="normal")
         expected, given_to, appends = await undisturbed(name, first)
-        first.close()
+        await first.close()
         for dies_at in range(1, appends + 1):
             when: When = "before" if dies_at % 2 else "after"
             world, path = World(), tmp_path / f"{dies_at}.db"
             work = getattr(world, name)()
             journal = SqliteJournal(path, durability="normal")
             assert await life(CrashingJournal(journal, dies_at, when), work) is None
-            journal.close()
+            await journal.close()
             journal = SqliteJournal(path, durability="normal")
             end = await life(journal, work)
             assert end is not None
             events = await sound(journal, world, *end)
-            journal.close()
+            await journal.close()
             assert essence(end[0]) == expected
             assert delivered(world, events) == given_to
 

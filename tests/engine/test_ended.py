@@ -11,6 +11,7 @@ from backedge import Briefing, Engine, Feedback, MemoryJournal, Report, Run, Ste
 from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.core import events as e
 from backedge.errors import IllegalCommand
+from backedge.ports import Claim
 from backedge.testing import ScriptedAgent
 from tests.engine.parts import flow, named, only, play, until
 
@@ -27,7 +28,7 @@ def test_runs_that_have_ended_are_evicted(kind: str, tmp_path: Path) -> None:
             runs = [await engine.start(flow(Step("a", named)), run=f"r-{number}") for number in range(20)]
             assert {(await run.result()).outcome for run in runs} == {"done"}
             assert kept(engine) == 0
-            assert not any(journal.holder(run.id) for run in runs)
+            assert not any([await journal.holder(run.id) for run in runs])
             assert not runs[0].executed_here
             report = await (await engine.find("r-3")).result()
             assert (report.outcome, report.steps["a"].output) == ("done", {"made by": "a"})
@@ -37,7 +38,7 @@ def test_runs_that_have_ended_are_evicted(kind: str, tmp_path: Path) -> None:
             assert (await again.result()).outcome == "done"
             await until(lambda: not kept(engine))
         if isinstance(journal, SqliteJournal):
-            journal.close()
+            await journal.close()
 
     play(scenario())
 
@@ -57,7 +58,7 @@ def test_the_id_of_an_evicted_run_stays_taken_and_its_agents_stay_registered() -
             engine.subscribe(lambda run, event: heard.append(event))
             with pytest.raises(IllegalCommand, match="run 'x' exists: resume it, or choose another id"):
                 await engine.start(flow(Step("a", begins)), run="x")
-            assert engine.journal.holder("x") is None
+            assert await engine.journal.holder("x") is None
 
     play(scenario())
     assert begun == ["x"]
@@ -76,7 +77,7 @@ def test_starting_a_run_that_a_crash_left_starts_nothing_of_it() -> None:
         async with Engine(journal) as engine:
             await engine.start(flow(Step("a", sleeps)), run="x")
             await until(lambda: begun)
-            journal.release("x")  # as if its process had died
+            await journal.release(Claim("x", 1, "this process"))  # as if its process had died
             async with Engine(journal) as other:
                 with pytest.raises(IllegalCommand, match="run 'x' exists"):
                     await other.start(flow(Step("a", sleeps)), run="x")
@@ -105,7 +106,7 @@ def test_late_feedback_makes_an_evicted_run_continue_in_its_process(where: str) 
             await asked.decide("E-1", "resolve")
             report = await asked.result()
             await until(lambda: not kept(engine))
-            return report, await run.events(), journal.holder("r")
+            return report, await run.events(), await journal.holder("r")
 
     report, events, holder = play(scenario())
     assert report.steps["code"].output == "second"

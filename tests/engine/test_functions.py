@@ -249,10 +249,10 @@ def test_closing_does_not_wait_for_a_plain_function_that_waits_for_an_answer(swa
     async def scenario() -> tuple[float, list[e.Event]]:
         engine = await Engine(journal).__aenter__()
         await engine.start(flow(Step("a", asks)), run="r")
-        await until(lambda: only(e.WaitBegan, decode_events(journal._runs["r"].records)))
+        await until(lambda: only(e.WaitBegan, decode_events(journal._memory.runs["r"].records)))
         began = time.perf_counter()
         await engine.close()
-        return time.perf_counter() - began, decode_events(journal._runs["r"].records)
+        return time.perf_counter() - began, decode_events(journal._memory.runs["r"].records)
 
     took, events = play(scenario())
     assert took < 2
@@ -291,7 +291,7 @@ def test_a_plain_function_that_returns_an_awaitable_after_being_stopped_is_inter
             await asyncio.sleep(0.01)
 
     play(scenario())
-    assert [event.reason for event in only(e.AttemptDropped, decode_events(journal._runs["r"].records))] == [
+    assert [event.reason for event in only(e.AttemptDropped, decode_events(journal._memory.runs["r"].records))] == [
         "interrupted"
     ]
     assert not begun

@@ -18,7 +18,6 @@ from backedge.adapters.journals.audit import verify, verify_all
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.journals.sqlite import SqliteJournal
 from backedge.cli.common import event_line
-from backedge.cli.prune import _named
 from backedge.core import events as e
 from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, JournalTooNew
@@ -194,11 +193,11 @@ def test_pruning_leaves_what_events_are_made_of(tmp_path: Path) -> None:
             return await run.events()
 
     events = play(scenario())
-    assert prune_payloads(tmp_path / "j.db", {"r", "q"}, _named)[0] == 1
+    assert prune_payloads(tmp_path / "j.db", {"r", "q"}).count == 1
     journal = SqliteJournal(tmp_path / "j.db")
     assert asyncio.run(events_of(journal, "r")) == events
     assert only(e.AnswerGiven, asyncio.run(events_of(journal, "q")))[0].answer == LONG
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def _stored(events: list[e.Event]) -> tuple[tuple[bytes, ...], str, str, dict[str, bytes]]:
@@ -238,7 +237,7 @@ def test_a_part_of_an_event_that_does_not_add_up_is_found(tmp_path: Path, change
         asyncio.run(verify_all(journal))
     with pytest.raises(JournalDamaged):
         asyncio.run(events_of(journal, "r"))
-    journal.close()
+    asyncio.run(journal.close())
 
 
 def test_a_journal_whose_events_hold_everything_is_still_read(tmp_path: Path) -> None:
@@ -252,7 +251,7 @@ def test_a_journal_whose_events_hold_everything_is_still_read(tmp_path: Path) ->
         await old.append(Append("r", 0, tuple(msgspec.json.encode(event) for event in events), "flow", "verified"))
         assert await verify_all(old) == 1
         assert await events_of(old, "r") == events
-        old.close()
+        await old.close()
         async with Engine(tmp_path / "old.db") as engine:
             assert (await (await engine.find("r")).report()).outcome == "verified"
 

@@ -70,7 +70,7 @@ def test_a_run_is_executed_by_one_engine_and_the_other_gets_the_name_of_the_hold
             await two.resume("r", flow(Step("a", named)))
         for each in (journal, other):
             if isinstance(each, SqliteJournal):
-                each.close()
+                await each.close()
 
     play(scenario())
 

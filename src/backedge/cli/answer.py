@@ -108,7 +108,7 @@ def raise_(
         since = await events_of(engine.journal, run.id, before)
         opened = (each for each in since if isinstance(each, LoopOpened) and each.loop == loop)
         remarks = [f"  warning: {each.warning}" for each in opened if each.warning]
-        if engine.journal.holder(run.id) is None:
+        if await engine.journal.holder(run.id) is None:
             remarks.append(idle_words(where(journal), run.id))
         return loop, remarks
 

@@ -9,6 +9,7 @@ import click
 from backedge.adapters.journals.audit import verify, verify_all
 from backedge.app import Engine
 from backedge.cli.common import asking, counted, event_line, journal_option, json_option, print_json, the_run
+from backedge.ports import Audited
 
 
 @click.group()
@@ -59,9 +60,10 @@ def verify_events(run_name: str | None, head: str | None, journal: Path | None, 
       backedge audit verify --head 3f5a…
     """
 
-    async def ask(engine: Engine) -> tuple[int, str]:
+    async def ask(engine: Engine) -> tuple[int, str | None]:
         if not run_name and (not head or ":" in head):
-            return await verify_all(engine.journal, head), engine.journal.head()
+            count = await verify_all(engine.journal, head)
+            return count, await engine.journal.head() if isinstance(engine.journal, Audited) else None
         run = (await the_run(engine, run_name)).id
         await verify(engine.journal, run, head)
         return 1, (await engine.journal.read(run))[-1].link

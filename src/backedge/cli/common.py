@@ -13,6 +13,7 @@ from typing import Any, TextIO, TypeVar
 import click
 import msgspec
 
+from backedge.adapters.journals.opening import sqlite_path
 from backedge.app import Engine, Run
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import closest
@@ -34,8 +35,18 @@ STORY = "s-"
 """How the names of runs of stories begin."""
 EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0, "imported": 0}
 
+
+class JournalPlace(click.Path):
+    """A journal by its path or its URL."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(sqlite_path(value) if isinstance(value, str) else value, param, ctx)
+
+
 journal_option = click.option(
-    "--journal", type=click.Path(dir_okay=False, path_type=Path), help="The journal, if it is not in .backedge/."
+    "--journal",
+    type=JournalPlace(dir_okay=False, path_type=Path),
+    help="The journal, if it is not in .backedge/: a path, or sqlite:///PATH.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value, and nothing else, on stdout.")
 
@@ -116,7 +127,7 @@ async def the_run(engine: Engine, name: str | None) -> Run:
 
 async def run_id(engine: Engine, name: str | None) -> str:
     """The id of a run by the beginning of it; of the newest one if none is named. The run itself is not loaded."""
-    heads = await engine.runs()
+    heads = await engine.runs(1 if name is None else None)
     if not heads:
         raise NotFound("the journal has no runs: `backedge run` starts one")
     if name is None:

@@ -14,7 +14,7 @@ from backedge.app import Engine, Run
 from backedge.cli.answer import end_agents, me
 from backedge.cli.common import asking, idle_words, journal_option, own_id, say, shown, the_run, where, wrapped
 from backedge.cli.live import refresh_views
-from backedge.cli.packets import open_packets, packet_lines, told_packet
+from backedge.cli.packets import packet_lines, told_packet
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.project import secrets_in
@@ -76,7 +76,7 @@ def decide(
         await end_agents(run, journal)
         await refresh_views(where(journal), run, say)
         state = await run.state()
-        idle = state.ended is None and not state.escalations and engine.journal.holder(run.id) is None
+        idle = state.ended is None and not state.escalations and await engine.journal.holder(run.id) is None
         return packet, run.id, chosen, idle
 
     packet, run, chosen, idle = asking(journal, answer)
@@ -87,29 +87,27 @@ def decide(
 
 async def _question(engine: Engine, escalation: str | None, run_name: str | None) -> tuple[Run, str]:
     """The run and the escalation that are meant; without an id, the only one that is open."""
+    run = await the_run(engine, run_name) if run_name is not None else None
+    if run is not None and escalation is not None:
+        return run, escalation
+    opened = [each for each in await engine.journal.open_escalations(escalation) if run is None or each.run == run.id]
+    if len(opened) == 1:
+        return await engine.find(opened[0].run), opened[0].escalation
+    if escalation is not None and opened:
+        names = ", ".join(each.run for each in opened[:5])
+        raise IllegalCommand(f"{escalation} is open in {len(opened)} runs: say which with --run ({names})")
     if escalation is not None:
-        return await _run_of(engine, escalation, run_name), escalation
-    only = (await the_run(engine, run_name)).id if run_name is not None else None
-    packets = [each for each in await open_packets(engine) if only in (None, each.run)]
-    if len(packets) == 1:
-        return await engine.find(packets[0].run), packets[0].known.id
-    if not packets:
+        return await _decided_before(engine, escalation), escalation
+    if not opened:
         raise NotFound("no question is open: there is nothing to decide")
-    listed = ", ".join(f"{each.known.id} of {each.run}" for each in packets[:5])
-    raise IllegalCommand(f"{len(packets)} questions are open: say which, for example {listed}")
+    listed = ", ".join(f"{each.escalation} of {each.run}" for each in opened[:5])
+    raise IllegalCommand(f"{len(opened)} questions are open: say which, for example {listed}")
 
 
-async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
-    if run_name is not None:
-        return await the_run(engine, run_name)
-    packets = await open_packets(engine)
-    runs = [each.run for each in packets if each.known.id == escalation]
-    if len(runs) == 1:
-        return await engine.find(runs[0])
-    if runs:
-        raise IllegalCommand(f"{escalation} is open in {len(runs)} runs: say which with --run ({', '.join(runs[:5])})")
+async def _decided_before(engine: Engine, escalation: str) -> Run:
+    """The only run in which an escalation was decided: what it says of a second decision is the best answer."""
     decided = []
-    for head in (await engine.runs())[:LOOKED_AT]:
+    for head in await engine.runs(LOOKED_AT):
         known = (await (await engine.find(head.run)).state()).escalation(escalation)
         if known is not None and known.decided is not None:
             decided.append(f"{known.decided.choice} in {head.run}")
@@ -117,7 +115,7 @@ async def _run_of(engine: Engine, escalation: str, run_name: str | None) -> Run:
         return await engine.find(decided[0].rpartition(" ")[2])
     if decided:
         raise AlreadyClosed(f"{escalation} was decided before in {len(decided)} runs: {', '.join(decided[:5])}")
-    opened = ", ".join(sorted({each.known.id for each in packets})) or "none"
+    opened = ", ".join(sorted({each.escalation for each in await engine.journal.open_escalations()})) or "none"
     raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
 
 

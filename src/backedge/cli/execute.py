@@ -198,7 +198,7 @@ def resume(run_name: str | None, **how: Any) -> None:
         agents = agents_of(source, spot, progress.paths)
         going = await engine.resume(found.id, FileWorkflow(source, spot, agents, progress.paths))
         if not going.executed_here:
-            say(f"run {found.id} goes on, executed by {engine.journal.holder(found.id)}")
+            say(f"run {found.id} goes on, executed by {await engine.journal.holder(found.id)}")
         return going
 
     _execute(spot, go_on, progress, execution)

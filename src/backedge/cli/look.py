@@ -106,7 +106,7 @@ def show(
         state = teller.state(run)
         assert state is not None
         told, remark = await report_of(engine.journal, state, where(journal))
-        if told.outcome == "running" and engine.journal.holder(run) is None:
+        if told.outcome == "running" and await engine.journal.holder(run) is None:
             remark = remark or idle_words(where(journal), run)
         return told, remark, events, await reworks(engine, where(journal).state, run, events) if diff else []
 
@@ -186,14 +186,14 @@ class Executor:
         change = asyncio.create_task(self._run.changed(seen))
         try:
             while not change.done():
-                self._look()
+                await self._look()
                 await asyncio.wait({change}, timeout=GLANCE)
             await change
         finally:
             change.cancel()
 
-    def _look(self) -> None:
-        missing = self._engine.journal.holder(self._run.id) is None
+    async def _look(self) -> None:
+        missing = await self._engine.journal.holder(self._run.id) is None
         if missing and not self._missed:
             self._view.remark(f"No process is running it. Continue with `backedge resume {self._run.id}`")
         self._missed = missing

@@ -41,7 +41,7 @@ async def open_packets(engine: Engine) -> list[Open]:
     """Every open escalation of all runs, oldest run first."""
     return [
         Open(state.run, state.workflow.name, escalation_report(state, each), await told_packet(engine, state, each.id))
-        for state in await engine.under_way()
+        for state in await engine.waiting_runs()
         for each in state.escalations.values()
     ]
 

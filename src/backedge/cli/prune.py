@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -18,12 +19,10 @@ from backedge.adapters.views import PROGRESS, SCRATCHPAD
 from backedge.analytics.report import Report, report
 from backedge.app import Engine
 from backedge.cli.common import existing, journal_option, json_option, print_json
-from backedge.core import events as e
 from backedge.core.errors import JournalDamaged, RunHeld
 from backedge.core.state.run import RunState
-from backedge.engine.codec import decode_events
 from backedge.engine.store import events_of, outputs
-from backedge.ports import Journal, Record, RunHead
+from backedge.ports import Journal, RunHead
 from backedge.project import Project
 
 ENDED = ("verified", "done", "accepted", "failed", "cancelled")
@@ -85,20 +84,25 @@ def _age(text: str) -> float:
 async def _pruned(spot: Project, age: float | None, count: int, dry_run: bool) -> Freed:
     async with Engine(spot.journal) as engine:
         ended = [head for head in await engine.runs() if head.outcome in ENDED][count:]
-        ready: list[str] = []
+        ready: list[RunHead] = []
         held: list[str] = []
         for head in ended:
             if await _older(engine, head, age):
-                try:
-                    engine.journal.claim(head.run)
-                    ready.append(head.run)
-                except RunHeld:
+                if await engine.journal.holder(head.run) is None:
+                    ready.append(head)
+                else:
                     held.append(head.run)
-        try:
-            return _removed(spot, ready, dry_run, tuple(held))
-        finally:
-            for run in ready:
-                engine.journal.release(run)
+        payloads = prune_payloads(spot.journal, {head.run for head in ready}, dry_run)
+        files, size, done = 0, payloads.bytes, []
+        for head in ready:
+            try:
+                more, bytes_ = await _removed(engine, spot, head, head.run in payloads.runs, dry_run)
+            except RunHeld:  # since a moment ago
+                held.append(head.run)
+                continue
+            files, size = files + more, size + bytes_
+            done.append(head.run)
+    return Freed(tuple(done), files, payloads.count, size, dry_run, tuple(held))
 
 
 async def _older(engine: Engine, head: RunHead, age: float | None) -> bool:
@@ -108,31 +112,29 @@ async def _older(engine: Engine, head: RunHead, age: float | None) -> bool:
     return bool(last) and last[-1].at < time.time() - age
 
 
-def _removed(spot: Project, runs: Sequence[str], dry_run: bool, held: tuple[str, ...]) -> Freed:
-    files = [path for run in runs for path in _files(spot, run)]
+async def _removed(engine: Engine, spot: Project, head: RunHead, lost: bool, dry_run: bool) -> tuple[int, int]:
+    """Remove the files of a run; returns how many, and how many bytes. `lost` says whether it has lost large values.
+
+    One run is held at a time: the system searches the list of all locks for each new one."""
+    run = head.run
+    files = list(_files(spot, run))
     size = sum(path.lstat().st_size for path in files)
-    payloads, bytes_ = prune_payloads(spot.journal, set(runs), _named, dry_run)
-    if not dry_run:
-        for run in runs:
-            kept = spot.kept_file(run).parent
-            kept.mkdir(parents=True, exist_ok=True)
-            # First the mark: whatever is missing from here on was pruned, also if we are stopped half way.
-            (kept / PRUNED).write_bytes(msgspec.json.encode({"at": time.time()}) + b"\n")
-            shutil.rmtree(_attempts(spot, run), ignore_errors=True)
-            for path in _files(spot, run):
-                path.unlink(missing_ok=True)
-    return Freed(tuple(runs), len(files), payloads, size + bytes_, dry_run, held)
-
-
-def _named(bodies: Iterable[bytes]) -> Iterator[str]:
-    for event in decode_events([Record(0, body, "") for body in bodies]):
-        match event:
-            case e.RunStarted(input_payload=str(digest)) | e.AttemptFailed(log=str(digest)):
-                yield digest
-            case e.AttemptSucceeded():
-                yield from (digest for digest in (event.made.payload, event.log) if digest is not None)
-            case _:
-                pass
+    if dry_run or not (files or lost):
+        return len(files), size
+    claim = await engine.journal.claim(run)
+    try:
+        if await engine.journal.read(run, head.seq):
+            raise RunHeld(run, "a process that has gone on with it")
+        kept = spot.kept_file(run).parent
+        kept.mkdir(parents=True, exist_ok=True)
+        # First the mark: whatever is missing from here on was pruned, also if we are stopped half way.
+        (kept / PRUNED).write_bytes(msgspec.json.encode({"at": time.time()}) + b"\n")
+        for path in files:
+            path.unlink(missing_ok=True)
+        shutil.rmtree(_attempts(spot, run), ignore_errors=True)
+    finally:
+        await engine.journal.release(claim)
+    return len(files), size
 
 
 def _attempts(spot: Project, run: str) -> Path:
@@ -140,9 +142,11 @@ def _attempts(spot: Project, run: str) -> Path:
 
 
 def _files(spot: Project, run: str) -> Iterator[Path]:
-    yield from (path for path in _attempts(spot, run).rglob("*") if not path.is_dir())
+    for folder, _, names in os.walk(_attempts(spot, run)):
+        yield from (Path(folder, name) for name in names)
     kept = spot.kept_file(run).parent
-    yield from (path for path in kept.glob("*") if path.name not in KEPT and not path.is_dir())
+    if kept.is_dir():
+        yield from (path for path in kept.iterdir() if path.name not in KEPT and not path.is_dir())
 
 
 def _size(count: int) -> str:

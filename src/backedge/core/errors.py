@@ -66,6 +66,10 @@ class JournalConflict(JournalError):
     """Somebody else appended first: reload and decide again."""
 
 
+class KeyUsed(JournalError):
+    """The key of an append was used before in this run, for other events: choose another key."""
+
+
 class JournalUnavailable(JournalError):
     """The journal cannot be opened or written: a read-only folder, a full disk, a lock that stays."""
 
@@ -88,3 +92,14 @@ class RunHeld(BackedgeError):
     def __init__(self, run: str, holder: str) -> None:
         self.run, self.holder = run, holder
         super().__init__(f"run {run!r} is being executed by {holder}: wait for it, or stop that process first")
+
+
+class RunLost(BackedgeError):
+    """This process no longer holds its claim on the run: it stops executing it and records nothing more."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        super().__init__(
+            f"run {run!r} was taken over by another process: nothing more of it is recorded or started here; "
+            "follow it, or resume it when that process has ended"
+        )

@@ -54,8 +54,9 @@ _named = msgspec.json.Decoder(_Named)
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def encode_events(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
-    """Events as JSON, and their large values by digest, to be stored with them."""
+def encode_events(events: Iterable[Event], key: str | None = None) -> tuple[tuple[bytes, ...], dict[str, bytes]]:
+    """Events as JSON, and their large values by digest, to be stored with them. With a key, each event carries it as its
+    first member, or as its second after `large`."""
     bodies: list[bytes] = []
     payloads: dict[str, bytes] = {}
     for event in events:
@@ -63,7 +64,7 @@ def encode_events(events: Iterable[Event]) -> tuple[tuple[bytes, ...], dict[str,
         if len(body) > INLINE:
             body, large = set_aside(event, body)
             payloads |= large
-        bodies.append(body)
+        bodies.append(body if key is None else _with_key(body, key))
     return tuple(bodies), payloads
 
 
@@ -87,6 +88,8 @@ def decode_events(records: Iterable[Record]) -> list[Event]:
 
 
 def _decode(body: bytes) -> Event:
+    if body.startswith(_KEY):
+        body = _without_key(body)
     tag = _TAG.match(body)
     if tag is not None and is_old(tag[1].decode()):
         old: Event = msgspec.convert(upcast(msgspec.json.decode(body)), Event)
@@ -163,6 +166,22 @@ def _pointer(path: _Path) -> str:
 
 def _path(pointer: str) -> _Path:
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+
+
+_KEY = b'{"key":'
+
+
+def _with_key(body: bytes, key: str) -> bytes:
+    names = set_aside_in(body)
+    start = _encoder.encode({"large": names, "key": key} if names else {"key": key})
+    done = len(_encoder.encode({"large": names})) if names else 1
+    return start[:-1] + b"," + body[done:]
+
+
+def _without_key(body: bytes) -> bytes:
+    event = msgspec.json.decode(body)
+    del event["key"]
+    return _encoder.encode(event)
 
 
 def canonical(value: Any, most: int, what: str = "the output") -> bytes:

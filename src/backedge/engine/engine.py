@@ -18,19 +18,18 @@ from backedge.core.errors import (
     IllegalCommand,
     JournalConflict,
     NotExecuted,
+    RunLost,
 )
-from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.agents import RunAgents, agents_for, require_agents
-from backedge.engine.codec import encode_events
 from backedge.engine.live_run import LiveRun
 from backedge.engine.slots import Slots
 from backedge.engine.starting import new_run_id, start_command
-from backedge.engine.store import events_of, stored_state
+from backedge.engine.store import States, entry_of, events_of
 from backedge.engine.subscribers import Subscriber, Subscribers
-from backedge.ports import Agent, Append, Claims, Clock, Journal, RunHead, StepResolver
+from backedge.ports import Agent, Claim, Claims, Clock, Journal, RunHead, StepResolver
 
 MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
@@ -82,10 +81,13 @@ class Engine:
         """The agents of runs that have ended here: late feedback makes such a run go on."""
         self._followers: set[asyncio.Event] = set()
         self._background: set[asyncio.Task[None]] = set()
-        self._unsubscribe: Callable[[], None] | None = None
+        self._states = States(journal)
+        self._releases: dict[str, asyncio.Task[None]] = {}
+        """Claims that are being released, by run."""
+        self._subscriptions: list[Callable[[], None]] = []
 
     async def __aenter__(self) -> Self:
-        self._unsubscribe = self.journal.subscribe(self._written)
+        self._subscriptions = [self.journal.subscribe(self._written), self.claims.on_lost(self._lost)]
         return self
 
     async def __aexit__(
@@ -102,9 +104,8 @@ class Engine:
         self.closing = True
         for follower in self._followers:
             follower.set()
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+        while self._subscriptions:
+            self._subscriptions.pop()()
         for task in self._background:
             task.cancel()
         await self._wait_stopped([*(task for live in self._live.values() for task in live.stop()), *self._background])
@@ -115,6 +116,7 @@ class Engine:
                 await self._let_go(live)
             except BackedgeError as error:
                 errors.append(error)  # the other runs are closed all the same
+        await asyncio.gather(*self._releases.values())
         if errors:
             raise errors[0]
 
@@ -156,13 +158,13 @@ class Engine:
                 for name in live.state.steps:
                     running = live.state.steps[name].running
                     if running is not None:
-                        with suppress(IllegalCommand):  # it has ended meanwhile
+                        with suppress(IllegalCommand, RunLost):  # it has ended meanwhile, or is no longer ours
                             await live.submit(live.attempts.dropped(name, running))
         finally:
             if live.broken is None:
                 live.give_up(NotExecuted(f"run {live.run!r} is no longer executed here: resume it"))
             self._live.pop(live.run, None)
-            self.claims.release(live.run)
+            await self.claims.release(live.claim)
 
     # Running
 
@@ -179,8 +181,7 @@ class Engine:
         require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
         command, payloads = start_command(run, workflow, input, self.max_output)
-        self.claims.claim(run)
-        live = LiveRun(self, run, None, RunAgents(agents, resolver, workflow))
+        live = LiveRun(self, await self._claim(run), None, RunAgents(agents, resolver, workflow))
         self._live[run] = live
         try:
             await live.submit(command, payloads)
@@ -195,10 +196,8 @@ class Engine:
         """Record a file of another system as a run of its own. Raises AlreadyClosed if it was imported before."""
         self.require_open()
         events, after = transact(None, command, self.clock.now())
-        bodies, large = encode_events(events)
-        entry = Append(command.run, 0, bodies, after.workflow.name, outcome_of(after), large)
         try:
-            await self.journal.append(entry)
+            await self.journal.append(entry_of(None, events, after))
         except JournalConflict:
             transact(await self.state_of(command.run), command, self.clock.now())
             raise
@@ -216,16 +215,16 @@ class Engine:
                 await _lift_pause(known)
                 return known
             await self._let_go(known)
-        self.claims.claim(run)
+        claim = await self._claim(run)
         self._ended.pop(run, None)
         try:
             state = await self.state_of(run)
             agents = {**agents, **agents_for(resolver, state.specs, state)}
             require_agents(state.workflow, agents)
         except BaseException:
-            self.claims.release(run)
+            await self.claims.release(claim)
             raise
-        live = LiveRun(self, run, state, RunAgents(agents, resolver, state.workflow))
+        live = LiveRun(self, claim, state, RunAgents(agents, resolver, state.workflow))
         self._live[run] = live
         try:
             for name, step in state.steps.items():
@@ -246,7 +245,16 @@ class Engine:
             await self._stopped(live)
         finally:
             self._live.pop(live.run, None)
-            self.claims.release(live.run)
+            await self.claims.release(live.claim)
+
+    async def _claim(self, run: str) -> Claim:
+        await self.released(run)
+        return await self.claims.claim(run)
+
+    async def released(self, run: str) -> None:
+        """Wait until the claim of a run that was evicted is back."""
+        if run in self._releases:
+            await self._releases[run]
 
     async def release(self, run: str) -> None:
         """Stop executing a run that is at rest, so that another process can."""
@@ -263,7 +271,12 @@ class Engine:
         if self._live.get(live.run) is live and live.finished and not self.closing:
             del self._live[live.run]
             self._ended[live.run] = live.agents
-            self.claims.release(live.run)
+            task = self._releases[live.run] = asyncio.create_task(self._give_back(live.claim))
+            task.add_done_callback(lambda _: self._releases.pop(live.run, None))
+
+    async def _give_back(self, claim: Claim) -> None:
+        with suppress(BackedgeError):  # the run has ended, and all of it is recorded
+            await self.claims.release(claim)
 
     async def _resume_ended(self, run: str) -> LiveRun | None:
         """Continue a run that had ended here; None if another process executes it now."""
@@ -274,15 +287,15 @@ class Engine:
 
     # Asking and answering
 
-    async def runs(self) -> Sequence[RunHead]:
+    async def runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
         self.require_open()
-        return await self.journal.runs()
+        return await self.journal.runs(limit, after)
 
     async def state_of(self, run: str) -> RunState:
         """The state of a run. Raises NotFound if there is no such run."""
         self.require_open()
         live = self._live.get(run)
-        return live.state if live is not None and live.begun else await stored_state(self.journal, run)
+        return live.state if live is not None and live.begun else await self._states.of(run)
 
     def live(self, run: str) -> LiveRun | None:
         """The run, if this engine executes it."""
@@ -305,7 +318,7 @@ class Engine:
             while True:
                 changed.clear()
                 # Checked before the state is read: a process that ends the run in between has recorded the end.
-                orphaned = executed and self.claims.holder(run) is None
+                orphaned = executed and await self.claims.holder(run) is None
                 found = look(await self.state_of(run))
                 if found is not None:
                     return found
@@ -334,10 +347,8 @@ class Engine:
             events, after = transact(state, command, self.clock.now())
             if not events:
                 return ()
-            bodies, large = encode_events(events)
-            entry = Append(run, state.seq, bodies, after.workflow.name, outcome_of(after), large)
             try:
-                await self.journal.append(entry)
+                await self.journal.append(entry_of(state, events, after))
             except JournalConflict:
                 continue
             self.subscribers.tell(run, events)
@@ -371,6 +382,11 @@ class Engine:
             self.spawn(self._notice(live))
         elif live is None and run in self._ended:
             self.spawn(self._look_again(run))
+
+    def _lost(self, claim: Claim) -> None:
+        live = self._live.get(claim.run)
+        if live is not None and live.claim == claim:
+            live.lose()
 
     async def _look_again(self, run: str) -> None:
         if run in self._ended:

@@ -10,7 +10,15 @@ from typing import Any, Protocol, TypeVar
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
-from backedge.core.errors import AgentError, BackedgeError, IllegalCommand, JournalConflict, JournalDamaged, NotFound
+from backedge.core.errors import (
+    AgentError,
+    BackedgeError,
+    IllegalCommand,
+    JournalConflict,
+    JournalDamaged,
+    NotFound,
+    RunLost,
+)
 from backedge.core.model import Finding, Resolution
 from backedge.core.scheduling.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
 from backedge.core.scheduling.skipping import present_needs
@@ -20,11 +28,10 @@ from backedge.engine.agents import RunAgents
 from backedge.engine.attempts.live_attempt import resolution_of
 from backedge.engine.attempts.pipeline import LocalExecutor, error_text
 from backedge.engine.attempts.supervision import Attempts, HostEngine
-from backedge.engine.codec import encode_events
 from backedge.engine.facts import with_facts
-from backedge.engine.store import events_of, outputs
+from backedge.engine.store import entry_of, events_of, outputs
 from backedge.engine.subscribers import Subscribers
-from backedge.ports import Append
+from backedge.ports import Claim
 
 _TIMED = frozenset({e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
 """The events that can set a time at which something is due."""
@@ -41,6 +48,7 @@ def resting(state: RunState) -> RunOutcome | None:
 class RunEngine(HostEngine, Protocol):
     """What a live run needs of the engine that executes it."""
 
+    claims: Claims
     subscribers: Subscribers
     max_output: int
     closing: bool
@@ -53,8 +61,8 @@ class RunEngine(HostEngine, Protocol):
 class LiveRun:
     """One run that this process executes. Everything that changes it goes through `submit`."""
 
-    def __init__(self, engine: RunEngine, run: str, state: RunState | None, agents: RunAgents) -> None:
-        self.engine, self.run, self.agents = engine, run, agents
+    def __init__(self, engine: RunEngine, claim: Claim, state: RunState | None, agents: RunAgents) -> None:
+        self.engine, self.claim, self.run, self.agents = engine, claim, claim.run, agents
         self.attempts = Attempts(self, engine, agents, LocalExecutor(agents, engine.clock, engine.max_output))
         self._state = state
         self._lock = asyncio.Lock()
@@ -116,15 +124,7 @@ class LiveRun:
                 if not events:
                     return ()
                 self._outcome = state, outcome_of(state)
-                bodies, large = encode_events(events)
-                entry = Append(
-                    self.run,
-                    self._state.seq if self._state else 0,
-                    bodies,
-                    state.workflow.name,
-                    self._outcome[1],
-                    {**stored, **large} if large else stored,
-                )
+                entry = entry_of(self._state, events, state, self._outcome[1], stored, self.claim.fence)
                 self._appended = state.seq
                 starting = state.attempts - (self._state.attempts if self._state else 0)
                 self.engine.slots.reserved += starting
@@ -242,6 +242,10 @@ class LiveRun:
             events = await events_of(self.engine.journal, self.run, state.seq if state else 0)
             for event in events:
                 state = evolve(state, event)
+            # Whoever has taken the run over performs what it wrote. Checked after the reading: a check before it would
+            # say nothing of what was written since.
+            if events and not await self.engine.claims.holds(self.claim):
+                raise RunLost(self.run)
         except Exception as error:
             # A run that cannot be read cannot go on: all its waiters get the error.
             self._break(error)
@@ -329,6 +333,11 @@ class LiveRun:
             await self.submit(c.Proceed())
         if self.broken is None:
             self.set_alarm()
+
+    def lose(self) -> None:
+        """Somebody else executes the run now: do nothing more here."""
+        if self.broken is None:
+            self._break(RunLost(self.run))
 
     def _break(self, error: BaseException) -> None:
         self.give_up(error)

@@ -1,18 +1,74 @@
-"""What a journal says of a run that nobody here executes."""
+"""Between the rules and the journal: decisions as entries, and what the journal says of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from backedge.core.errors import NotFound
 from backedge.core.events import Event
-from backedge.core.state.evolve import replay
+from backedge.core.scheduling.pending import outcome_of
+from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
-from backedge.engine.codec import decode_events, put_back, set_aside_in
-from backedge.ports import Journal, Record
+from backedge.engine.codec import decode_events, encode_events, put_back, set_aside_in
+from backedge.ports import Append, Journal, Record
+
+NOTHING: Mapping[str, bytes] = {}
+REMEMBERED = 8
+"""Runs whose states are kept, so that one command that looks at a run several times reads it once."""
+
+
+def entry_of(
+    before: RunState | None,
+    events: Sequence[Event],
+    after: RunState,
+    outcome: str | None = None,
+    payloads: Mapping[str, bytes] = NOTHING,
+    fence: int | None = None,
+    key: str | None = None,
+) -> Append:
+    """The events of one decision, that leads from one state to another, as the journal stores them."""
+    bodies, large = encode_events(events, key)
+    was, now = open_escalations(before), open_escalations(after)
+    return Append(
+        after.run,
+        before.seq if before else 0,
+        bodies,
+        after.workflow.name,
+        outcome or outcome_of(after),
+        {**payloads, **large} if large else payloads,
+        tuple(id for id in now if id not in was),
+        tuple(id for id in was if id not in now),
+        fence,
+        key,
+    )
+
+
+def open_escalations(state: RunState | None) -> Sequence[str]:
+    """The escalations that wait for a decision: none in a run that has ended."""
+    return tuple(state.escalations) if state is not None and state.ended is None else ()
+
+
+class States:
+    """Where runs stand that nobody here executes. What was read once is not read again: only what came since."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._known: dict[str, RunState] = {}
+
+    async def of(self, run: str) -> RunState:
+        """Where a run stands. Raises NotFound for one that does not exist."""
+        state = self._known.pop(run, None)
+        for event in await events_of(self._journal, run, state.seq if state else 0):
+            state = evolve(state, event)
+        if state is None:
+            raise NotFound(f"run {run!r} does not exist in this journal")
+        self._known[run] = state
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return state
 
 
 async def events_of(journal: Journal, run: str, after: int = 0) -> list[Event]:
@@ -33,14 +89,6 @@ async def whole(journal: Journal, record: Record) -> Record:
     names = set_aside_in(record.body)
     values = {digest: await journal.payload(digest) for digest in names.values()}
     return Record(record.seq, put_back(record.body, values), record.link) if names else record
-
-
-async def stored_state(journal: Journal, run: str) -> RunState:
-    """Where a run stands. Raises NotFound for one that does not exist."""
-    state = replay(await events_of(journal, run))
-    if state is None:
-        raise NotFound(f"run {run!r} does not exist in this journal")
-    return state
 
 
 async def outputs(journal: Journal, state: RunState, names: Sequence[str]) -> dict[str, Json]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
-from backedge.ports import Append, Claims, Journal, Listener, Record, RunHead
-
-
-class JournalWithClaims(Journal, Claims, Protocol):
-    """What the journals of backedge are: the log, and who executes what."""
+from backedge.ports import (
+    Append,
+    Claim,
+    JournalWithClaims,
+    Listener,
+    LostListener,
+    OpenEscalation,
+    Record,
+    RunHead,
+)
 
 
 class Crashed(BaseException):
@@ -28,29 +33,38 @@ class CrashingJournal:
         self._journal = journal
         self._dies_at = dies_at
         self._when = when
-        self._held: set[str] = set()
+        self._held: dict[str, Claim] = {}
         self._subscriptions: list[Callable[[], None]] = []
         self.appends = 0
         self.crashed = False
 
-    async def append(self, entry: Append) -> None:
+    async def append(self, entry: Append) -> int:
         self._check()
         self.appends += 1
         dies = self.appends == self._dies_at
         if dies and self._when == "before":
-            self._crash()
-        await self._journal.append(entry)
+            await self._crash()
+        last = await self._journal.append(entry)
         if dies:
-            self._crash()
+            await self._crash()
         self._check()  # another append may have been the fatal one meanwhile
+        return last
 
     async def read(self, run: str, after: int = 0) -> Sequence[Record]:
         self._check()
         return await self._journal.read(run, after)
 
-    async def runs(self) -> Sequence[RunHead]:
+    async def runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
         self._check()
-        return await self._journal.runs()
+        return await self._journal.runs(limit, after)
+
+    async def open_runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
+        self._check()
+        return await self._journal.open_runs(limit, after)
+
+    async def open_escalations(self, escalation: str | None = None) -> Sequence[OpenEscalation]:
+        self._check()
+        return await self._journal.open_escalations(escalation)
 
     async def payload(self, digest: str) -> bytes:
         self._check()
@@ -62,28 +76,42 @@ class CrashingJournal:
         self._subscriptions.append(unsubscribe)
         return unsubscribe
 
-    def claim(self, run: str) -> None:
+    async def claim(self, run: str) -> Claim:
         self._check()
-        self._journal.claim(run)
-        self._held.add(run)
+        claim = self._held[run] = await self._journal.claim(run)
+        return claim
 
-    def holder(self, run: str) -> str | None:
+    async def holds(self, claim: Claim) -> bool:
         self._check()
-        return self._journal.holder(run)
+        return await self._journal.holds(claim)
 
-    def release(self, run: str) -> None:
+    async def holder(self, run: str) -> str | None:
         self._check()
-        self._journal.release(run)
-        self._held.discard(run)
+        return await self._journal.holder(run)
+
+    async def release(self, claim: Claim) -> None:
+        self._check()
+        await self._journal.release(claim)
+        self._held.pop(claim.run, None)
+
+    def on_lost(self, listener: LostListener) -> Callable[[], None]:
+        self._check()
+        unsubscribe = self._journal.on_lost(listener)
+        self._subscriptions.append(unsubscribe)
+        return unsubscribe
+
+    async def close(self) -> None:
+        self._check()
+        await self._journal.close()
 
     def _check(self) -> None:
         if self.crashed:
             raise Crashed(f"this journal crashed at append {self._dies_at}: use the one inside it")
 
-    def _crash(self) -> None:
+    async def _crash(self) -> None:
         self.crashed = True
-        for run in self._held:
-            self._journal.release(run)
+        for claim in self._held.values():
+            await self._journal.release(claim)
         for unsubscribe in self._subscriptions:
             unsubscribe()
         self._check()

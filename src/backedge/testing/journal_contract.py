@@ -1,25 +1,24 @@
-"""What every journal must do, as tests: a new journal adapter subclasses JournalContract with one fixture.
+"""What every journal must do, as tests: a new journal adapter subclasses JournalContract and says how it is opened.
 
 class TestMyJournal(JournalContract):
-    @pytest.fixture
-    def journal(self, tmp_path: Path) -> Iterator[MyJournal]:
-        journal = MyJournal(tmp_path / "journal")
-        yield journal
-        journal.close()
+    def open(self, folder: Path) -> MyJournal:
+        return MyJournal(folder / "journal")
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
 from backedge.core.chain import genesis, links
-from backedge.core.errors import JournalConflict, JournalDamaged
-from backedge.ports import Append
-from backedge.testing.claims_contract import ClaimsContract
-from backedge.testing.faults import JournalWithClaims
+from backedge.core.errors import JournalConflict, JournalDamaged, KeyUsed
+from backedge.ports import Append, JournalWithClaims, OpenEscalation
+from backedge.testing.claims_contract import SOON, ClaimsContract
+from backedge.testing.zombie_contract import ZombieContract
 
 ONE, TWO, THREE = b'{"n":1}', b'{"n":2}', b'{"n":3}'
 
@@ -28,8 +27,27 @@ async def bodies(journal: JournalWithClaims, run: str, after: int = 0) -> list[b
     return [record.body for record in await journal.read(run, after)]
 
 
-class JournalContract(ClaimsContract):
-    """The tests, those of the claims included. The fixture `journal` gives each one a fresh, empty journal."""
+class JournalContract(ClaimsContract, ZombieContract):
+    """The tests, those of the claims included."""
+
+    def open(self, folder: Path) -> JournalWithClaims:
+        """Open the journal in this folder, which is empty at first. Opened twice, it is two instances of one journal."""
+        raise NotImplementedError("say how your journal is opened")
+
+    @pytest.fixture
+    def journal(self, tmp_path: Path) -> Iterator[JournalWithClaims]:
+        """A fresh, empty journal."""
+        yield from self._opened(tmp_path)
+
+    @pytest.fixture
+    def other(self, journal: JournalWithClaims, tmp_path: Path) -> Iterator[JournalWithClaims]:
+        """A second instance of the same journal, as another process would open it."""
+        yield from self._opened(tmp_path)
+
+    def _opened(self, folder: Path) -> Iterator[JournalWithClaims]:
+        journal = self.open(folder)
+        yield journal
+        asyncio.run(journal.close())
 
     def test_events_come_back_in_the_order_they_were_appended(self, journal: JournalWithClaims) -> None:
         async def scenario() -> None:
@@ -85,7 +103,7 @@ class JournalContract(ClaimsContract):
         async def scenario() -> None:
             entries = [Append("a", 0, (ONE,)), Append("b", 5, (ONE,)), Append("a", 1, (TWO,)), Append("c", 0, (ONE,))]
             fates = await asyncio.gather(*map(journal.append, entries), return_exceptions=True)
-            assert [type(fate) for fate in fates] == [type(None), JournalConflict, type(None), type(None)]
+            assert [type(fate) for fate in fates] == [int, JournalConflict, int, int]
             assert await bodies(journal, "a") == [ONE, TWO]
             assert await bodies(journal, "b") == []
             assert await bodies(journal, "c") == [ONE]
@@ -138,6 +156,62 @@ class JournalContract(ClaimsContract):
             assert stored in ([], [ONE, TWO])
             await journal.append(Append("r", len(stored), (THREE,)))
             assert await bodies(journal, "r") == [*stored, THREE]
+
+        asyncio.run(scenario())
+
+    def test_two_instances_racing_on_one_run_lose_no_event(
+        self, journal: JournalWithClaims, other: JournalWithClaims
+    ) -> None:
+        async def scenario() -> None:
+            entry = Append("r", 0, (ONE,)), Append("r", 0, (TWO,))
+            fates = await asyncio.gather(journal.append(entry[0]), other.append(entry[1]), return_exceptions=True)
+            assert sorted(type(fate).__name__ for fate in fates) == ["JournalConflict", "int"]
+            assert await bodies(journal, "r") == await bodies(other, "r")
+            assert len(await bodies(journal, "r")) == 1
+
+        asyncio.run(scenario())
+
+    def test_an_append_says_how_far_the_run_has_come(self, journal: JournalWithClaims) -> None:
+        async def scenario() -> None:
+            assert await journal.append(Append("r", 0, (ONE, TWO))) == 2
+            assert await journal.append(Append("r", 2, (THREE,))) == 3
+
+        asyncio.run(scenario())
+
+    def test_an_entry_that_is_sent_again_with_its_key_is_stored_once(
+        self, journal: JournalWithClaims, other: JournalWithClaims
+    ) -> None:
+        async def scenario() -> None:
+            entry = Append("r", 0, (ONE, TWO), opened=("E-1",), key="first")
+            assert await journal.append(entry) == 2
+            assert await journal.append(Append("r", 2, (THREE,), closed=("E-1",), outcome="done", key="second")) == 3
+            for each in (journal, other):
+                assert await each.append(entry) == 2, "the first result, although the run has gone on"
+                assert await each.append(Append("r", 9, (ONE, TWO), key="first")) == 2
+            assert await bodies(other, "r") == [ONE, TWO, THREE]
+            [head] = await other.runs()
+            assert (head.outcome, head.seq, list(await other.open_escalations())) == ("done", 3, [])
+            assert await journal.append(Append("another", 0, (THREE,), key="first")) == 1, "a key is of its run"
+
+        asyncio.run(scenario())
+
+    def test_a_key_that_was_used_for_other_events_is_refused(self, journal: JournalWithClaims) -> None:
+        async def scenario() -> None:
+            await journal.append(Append("r", 0, (ONE, TWO), key="k"))
+            for others in ((ONE,), (ONE, THREE), (ONE, TWO, THREE)):
+                for after in (0, 2):
+                    with pytest.raises(KeyUsed, match="'k'"):
+                        await journal.append(Append("r", after, others, key="k"))
+            assert await bodies(journal, "r") == [ONE, TWO]
+
+        asyncio.run(scenario())
+
+    def test_the_same_key_sent_twice_at_once_is_stored_once(self, journal: JournalWithClaims) -> None:
+        async def scenario() -> None:
+            await journal.append(Append("r", 0, (ONE,)))
+            entry = Append("r", 1, (TWO,), key="k")
+            assert list(await asyncio.gather(journal.append(entry), journal.append(entry))) == [2, 2]
+            assert await bodies(journal, "r") == [ONE, TWO]
 
         asyncio.run(scenario())
 
@@ -197,6 +271,67 @@ class JournalContract(ClaimsContract):
 
         asyncio.run(scenario())
 
+    def test_runs_are_listed_page_by_page(self, journal: JournalWithClaims, other: JournalWithClaims) -> None:
+        async def scenario() -> None:
+            for number in range(5):
+                outcome = "done" if number % 2 else "waiting"
+                await journal.append(Append(f"r-{number}", 0, (ONE,), outcome=outcome))
+            await journal.append(Append("r-0", 1, (TWO,), outcome="running"))
+
+            async def pages(size: int) -> list[list[str]]:
+                found, last = [], None
+                while page := [head.run for head in await other.runs(size, last)]:
+                    found.append(page)
+                    last = page[-1]
+                return found
+
+            assert await pages(2) == [["r-4", "r-3"], ["r-2", "r-1"], ["r-0"]]
+            assert await pages(5) == [["r-4", "r-3", "r-2", "r-1", "r-0"]]
+            assert list(await other.runs(0)) == []
+            assert [head.run for head in await other.runs(after="r-3")] == ["r-2", "r-1", "r-0"]
+
+        asyncio.run(scenario())
+
+    def test_open_runs_are_those_that_have_not_ended(
+        self, journal: JournalWithClaims, other: JournalWithClaims
+    ) -> None:
+        async def scenario() -> None:
+            for run, outcome in (("a", "running"), ("b", "done"), ("c", "waiting"), ("d", "failed"), ("e", "waiting")):
+                await journal.append(Append(run, 0, (ONE,), outcome=outcome))
+            assert [head.run for head in await other.open_runs()] == ["e", "c", "a"]
+            assert [head.run for head in await other.open_runs(2)] == ["e", "c"]
+            assert [head.run for head in await other.open_runs(2, "c")] == ["a"]
+            assert [head.run for head in await other.open_runs(after="d")] == ["c", "a"], (
+                "also after one that has ended"
+            )
+            await journal.append(Append("c", 1, (TWO,), outcome="cancelled"))
+            assert [head.run for head in await other.open_runs()] == ["e", "a"]
+
+        asyncio.run(scenario())
+
+    def test_open_escalations_are_found_without_reading_events(
+        self, journal: JournalWithClaims, other: JournalWithClaims
+    ) -> None:
+        async def found(escalation: str | None = None) -> list[str]:
+            return [f"{each.run} {each.escalation}" for each in await other.open_escalations(escalation)]
+
+        async def scenario() -> None:
+            await journal.append(Append("a", 0, (ONE,)))
+            await journal.append(Append("b", 0, (ONE,), opened=("E-1",)))
+            await journal.append(Append("a", 1, (ONE,), opened=("E-1", "E-2")))
+            assert await found() == ["a E-1", "a E-2", "b E-1"]
+            assert await found("E-1") == ["a E-1", "b E-1"]
+            assert await found("E-9") == []
+            await journal.append(Append("a", 2, (TWO,), opened=("E-3",), closed=("E-1",)))
+            assert await found() == ["a E-2", "a E-3", "b E-1"]
+            with pytest.raises(JournalConflict):
+                await journal.append(Append("a", 2, (TWO,), opened=("E-4",), closed=("E-2", "E-3")))
+            assert await found() == ["a E-2", "a E-3", "b E-1"], "what was refused changes nothing"
+            await journal.append(Append("a", 3, (TWO,), closed=("E-2", "E-3")))
+            assert list(await journal.open_escalations()) == [OpenEscalation("b", "E-1")]
+
+        asyncio.run(scenario())
+
     def test_listeners_hear_of_every_commit_before_its_writer_goes_on(self, journal: JournalWithClaims) -> None:
         heard: list[tuple[str, int]] = []
 
@@ -213,6 +348,26 @@ class JournalContract(ClaimsContract):
             unsubscribe()
             await journal.append(Append("r", 3, (ONE,)))
             assert heard == [("r", 3), ("a", 1), ("b", 1)]
+
+        asyncio.run(scenario())
+
+    def test_two_instances_hear_each_other(self, journal: JournalWithClaims, other: JournalWithClaims) -> None:
+        heard: dict[str, int] = {}
+        told = asyncio.Event()
+
+        def listener(run: str, seq: int) -> None:
+            heard[run] = max(seq, heard.get(run, 0))
+            if heard == {"a": 3, "b": 1}:
+                told.set()
+
+        async def scenario() -> None:
+            await journal.append(Append("a", 0, (ONE,)))
+            journal.subscribe(listener)
+            await other.append(Append("a", 1, (TWO,)))
+            await other.append(Append("a", 2, (THREE,)))
+            await other.append(Append("b", 0, (ONE,)))
+            await asyncio.wait_for(told.wait(), SOON)
+            assert await bodies(journal, "a") == [ONE, TWO, THREE]
 
         asyncio.run(scenario())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from backedge.adapters.journals.payloads import payloads_of
 from backedge.core.chain import genesis, link
@@ -13,26 +12,10 @@ from backedge.core.errors import JournalDamaged, JournalTooNew, PayloadPruned
 from backedge.core.events import Event, RunEnded
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.evolve import replay
+from backedge.core.state.run import RunState
 from backedge.engine.codec import decode_events, set_aside_in
-from backedge.engine.store import whole
-from backedge.ports import Journal, Record, RunHead
-
-
-@runtime_checkable
-class Anchored(Protocol):
-    """A journal that knows the order of the events of all runs."""
-
-    def gap(self) -> str | None:
-        """What is missing between the events of all runs, in words; None if nothing is."""
-        ...
-
-    def pruned(self) -> Sequence[str]:
-        """The digests of the large values that were removed to give their space back."""
-        ...
-
-    def head(self, events: int | None = None) -> str:
-        """What proves the first so many events of all runs, or all: their number and the hash of their links."""
-        ...
+from backedge.engine.store import open_escalations, whole
+from backedge.ports import Audited, Journal, Record, RunHead
 
 
 async def verify(journal: Journal, run: str, head: str | None = None) -> None:
@@ -51,47 +34,70 @@ async def verify_all(journal: Journal, head: str | None = None) -> int:
     """Verify every run, listing them once, that no run is missing and that what was pruned belonged to runs that had ended;
     returns how many there are.
 
-    A run that was deleted leaves a gap, unless it was the last that was written. A `head` of the whole journal that was
+    Where the journal is `Audited`, it says itself whether a run was deleted, and a `head` of the whole journal that was
     kept elsewhere proves all that had happened by then.
     """
     heads = await journal.runs()
     seen = _Seen()
     for known in heads:
         await _check(journal, known.run, known, None, seen)
-    if isinstance(journal, Anchored):
-        if (gap := journal.gap()) is not None:
-            raise JournalDamaged(f"{gap}: somebody deleted a run, or a part of one; restore a backup")
-        for digest in journal.pruned():
+    await _check_index(journal, seen)
+    if isinstance(journal, Audited):
+        if (missing := await journal.missing()) is not None:
+            raise JournalDamaged(f"{missing}: somebody deleted a run, or a part of one; restore a backup")
+        for digest in await journal.pruned():
             if digest not in seen.prunable:
                 raise JournalDamaged(
                     f"the large value {digest} is listed as pruned, but no run that has ended names it: somebody changed "
                     "the list of what was pruned; restore a backup"
                 )
     if head is not None:
-        _check_head(journal, head)
+        if not isinstance(journal, Audited):
+            raise JournalDamaged(f"this journal has no head to compare with {head!r}: verify its runs one by one")
+        if (why := await journal.disproof(head)) is not None:
+            raise JournalDamaged(why)
     return len(heads)
 
 
-def _check_head(journal: Journal, head: str) -> None:
-    count, _, rest = head.partition(":")
-    if not isinstance(journal, Anchored) or not count.isascii() or not count.isdigit() or not rest:
-        raise JournalDamaged(f"{head!r} is not the head of a journal: expected one that `audit verify --json` told")
-    now = journal.head(int(count))
-    if now != head.lower():
-        raise JournalDamaged(
-            f"the first {count} events of the journal give the head {now}, not {head}: some were changed or deleted since "
-            "the head was taken; restore a backup"
-        )
+async def _check_index(journal: Journal, seen: _Seen) -> None:
+    """Compare the index of open escalations with what the events say."""
+    listed = await _listed(journal)
+    for run in {**listed, **seen.waiting}:
+        before = await journal.read(run)
+        if listed.get(run, set()) == seen.waiting.get(run, set()):
+            continue
+        # The run may have gone on since: only if it stands still does the difference count.
+        now = (await _listed(journal)).get(run, set())
+        if len(await journal.read(run)) == len(before) and now != (
+            right := set(open_escalations(replay(await _events(journal, before))))
+        ):
+            raise JournalDamaged(
+                f"run {run!r} is listed with the open escalations {_names(now)}, but its events say {_names(right)}: somebody "
+                "changed the index; restore a backup"
+            )
+
+
+async def _listed(journal: Journal) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for each in await journal.open_escalations():
+        found.setdefault(each.run, set()).add(each.escalation)
+    return found
+
+
+def _names(escalations: set[str]) -> str:
+    return ", ".join(sorted(escalations)) or "none"
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of large values."""
+    """What is known of large values and open escalations."""
 
     pruned: dict[str, bool] = field(default_factory=dict)
     """Of each that was looked at, whether it was pruned."""
     prunable: set[str] = field(default_factory=set)
     """Those that a run that has ended names as its input, its outputs or its logs."""
+    waiting: dict[str, set[str]] = field(default_factory=dict)
+    """The open escalations of each run that has some."""
 
 
 async def _check(journal: Journal, run: str, listed: RunHead | None, head: str | None, seen: _Seen) -> None:
@@ -101,13 +107,12 @@ async def _check(journal: Journal, run: str, listed: RunHead | None, head: str |
         for digest in set_aside_in(record.body).values():
             if await _was_pruned(journal, run, record.seq, digest, seen):
                 raise _wrongly_pruned(run, record.seq, digest, "no part of an event ever is")
-    all_whole = [await whole(journal, record) for record in records]
-    try:
-        events = decode_events(all_whole)
-    except (JournalTooNew, JournalDamaged):
-        events = []  # the chain is whole, but only a newer version can say what it means
-    if listed is not None and events:
-        _check_listing(run, listed, events[: listed.seq])
+    events = await _events(journal, records)
+    state = replay(events)
+    if waiting := set(open_escalations(state)):
+        seen.waiting[run] = waiting
+    if listed is not None and state is not None:
+        _check_listing(run, listed, state if listed.seq == len(events) else replay(events[: listed.seq]))
     unfinished = events and not any(isinstance(event, RunEnded) for event in events)
     for record in records:
         for digest in payloads_of(record.body):
@@ -117,8 +122,15 @@ async def _check(journal: Journal, run: str, listed: RunHead | None, head: str |
                 seen.prunable.add(digest)
 
 
-def _check_listing(run: str, listed: RunHead, events: Sequence[Event]) -> None:
-    state = replay(events)
+async def _events(journal: Journal, records: Sequence[Record]) -> list[Event]:
+    """What the records say; nothing if only a newer version knows."""
+    try:
+        return decode_events([await whole(journal, record) for record in records])
+    except (JournalTooNew, JournalDamaged):
+        return []  # the chain is whole, but only a newer version can say what it means
+
+
+def _check_listing(run: str, listed: RunHead, state: RunState | None) -> None:
     assert state is not None
     told = (listed.workflow, listed.outcome)
     right = (state.workflow.name, outcome_of(state))

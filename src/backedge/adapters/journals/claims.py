@@ -1,9 +1,14 @@
-"""Who executes a run, as byte-range locks on one lock file, which the system drops when their process dies.
+"""Who executes a run, as byte-range locks on the journal file itself, which the system drops when their process dies.
 
-Each process keeps one descriptor per lock file, shared by everybody in it, and remembers here who holds what. A thousand
-claims cost one descriptor. Each claim is two locks side by side. The first excludes others; where the system has them, it
-is a lock of the open file, which stays when somebody else in the process reads and closes the lock file. The second is a
-POSIX lock, which knows the process that has it: it says who that is, and nothing depends on it.
+The locks are on bytes that no file has, far behind those that SQLite locks. They are on the journal file, and not on one
+beside it, because a file beside it can be deleted while its locks are held: then two processes could hold one run.
+
+Closing any descriptor of a file drops the POSIX locks that a process has on it, SQLite's among them. So each process keeps
+one descriptor per journal, shared by everybody in it, and closes it only when nobody in the process has the journal open.
+
+Each claim is two locks side by side. The first excludes others; where the system has them, it is a lock of the open file,
+which stays when somebody else in the process reads and closes the journal. The second is a POSIX lock, which knows the
+process that has it: it says who that is, and nothing depends on it.
 """
 
 from __future__ import annotations
@@ -20,81 +25,87 @@ from pathlib import Path
 from backedge.core.errors import JournalUnavailable, RunHeld
 
 _guard = threading.Lock()
-_open_files: dict[str, _LockFile] = {}
+_files: dict[tuple[int, int], _LockedFile] = {}
+"""The journals that are open in this process, by device and inode."""
 
 
 class RunLocks:
-    """The claims that one owner made through one lock file."""
+    """The claims that one owner makes on one journal file, which must exist and stay open until `close`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = os.path.realpath(path)
+        found = os.stat(path)
+        self._identity = found.st_dev, found.st_ino
+        with _guard:
+            self._file = _files.setdefault(self._identity, _LockedFile(path, self._identity))
+            self._file.path = path  # the newest is right: an earlier one may be of a file that is gone
+            self._file.users.add(self)
 
     def claim(self, run: str) -> None:
+        """Take the run. Raises RunHeld, naming the holder."""
         with _guard:
-            file = _open_files.get(self._path)
-            if file is None:
-                file = _LockFile(self._path)
-                _open_files[self._path] = file
-            try:
-                file.take(run, owner=self)
-            finally:
-                self._close_if_idle(file)
+            self._file.take(run, owner=self)
 
     def holder(self, run: str) -> str | None:
+        """Who has the run, in words; None if nobody does."""
         with _guard:
-            file = _open_files.get(self._path)
-            if file is not None:
-                return "this process" if run in file.owners else _holder(file.descriptor, _offset(run))
-            if not os.path.exists(self._path):
-                return None
-            file = _LockFile(self._path)
-            try:
-                return _holder(file.descriptor, _offset(run))
-            finally:
-                os.close(file.descriptor)
+            return "this process" if run in self._file.owners else _holder(self._file.descriptor(), _offset(run))
 
     def release(self, run: str) -> None:
+        """Give the run back, if it was taken here."""
         with _guard:
-            file = _open_files.get(self._path)
-            if file and file.owners.get(run) is self:
-                file.give_back(run)
-                self._close_if_idle(file)
+            if self._file.owners.get(run) is self:
+                self._file.give_back(run)
 
-    def release_all(self) -> None:
+    def close(self) -> None:
+        """Give everything back. Call it after the owner has closed its connections to the file."""
         with _guard:
-            file = _open_files.get(self._path)
-            if file:
-                for run in [run for run, owner in file.owners.items() if owner is self]:
-                    file.give_back(run)
-                self._close_if_idle(file)
-
-    def _close_if_idle(self, file: _LockFile) -> None:
-        # With nothing held there is nothing to lose by closing, and a folder that was replaced is found anew.
-        if not file.owners:
-            os.close(_open_files.pop(self._path).descriptor)
+            for run in [run for run, owner in self._file.owners.items() if owner is self]:
+                self._file.give_back(run)
+            self._file.users.discard(self)
+            if not self._file.users:
+                self._file.close()
+                _files.pop(self._identity, None)
 
 
-class _LockFile:
-    def __init__(self, path: str) -> None:
-        self.path = path
+class _LockedFile:
+    def __init__(self, path: Path, identity: tuple[int, int]) -> None:
+        self.path, self.identity = path, identity
+        self.users: set[RunLocks] = set()
         self.owners: dict[str, RunLocks] = {}
-        try:
-            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise JournalUnavailable(
-                f"cannot open the lock file {path}: {error.strerror}; expected a file that can be written: "
-                "make its folder writable, or use another folder"
-            ) from error
+        self._descriptor: int | None = None
+
+    def descriptor(self) -> int:
+        if self._descriptor is None:
+            try:
+                opened = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                raise JournalUnavailable(
+                    f"cannot lock {self.path}: {error.strerror}; expected a journal that can be written: check path and "
+                    "rights"
+                ) from error
+            found = os.fstat(opened)
+            if (found.st_dev, found.st_ino) != self.identity:
+                os.close(opened)
+                raise JournalUnavailable(
+                    f"{self.path} was deleted or moved while it was open: put it back, or start again with what is there"
+                )
+            self._descriptor = opened
+        return self._descriptor
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def take(self, run: str, owner: RunLocks) -> None:
         if run in self.owners:
             raise RunHeld(run, "this process")
-        offset = _offset(run)
+        offset, descriptor = _offset(run), self.descriptor()
         while True:
             try:
-                _lock(self.descriptor, fcntl.F_WRLCK, offset)
+                _lock(descriptor, fcntl.F_WRLCK, offset)
             except (BlockingIOError, PermissionError):
-                holder = _holder(self.descriptor, offset)
+                holder = _holder(descriptor, offset)
                 if holder is None:  # given back since: try again
                     continue
                 raise RunHeld(run, holder) from None
@@ -106,20 +117,23 @@ class _LockFile:
             self.owners[run] = owner
             if _OFD is not None:
                 with suppress(OSError):
-                    fcntl.lockf(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset + 1)
+                    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset + 1)
             return
 
     def give_back(self, run: str) -> None:
         del self.owners[run]
-        offset = _offset(run)
+        offset, descriptor = _offset(run), self.descriptor()
         if _OFD is not None:
-            fcntl.lockf(self.descriptor, fcntl.LOCK_UN, 1, offset + 1)
-        _lock(self.descriptor, fcntl.F_UNLCK, offset)
+            fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, offset + 1)
+        _lock(descriptor, fcntl.F_UNLCK, offset)
 
 
 def _offset(run: str) -> int:
-    """Where in the file the run's lock is: the same in every process, before the run has any event."""
-    return (int.from_bytes(sha256(run.encode()).digest()[:8], "big") >> 2) & ~1
+    """Where the run's lock is: the same in every process, before the run has any event, and never where SQLite's are."""
+    return _BEHIND_EVERY_FILE | (int.from_bytes(sha256(run.encode()).digest()[:8], "big") >> 3) & ~1
+
+
+_BEHIND_EVERY_FILE = 1 << 61
 
 
 _OFD: int | None = getattr(fcntl, "F_OFD_SETLK", None)

@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 
-from backedge.core.errors import JournalError
+from backedge.core.errors import BackedgeError, JournalError
 from backedge.ports import Append
 
-Outcome = JournalError | None
+Outcome = int | BackedgeError
+"""The number of the entry's last event, or why the entry was refused."""
 Commit = Callable[[Sequence[Append]], tuple[list[Outcome], float]]
-"""Stores the entries in one transaction; says of each why it was refused, if it was, and how many seconds were spent
-waiting for the lock and the disk. The time for the work itself does not count: a thread would not make it shorter."""
-_Group = list[tuple[Append, asyncio.Future[None]]]
+"""Stores the entries in one transaction; says what became of each, and how many seconds were spent waiting for the lock
+and the disk. The time for the work itself does not count: a thread would not make it shorter."""
+_Group = list[tuple[Append, asyncio.Future[int]]]
 _Job = concurrent.futures.Future[list[Outcome]]
 
 SLOW_COMMIT = 0.020
@@ -48,17 +49,17 @@ class GroupCommit:
         """Whether a thread may be committing; once true it stays true."""
         return self._thread is not None
 
-    async def put(self, entry: Append) -> None:
-        """Return when the entry is stored. If the caller is cancelled meanwhile, it may be stored all the same."""
+    async def put(self, entry: Append) -> int:
+        """Return the number of its last event when the entry is stored. If the caller is cancelled meanwhile, it may be stored all the same."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._move_to(loop)
-        waiter = loop.create_future()
+        waiter: asyncio.Future[int] = loop.create_future()
         self._queue.append((entry, waiter))
         if not self._scheduled:
             self._scheduled = True
             loop.call_soon(self._flush, loop)
-        await waiter
+        return await waiter
 
     def close(self) -> None:
         """Wait for a commit that is under way; what is put afterwards is refused by the closed file, inline."""
@@ -116,7 +117,7 @@ class GroupCommit:
 
     def _settle(self, group: _Group, outcomes: Callable[[], list[Outcome]]) -> None:
         try:
-            fates = outcomes()
+            fates: list[Outcome] = outcomes()
         except JournalError as error:
             # One exception for each caller: a shared one would collect the tracebacks of all of them.
             fates = [_copy(error) for _ in group]
@@ -126,12 +127,12 @@ class GroupCommit:
             raise
         stored = []
         for (entry, waiter), fate in zip(group, fates, strict=True):
-            if fate is None:
+            if isinstance(fate, int):
                 stored.append(entry)
             if waiter.done():
                 continue
-            if fate is None:
-                waiter.set_result(None)
+            if isinstance(fate, int):
+                waiter.set_result(fate)
             else:
                 waiter.set_exception(fate)
         if stored:

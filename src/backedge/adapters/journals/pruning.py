@@ -2,55 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
+from backedge.adapters.journals.payloads import payloads_of
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
-from backedge.adapters.journals.sqlite_format import PRUNED, open_journal, stored_payload
-from backedge.engine.codec import put_back, set_aside_in
-
-Named = Callable[[Iterable[bytes]], Iterable[str]]
-"""The digests of the large values that some events, as their JSON text, name."""
+from backedge.adapters.journals.sqlite_format import PRUNED, open_journal
+from backedge.engine.codec import set_aside_in
 
 _EVENTS = """SELECT events.id, CAST(body AS BLOB), runs.run FROM events JOIN runs ON runs.id = events.run
              WHERE events.id > ? ORDER BY events.id"""
 
 
-def prune_payloads(path: Path, runs: Collection[str], named: Named, dry_run: bool = False) -> tuple[int, int]:
-    """Remove the large values that only these runs name; returns how many, and how many bytes. What was taken out of
-    events themselves stays: without it they could not be read.
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was removed, or would be: how many values, how many bytes, and which runs named them."""
+
+    count: int
+    bytes: int
+    runs: frozenset[str]
+
+
+def prune_payloads(path: Path, runs: Collection[str], dry_run: bool = False) -> Pruned:
+    """Remove the large values that only these runs name. What was taken out of events themselves stays: without it they
+    could not be read.
 
     Raises a JournalError if the journal cannot be used.
     """
     connection = open_journal(path, "full")
     try:
-        gone: set[str] = set()
+        gone: dict[str, set[str]] = {}
         needed: set[str] = set()
         newest = 0
 
-        def look() -> None:
+        def look() -> set[str]:
+            """Read what is new; returns the runs that it belongs to."""
             nonlocal newest
+            found: set[str] = set()
             for id, body, run in connection.execute(_EVENTS, (newest,)):
-                told = set_aside_in(body)
-                if told:
-                    needed.update(told.values())
-                    body = put_back(
-                        body, {digest: stored_payload(connection, path, digest) for digest in told.values()}
-                    )
-                (gone if run in runs else needed).update(named([body]))
+                needed.update(set_aside_in(body).values())
+                for digest in payloads_of(body):
+                    if run in runs:
+                        gone.setdefault(digest, set()).add(run)
+                    else:
+                        needed.add(digest)
                 newest = id
+                found.add(run)
+            return found
 
         look()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # What was written meanwhile may name a value that was there already, and so was not stored again.
-            look()
+            # What was written meanwhile may name a value that was there already, and so was not stored again. And a run
+            # that has gone on meanwhile needs its values.
+            went_on = look()
+            needed.update(digest for digest, names in gone.items() if names & went_on)
             sizes = {
                 digest: size
-                for digest in gone - needed
+                for digest in gone.keys() - needed
                 if (size := connection.execute("SELECT length(body) FROM payloads WHERE digest = ?", (digest,)).get)
                 is not None
             }
@@ -69,4 +82,4 @@ def prune_payloads(path: Path, runs: Collection[str], named: Named, dry_run: boo
         raise translated(error, str(path)) from error
     finally:
         connection.close()
-    return len(sizes), sum(sizes.values())
+    return Pruned(len(sizes), sum(sizes.values()), frozenset(run for digest in sizes for run in gone[digest]))

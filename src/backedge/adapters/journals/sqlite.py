@@ -18,7 +18,8 @@ from backedge.adapters.journals.group_commit import GroupCommit
 from backedge.adapters.journals.sqlite_format import Durability
 from backedge.adapters.journals.sqlite_store import SqliteStore
 from backedge.adapters.journals.watch import Watch
-from backedge.ports import Append, Listener, Record, RunHead
+from backedge.core.errors import RunLost
+from backedge.ports import Append, Claim, Listener, LostListener, OpenEscalation, Record, RunHead
 
 
 class SqliteJournal:
@@ -39,69 +40,125 @@ class SqliteJournal:
         self._reader = self._store
         self._watch = Watch(self._reading)
         self._commits = GroupCommit(self._store.commit, self._watch.tell_own)
-        real = Path(os.path.realpath(path))  # whoever comes by a link meets the same lock
-        self._locks = RunLocks(real.with_name(real.name + ".lock"))
+        self._locks = RunLocks(self._path)
+        self._claims: dict[str, Claim] = {}
+        self._newest_fence = 0
 
-    async def append(self, entry: Append) -> None:
-        """Store all events of the entry, or none; durable on return.
+    async def append(self, entry: Append) -> int:
+        """Store all events of the entry, or none; durable on return. Returns the number of its last event.
 
         A caller that is cancelled while it waits does not know: its entry may be stored or not, whole in any case.
         The workflow of a run is the one its first entry names; an entry without events only stores its payloads.
         """
         # A name that is not text must fail here, alone, and not in the transaction it would share with others.
         (entry.run + entry.workflow + entry.outcome).encode()
+        if entry.fence is not None and not self._is_claimed(entry.run, entry.fence):
+            raise RunLost(entry.run)
         self._watch.follow()
-        await self._commits.put(entry)
+        return await self._commits.put(entry)
 
     async def read(self, run: str, after: int = 0) -> Sequence[Record]:
         """The events of a run after number `after`, in order; empty for a run that does not exist."""
         self._watch.follow()
         return self._reading().read(run, after)
 
-    async def runs(self) -> Sequence[RunHead]:
-        """Every run, newest first."""
-        return self._reading().runs()
+    async def runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
+        """Runs, newest first: at most `limit`, from the one that follows the run `after`."""
+        return self._reading().runs(limit, after)
+
+    async def open_runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
+        """The same for runs that have not ended."""
+        return self._reading().runs(limit, after, only_open=True)
+
+    async def open_escalations(self, escalation: str | None = None) -> Sequence[OpenEscalation]:
+        """The open escalations of all runs, or those with this id: oldest run first, in the order they were opened."""
+        return self._reading().open_escalations(escalation)
 
     async def payload(self, digest: str) -> bytes:
         """A large value by its digest. Raises JournalDamaged if it is missing or does not match its digest."""
         return self._reading().payload(digest)
 
-    def gap(self) -> str | None:
+    async def missing(self) -> str | None:
         """What is missing between the events of all runs, in words; None if nothing is."""
         return self._reading().gap()
 
-    def pruned(self) -> list[str]:
+    async def pruned(self) -> Sequence[str]:
         """The digests of the large values that were removed to give their space back."""
         return self._reading().pruned()
 
-    def head(self, events: int | None = None) -> str:
-        """What proves the first so many events of all runs, or all: keep it elsewhere, for `verify_all`."""
-        return self._reading().head(events)
+    async def head(self) -> str:
+        """What proves all events: keep it elsewhere, for `disproof`."""
+        return self._reading().head()
+
+    async def disproof(self, head: str) -> str | None:
+        """Why the journal does not hold all the events that a head proves, in words; None if it does."""
+        count, _, rest = head.partition(":")
+        if not count.isascii() or not count.isdigit() or not rest:
+            return f"{head!r} is not the head of a journal: expected one that `audit verify --json` told"
+        now = self._reading().head(int(count))
+        if now == head.lower():
+            return None
+        return (
+            f"the first {count} events of the journal give the head {now}, not {head}: some were changed or deleted since "
+            "the head was taken; restore a backup"
+        )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell the listener of every commit: own ones before their appenders go on. It must not raise."""
         return self._watch.subscribe(listener)
 
-    def claim(self, run: str) -> None:
+    async def claim(self, run: str) -> Claim:
         """Take the run. Raises RunHeld, naming the holder, if somebody else has it."""
         self._locks.claim(run)
+        try:
+            # Nobody else can claim it now. The number is stored with the first append under it: a claim costs no fsync.
+            self._newest_fence = max(self._newest_fence, self._reading().fence(run)) + 1
+        except BaseException:
+            self._locks.release(run)
+            raise
+        claim = self._claims[run] = Claim(run, self._newest_fence, "this process")
+        return claim
 
-    def holder(self, run: str) -> str | None:
+    async def holds(self, claim: Claim) -> bool:
+        """Whether the claim is still valid: neither released nor taken over."""
+        return self._is_claimed(claim.run, claim.fence) and self._reading().fence(claim.run) <= claim.fence
+
+    async def holder(self, run: str) -> str | None:
         """Who executes the run, in words; None if nobody does."""
         return self._locks.holder(run)
 
-    def release(self, run: str) -> None:
-        """Give the run back; nothing happens if it was not held here."""
-        self._locks.release(run)
+    async def release(self, claim: Claim) -> None:
+        """Give the run back; nothing happens if the claim is no longer valid."""
+        if self._is_claimed(claim.run, claim.fence):
+            del self._claims[claim.run]
+            self._locks.release(claim.run)
 
-    def close(self) -> None:
+    def on_lost(self, listener: LostListener) -> Callable[[], None]:
+        """Tell the listener of claims made here that another process writes past; returns what ends that.
+
+        The locks of living processes cannot be taken. This is for systems on which they can be lost.
+        """
+
+        def look(run: str, _: int) -> None:
+            claim = self._claims.get(run)
+            if claim is not None and self._reading().fence(run) > claim.fence:
+                listener(claim)
+
+        return self._watch.subscribe(look, own=False)
+
+    async def close(self) -> None:
         """Give back every claim and close the file; appends that are still waiting fail."""
         self._watch.close()
         self._commits.close()
-        self._locks.release_all()
         if self._reader is not self._store:
             self._reader.close()
         self._store.close()
+        # Last: closing the descriptor that has the locks would drop those of SQLite too.
+        self._claims.clear()
+        self._locks.close()
+
+    def _is_claimed(self, run: str, fence: int) -> bool:
+        return run in self._claims and self._claims[run].fence == fence
 
     def _reading(self) -> SqliteStore:
         # While a thread may be in the middle of a transaction, nobody else can use its connection.

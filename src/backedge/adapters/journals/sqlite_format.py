@@ -1,9 +1,14 @@
 """The journal as a file: its tables, its marks, and how it is opened.
 
-runs      one small row per run, updated with each append: its name, its listing, and how far its chain has come.
-events    append-only; `body` is JSON text, so that any SQLite shell reads it; `link` is 32 bytes.
-payloads  large values by the hex sha256 of their bytes, each once.
-pruned    the digests of large values that were removed to give their space back; there is none before the first prune.
+runs         one small row per run, updated with each append: its name, its listing, how far its chain has come, and the
+             fence of the newest claim that was written under.
+events       append-only; `body` is JSON text, so that any SQLite shell reads it; `link` is 32 bytes.
+payloads     large values by the hex sha256 of their bytes, each once.
+escalations  the open ones, an index: everything in it follows from the events.
+keys         the entries that have a key: how many events their run had before and after.
+pruned       the digests of large values that were removed to give their space back; there is none before the first prune.
+
+Format 1 had no fences, escalations and keys. A file of format 1 becomes one of format 2 when it is opened.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import apsw
+import msgspec
 
 from backedge.adapters.journals.sqlite_errors import BUSY_TIMEOUT, StorageError, translated
 from backedge.core.errors import JournalDamaged, JournalTooNew, JournalUnavailable, PayloadPruned
@@ -25,7 +31,24 @@ Durability = Literal["full", "normal"]
 
 APPLICATION_ID = 0x62616B65
 """Marks the file as a journal of backedge: "bake" in ASCII."""
-VERSION = 1
+VERSION = 2
+
+_ADDED_IN_2 = """
+CREATE INDEX open_runs ON runs (id) WHERE outcome IN ('running', 'waiting');
+CREATE TABLE escalations (
+  id INTEGER PRIMARY KEY,
+  run INTEGER NOT NULL,
+  escalation TEXT NOT NULL,
+  UNIQUE (run, escalation)
+) STRICT;
+CREATE TABLE keys (
+  run INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  before INTEGER NOT NULL,
+  after INTEGER NOT NULL,
+  PRIMARY KEY (run, key)
+) STRICT, WITHOUT ROWID;
+"""
 
 SCHEMA = f"""
 CREATE TABLE runs (
@@ -34,7 +57,8 @@ CREATE TABLE runs (
   workflow TEXT NOT NULL,
   outcome TEXT NOT NULL,
   seq INTEGER NOT NULL,
-  link BLOB NOT NULL
+  link BLOB NOT NULL,
+  fence INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE events (
   id INTEGER PRIMARY KEY,
@@ -48,6 +72,7 @@ CREATE TABLE payloads (
   digest TEXT NOT NULL PRIMARY KEY,
   body BLOB NOT NULL
 ) STRICT;
+{_ADDED_IN_2}
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """
@@ -82,6 +107,8 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
         _use_wal(connection, path)
         if not exists:
             _create(connection, path)
+        elif connection.execute("PRAGMA user_version").get < VERSION:
+            _upgrade(connection)
         connection.execute(f"PRAGMA synchronous = {durability}")
     except BaseException as error:
         if connection is not None:
@@ -151,6 +178,49 @@ def _create(connection: apsw.Connection, path: Path) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+class _AboutEscalation(msgspec.Struct):
+    """As much of an event as the index needs."""
+
+    type: str
+    escalation: str = ""
+
+
+_about_escalation = msgspec.json.Decoder(_AboutEscalation)
+_CANDIDATES = """SELECT events.run, CAST(body AS BLOB) FROM events JOIN runs ON runs.id = events.run
+                 WHERE outcome IN ('running', 'waiting') AND body LIKE '%"type":"escalation_%' ORDER BY events.id"""
+
+
+def _upgrade(connection: apsw.Connection) -> None:
+    """Make a file of format 1 one of format 2. What other processes have open stays usable."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("PRAGMA user_version").get < VERSION:  # else another process was quicker
+            connection.execute("ALTER TABLE runs ADD COLUMN fence INTEGER NOT NULL DEFAULT 0")
+            connection.execute(_ADDED_IN_2)
+            connection.executemany("INSERT INTO escalations (run, escalation) VALUES (?, ?)", _open_ones(connection))
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _open_ones(connection: apsw.Connection) -> list[tuple[int, str]]:
+    """The open escalations of all runs, from their events."""
+    found: dict[tuple[int, str], None] = {}
+    for run, body in connection.execute(_CANDIDATES):
+        try:
+            event = _about_escalation.decode(body)
+        except msgspec.DecodeError:
+            continue  # damage is found when the run is read, and by audit
+        if event.type.startswith("escalation_opened/"):
+            found[run, event.escalation] = None
+        elif event.type.startswith("escalation_decided/"):
+            found.pop((run, event.escalation), None)
+    return list(found)
 
 
 def _use_wal(connection: apsw.Connection, path: Path) -> None:

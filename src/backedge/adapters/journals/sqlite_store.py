@@ -16,23 +16,36 @@ from backedge.adapters.journals.group_commit import Outcome
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
 from backedge.adapters.journals.sqlite_format import Durability, open_journal, pruned, stored_payload
 from backedge.core.chain import genesis, links
-from backedge.core.errors import JournalConflict, JournalError, JournalUnavailable
-from backedge.ports import Append, Record, RunHead
+from backedge.core.errors import JournalConflict, JournalError, JournalUnavailable, KeyUsed, RunLost
+from backedge.ports import Append, OpenEscalation, Record, RunHead
 
-_HEAD = "SELECT id, seq, link FROM runs WHERE run = ?"
+_HEAD = "SELECT id, seq, link, fence FROM runs WHERE run = ?"
 _NEW_RUN = "INSERT INTO runs (run, workflow, outcome, seq, link) VALUES (?, ?, ?, 0, x'')"
-_MOVE_RUN = "UPDATE runs SET outcome = ?, seq = ?, link = ? WHERE id = ?"
+_MOVE_RUN = "UPDATE runs SET outcome = ?, seq = ?, link = ?, fence = ? WHERE id = ?"
+_FENCE = "SELECT fence FROM runs WHERE run = ?"
 # The casts keep the bytes as they are, while the file holds text that a shell can show.
 _EVENT = "INSERT INTO events (run, seq, body, link) VALUES (?, ?, CAST(? AS TEXT), ?)"
 _PAYLOAD = "INSERT OR IGNORE INTO payloads (digest, body) VALUES (?, ?)"
 _READ = """SELECT seq, CAST(body AS BLOB), lower(hex(link)) FROM events
            WHERE run = (SELECT id FROM runs WHERE run = ?) AND seq > ? ORDER BY seq"""
-_RUNS = "SELECT run, workflow, outcome, seq, lower(hex(link)) FROM runs ORDER BY id DESC"
+_OPENED = "INSERT OR IGNORE INTO escalations (run, escalation) VALUES (?, ?)"
+_CLOSED = "DELETE FROM escalations WHERE run = ? AND escalation = ?"
+_KEY = "SELECT before, after FROM keys WHERE run = ? AND key = ?"
+_NEW_KEY = "INSERT INTO keys VALUES (?, ?, ?, ?)"
+_BODIES = "SELECT CAST(body AS BLOB) FROM events WHERE run = ? AND seq > ? AND seq <= ? ORDER BY seq"
+_RUNS = """SELECT run, workflow, outcome, seq, lower(hex(link)) FROM runs
+           WHERE {which} AND (?1 IS NULL OR id < (SELECT id FROM runs WHERE run = ?1)) ORDER BY id DESC LIMIT ?2"""
+_ALL_RUNS, _OPEN_RUNS = _RUNS.format(which="true"), _RUNS.format(which="outcome IN ('running', 'waiting')")
+_ESCALATIONS = """SELECT runs.run, escalation FROM escalations JOIN runs ON runs.id = escalations.run
+                  WHERE ?1 IS NULL OR escalation = ?1 ORDER BY escalations.run, escalations.id"""
 _STRAY = "SELECT count(*) FROM events WHERE run NOT IN (SELECT id FROM runs)"
 _LINKS = "SELECT link FROM events ORDER BY id LIMIT ?"
 # The plus keeps SQLite from grouping by the index, which would walk through the whole history.
 _CHANGED = """SELECT runs.run, max(events.seq), max(events.id) FROM events JOIN runs ON runs.id = events.run
               WHERE events.id > ? GROUP BY +events.run"""
+
+_Head = tuple[int, int, str, int]
+"""The number of a run, how many events it has, its last link, and its newest fence."""
 
 
 class SqliteStore:
@@ -57,8 +70,8 @@ class SqliteStore:
         """
         connection = self._connection
         outcomes: list[Outcome] = []
-        heads: dict[str, tuple[int, int, str]] = {}
-        moves: dict[int, tuple[str, int, bytes, int]] = {}
+        heads: dict[str, _Head] = {}
+        moves: dict[int, tuple[str, int, bytes, int, int]] = {}
         events: list[tuple[int, int, bytes, bytes]] = []
         payloads: list[tuple[str, bytes]] = []
         if self._on_disk() != self._identity:
@@ -75,6 +88,17 @@ class SqliteStore:
             for entry in entries:
                 head = heads.get(entry.run) or self._head(entry.run)
                 count = head[1] if head else 0
+                if entry.fence is not None and head and head[3] > entry.fence:
+                    outcomes.append(RunLost(entry.run))
+                    continue
+                if entry.key is not None and head:
+                    if events:  # an entry of the same transaction may have the same key
+                        connection.executemany(_EVENT, events)
+                        events.clear()
+                    known = self._known(head[0], entry)
+                    if known is not None:
+                        outcomes.append(known)
+                        continue
                 if count != entry.after:
                     outcomes.append(
                         JournalConflict(
@@ -82,18 +106,25 @@ class SqliteStore:
                         )
                     )
                     continue
-                outcomes.append(None)
+                outcomes.append(count + len(entry.bodies))
                 if entry.payloads:
                     payloads.extend(entry.payloads.items())
                 if not entry.bodies:
                     continue
-                key, seq, previous = head or self._new_run(entry)
+                key, seq, previous, fence = head or self._new_run(entry)
                 chained = links(previous, entry.bodies)
                 for body, link in zip(entry.bodies, chained, strict=True):
                     seq += 1
                     events.append((key, seq, body, bytes.fromhex(link)))
-                heads[entry.run] = key, seq, chained[-1]
-                moves[key] = entry.outcome, seq, events[-1][3], key
+                fence = max(fence, entry.fence or 0)
+                heads[entry.run] = key, seq, chained[-1], fence
+                moves[key] = entry.outcome, seq, events[-1][3], fence, key
+                if entry.opened:
+                    connection.executemany(_OPENED, [(key, each) for each in entry.opened])
+                if entry.closed:
+                    connection.executemany(_CLOSED, [(key, each) for each in entry.closed])
+                if entry.key is not None:
+                    connection.execute(_NEW_KEY, (key, entry.key, count, seq))
             connection.executemany(_EVENT, events)
             connection.executemany(_MOVE_RUN, moves.values())
             if payloads:
@@ -119,9 +150,25 @@ class SqliteStore:
         except StorageError as error:
             raise translated(error, self._path) from error
 
-    def runs(self) -> list[RunHead]:
+    def runs(self, limit: int | None, after: str | None, only_open: bool = False) -> list[RunHead]:
+        """Runs, newest first: at most `limit`, from the one that follows the run `after`."""
+        statement, values = _OPEN_RUNS if only_open else _ALL_RUNS, (after, -1 if limit is None else limit)
         try:
-            return [RunHead(*row) for row in self._connection.execute(_RUNS)]
+            return [RunHead(*row) for row in self._connection.execute(statement, values)]
+        except StorageError as error:
+            raise translated(error, self._path) from error
+
+    def open_escalations(self, escalation: str | None) -> list[OpenEscalation]:
+        """The open escalations of all runs, or those with this id, oldest run first."""
+        try:
+            return [OpenEscalation(*row) for row in self._connection.execute(_ESCALATIONS, (escalation,))]
+        except StorageError as error:
+            raise translated(error, self._path) from error
+
+    def fence(self, run: str) -> int:
+        """The fence of the newest claim under which the run was written; 0 if there is none."""
+        try:
+            return int(self._connection.execute(_FENCE, (run,)).get or 0)
         except StorageError as error:
             raise translated(error, self._path) from error
 
@@ -190,13 +237,23 @@ class SqliteStore:
             return error
         return outcome
 
-    def _head(self, run: str) -> tuple[int, int, str] | None:
+    def _head(self, run: str) -> _Head | None:
         row = self._connection.execute(_HEAD, (run,)).get
-        return (row[0], row[1], row[2].hex()) if row else None
+        return (row[0], row[1], row[2].hex(), row[3]) if row else None
 
-    def _new_run(self, entry: Append) -> tuple[int, int, str]:
+    def _new_run(self, entry: Append) -> _Head:
         self._connection.execute(_NEW_RUN, (entry.run, entry.workflow, entry.outcome))
-        return self._connection.last_insert_rowid(), 0, genesis(entry.run)
+        return self._connection.last_insert_rowid(), 0, genesis(entry.run), 0
+
+    def _known(self, run: int, entry: Append) -> Outcome | None:
+        """What an entry with the same key led to; None if there is none."""
+        found = self._connection.execute(_KEY, (run, entry.key)).get
+        if found is None:
+            return None
+        bodies = tuple(body for (body,) in self._connection.execute(_BODIES, (run, *found)))
+        if bodies != entry.bodies:
+            return KeyUsed(f"key {entry.key!r} of run {entry.run!r} was used for other events: choose another key")
+        return int(found[1])
 
     def _roll_back(self) -> None:
         # After some failures, such as a full disk, SQLite has rolled back already; after close() there is nothing to do.

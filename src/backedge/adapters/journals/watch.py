@@ -31,7 +31,8 @@ class Watch:
 
     def __init__(self, changes: Callable[[], Changes]) -> None:
         self._changes = changes
-        self._listeners: dict[object, Listener] = {}
+        self._listeners: dict[object, tuple[Listener, bool]] = {}
+        """Each with whether it wants to hear of this journal's own commits."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._source: Changes | None = None
@@ -39,14 +40,15 @@ class Watch:
         self._seen = 0
         self._told: dict[str, int] = {}
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
+    def subscribe(self, listener: Listener, own: bool = True) -> Callable[[], None]:
+        """Tell the listener of every commit, or with `own=False` only of those that others make."""
         if not self._listeners:
             self._source = self._changes()
             self._version = self._source.version()
             self._seen = self._source.newest()
             self._told = {}
         token = object()
-        self._listeners[token] = listener
+        self._listeners[token] = listener, own
         self.follow()
 
         def unsubscribe() -> None:
@@ -73,7 +75,7 @@ class Watch:
         if self._listeners:
             newest = {entry.run: entry.after + len(entry.bodies) for entry in entries if entry.bodies}
             self._told |= newest
-            self._tell(newest)
+            self._tell(newest, own=True)
 
     def close(self) -> None:
         self._listeners.clear()
@@ -95,7 +97,7 @@ class Watch:
             )
             return
         self._timer = loop.call_later(INTERVAL, self._look, loop)
-        self._tell(news)
+        self._tell(news, own=False)
 
     def _news(self) -> dict[str, int]:
         source = self._changes()
@@ -113,7 +115,8 @@ class Watch:
         self._version = version
         return {run: seq for run, seq in runs if told.get(run) != seq}
 
-    def _tell(self, newest: dict[str, int]) -> None:
+    def _tell(self, newest: dict[str, int], own: bool) -> None:
         for run, seq in newest.items():
-            for listener in tuple(self._listeners.values()):
-                listener(run, seq)
+            for listener, hears_own in tuple(self._listeners.values()):
+                if hears_own or not own:
+                    listener(run, seq)

@@ -1,0 +1,54 @@
+"""Which journal a path or a URL means.
+
+backedge.db                    a SQLite file
+sqlite:///backedge.db          the same, as a URL; the path is relative to the current folder
+sqlite:////var/lib/backedge.db an absolute path has a fourth slash
+memory:                        in memory, gone with the process
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from backedge.adapters.journals.memory import MemoryJournal
+from backedge.core.errors import JournalUnavailable
+from backedge.ports import JournalWithClaims
+
+MEMORY = "memory:"
+_SQLITE = "sqlite:///"
+
+
+def open_journal(place: str | os.PathLike[str]) -> JournalWithClaims:
+    """The journal at a path or URL. Raises JournalUnavailable for a URL that is of no journal that there is."""
+    if place == MEMORY:
+        return MemoryJournal()
+    from backedge.adapters.journals.sqlite import SqliteJournal
+
+    return SqliteJournal(sqlite_path(place))
+
+
+def sqlite_path(place: str | os.PathLike[str]) -> Path:
+    """The SQLite file that a path or URL means. Raises JournalUnavailable for a URL that means something else."""
+    if not isinstance(place, str):
+        return Path(place)
+    url = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?=//|$)", place)
+    if url is None:
+        return Path(place)
+    if place.startswith(_SQLITE) and len(place) > len(_SQLITE):
+        return Path(unquote(place.removeprefix(_SQLITE)))
+    scheme = url[1].lower()
+    if scheme in ("postgres", "postgresql"):
+        raise JournalUnavailable(
+            f"a journal at {scheme}://… is not possible yet: Postgres will come as an extra of backedge; use a path or "
+            "sqlite:///PATH"
+        )
+    if scheme == "sqlite":
+        raise JournalUnavailable(f"{place!r} names no file: expected sqlite:///PATH, or sqlite:////PATH from the root")
+    if scheme == "memory":
+        raise JournalUnavailable(
+            f"{place!r} is not a file: a journal in memory ends with its process; use it from Python, or give a path"
+        )
+    raise JournalUnavailable(f"a journal at {scheme}: is unknown: expected a path, sqlite:///PATH or {MEMORY}")
