@@ -31,7 +31,7 @@ from backedge.engine.attempts.supervision import Attempts, HostEngine
 from backedge.engine.facts import with_facts
 from backedge.engine.store import entry_of, events_of, outputs
 from backedge.engine.subscribers import Subscribers
-from backedge.ports import Claim
+from backedge.ports import Claim, Claims
 
 _TIMED = frozenset({e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
 """The events that can set a time at which something is due."""
