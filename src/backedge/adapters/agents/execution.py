@@ -71,6 +71,8 @@ async def recover(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
         ended = await process.ended(bounds, spent=max(0.0, time.time() - starting.at))
         return Ended() if ended.signal is not None and not ended.because else ended
     if process is not None:
+        # The program may have ended a moment ago: its supervisor still has to record how.
+        await process.end_recorded()
         await process.swept(bounds.grace)
     exited = folder.exited
     # The signal that killed backedge may have killed it too: that says nothing about its work.

@@ -109,7 +109,7 @@ class Process:
         if because:
             await self._stopped(self._family, bounds.grace)
             self._shorten(bounds.max_stdout)
-        await self._end_recorded()
+        await self.end_recorded()
         ended = self._recorded(because)
         # Processes that it left behind would go on changing files that are already an artifact.
         await self.swept(bounds.grace, just_ended=ended.known)
@@ -118,7 +118,7 @@ class Process:
     async def cancel(self, grace: float) -> None:
         """End it with everything that it started. Returns only when that is done, even if cancelled meanwhile."""
         await self._stopped(self._family, grace)
-        await self._end_recorded()
+        await self.end_recorded()
         await self._filtered()
         self._recorded(cancelled=True)
 
@@ -186,7 +186,7 @@ class Process:
             await self._passed({self._filter.identity}, LAST_WORDS, at_least=True)
             self._filter.reap()
 
-    async def _end_recorded(self) -> None:
+    async def end_recorded(self) -> None:
         """Wait until the supervisor has recorded how it ended, which it does at once."""
         running = self._folder.running
         if self._supervisor is None and running is not None and running.supervisor is not None:
