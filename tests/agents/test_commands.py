@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -318,3 +320,14 @@ def test_file_names_of_runs_and_steps_are_safe_and_never_the_same() -> None:
         assert 0 < len(name) <= 80
         assert not set(name) & set("/\\\0 ")
         assert not name.startswith(".")
+
+
+def test_two_processes_can_write_the_same_file_at_once(tmp_path: Path) -> None:
+    """One process must not find its draft taken by the other."""
+    writer = (
+        "import sys; from pathlib import Path; from backedge.adapters.agents.attempt_folder import write_whole\n"
+        "for _ in range(400): write_whole(Path(sys.argv[1]), b'x' * 2000)"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", writer, str(tmp_path / "origin")]) for _ in range(2)]
+    assert [process.wait(60) for process in both] == [0, 0]
+    assert (tmp_path / "origin").read_bytes() == b"x" * 2000

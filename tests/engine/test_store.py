@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from backedge.engine.codec import put_back, set_aside_in
-
 from backedge import Engine, MemoryJournal, Step
 from backedge.core import events as e
-from backedge.engine.codec import decode_events, encode_events
+from backedge.engine.codec import decode_events, encode_events, put_back, set_aside_in
 from backedge.engine.store import open_escalations
 from backedge.ports import Record
 from tests.engine.parts import flow, play

@@ -149,7 +149,8 @@ class AttemptFolder:
 def write_whole(path: Path, text: bytes) -> None:
     """Write a file so that no reader ever sees half of it. It may be lost if the machine stops: then the journal still
     says that the attempt began, and its step's `on_doubt` decides."""
-    draft = path.with_name(f".{path.name}.new")
+    # Two processes may write the same file at once: each has a draft of its own, and the last one wins.
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     draft.write_bytes(text)
     draft.replace(path)
 
