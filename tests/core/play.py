@@ -116,10 +116,10 @@ class Play:
         scripts: Mapping[str, Script | Sequence[Reply]] | None = None,
         *,
         checks: Mapping[str, Callable[[Play], tuple[tuple[str, Finding], ...]]] | None = None,
-        room: int = 99,
+        slots: int = 99,
         start: bool = True,
     ) -> None:
-        self.workflow, self.scripts, self.checks, self.room = workflow, dict(scripts or {}), dict(checks or {}), room
+        self.workflow, self.scripts, self.checks, self.slots = workflow, dict(scripts or {}), dict(checks or {}), slots
         self.now = 1_000.0
         self.events: list[e.Event] = []
         self.state: RunState | None = None
@@ -137,7 +137,7 @@ class Play:
         busy = self.state.busy if self.state else 0
         if isinstance(command, c.FinishAttempt | c.FailAttempt | c.DropAttempt):
             busy -= 1
-        events, self.state = transact(self.state, command, self.now, max(0, self.room - busy))
+        events, self.state = transact(self.state, command, self.now, max(0, self.slots - busy))
         self.events += events
         for event in events:
             if isinstance(event, e.AttemptStarted) and self.s.steps[event.step].running is not None:
@@ -215,7 +215,7 @@ class Play:
             effects = pending(self.s, self.now)
             attempts = [effect for effect in effects if isinstance(effect, RunAttempt)]
             checks = [effect for effect in effects if isinstance(effect, CheckInputs)]
-            if checks and self.room > self.s.busy:
+            if checks and self.slots > self.s.busy:
                 name = checks[0].step
                 self.do(c.ReportInputCheck(name, self.checks[name](self) if name in self.checks else ()))
             elif attempts:

@@ -25,7 +25,7 @@ def test_a_person_is_asked_before_the_step_runs() -> None:
     assert question.reason.startswith("no approver: 'deploy' runs only if a person approves it")
     assert (question.options, question.step, question.loop) == (("continue", "skip", "cancel"), "deploy", None)
     told = packet(play.s, "E-1")
-    assert told.options[0].next == "deploy runs: it is approved"
+    assert told.options[0].next == "deploy runs with your approval"
 
 
 @pytest.mark.parametrize("word", ["continue", "approve"])
@@ -75,5 +75,5 @@ def test_an_answer_needs_no_approval() -> None:
 
 def test_only_an_approval_is_called_one() -> None:
     play = Play(flow(step("a")), {"a": [Exception("x")]}).run()
-    with pytest.raises(IllegalCommand, match="'approve' is no choice"):
+    with pytest.raises(IllegalCommand, match="'approve' is not a valid choice"):
         play.do(c.Decide("E-1", "approve"))

@@ -48,7 +48,7 @@ def test_a0_02_a_missing_field_is_named_and_nothing_is_stored(feedback: Feedback
     play = developing().raises("developer", feedback)
     assert play.of(e.FeedbackRefused)[0].reason.startswith(f"{field} is missing")
     assert play.opened() == 0
-    with pytest.raises(NotFound, match="source '' is unknown"):
+    with pytest.raises(NotFound, match="unknown source ''"):
         play.do(c.RaiseFeedback("", ask("architect")))
 
 
@@ -103,7 +103,7 @@ def test_a0_11_a_manual_resolution_keeps_reason_and_count() -> None:
 
 def test_a0_12_resolving_twice_or_nothing_is_an_error() -> None:
     play = developing().raises("developer", ask(HUMAN)).decide("resolve", note="yes")
-    with pytest.raises(AlreadyClosed, match="was decided before"):
+    with pytest.raises(AlreadyClosed, match="was already decided"):
         play.decide("resolve", "E-1", note="no")
     with pytest.raises(NotFound):
         play.decide("resolve", "E-2", note="no")
@@ -114,7 +114,7 @@ def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused() -> None:
     play.do(c.Acknowledge("L-1", "pm", "on it", "rewrite", "2h"))
     assert play.loop().state is LoopState.RESOLVING
     assert play.loop().acknowledged == {"pm": {"message": "on it", "action": "rewrite", "eta": "2h"}}
-    with pytest.raises(AlreadyClosed, match="'pm' has acknowledged L-1 already"):
+    with pytest.raises(AlreadyClosed, match="'pm' has already acknowledged L-1"):
         play.do(c.Acknowledge("L-1", "pm", "still on it"))
     assert [notices(play.s, name)[0].acknowledged for name in ("architect", "pm")] == [False, True]
     with pytest.raises(IllegalCommand, match="is not a target"):
@@ -232,10 +232,10 @@ def test_a1_11_after_a_rejection_exactly_one_rework_is_pending() -> None:
     play = refining(failed(BLOCKER))
     for name in ("research", "plan", "implement"):
         play.finish(name)
-    play.room = 0
+    play.slots = 0
     play.finish("review")
     assert pending(play.s, play.now) == (Start("implement", "rework", ("L-1",)),)
-    play.room = 1
+    play.slots = 1
     play.do(c.Proceed())
     told = play.briefings["implement"][1]
     assert (told.round, texts(told.feedback.findings)) == (1, ["injection"])

@@ -232,7 +232,7 @@ def test_a4_15_the_queue_goes_by_severity_then_by_age() -> None:
     for name in names[:-1]:
         play.finish(name)
     play.finish("critical")
-    play.room = 0
+    play.slots = 0
     for name in names:
         play.now += 1
         play.person_raises(name, severity=Severity("high" if name == "later" else name))

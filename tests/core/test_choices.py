@@ -183,7 +183,7 @@ def test_the_first_answer_holds() -> None:
 
 def test_who_is_not_asked_yet_when_the_first_answers_is_not_asked_any_more() -> None:
     play = Play(
-        flow(*STEPS, agreement="first"), {"architect": chooses("queue"), "pm": chooses("queue"), "code": grows}, room=1
+        flow(*STEPS, agreement="first"), {"architect": chooses("queue"), "pm": chooses("queue"), "code": grows}, slots=1
     )
     play.finish("pm")
     play.finish("architect")
@@ -400,9 +400,12 @@ def test_a_passed_over_target_still_chooses() -> None:
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        (Option("x", rework=("architct",)), "rework of 'architct', which is unknown: did you mean 'architect'?"),
+        (Option("x", rework=("architct",)), "rework of 'architct', which does not exist: did you mean 'architect'?"),
         (Option("x", rework=("code",)), "asks for rework of 'code', the source itself"),
-        (Option("x", rework=("review",)), "asks for rework of 'review', a judge: name what it judges (architect)"),
+        (
+            Option("x", rework=("review",)),
+            "asks for rework of 'review', a judge: name the step under judgement (architect)",
+        ),
         (Option(" "), "an option has no text"),
         (Option("x", rework=("pm",), accept=True), "both accepts and asks for rework"),
     ],
@@ -442,7 +445,7 @@ def test_options_of_the_same_name_are_refused() -> None:
     play.finish("pm")
     play.finish("architect")
     play.raises("code", limits_it("pm", options=(Option("x", rework=("architect",)), Option(" X "))))
-    assert play.of(e.FeedbackRefused)[0].reason == "option ' X ' is offered twice: give each a text of its own"
+    assert play.of(e.FeedbackRefused)[0].reason == "option ' X ' is offered twice: give each option its own text"
 
 
 def test_where_the_kind_is_mended_by_rework_the_choice_comes_first_and_then_the_rework() -> None:
@@ -488,12 +491,12 @@ def test_where_only_pairs_bound_a_run_its_options_stay_within_the_scope() -> Non
     only_pairs = {"rounds_total": None, "rounds_per_pair": 2}
     play = asks_which(Play(flow(*STEPS, limits=only_pairs)), "code")
     assert play.of(e.FeedbackRefused)[0].reason == (
-        "option 'x' asks for rework of 'code', out of scope of 'architect', where only rounds_per_pair bounds the run: "
+        "option 'x' asks for rework of 'code', which is out of scope for 'architect' (only rounds_per_pair bounds this run): "
         "use one of: pm"
     )
     play = Play(flow(*STEPS, limits=only_pairs))
     play.raises("pm", Feedback(Kind.FIX_REQUEST, (HUMAN,), "which?", options=(Option("x", rework=("code",)),)))
-    assert play.of(e.FeedbackRefused)[0].reason.endswith("bounds the run: leave rework out")
+    assert play.of(e.FeedbackRefused)[0].reason.endswith("bounds this run): leave rework out")
 
 
 @pytest.mark.parametrize(

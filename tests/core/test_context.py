@@ -34,13 +34,13 @@ def test_values_are_kept_by_path_and_replayed() -> None:
     [
         ("", "has an empty part"),
         ("a..b", "has an empty part"),
-        ("note.x", "'note' is a value, not a place for others"),
-        ("note.*", r"has the name '\*', which stands for any name: use another"),
+        ("note.x", "'note' holds a value, so 'note.x' cannot be set"),
+        ("note.*", r"contains '\*', which matches any name when values are looked up: use another name"),
         (
             "agent_contexts.code.status",
-            "'agent_contexts' is what the run itself says: it is read, and changes with the run",
+            "'agent_contexts' is provided by the run and can only be read: store values under another name",
         ),
-        ("workflow_state.paused", "'workflow_state' is what the run itself says"),
+        ("workflow_state.paused", "'workflow_state' is provided by the run"),
     ],
 )
 def test_paths_that_cannot_be(path: str, said: str) -> None:
@@ -59,7 +59,7 @@ def test_a_checkpoint_brings_the_values_back() -> None:
 
 
 def test_checkpoints_that_cannot_be() -> None:
-    with pytest.raises(NotFound, match="none was made yet"):
+    with pytest.raises(NotFound, match="no checkpoint was saved yet"):
         kept().do(c.RestoreCheckpoint("before"))
     play = kept()
     with pytest.raises(IllegalCommand, match="has no name"):

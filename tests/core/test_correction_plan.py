@@ -75,7 +75,7 @@ class TestStarting:
         assert running(play) == ["plan"]
 
     def test_there_is_no_more_than_there_is_room_for(self) -> None:
-        play = Play(flow(step("a"), step("b"), step("c")), room=2)
+        play = Play(flow(step("a"), step("b"), step("c")), slots=2)
         assert running(play) == ["a", "b"]
         assert Start("c", "work") in pending(play.s, play.now)
         play.finish("a")
@@ -174,7 +174,7 @@ class TestBatching:
         for name in "abc":
             play.finish(name)
         play.finish("d")
-        play.room = 0
+        play.slots = 0
         play.person_raises("a", severity=Severity.LOW)
         play.now += 1
         play.person_raises("b")

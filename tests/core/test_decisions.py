@@ -79,7 +79,7 @@ def test_continue_of_a_budget_grants_its_size_again_or_what_is_said() -> None:
 def test_continue_of_errors_grants_more_tries() -> None:
     play = Play(flow(step("a")), {"a": [Exception("x")]}).run()
     assert packet(play).options == ("continue", "skip", "cancel")
-    assert "keeps breaking: x" in packet(play).reason
+    assert "keeps ending with an error: x" in packet(play).reason
     play.decide("continue", rounds=2).run()
     assert (play.attempts()["a"], play.breach()) == (5, "errors_in_a_row")
 
@@ -127,13 +127,13 @@ def test_reassign_does_not_lead_back_to_the_source() -> None:
     play = Play(flow(*WORK, limits={"rounds_total": 0}))
     play.finish("plan")
     play.raises("design", ask("plan"))
-    with pytest.raises(IllegalCommand, match="reassign needs a target, got 'design'"):
+    with pytest.raises(IllegalCommand, match="reassign needs a target: got 'design'"):
         play.decide("reassign", target="design")
 
 
 def test_reassign_goes_to_no_step_after_the_one_under_judgement() -> None:
     """What lies behind the step under judgement did not make what was judged."""
-    scoped = "reassign needs a target, 'code' comes after what 'review' complains about: use one of plan, design, human"
+    scoped = "reassign needs a target: 'code' runs after the step that 'review' complains about: use one of plan, design, human"
     with pytest.raises(IllegalCommand, match=scoped):
         stuck().decide("reassign", target="code")
     play = stuck(scope="any").decide("reassign", target="code")
@@ -173,7 +173,7 @@ def test_who_introduced_a_finding_follows_what_a_person_says_at_any_time() -> No
 
 
 @pytest.mark.parametrize(
-    ("phase", "problem"), [(None, "needs a phase: say which with --phase"), ("plan", "phase 'plan' is unknown")]
+    ("phase", "problem"), [(None, "needs a phase: use --phase with one of"), ("plan", "unknown phase 'plan'")]
 )
 def test_reclassify_needs_a_phase(phase: str | None, problem: str) -> None:
     with pytest.raises(IllegalCommand, match=problem):
@@ -181,7 +181,7 @@ def test_reclassify_needs_a_phase(phase: str | None, problem: str) -> None:
 
 
 def test_reassign_says_what_to_add() -> None:
-    with pytest.raises(IllegalCommand, match="needs a target, say which with --target STEP"):
+    with pytest.raises(IllegalCommand, match="needs a target: use --target STEP"):
         stuck().decide("reassign")
 
 
@@ -335,25 +335,25 @@ def test_a_person_who_is_not_content_with_a_fix_asks_for_another(choice: str) ->
 class TestNoAnswer:
     def test_deciding_twice_names_the_first_decision(self) -> None:
         play = stuck().decide("accept", by="ann")
-        with pytest.raises(AlreadyClosed, match="E-1 was decided before: accept by ann; the first decision stands"):
+        with pytest.raises(AlreadyClosed, match="E-1 was already decided: accept by ann; the first decision stands"):
             play.decide("cancel", "E-1")
 
     def test_a_decision_without_a_name_is_named_too(self) -> None:
         play = stuck().decide("accept")
-        with pytest.raises(AlreadyClosed, match="E-1 was decided before: accept; the first"):
+        with pytest.raises(AlreadyClosed, match="E-1 was already decided: accept; the first"):
             play.decide("accept", "E-1")
 
     @pytest.mark.parametrize("name", ["E-9", "L-1", "x"])
     def test_an_unknown_escalation_is_not_found(self, name: str) -> None:
-        with pytest.raises(NotFound, match="open are E-1"):
+        with pytest.raises(NotFound, match="open escalations: E-1"):
             stuck().decide("accept", name)
-        with pytest.raises(NotFound, match="open are none"):
+        with pytest.raises(NotFound, match="no escalations are open"):
             stuck().decide("accept").decide("accept", "L-1")
 
     @pytest.mark.parametrize(
         ("more", "why"),
         [
-            ({"choice": "acept"}, "'acept' is no choice for E-1: did you mean 'accept'?"),
+            ({"choice": "acept"}, "'acept' is not a valid choice for E-1: did you mean 'accept'?"),
             ({"choice": "continue", "rounds": 0}, "rounds is 0: expected 1 or more"),
             ({"choice": "continue", "amount": 0.0}, "amount is 0.0: expected more than 0"),
             ({"choice": "continue", "amount": float("inf")}, "expected more than 0"),

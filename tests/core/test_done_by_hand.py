@@ -65,11 +65,11 @@ def open_about(play: Play, name: str) -> str:
 
 def test_an_answer_to_inputs_that_are_being_mended_counts_for_what_it_was_asked_about() -> None:
     play = Play(flow(step("plan"), step("sign", "plan", agents=("human",))), {"plan": [out(1), out(2)]}).run()
-    play.room = 0
+    play.slots = 0
     play.person_raises("plan")
     play.decide("resolve", "E-1", note="signed plan 1")
     assert output(play, "sign") == "signed plan 1"
-    play.room = 9
+    play.slots = 9
     play.run().decide("resolve").run()  # the person is content with the new plan
     play.decide("resolve", open_about(play, "sign"), note="signed plan 2").run()
     assert output(play, "sign") == "signed plan 2"
@@ -126,7 +126,7 @@ def test_a_question_is_withdrawn_when_more_is_asked_of_the_step() -> None:
     play.decide("resolve", note="a long text").run()
     assert play.s.escalations["E-2"].about == Question("rework", {}, ("L-1",), (1,))
     play.person_raises("text")
-    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: what 'text' has to do has changed"):
+    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: the work for 'text' has changed"):
         play.decide("resolve", "E-2", note="short")
     assert play.s.escalations["E-3"].about == Question("rework", {}, ("L-1", "L-2"), (1,))
 
@@ -170,7 +170,7 @@ def test_a_person_under_a_judge_and_a_person_who_judges_come_to_an_end() -> None
 def test_an_approval_holds_for_the_versions_that_it_was_asked_about() -> None:
     play = Play(flow(step("plan"), step("ship", "plan", approval="human")), {"plan": [out(1), out(2)]}).run()
     play.person_raises("plan").run()
-    with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: the question is about an older version"):
+    with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: the question was about an older version"):
         play.decide("approve", "E-1")
     play.decide("resolve").run().decide("approve").run()
     assert play.outcome == "done"
@@ -189,5 +189,5 @@ def test_a_rework_that_nobody_asks_for_any_more_is_not_asked_of_a_person() -> No
     play = Play(work, {"plan": [out("p"), planned("p", remove=["review"])], "review": [failed("too long")]}).run()
     play.decide("resolve", note="a long text").run()
     play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()
-    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: 'text' has nothing to do any more"):
+    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: 'text' has nothing to do now"):
         play.decide("resolve", "E-2", note="short")

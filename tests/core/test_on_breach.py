@@ -70,7 +70,7 @@ class TestReplan:
         ]
         told = play.briefings["plan"][1].feedback.requests[0]
         assert (told.kind, told.source) == ("architecture_issue", "review")
-        assert told.message == "L-1 (review_rejection of review) could not be settled, limit rounds_per_loop (1/1): y"
+        assert told.message == "L-1 (review_rejection of review) could not be resolved, limit rounds_per_loop (1/1): y"
         # The cascade follows: a new plan, a new design, a new verdict.
         assert play.attempts() == {"plan": 2, "design": 3, "review": 3, "code": 1}
 

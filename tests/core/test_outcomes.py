@@ -89,7 +89,7 @@ def test_waiting_nothing_can_start_until_a_person_acts() -> None:
 def test_running_something_could_start_even_if_only_later() -> None:
     play = Play(flow(step("a")), {"a": [Exception("x"), out()]})
     play.finish("a")
-    play.room = 0
+    play.slots = 0
     assert play.outcome == "running"
     assert pending(play.s, play.now - 0.9) == (WakeAt(play.now + 0.5),)
 
@@ -137,9 +137,9 @@ class TestErrors:
 
     def test_an_attempt_starts_again_when_its_time_has_come(self) -> None:
         play = Play(flow(step("a")), {"a": [Exception("x")]})
-        play.room = 0
+        play.slots = 0
         play.finish("a")
-        play.room = 1
+        play.slots = 1
         play.now = play.of(e.AttemptFailed)[0].retry_at - 0.01
         play.do(c.Proceed())
         assert play.s.steps["a"].running is None
@@ -185,9 +185,9 @@ class TestLegality:
     """A command answers what is pending, and quotes its attempt."""
 
     def test_a_run_has_to_be_started_first_and_once(self) -> None:
-        with pytest.raises(NotFound, match="it has to be started before Proceed"):
+        with pytest.raises(NotFound, match="start it before Proceed"):
             decide(None, c.Proceed(), 0.0)
-        with pytest.raises(IllegalCommand, match="was started before"):
+        with pytest.raises(IllegalCommand, match="already exists"):
             Play(flow(step("a"))).do(c.StartRun("r", flow(step("a"))))
 
     def test_a_bad_workflow_starts_nothing(self) -> None:
@@ -281,4 +281,7 @@ class TestTheFold:
         lost = evolve(play.s, e.EscalationDecided(play.now, "E-1", "resolve"))
         (packet,) = decide(lost, c.Proceed(), play.now, 1)
         assert isinstance(packet, e.EscalationOpened)
-        assert (packet.reason, packet.options) == ("nothing can start, and nothing says why", ("cancel",))
+        assert (packet.reason, packet.options) == (
+            "nothing can start, and no rule says why: cancel the run and report this as a bug",
+            ("cancel",),
+        )

@@ -72,12 +72,14 @@ def test_each_option_says_what_it_costs_what_it_means_and_what_is_next() -> None
     told = newest(stuck())
     assert [each.choice for each in told.options] == list(stuck().s.escalations["E-1"].options)
     go_on = chosen(told, "continue")
-    assert go_on.next == "rework of F-2, F-3 by design; then review verifies it"
-    assert go_on.effort == "up to 3 attempts a round"
+    assert go_on.next == "design reworks F-2, F-3; then review verifies the fix"
+    assert go_on.effort == "up to 3 attempts per round"
     assert go_on.impact == "every limit of L-1 is raised by 3 rounds"
     assert chosen(told, "accept").next == "L-1 is closed; review counts as passed"
-    assert chosen(told, "accept").impact == "F-2, F-3: on the list of debts; the run ends as accepted at best"
-    assert chosen(told, "skip").next == "L-1 is closed; review is passed over, and what needs it goes on without"
+    assert chosen(told, "accept").impact == "F-2, F-3: recorded as debt; the run ends as accepted at best"
+    assert (
+        chosen(told, "skip").next == "L-1 is closed; review is skipped, and the steps that need it continue without it"
+    )
     assert chosen(told, "resolve").next == "L-1 is closed with your answer; review runs once more with it"
     assert chosen(told, "cancel").impact == "the work is kept"
     assert {each.choice: each.needs for each in told.options if each.needs} == {
@@ -90,7 +92,7 @@ def test_each_option_says_what_it_costs_what_it_means_and_what_is_next() -> None
 
 def test_what_continue_grants_to_the_run_is_said() -> None:
     told = newest(stuck(limits={"rounds_total": 1}))
-    assert chosen(told, "continue").impact.endswith("raised by 3 rounds, and rounds_total of the run")
+    assert chosen(told, "continue").impact.endswith("raised by 3 rounds, and so is rounds_total of the run")
 
 
 def test_a_question_brings_the_options_of_its_feedback_first() -> None:
@@ -109,7 +111,7 @@ def test_a_question_brings_the_options_of_its_feedback_first() -> None:
         "L-1 is accepted as 'as it is': the run ends as accepted at best; design runs once more with it"
     )
     assert [each.choice for each in told.options[3:]] == ["resolve", "accept", "skip", "cancel"]
-    assert chosen(told, "accept").next == "L-1 is closed; design goes on as it is"
+    assert chosen(told, "accept").next == "L-1 is closed; design continues as it is"
     assert (told.history[0].state, told.history[0].message) == ("under way", "which?")
 
 
@@ -119,25 +121,25 @@ def test_options_of_feedback_that_went_to_a_step_can_be_chosen_when_it_is_stuck(
     play.raises("design", ask("plan", options=(Option("polling"),)))
     told = newest(play)
     assert [each.option for each in told.options if each.option] == ["polling"]
-    assert chosen(told, "continue").next == "rework of what design asked for by plan; then design verifies it"
+    assert chosen(told, "continue").next == "plan reworks what design asked for; then design verifies the fix"
 
 
 def test_a_question_that_a_limit_kept_back_is_put_when_it_goes_on() -> None:
     play = Play(flow(*WORK, limits={"rounds_per_loop": 0}))
     play.raises("plan", ask(HUMAN))
     go_on = chosen(newest(play), "continue")
-    assert (go_on.next, go_on.effort) == ("the question is put to a person", "your answer")
+    assert (go_on.next, go_on.effort) == ("the question goes to the inbox", "your answer")
 
 
 def test_a_person_is_asked_about_the_fix_of_what_they_raised() -> None:
     play = Play(flow(step("a")), {"a": grows}).run().person_raises("a").run()
     told = newest(play)
     assert told.reason == "the fix waits for your verification"
-    assert chosen(told, "continue").next == "rework of what human asked for by a; then you are asked about the fix"
-    assert chosen(told, "resolve").next == "L-1 is closed with your answer; nothing runs again for it"
+    assert chosen(told, "continue").next == "a reworks what human asked for; then you verify the fix"
+    assert chosen(told, "resolve").next == "L-1 is closed with your answer; nothing runs again"
     assert told.history[-1].state == "done"
     kept_back = Play(flow(step("a"), limits={"rounds_per_loop": 0})).run().person_raises("a")
-    assert chosen(newest(kept_back), "skip").next == "L-1 is closed; nobody verifies it"
+    assert chosen(newest(kept_back), "skip").next == "L-1 is closed; the fix is not verified"
 
 
 def test_a_fix_that_came_while_a_person_was_asked_is_verified_next() -> None:
@@ -149,7 +151,7 @@ def test_a_fix_that_came_while_a_person_was_asked_is_verified_next() -> None:
         play.do(c.BeginWait(loop, source, attempt))
     play.do(c.EndWait("L-3", "plan", 2))
     play.finish("plan")
-    assert chosen(newest(play), "continue").next == "code verifies what was done"
+    assert chosen(newest(play), "continue").next == "code verifies the fix"
 
 
 def test_a_step_that_breaks_is_told_with_its_last_error() -> None:
@@ -157,14 +159,14 @@ def test_a_step_that_breaks_is_told_with_its_last_error() -> None:
     assert (told.step, told.loop, told.last_error, told.history) == ("plan", None, "no model", ())
     assert told.numbers == (Breach("errors_in_a_row", 3, 3),)
     assert (chosen(told, "continue").next, chosen(told, "continue").effort) == ("plan is tried again", "3 more tries")
-    assert chosen(told, "skip").next == "plan is passed over; without it: design, review, code"
+    assert chosen(told, "skip").next == "plan is skipped; these steps continue without it: design, review, code"
 
 
 def test_a_step_in_doubt_is_made_once_more() -> None:
     play = Play(flow(step("a")))
     play.do(c.DropAttempt("a", 1, "in doubt"))
     assert chosen(newest(play), "continue").effort == "one attempt"
-    assert chosen(newest(play), "skip").next == "a is passed over"
+    assert chosen(newest(play), "skip").next == "a is skipped"
     assert chosen(newest(play), "cancel").next.startswith("the run ends as cancelled")
 
 
@@ -172,17 +174,17 @@ def test_a_step_that_a_person_does_asks_for_its_outcome_or_verdict() -> None:
     work = flow(step("a", agents=(HUMAN,)), step("j", reviews="a", agents=(HUMAN,)))
     play = Play(work)
     assert chosen(newest(play), "resolve").needs == ("option", "note")
-    assert chosen(newest(play), "resolve").next == "what you say is the outcome of a; the run goes on with it"
+    assert chosen(newest(play), "resolve").next == "your answer becomes the outcome of a; the run continues with it"
     play.decide("resolve", note="done")
     assert chosen(newest(play), "resolve").needs == ("option",)
-    assert chosen(newest(play), "resolve").next == "your verdict is that of j; the run goes on with it"
+    assert chosen(newest(play), "resolve").next == "your verdict becomes the verdict of j; the run continues with it"
 
 
 def test_a_budget_is_granted_by_its_size_or_by_what_is_said() -> None:
     told = newest(Play(flow(*WORK, limits={"attempts": 2})).run())
     go_on, cancel = told.options
-    assert (go_on.next, go_on.effort) == ("the run goes on", "up to 2 more of attempts")
-    assert go_on.impact == "the budget grows by 2, or by the amount that you say"
+    assert (go_on.next, go_on.effort) == ("the run continues", "up to 2 more of attempts")
+    assert go_on.impact == "the budget grows by 2, or by the amount that you give"
     assert (cancel.choice, told.numbers) == ("cancel", (Breach("attempts", 2, 2),))
 
 
@@ -196,9 +198,9 @@ def test_a_decided_packet_says_what_was_decided() -> None:
 
 
 def test_an_unknown_one_is_not_found() -> None:
-    with pytest.raises(NotFound, match="escalation 'E-9' is unknown in run 'r': open are E-1"):
+    with pytest.raises(NotFound, match="unknown escalation 'E-9' in run 'r' \\(open escalations: E-1\\)"):
         packet(stuck().s, "E-9")
-    with pytest.raises(NotFound, match="open are none"):
+    with pytest.raises(NotFound, match="no escalations are open"):
         packet(Play(flow(*WORK), {"plan": [out(1)]}).s, "E-1")
 
 

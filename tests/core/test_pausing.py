@@ -84,9 +84,9 @@ def test_only_what_an_open_loop_waits_for_starts() -> None:
 
 def test_what_a_target_needs_may_start_as_well() -> None:
     work = flow(step("a"), step("b", "a"), step("x"))
-    play = Play(work, room=0)
+    play = Play(work, slots=0)
     play.person_raises("b", blocking=True)
-    play.room = 9
+    play.slots = 9
     play.do(c.Proceed())
     assert running(play) == ["a"]
     play.finish("a")

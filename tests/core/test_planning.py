@@ -94,13 +94,13 @@ class TestGroups:
         play.finish("ux")
         joins = joining(replace(self.ARCH, needs=()), of=work)
         play.finish("slow", joins)
-        why = "step 'build' would need 'arch', which joins its group, and is running: add it when that is done"
+        why = "step 'build' is running and would also need 'arch', which joins its group: add it when that step is done"
         assert error(play, "slow") == why
         play.finish("build")
         play.now += 60
         play.do(c.Proceed())
         play.finish("slow", joins)
-        assert error(play, "slow").startswith("step 'build' would need 'arch', which joins its group, and has run")
+        assert error(play, "slow").startswith("step 'build' has run and would also need 'arch', which joins its group")
 
 
 class TestAdding:
@@ -229,12 +229,12 @@ class TestLoops:
             "code": grows,
             "review": [failed("bad"), last or passed()],
         }
-        play = Play(flow(PLAN, CODE, self.REVIEW, DOCS, **more), scripts, room=1)
+        play = Play(flow(PLAN, CODE, self.REVIEW, DOCS, **more), scripts, slots=1)
         for name in ("plan", "code"):
             play.finish(name)
-        play.room = 0
+        play.slots = 0
         play.finish("review")
-        play.room = 1
+        play.slots = 1
         assert play.loop().state is LoopState.WAITING_RESPONSE
         play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE, severity=Severity.CRITICAL).run()
         return play.decide("resolve", note="that is it").run()
@@ -275,12 +275,12 @@ class TestLoops:
             "code": grows,
             "review": [failed(bad), passed()],
         }
-        play = Play(flow(PLAN, design, CODE, self.REVIEW), scripts, room=1)
+        play = Play(flow(PLAN, design, CODE, self.REVIEW), scripts, slots=1)
         for name in ("plan", "design", "code"):
             play.finish(name)
-        play.room = 0
+        play.slots = 0
         play.finish("review")
-        play.room = 1
+        play.slots = 1
         assert play.loop().targets == ("design",)
         play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE, severity=Severity.CRITICAL).run()
         play.decide("resolve", note="that is it").run()
@@ -435,14 +435,14 @@ class TestRefused:
             (planned("p", step("a", "code", phase="planning")), "of the later phase code"),
             (planned("p", step("a", reviews="test")), "which is a judge itself"),
             (planned("p", step("human")), "reserved name"),
-            (planned("p", remove=["cod"]), "remove_steps names 'cod', which is no step: did you mean 'code'?"),
+            (planned("p", remove=["cod"]), "remove_steps names 'cod', which is not a step: did you mean 'code'?"),
             (planned("p", remove=["code"]), "step 'test' judges 'code', which does not exist"),
             (planned("p", remove=["plan"]), "'plan' replaces or removes itself"),
             (planned("p", step("code"), remove=["code"]), "'code' is both added and removed"),
             (planned("p", step("a"), step("b")), "max_steps: 2 more would make 5 steps"),
             (
                 planned("p", step("a", limits=Limits(errors_in_a_row=9))),
-                "would allow 396 attempts in this run, and 132",
+                "would allow 396 attempts in this run, but its bound is 132",
             ),
         ],
     )
@@ -457,7 +457,7 @@ class TestRefused:
     def test_who_is_asked_a_question_only_answers(self) -> None:
         scripts: dict[str, Any] = {"plan": [out("p"), planned("p", step("a"), answer="yes")]}
         play = Play(flow(PLAN, CODE), scripts).run().person_raises("plan", kind=Kind.CONTEXT_REQUEST).run()
-        assert "it changes steps when it works, not when it answers" in error(play)
+        assert "it may change steps only when it works, not when it answers" in error(play)
 
     def test_a_repetition_that_the_bound_does_not_count_with(self) -> None:
         again = step("again", "plan", repeat=Repeat(("again:/x",), 3))
@@ -465,8 +465,8 @@ class TestRefused:
             play = Play(flow(PLAN, *repeats), {"plan": [planned("p", again), out("p")]})
             play.finish("plan")
             assert error(play) == (
-                f"step 'again' has repeat with max 3: the bound of this run was promised with {most} at most; use that, "
-                "or let a step of the file repeat as often"
+                f"step 'again' has repeat with max 3, but the bound of this run assumes at most {most}: use that, "
+                "or raise the max of a step in the workflow file"
             )
 
     def test_what_runs_stays(self) -> None:
@@ -478,7 +478,7 @@ class TestRefused:
         play = Play(flow(PLAN, step("docs")), {"plan": [planned("p", remove=["docs"])]})
         play.finish("docs")
         play.finish("plan")
-        assert "'docs' has run and does not come after 'plan'" in error(play)
+        assert "'docs' has run and is not downstream of 'plan'" in error(play)
 
     def test_a_judge_with_another_subject_goes_on_without_the_removed_one(self) -> None:
         both = Step("check", judges=("code", "docs"), reads=(("docs", ("/a",)),))

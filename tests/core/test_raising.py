@@ -190,7 +190,7 @@ class TestRejoining:
 
 class TestIllegal:
     def test_a_stranger_is_no_source(self) -> None:
-        with pytest.raises(NotFound, match="source 'x' is unknown"):
+        with pytest.raises(NotFound, match="unknown source 'x'"):
             coding().do(c.RaiseFeedback("x", ask("plan")))
 
     def test_an_agent_quotes_its_attempt(self) -> None:
@@ -306,9 +306,9 @@ class TestLostInMidWork:
     def test_of_an_attempt_whose_process_died(self, choice: str) -> None:
         play = Play(flow(step("code", on_doubt="rerun"))).raises("code", ask("human"))
         play.do(c.BeginWait("L-1", "code", 1))
-        play.room = 0
+        play.slots = 0
         play.decide(choice, note="use pg")
-        play.room = 9
+        play.slots = 9
         play.do(c.DropAttempt("code", 1, "in doubt"))
         (told,) = play.briefings["code"][1].feedback.resolutions
         assert (told.loop, told.text) == ("L-1", "use pg")
@@ -319,10 +319,10 @@ class TestLostInMidWork:
     def test_of_one_that_was_lost_before(self) -> None:
         play = Play(flow(step("code"))).raises("code", ask("human"))
         play.do(c.BeginWait("L-1", "code", 1))
-        play.room = 0
+        play.slots = 0
         play.do(c.DropAttempt("code", 1, "interrupted"))
         play.decide("accept", note="use pg")
-        play.room = 9
+        play.slots = 9
         play.do(c.Proceed())
         (told,) = play.briefings["code"][1].feedback.resolutions
         assert (told.state, told.text) == ("accepted", "use pg")

@@ -74,7 +74,7 @@ class TestCascades:
     def reworked_between(self, feedback: Feedback, reply: Outcome) -> Play:
         """The design does what the code asked for, and its plan changes before the code sees that."""
         work = flow(*self.STEPS[:2], step("scope", reviews="plan"), step("code", "design", phase="code"))
-        play = Play(work, {"plan": grows, "design": grows}, room=1)
+        play = Play(work, {"plan": grows, "design": grows}, slots=1)
         for name in ("plan", "scope", "design"):
             play.finish(name)
         play.finish("code", out(1, feedback=(feedback,)))

@@ -241,10 +241,10 @@ class TestRoutesToAPerson:
     def waiting(self, *findings: Finding) -> Play:
         """The code waits for want of room."""
         work = flow(*CHAIN, routes=(RouteRule(HUMAN, ("legal",)),))
-        play = Play(work, {"code": grows, "review": [failed(*findings), passed()]}, room=1)
+        play = Play(work, {"code": grows, "review": [failed(*findings), passed()]}, slots=1)
         for name in ("plan", "design", "code"):
             play.finish(name)
-        play.room = 0
+        play.slots = 0
         play.finish("review")
         return play
 
@@ -254,7 +254,7 @@ class TestRoutesToAPerson:
         assert play.loop().targets == ("code",)
         play.do(c.Reclassify("F-1", "research"))
         assert (play.breach(), play.loop().targets) == ("asked", (HUMAN,))
-        play.room = 1
+        play.slots = 1
         assert play.decide("resolve", note="ours").run().outcome == "verified"
 
     def test_a_person_who_was_asked_already_is_asked_once_for_all(self) -> None:
@@ -262,9 +262,9 @@ class TestRoutesToAPerson:
         assert (play.asked(), play.loop().targets) == (["E-1"], (HUMAN, "code"))
         play.do(c.Reclassify("F-2", "research"))
         assert (play.asked(), play.loop().shares[HUMAN].findings) == (["E-2"], (1, 2))
-        with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: a newer question took its place"):
+        with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: replaced by a newer question"):
             play.decide("resolve", "E-1", note="ours")
-        play.room = 1
+        play.slots = 1
         assert play.decide("resolve", note="ours").run().outcome == "verified"
 
     def test_a_limit_may_forbid_the_question(self) -> None:
@@ -286,12 +286,12 @@ class TestReclassifying:
     """A person says which phase injected a finding: that is the truth."""
 
     def waiting(self) -> Play:
-        play = Play(flow(*CHAIN), {"review": [failed("wrong"), passed()], "plan": grows, "code": grows}, room=1)
+        play = Play(flow(*CHAIN), {"review": [failed("wrong"), passed()], "plan": grows, "code": grows}, slots=1)
         for name in ("plan", "design", "code"):
             play.finish(name)
-        play.room = 0
+        play.slots = 0
         play.finish("review")
-        play.room = 1
+        play.slots = 1
         return play
 
     def test_what_is_not_delivered_yet_goes_to_that_phase(self) -> None:
@@ -400,7 +400,7 @@ class TestReclassifying:
 
     @pytest.mark.parametrize("name", ["F-9", "L-1", "1", "F-x"])
     def test_an_unknown_finding_is_not_found(self, name: str) -> None:
-        with pytest.raises(NotFound, match="is unknown"):
+        with pytest.raises(NotFound, match="unknown finding"):
             self.waiting().do(c.Reclassify(name, "planning"))
 
     def test_an_unknown_phase_is_refused_with_the_nearest(self) -> None:
@@ -435,10 +435,10 @@ class TestScope:
         [
             ((), "to is missing"),
             (("code",), "is the source itself"),
-            (("nobody",), "target 'nobody' is unknown"),
-            (("test",), "is a judge: send it to what is judged (code)"),
-            (("peer",), "is out of scope of 'code'"),
-            (("root", "peer"), "is out of scope of 'code'"),
+            (("nobody",), "unknown target 'nobody'"),
+            (("test",), "is a judge: send it to the step under judgement (code)"),
+            (("peer",), "is out of scope for 'code'"),
+            (("root", "peer"), "is out of scope for 'code'"),
         ],
     )
     def test_raised_feedback_out_of_scope_is_one_event_with_the_reason(self, to: tuple[str, ...], why: str) -> None:

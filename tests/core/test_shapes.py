@@ -90,7 +90,7 @@ class TestWhen:
 
     def test_open_loops_are_a_value_too(self) -> None:
         late = step("late", "plan", when=("open_loops == 0",))
-        play = Play(flow(PLAN, late, step("other")), room=1)
+        play = Play(flow(PLAN, late, step("other")), slots=1)
         play.finish("plan", out("plan", feedback=(ask("human"),)))
         assert play.s.steps["late"].condition is None  # its need is provisional until the answer
         play.raises("other", ask("human"))
@@ -144,7 +144,7 @@ class TestRepeat:
         play = Play(flow(PLAN, until(most=2)), {"polish": scores(1, 2, 2, 3)}).run()
         assert (play.breach(), play.attempts()["polish"]) == ("repeat", 2)
         packet = play.s.escalations["E-1"]
-        assert packet.reason == "'polish' was done 2 times, and 'polish:/score >= 3' is not met: it is 2"
+        assert packet.reason == "'polish' ran 2 times, and 'polish:/score >= 3' is still not met: it is 2"
         assert packet.options == ("continue", "skip", "cancel")
         play.decide("continue", rounds=2).run()
         assert played(play) == ("done", {"plan": 1, "polish": 4})
@@ -153,7 +153,7 @@ class TestRepeat:
         work = flow(PLAN, until(most=1), step("ship", "polish"))
         play = Play(work, {"polish": [out({})]}).run()
         assert play.s.escalations["E-1"].reason.endswith(
-            "was done once, and 'polish:/score >= 3' is not met: nothing is there"
+            "ran once, and 'polish:/score >= 3' is still not met: there is no value"
         )
         play.decide("skip").run()
         assert played(play) == ("accepted", {"plan": 1, "polish": 1, "ship": 1})
@@ -173,7 +173,7 @@ class TestRepeat:
         assert loop.state is LoopState.RESOLVED
         assert play.opened() == 1
         request = play.briefings["plan"][1].feedback.requests[0]
-        assert request.message == "'polish' was done 2 times, and 'polish:/score >= 3' is not met: it is 1"
+        assert request.message == "'polish' ran 2 times, and 'polish:/score >= 3' is still not met: it is 1"
         assert request.suggested_fix == "make polish:/score >= 3 possible"
 
     def test_help_may_be_asked_of_a_person_in_so_many_words(self) -> None:
@@ -262,10 +262,10 @@ def test_who_waits_in_mid_work_waits_for_a_condition_to_be_looked_at() -> None:
     play.finish("ui")
     play.raises("ship", ask("plan"))
     play.do(c.BeginWait("L-1", "ship", 1))
-    play.room = 1
+    play.slots = 1
     play.finish("plan", out({"ui": False}))
     assert not play.loop().result_delivered
-    play.room = 99
+    play.slots = 99
     play.do(c.Proceed())
     assert play.loop().result_delivered
     assert play.run().outcome == "done"

@@ -40,7 +40,7 @@ class TestRaised:
     def test_feedback_to_nobody_but_skipped_steps_is_refused(self) -> None:
         play = Play(flow(*STEPS), {"plan": plans(False)}).run().person_raises("ui").run()
         assert play.of(e.FeedbackRefused)[0].reason == (
-            f"{WHY}: nobody would get what was mended; send it to a step that runs"
+            f"{WHY}: no step would receive the fix; send the feedback to a step that runs"
         )
         assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
 
@@ -53,10 +53,10 @@ class TestRaised:
 
     def test_what_was_asked_of_one_before_it_was_skipped_is_put_to_a_person(self) -> None:
         play = Play(flow(*STEPS, scope="any"), {"plan": plans(False)}).person_raises("ui").run()
-        assert play.breach() == f"nobody is left to mend it: {WHY}"
+        assert play.breach() == f"no step is left to fix it: {WHY}"
         assert played(play) == ("waiting", {"plan": 1, "ui": 0, "ship": 0})
         with pytest.raises(
-            IllegalCommand, match="reassign needs a target, 'ui' is skipped: use one of plan, ship, human"
+            IllegalCommand, match="reassign needs a target: 'ui' is skipped: use one of plan, ship, human"
         ):
             play.decide("reassign", target="ui")
         play.decide("reassign", target="ship").run()
@@ -154,7 +154,7 @@ class TestJudged:
     def test_what_a_gate_asks_of_a_skipped_step_is_put_to_a_person(self) -> None:
         gate = Gate("g", "ship:/score", bound="at_least", threshold=9, requests=(("ui", "draw"),))
         play = Play(flow(*STEPS, gates=(gate,)), {"plan": plans(False), "ship": [out({"score": 1})]}).run()
-        assert play.breach() == f"nobody is left to mend it: {WHY}"
+        assert play.breach() == f"no step is left to fix it: {WHY}"
 
 
 def test_a_question_to_a_person_and_a_skipped_step_is_left_to_the_person() -> None:
@@ -180,10 +180,10 @@ def test_what_a_judge_found_is_settled_when_it_is_skipped_before_it_could_look_a
         limits={"rounds_per_loop": 0},
     )
     play = Play(work, {"plan": plans(True, False), "j": [failed("rough")]}).run()
-    play.room = 0
+    play.slots = 0
     play.decide("resolve", note="it is fine").person_raises("plan")
     play.decide("continue", "E-2")
-    play.room = 99
+    play.slots = 99
     play.do(c.Proceed())
     play.run().decide("resolve").run()
     assert (play.finding().status, play.attempts()["j"]) == (status, 1)

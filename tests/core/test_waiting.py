@@ -180,7 +180,7 @@ class TestWaiting:
 
     def test_one_that_waits_for_want_of_room_is_not_told_too_early(self) -> None:
         play = coding().raises("code", ask("plan"))
-        play.room = 0
+        play.slots = 0
         play.do(c.BeginWait("L-1", "code", 1))
         assert (play.of(e.ResultDelivered), play.s.escalations) == ([], {})
 
