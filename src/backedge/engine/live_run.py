@@ -194,7 +194,10 @@ class LiveRun:
         return seq > self._appended
 
     async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
-        now, free_slots = self.engine.clock.now(), 0 if self.leaving or self.engine.closing else self.engine.slots.free()
+        now, free_slots = (
+            self.engine.clock.now(),
+            0 if self.leaving or self.engine.closing else self.engine.slots.free(),
+        )
         before = self._state.attempts if self._state else 0
         events, state = transact(self._state, command, now, free_slots)
         while free_slots > state.attempts - before and state.graph.checks_inputs:
