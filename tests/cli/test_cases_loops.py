@@ -155,8 +155,8 @@ def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused(make: Make)
     assert project.show().loop["state"] == "resolving"
     (event,) = [each for each in project.events() if each["type"].startswith("feedback_acknowledged")]
     assert (event["target"], event["message"], event["action"], event["eta"]) == ("human", "on it", "a", "2h")
-    assert "loop 'L-7' is unknown" in project.refused("feedback", "ack", "L-7", "--target", "pm")
-    assert "loop 'L-7' is unknown" in project.refused("feedback", "ack", "L-7")
+    assert "unknown loop 'L-7'" in project.refused("feedback", "ack", "L-7", "--target", "pm")
+    assert "unknown loop 'L-7'" in project.refused("feedback", "ack", "L-7")
 
 
 @pytest.mark.parametrize("to", [["human"], ["pm", "human"]])

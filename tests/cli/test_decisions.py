@@ -197,7 +197,7 @@ def test_the_run_may_be_left_out_while_the_id_says_which(make: Make) -> None:
     project.decide("E-1", "cancel")
     assert project.show(second.run).outcome == "cancelled"
     complaint = project.refused("decide", "E-1", "cancel")
-    assert "decided before" in complaint and "accept" in complaint and "cancel" in complaint
+    assert "already decided" in complaint and "accept" in complaint and "cancel" in complaint
     assert "accept" in project.refused("decide", "E-1", "cancel", "--run", first.run)
 
 
