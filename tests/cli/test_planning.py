@@ -183,7 +183,9 @@ def test_steps_join_a_run_whose_checks_are_done_by_commands_and_whose_gates_read
 @pytest.mark.parametrize("change", [{"remove_steps": ["plan"]}, {"add_steps": {"plan": {"run": ["true"]}}}])
 def test_a_planner_that_changes_itself_is_told_so(make: Make, change: dict[str, Any]) -> None:
     project = planning(make, {**SHOP, "limits": {"errors_in_a_row": 1}}, plan=[{"output": 1, **change}])
-    assert "'plan' replaces or removes itself: a planner may change only other steps" in project.run().escalation["reason"]
+    assert (
+        "'plan' replaces or removes itself: a planner may change only other steps" in project.run().escalation["reason"]
+    )
 
 
 def test_show_tells_new_steps_from_those_that_were_replaced(make: Make) -> None:
