@@ -273,7 +273,7 @@ def test_a_run_of_the_same_id_exists(ran: Project) -> None:
 def test_other_unknown_names(ran: Project) -> None:
     assert "no escalation 'E-1' is open: open are none" in ran.refused("decide", "E-1", "accept")
     assert "unknown escalation 'E-1'" in ran.refused("decide", "E-1", "accept", "--run", "r-known")
-    assert "loop 'L-1' is unknown" in ran.refused("what-if", "L-1")
+    assert "unknown loop 'L-1'" in ran.refused("what-if", "L-1")
     raising = ["feedback", "raise", "--message", "x"]
     assert "kind 'wish' is unknown" in ran.refused(*raising, "--kind", "wish", "--to", "a")
     assert "did you mean" in ran.refused(*raising, "--kind", "fix_requst", "--to", "a")

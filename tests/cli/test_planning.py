@@ -219,7 +219,7 @@ def test_who_needs_a_group_needs_the_steps_that_join_it(make: Make) -> None:
 def test_show_and_the_journal_tell_the_change(make: Make) -> None:
     project = planning(make, plan=lambda it: [{"add_steps": {"docs": scripted(it, needs=["plan"])}}])
     project.run()
-    (change,) = [event for event in project.events() if event["type"] == "steps_changed/1"]
+    (change,) = [event for event in project.events() if event["type"] == "steps_changed/2"]
     assert change["by"] == "plan" and change["specs"]["docs"]["needs"] == ["plan"]
     assert "plan added docs" in project.backedge("show").out
     assert project.backedge("audit", "verify").code == 0
