@@ -309,12 +309,12 @@ def test_a_run_that_planners_change_is_followed() -> None:
     plan = step("plan", phase="planning", plans=True)
     again = planned("q", step("docs", "plan"), remove=["review"])
     scripts: dict[str, Any] = {"plan": [out("p"), again], "review": [failed("bad")], "docs": [Exception("broke")]}
-    play = Play(flow(plan, step("code", "plan"), step("review", reviews="code")), scripts, room=1)
+    play = Play(flow(plan, step("code", "plan"), step("review", reviews="code")), scripts, slots=1)
     for name in ("plan", "code"):
         play.finish(name)
-    play.room = 0
+    play.slots = 0
     play.finish("review")
-    play.room = 1
+    play.slots = 1
     play.person_raises("plan", blocking=True).run().decide("resolve", note="that is it").run()
     loop = folded(play)
     assert loop.workflow == play.s.workflow

@@ -137,7 +137,7 @@ def test_a0_11_a_manual_resolution_keeps_reason_and_count(make: Make) -> None:
 def test_a0_12_resolving_twice_or_nothing_is_a_clear_error(make: Make) -> None:
     project, _ = asked(make, raises("fix_request", "human"))
     project.decide("E-1", "resolve", "--note", "yes", "--by", "ann")
-    assert "E-1 was decided before: resolve by ann" in project.refused("decide", "E-1", "resolve", "--note", "no")
+    assert "E-1 was already decided: resolve by ann" in project.refused("decide", "E-1", "resolve", "--note", "no")
     assert "no escalation 'E-9' is open" in project.refused("decide", "E-9", "resolve", "--note", "no")
 
 
@@ -155,8 +155,8 @@ def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused(make: Make)
     assert project.show().loop["state"] == "resolving"
     (event,) = [each for each in project.events() if each["type"].startswith("feedback_acknowledged")]
     assert (event["target"], event["message"], event["action"], event["eta"]) == ("human", "on it", "a", "2h")
-    assert "loop 'L-7' is unknown" in project.refused("feedback", "ack", "L-7", "--target", "pm")
-    assert "loop 'L-7' is unknown" in project.refused("feedback", "ack", "L-7")
+    assert "unknown loop 'L-7'" in project.refused("feedback", "ack", "L-7", "--target", "pm")
+    assert "unknown loop 'L-7'" in project.refused("feedback", "ack", "L-7")
 
 
 @pytest.mark.parametrize("to", [["human"], ["pm", "human"]])
@@ -305,7 +305,7 @@ def test_a1_19_unblocking_resets_the_counters_only_if_asked_to(make: Make, choic
     again = project.answer("E-1", choice, "--rounds", "2", "--note", "another way")
     assert again.attempts["implement"] == 4 + more
     assert project.briefings("implement")[4]["feedback"]["advice"] == ["another way"]
-    assert "was decided before" in project.refused("decide", "E-1", choice, "--note", "x", "--run", again.run)
+    assert "was already decided" in project.refused("decide", "E-1", choice, "--note", "x", "--run", again.run)
 
 
 def test_a1_22_a_reason_is_one_clean_line_on_the_terminal(make: Make) -> None:

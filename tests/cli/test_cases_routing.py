@@ -193,7 +193,7 @@ def test_a4_01_and_09_a_complete_fix_request_to_an_ancestor_is_delivered_fixed_v
         ({"kind": "fix_request", "to": [], "message": "x"}, "to"),
         ({"kind": "wish", "to": "model", "message": "x"}, "kind 'wish' is unknown"),
         ({"kind": "fix_request", "to": "model", "message": "x", "severity": "banana"}, "severity 'banana' is unknown"),
-        ({"kind": "fix_request", "to": "nobody", "message": "x"}, "target 'nobody' is unknown: use one of"),
+        ({"kind": "fix_request", "to": "nobody", "message": "x"}, "unknown target 'nobody': use one of"),
     ],
 )
 def test_a4_02_what_is_missing_or_unknown_is_refused_by_name(make: Make, item: Any, reason: str) -> None:
@@ -236,7 +236,7 @@ def test_a4_a_causal_cycle_is_refused_naming_the_path(make: Make) -> None:
 
 @pytest.mark.parametrize(
     ("target", "reason"),
-    [("e2e", "'e2e' is the source itself"), ("check", "target 'check' is a judge"), ("late", "is out of scope of")],
+    [("e2e", "'e2e' is the source itself"), ("check", "target 'check' is a judge"), ("late", "is out of scope for")],
 )
 def test_a4_06_feedback_to_oneself_a_judge_or_downstream_is_refused(make: Make, target: str, reason: str) -> None:
     more = {"check": {"reviews": "model"}, "late": {"needs": ["e2e"]}}

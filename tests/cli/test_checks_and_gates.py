@@ -53,7 +53,7 @@ def test_the_first_authority_has_its_way(make: Make) -> None:
     result = ours.run()
     assert (result.outcome, result.attempts) == ("verified", {"plan": 1, "ux": 1, "arch": 2, "code": 1})
     (found,) = ours.briefings("arch")[1]["feedback"]["findings"]
-    assert "the position of ux stands" in found["suggested_fix"]
+    assert "adopt the position of ux" in found["suggested_fix"]
 
 
 def test_who_never_agrees_is_a_question_with_all_positions(make: Make) -> None:

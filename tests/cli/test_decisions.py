@@ -75,7 +75,7 @@ def test_reassign_sends_it_elsewhere(make: Make) -> None:
 
 def test_reclassify_names_the_phase_that_injected_it(make: Make) -> None:
     project, _ = stopped(make, passed())
-    assert "phase 'plannig' is unknown: did you mean 'planning'?" in project.refused(
+    assert "unknown phase 'plannig': did you mean 'planning'?" in project.refused(
         "decide", "E-1", "reclassify", "--phase", "plannig"
     )
     again = project.answer("E-1", "reclassify", "--phase", "planning")
@@ -182,7 +182,7 @@ def test_deciding_twice_names_the_first_decision(make: Make) -> None:
     project.decide("E-1", "accept", "--by", "ann")
     for more in ((), ("--run", result.run)):
         complaint = project.refused("decide", "E-1", "cancel", *more)
-        assert "E-1 was decided before: accept by ann; the first decision stands" in complaint
+        assert "E-1 was already decided: accept by ann; the first decision stands" in complaint
 
 
 def test_the_run_may_be_left_out_while_the_id_says_which(make: Make) -> None:
@@ -197,7 +197,7 @@ def test_the_run_may_be_left_out_while_the_id_says_which(make: Make) -> None:
     project.decide("E-1", "cancel")
     assert project.show(second.run).outcome == "cancelled"
     complaint = project.refused("decide", "E-1", "cancel")
-    assert "decided before" in complaint and "accept" in complaint and "cancel" in complaint
+    assert "already decided" in complaint and "accept" in complaint and "cancel" in complaint
     assert "accept" in project.refused("decide", "E-1", "cancel", "--run", first.run)
 
 
@@ -319,8 +319,8 @@ def test_feedback_by_a_person_without_a_judge_is_verified_by_that_person(make: M
 
 def test_a_finding_can_be_reclassified_at_any_time(make: Make) -> None:
     project, _ = stopped(make, passed())
-    assert "finding 'F-9' is unknown" in project.refused("feedback", "reclassify", "F-9", "--phase", "planning")
-    assert "phase 'plan' is unknown" in project.refused("feedback", "reclassify", "F-2", "--phase", "plan")
+    assert "unknown finding 'F-9'" in project.refused("feedback", "reclassify", "F-9", "--phase", "planning")
+    assert "unknown phase 'plan'" in project.refused("feedback", "reclassify", "F-2", "--phase", "plan")
     assert project.backedge("feedback", "reclassify", "F-1", "--phase", "planning").code == 0
     assert project.show().findings[0]["affected_phase"] == ["planning"]
 

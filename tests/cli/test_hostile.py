@@ -107,7 +107,7 @@ def test_hostile_feedback_options_and_errors_are_data(make: Make, kind: str) -> 
     )
     assert decided.code == 0 and not ESCAPES.search(decided.out.replace("\n", ""))
     again = project.refused("decide", packet, "accept", "--run", result.run)
-    assert "decided before" in again and not ESCAPES.search(again.replace("\n", ""))
+    assert "already decided" in again and not ESCAPES.search(again.replace("\n", ""))
     assert not (project.folder / "pwned").exists()
 
 

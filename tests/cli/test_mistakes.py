@@ -157,7 +157,7 @@ OUTCOMES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"outptu": 1}, "outptu"),
     "a wrong type": ({"summary": 7}, "$.summary"),
     "negative usage": ({"usage": {"cost_usd": -1}}, "cost_usd"),
-    "a verdict of a step that judges nothing": (dict(passed()), "judges nothing"),
+    "a verdict of a step that judges nothing": (dict(passed()), "is not a judge"),
     "an exit code": ({"!exit": 3, "!stderr": "disk full"}, "the command failed (exit code 3): disk full"),
 }
 
@@ -272,17 +272,17 @@ def test_a_run_of_the_same_id_exists(ran: Project) -> None:
 
 def test_other_unknown_names(ran: Project) -> None:
     assert "no escalation 'E-1' is open: open are none" in ran.refused("decide", "E-1", "accept")
-    assert "escalation 'E-1' is unknown" in ran.refused("decide", "E-1", "accept", "--run", "r-known")
-    assert "loop 'L-1' is unknown" in ran.refused("what-if", "L-1")
+    assert "unknown escalation 'E-1'" in ran.refused("decide", "E-1", "accept", "--run", "r-known")
+    assert "unknown loop 'L-1'" in ran.refused("what-if", "L-1")
     raising = ["feedback", "raise", "--message", "x"]
     assert "kind 'wish' is unknown" in ran.refused(*raising, "--kind", "wish", "--to", "a")
     assert "did you mean" in ran.refused(*raising, "--kind", "fix_requst", "--to", "a")
-    assert "target 'b' is unknown: use one of: a, human" in ran.refused(*raising, "--kind", "fix_request", "--to", "b")
+    assert "unknown target 'b': use one of: a, human" in ran.refused(*raising, "--kind", "fix_request", "--to", "b")
     assert "to is missing" in ran.refused(*raising, "--kind", "fix_request")
     assert "severity 'banana' is unknown" in ran.refused(
         *raising, "--kind", "fix_request", "--to", "a", "--severity", "banana"
     )
-    assert "source 'x' is unknown" in ran.refused(*raising, "--kind", "fix_request", "--to", "a", "--from", "x")
+    assert "unknown source 'x'" in ran.refused(*raising, "--kind", "fix_request", "--to", "a", "--from", "x")
 
 
 def test_a_journal_that_is_none(make: Make) -> None:

@@ -52,7 +52,7 @@ def test_the_inbox_tells_reason_numbers_rounds_and_what_each_option_does(make: M
     assert any(line.startswith("F-2 ") and line.endswith("a.py:3: no paging") for line in rounds)
     options = lines[lines.index("options:") :]
     for choice in (
-        "continue: rework of F-3 by code",
+        "continue: code reworks F-3",
         "revise --note …: ",
         "reassign --target …: ",
         "reclassify --phase …: ",
@@ -99,7 +99,7 @@ def at_terminal(project: Project, *answers: tuple[str, str]) -> str:
 def test_decide_without_a_choice_shows_the_packet_and_asks(make: Make) -> None:
     project = stuck(make)
     shown = at_terminal(project, ("What is your choice", "revise"), ("The new approach, in words", "use a library"))
-    assert "round 2 → code" in shown and "continue: rework of F-3 by code" in shown
+    assert "round 2 → code" in shown and "continue: code reworks F-3" in shown
     assert project.resume().outcome == "verified"
     decided = next(event for event in project.events() if event["type"].startswith("escalation_decided"))
     assert (decided["choice"], decided["note"]) == ("revise", "use a library")

@@ -57,4 +57,4 @@ def test_who_acknowledges_twice_is_told_so(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"feedback": [raises("fix_request", "human")]}, {}])
     project.run()
     assert project.backedge("feedback", "ack", "L-1").code == 0
-    assert "'human' has acknowledged L-1 already" in project.refused("feedback", "ack", "L-1")
+    assert "'human' has already acknowledged L-1" in project.refused("feedback", "ack", "L-1")

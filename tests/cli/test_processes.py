@@ -136,7 +136,7 @@ def test_two_decisions_at_once_have_one_winner(make: Make) -> None:
     said = [finished(each) for each in deciding]
     assert sorted(each.code for each in said) == [0, 2, 2, 2]
     winner = next(n for n, each in enumerate(said) if each.code == 0)
-    assert all(f"decided before: resolve by p{winner}" in each.err for each in said if each.code == 2)
+    assert all(f"already decided: resolve by p{winner}" in each.err for each in said if each.code == 2)
     assert project.resume().loop["resolution"]["by"] == f"p{winner}"
 
 

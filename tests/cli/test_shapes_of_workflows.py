@@ -84,7 +84,7 @@ def test_a_repetition_in_vain_is_a_question_whose_answer_grants_more(make: Make)
     result = ours.run()
     assert (result.code, result.outcome, result.breach) == (3, "waiting", ("repeat", 3, 3))
     assert result.escalation["options"] == ["continue", "skip", "cancel"]
-    assert "'polish:/score >= 90' is not met: it is 85" in result.escalation["reason"]
+    assert "'polish:/score >= 90' is still not met: it is 85" in result.escalation["reason"]
     result = ours.answer("E-1", "continue", "--rounds", 2)
     assert (result.outcome, result.attempts["polish"]) == ("done", 5)
 
@@ -99,7 +99,7 @@ def test_a_repetition_in_vain_may_go_back_to_who_can_help(make: Make) -> None:
     assert (result.outcome, result.attempts) == ("done", {"draft": 2, "polish": 3, "ship": 1})
     assert (result.loop["kind"], result.loop["source"], result.loop["state"]) == ("fix_request", "polish", "resolved")
     (request,) = ours.briefings("draft")[1]["feedback"]["requests"]
-    assert "'polish' was done 2 times" in request["message"]
+    assert "'polish' ran 2 times" in request["message"]
 
 
 def test_what_a_condition_names_must_run_before_it(make: Make) -> None:

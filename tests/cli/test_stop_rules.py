@@ -86,7 +86,7 @@ def test_a_diverging_loop_tells_its_numbers_everywhere(make: Make) -> None:
         review=[failed({"description": f"{number}", "path": "/a"}) for number in range(20)],
     )
     result = project.run()
-    words = "limit diverging (2/2): the last two fixes wrote 2 new findings and removed 2"
+    words = "limit diverging (2/2): the last two fixes introduced 2 findings and removed 2"
     assert result.escalation["reason"] == words
     assert result.escalation["breach"] == {"limit": "diverging", "count": 2, "bound": 2}
     assert words in project.backedge("show").out

@@ -156,7 +156,7 @@ def test_a_dash_means_stdin(project: Project) -> None:
 
 def test_mistakes_are_reported(project: Project) -> None:
     brought(project, "loops")
-    assert "was imported before, as run 'i-" in project.refused("import", "loops.txt")
+    assert "was already imported as run 'i-" in project.refused("import", "loops.txt")
     assert "nothing cannot be read: No such file" in project.refused("import", "nothing")
     (project.folder / "other").write_text("hello")
     assert "name it with --as" in project.refused("import", "other")

@@ -160,7 +160,7 @@ def test_what_is_imported_is_there_byte_for_byte_and_once(form: str) -> None:
             assert state.imported is not None
             assert (state.imported.form, state.imported.text) == (form, content)
             assert (await run.result()).outcome == "imported"
-            with pytest.raises(AlreadyClosed, match="was imported before"):
+            with pytest.raises(AlreadyClosed, match="was already imported"):
                 await engine.import_file("another name", content)
             assert len(await engine.runs()) == 1
 

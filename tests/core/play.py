@@ -1,4 +1,4 @@
-"""Plays a workflow on the pure core alone: scripts instead of agents, a list instead of a journal, no time but ours."""
+"""Plays a workflow on the pure core: scripts instead of agents, a list instead of a journal, and a clock of its own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from backedge.core.workflow.values import values_at
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What a planner reports: an outcome, and how the run is to change."""
+    """What a planner reports: an outcome, and its change of the run."""
 
     outcome: Outcome
     plan: Plan
@@ -52,8 +52,8 @@ def made(output: Any, before: Any = None, pointers: Sequence[str] = (), values: 
     text = msgspec.json.encode(output, order="sorted")
     parts = {p: sha256(msgspec.json.encode(part(output, p), order="sorted")).hexdigest() for p in pointers}
     changed = changes(before, output) if before is not None else ()
-    kept = dict(values_at(output, tuple(values)))
-    return OutputDigest(sha256(text).hexdigest(), output, size=len(text), parts=parts, changed=changed, values=kept)
+    noted = dict(values_at(output, tuple(values)))
+    return OutputDigest(sha256(text).hexdigest(), output, size=len(text), parts=parts, changed=changed, values=noted)
 
 
 def out(output: Any = None, **more: Any) -> Outcome:
@@ -76,11 +76,11 @@ def failed(*findings: Finding | str, **more: Any) -> Outcome:
 
 
 def grows(play: Play, name: str) -> Outcome:
-    """A script whose every attempt makes something new."""
+    """A script whose output is different in every attempt."""
     return out(f"{name} {play.s.steps[name].attempts}")
 
 
-def ask(*to: str, kind: Kind = Kind.FIX_REQUEST, message: str = "mend it", **more: Any) -> Feedback:
+def ask(*to: str, kind: Kind = Kind.FIX_REQUEST, message: str = "fix it", **more: Any) -> Feedback:
     return Feedback(kind, to, message, **more)
 
 
@@ -103,12 +103,15 @@ def flow(*steps: Step, **more: Any) -> Workflow:
 
 
 def profiled(name: str, *steps: Step, **more: Any) -> Workflow:
-    """A workflow with the limits and habits of a profile."""
+    """A workflow with the limits and defaults of a profile."""
     return build_workflow("w", [(each, {}) for each in steps], profile=name, **more)
 
 
 class Play:
-    """A run in the hands of a test. Scripts are lists of replies, the last one repeated, or functions of the play."""
+    """A run that a test drives. Scripts are functions of the play, or lists of replies whose last one is repeated.
+
+    At most `slots` attempts run at a time.
+    """
 
     def __init__(
         self,
@@ -116,10 +119,10 @@ class Play:
         scripts: Mapping[str, Script | Sequence[Reply]] | None = None,
         *,
         checks: Mapping[str, Callable[[Play], tuple[tuple[str, Finding], ...]]] | None = None,
-        room: int = 99,
+        slots: int = 99,
         start: bool = True,
     ) -> None:
-        self.workflow, self.scripts, self.checks, self.room = workflow, dict(scripts or {}), dict(checks or {}), room
+        self.workflow, self.scripts, self.checks, self.slots = workflow, dict(scripts or {}), dict(checks or {}), slots
         self.now = 1_000.0
         self.events: list[e.Event] = []
         self.state: RunState | None = None
@@ -137,7 +140,7 @@ class Play:
         busy = self.state.busy if self.state else 0
         if isinstance(command, c.FinishAttempt | c.FailAttempt | c.DropAttempt):
             busy -= 1
-        events, self.state = transact(self.state, command, self.now, max(0, self.room - busy))
+        events, self.state = transact(self.state, command, self.now, max(0, self.slots - busy))
         self.events += events
         for event in events:
             if isinstance(event, e.AttemptStarted) and self.s.steps[event.step].running is not None:
@@ -145,18 +148,18 @@ class Play:
         return events
 
     def brief(self, name: str) -> Briefing:
-        """What the attempt that runs is told."""
+        """The briefing of the running attempt."""
         made = {each: step.artifact.output for each, step in self.s.steps.items() if step.artifact is not None}
         return brief(self.s, name, self.now, self.s.input, made)
 
     def raises(self, source: str, feedback: Feedback) -> Play:
-        """Feedback in mid-work by the attempt that runs, or by a person."""
+        """Raise feedback from the running attempt, or from a person."""
         running = self.s.steps[source].running if source in self.s.steps else None
         self.do(c.RaiseFeedback(source, feedback, running.attempt if running else 0))
         return self
 
     def person_raises(self, *targets: str, **more: Any) -> Play:
-        """Feedback by a person."""
+        """Raise feedback from a person."""
         return self.raises(HUMAN, ask(*targets, **more))
 
     def opened(self) -> int:
@@ -177,18 +180,18 @@ class Play:
 
     def reply(self, name: str) -> Reply:
         script = self.scripts.get(name)
-        place = self.calls.get(name, 0)
-        self.calls[name] = place + 1
+        index = self.calls.get(name, 0)
+        self.calls[name] = index + 1
         if script is None and name in self.s.graph.measures:
             return self.measure(name)
         if script is None:
             return passed() if self.s.graph.is_judge(name) else out(name)
         if callable(script):
             return script(self, name)
-        return script[min(place, len(script) - 1)]
+        return script[min(index, len(script) - 1)]
 
     def measure(self, name: str) -> Reply:
-        """What the engine finds when it measures a check or a gate by itself."""
+        """The reply of a check or gate, as the engine measures it."""
         try:
             return out(measure(self.s.graph.measures[name], self.brief(name).inputs))
         except ValueError as error:
@@ -202,20 +205,20 @@ class Play:
         if isinstance(reply, Exception):
             return self.do(c.FailAttempt(name, running.attempt, str(reply), seconds=1.0))
         plan = reply.plan if isinstance(reply, Planned) else Plan()
-        said = reply.outcome if isinstance(reply, Planned) else reply
+        reported = reply.outcome if isinstance(reply, Planned) else reply
         artifact = self.s.steps[name].artifact
         graph, before = self.s.graph, artifact.output if artifact else None
-        described = made(said.made.output, before, graph.pointers[name], graph.values[name])
-        outcome = msgspec.structs.replace(said, made=described)
+        described = made(reported.made.output, before, graph.pointers[name], graph.values[name])
+        outcome = msgspec.structs.replace(reported, made=described)
         return self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0, plan=plan))
 
     def run(self, most: int = 2_000) -> Play:
-        """Perform what is pending until only a person can help, or the run has ended."""
+        """Perform what is pending until only a person can help or the run has ended."""
         for _ in range(most):
             effects = pending(self.s, self.now)
             attempts = [effect for effect in effects if isinstance(effect, RunAttempt)]
             checks = [effect for effect in effects if isinstance(effect, CheckInputs)]
-            if checks and self.room > self.s.busy:
+            if checks and self.slots > self.s.busy:
                 name = checks[0].step
                 self.do(c.ReportInputCheck(name, self.checks[name](self) if name in self.checks else ()))
             elif attempts:
@@ -226,18 +229,18 @@ class Play:
                 self.do(c.Proceed())
             else:
                 return self
-        raise AssertionError(f"still running after {most} turns")
+        raise AssertionError(f"still running after {most} iterations")
 
     def decide(self, choice: str, escalation: str | None = None, **more: Any) -> Play:
-        asked = escalation or next(iter(self.s.escalations))
-        self.do(c.Decide(asked, choice, **more))
+        id = escalation or next(iter(self.s.escalations))
+        self.do(c.Decide(id, choice, **more))
         return self
 
     def wakes(self) -> list[WakeAt]:
         return [effect for effect in pending(self.s, self.now) if isinstance(effect, WakeAt)]
 
     def breach(self) -> str:
-        """The limit that the newest open escalation names."""
+        """The limit of the newest open escalation, or its reason if it has no breach."""
         packet = list(self.s.escalations.values())[-1]
         return packet.breach.limit if packet.breach else packet.reason
 
@@ -255,8 +258,8 @@ class Play:
         return [effect.escalation for effect in pending(self.s, self.now) if isinstance(effect, AskPerson)]
 
 
-def texts(issues: Sequence[BriefedFinding]) -> list[str]:
-    return [issue.description for issue in issues]
+def texts(findings: Sequence[BriefedFinding]) -> list[str]:
+    return [finding.description for finding in findings]
 
 
 __all__ = [

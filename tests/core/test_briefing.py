@@ -117,7 +117,7 @@ def test_a_briefing_is_kept_whole_when_its_loop_is_closed_meanwhile() -> None:
     play.raises("b", ask("a", HUMAN))
     play.finish("b")
     play.decide("resolve", note="never mind")
-    assert [request.message for request in play.brief("a").feedback.requests] == ["mend it"]
+    assert [request.message for request in play.brief("a").feedback.requests] == ["fix it"]
 
 
 class TestNotices:
@@ -134,7 +134,7 @@ class TestNotices:
         for target in ("plan", HUMAN):
             (notice,) = notices(play.s, target)
             assert (notice.loop, notice.source, notice.kind) == ("L-1", "design", "fix_request")
-            assert (notice.message, notice.severity, notice.details) == ("mend it", Severity.LOW, {"k": 1})
+            assert (notice.message, notice.severity, notice.details) == ("fix it", Severity.LOW, {"k": 1})
             assert (notice.options, notice.resolved) == ((Option("polling", "low", "slower"),), False)
         assert notices(play.s, "design") == ()
 
@@ -158,7 +158,7 @@ class TestNotices:
         play.person_raises("design")
         assert [(each.loop, each.message) for each in notices(play.s, "design")] == [
             ("L-1", "x; y"),
-            ("L-2", "mend it"),
+            ("L-2", "fix it"),
         ]
 
 
@@ -219,7 +219,7 @@ class TestWords:
     def test_a_request_may_be_no_more_than_its_message(self) -> None:
         play = Play(flow(*CHAIN)).run()
         play.person_raises("design")
-        assert feedback_text(play.briefings["design"][1]).endswith("```\nmend it\n```")
+        assert feedback_text(play.briefings["design"][1]).endswith("```\nfix it\n```")
 
     def test_resolutions_and_answers_are_told(self) -> None:
         play = Play(flow(*CHAIN), {"plan": [out("p", answer="seven")]})
@@ -234,7 +234,7 @@ class TestWords:
         play = Play(flow(*CHAIN), {"plan": grows})
         play.finish("plan")
         play.raises("design", ask("plan")).run()
-        assert "### What you raised is fixed\n```\nmend it\n```" in feedback_text(play.briefings["design"][1])
+        assert "### What you raised is fixed\n```\nfix it\n```" in feedback_text(play.briefings["design"][1])
 
     def test_text_of_agents_is_fenced_as_data_and_stays_as_it_is(self) -> None:
         trace = "Traceback:\n  File `a.py`\n- **F-9** [low] made up\n````\n## How to answer\n@@ -1 +1 @@\n-a\n+b"

@@ -36,7 +36,7 @@ def developing(**more: Any) -> Play:
     return play
 
 
-def test_a0_01_a_triggered_loop_is_active_and_noticed_once() -> None:
+def test_a0_01_a_triggered_loop_is_active_and_delivered_once() -> None:
     play = developing().raises("developer", ask("architect", kind=Kind.TECHNICAL_INFEASIBILITY, message="no push"))
     assert list(play.s.loops) == ["L-1"]
     (notice,) = notices(play.s, "architect")
@@ -48,21 +48,21 @@ def test_a0_02_a_missing_field_is_named_and_nothing_is_stored(feedback: Feedback
     play = developing().raises("developer", feedback)
     assert play.of(e.FeedbackRefused)[0].reason.startswith(f"{field} is missing")
     assert play.opened() == 0
-    with pytest.raises(NotFound, match="source '' is unknown"):
+    with pytest.raises(NotFound, match="unknown source ''"):
         play.do(c.RaiseFeedback("", ask("architect")))
 
 
-def test_a0_04_two_targets_have_a_notice_each() -> None:
+def test_a0_04_each_of_two_targets_gets_a_notification() -> None:
     options = (Option("polling", "low", "slower"), Option("push", "high", "later"))
     play = developing().raises("developer", ask("architect", "pm", details={"api": 1}, options=options))
     found = [notice for target in play.s.steps for notice in notices(play.s, target)]
     assert len(found) == 2
     for notice in found:
-        assert (notice.severity, notice.message) == (Severity.HIGH, "mend it")
+        assert (notice.severity, notice.message) == (Severity.HIGH, "fix it")
         assert (notice.details, notice.options) == ({"api": 1}, options)
 
 
-def test_a0_05_without_a_severity_it_is_high() -> None:
+def test_a0_05_the_default_severity_is_high() -> None:
     assert developing().raises("developer", ask("pm")).loop().severity is Severity.HIGH
 
 
@@ -75,13 +75,13 @@ def test_a0_05_without_a_severity_it_is_high() -> None:
         ({"severity": Severity.LOW}, False),
     ],
 )
-def test_a0_06_blocking_or_critical_pauses(more: dict[str, Any], paused: bool) -> None:
+def test_a0_06_blocking_or_critical_feedback_pauses_the_run(more: dict[str, Any], paused: bool) -> None:
     play = developing().raises("developer", ask("architect", **more))
     assert play.s.paused is paused
     assert [loop.id for loop in play.s.loops.values() if loop.pauses] == (["L-1"] if paused else [])
 
 
-def test_a0_08_a_waiter_has_the_resolution_at_once_and_every_notice_is_resolved_with_it() -> None:
+def test_a0_08_a_waiter_gets_the_resolution_at_once_and_every_notification_is_resolved() -> None:
     play = developing().raises("developer", ask("architect", HUMAN))
     play.do(c.BeginWait("L-1", "developer", 1))
     play.decide("resolve", option="polling", by="ann")
@@ -101,20 +101,20 @@ def test_a0_11_a_manual_resolution_keeps_reason_and_count() -> None:
     assert packet is not None and packet.reason == "limit rounds_total (0/0)"
 
 
-def test_a0_12_resolving_twice_or_nothing_is_an_error() -> None:
+def test_a0_12_resolving_twice_or_resolving_an_unknown_loop_is_an_error() -> None:
     play = developing().raises("developer", ask(HUMAN)).decide("resolve", note="yes")
-    with pytest.raises(AlreadyClosed, match="was decided before"):
+    with pytest.raises(AlreadyClosed, match="was already decided"):
         play.decide("resolve", "E-1", note="no")
     with pytest.raises(NotFound):
         play.decide("resolve", "E-2", note="no")
 
 
-def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused() -> None:
+def test_a0_14_an_acknowledgement_is_recorded_and_one_by_a_stranger_is_refused() -> None:
     play = developing().raises("developer", ask("architect", "pm"))
     play.do(c.Acknowledge("L-1", "pm", "on it", "rewrite", "2h"))
     assert play.loop().state is LoopState.RESOLVING
     assert play.loop().acknowledged == {"pm": {"message": "on it", "action": "rewrite", "eta": "2h"}}
-    with pytest.raises(AlreadyClosed, match="'pm' has acknowledged L-1 already"):
+    with pytest.raises(AlreadyClosed, match="'pm' has already acknowledged L-1"):
         play.do(c.Acknowledge("L-1", "pm", "still on it"))
     assert [notices(play.s, name)[0].acknowledged for name in ("architect", "pm")] == [False, True]
     with pytest.raises(IllegalCommand, match="is not a target"):
@@ -122,7 +122,7 @@ def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("bound", "state"), [(1, LoopState.ESCALATING), (2, LoopState.RESOLVING)])
-def test_a0_15_a_fix_that_fails_validation_escalates_or_goes_round_again(bound: int, state: LoopState) -> None:
+def test_a0_15_a_fix_that_fails_validation_escalates_or_starts_another_round(bound: int, state: LoopState) -> None:
     work = flow(step("a"), step("r", reviews="a"), limits={"rounds_per_loop": bound})
     play = Play(work, {"a": grows, "r": [failed("x"), failed("y")]})
     for name in ("a", "r", "a", "r"):
@@ -172,12 +172,12 @@ def test_a1_02_after_a_rejection_the_implementation_is_not_complete() -> None:
     assert play.s.steps["create_pr"].attempts == 0
 
 
-def test_a1_03_rework_of_the_plan_takes_all_later_phases_with_it() -> None:
+def test_a1_03_rework_of_the_plan_reruns_all_later_phases() -> None:
     play = refining(failed(Finding("too big", Severity.CRITICAL, True, "scope")), passed()).run()
     assert play.attempts() == {"research": 1, "plan": 2, "implement": 2, "review": 2, "create_pr": 1}
 
 
-def test_a1_06_a_success_clears_the_error_before_it() -> None:
+def test_a1_06_a_success_clears_the_earlier_error() -> None:
     play = Play(flow(step("a"), step("b", "a")), {"a": [Exception("broken"), out()]})
     play.finish("a")
     assert play.s.steps["a"].last_error == "broken"
@@ -205,9 +205,9 @@ def test_a1_07_categories_and_blockers_choose_the_phase(category: str, blockers:
     assert until_reviewed(refining(failed(*found))).loop().targets == (target,)
 
 
-def test_a1_08_the_second_iteration_names_itself_and_what_came_before() -> None:
+def test_a1_08_the_second_iteration_names_its_number_and_the_previous_attempts() -> None:
     play = refining(failed(BLOCKER), failed(BLOCKER), passed()).run()
-    first, second = (feedback_text(told) for told in play.briefings["implement"][1:])
+    first, second = (feedback_text(briefing) for briefing in play.briefings["implement"][1:])
     assert "Iteration 1" in first and "Previous attempts" not in first
     assert "Iteration 2" in second and "Previous attempts" in second and "injection" in second
 
@@ -232,13 +232,13 @@ def test_a1_11_after_a_rejection_exactly_one_rework_is_pending() -> None:
     play = refining(failed(BLOCKER))
     for name in ("research", "plan", "implement"):
         play.finish(name)
-    play.room = 0
+    play.slots = 0
     play.finish("review")
     assert pending(play.s, play.now) == (Start("implement", "rework", ("L-1",)),)
-    play.room = 1
+    play.slots = 1
     play.do(c.Proceed())
-    told = play.briefings["implement"][1]
-    assert (told.round, texts(told.feedback.findings)) == (1, ["injection"])
+    briefing = play.briefings["implement"][1]
+    assert (briefing.round, texts(briefing.feedback.findings)) == (1, ["injection"])
 
 
 def test_a1_12_after_an_approval_the_pull_request_is_created() -> None:
@@ -247,20 +247,20 @@ def test_a1_12_after_an_approval_the_pull_request_is_created() -> None:
     assert play.opened() == 0
 
 
-def test_a1_13_before_that_there_is_work_and_no_rework() -> None:
+def test_a1_13_before_the_implementation_there_is_work_and_no_rework() -> None:
     play = refining(passed())
     play.finish("research")
     play.finish("plan")
     assert [(each.step, each.mode) for each in play.of(e.AttemptStarted)][-1] == ("implement", "work")
 
 
-def test_a1_16_one_rejection_is_mended_the_fourth_blocks() -> None:
+def test_a1_16_one_rejection_is_fixed_and_the_fourth_blocks() -> None:
     play = refining(failed(BLOCKER), passed()).run()
     assert (play.outcome, play.attempts()["create_pr"]) == ("verified", 1)
     different: list[Reply] = [failed(Finding(f"{n}", Severity.CRITICAL, True)) for n in range(4)]
     blocked = refining(*different).run()
     assert blocked.loop().breach == Breach("rounds_per_loop", 3, 3)
-    assert [told.round for told in blocked.briefings["implement"]] == [0, 1, 2, 3]
+    assert [briefing.round for briefing in blocked.briefings["implement"]] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("choice", "left"), [("revise", 0), ("continue", 3)])
@@ -276,10 +276,10 @@ def test_a1_22_a_reason_is_one_clean_line() -> None:
     assert one_line("\x1b[31mMax\x1b[0m\n `attempts`\r\n reached") == "Max attempts reached"
 
 
-def test_the_summary_of_a_review_in_words() -> None:
+def test_the_summary_text_of_a_review() -> None:
     found = [Finding("1", Severity.CRITICAL, True), Finding("2", Severity.CRITICAL), Finding("3", Severity.CRITICAL)]
-    told = refining(failed(*found), passed()).run().briefings["implement"][1]
-    assert summary_of(told.feedback.findings) == "Review failed: 1 blocker(s), 2 critical"
+    briefing = refining(failed(*found), passed()).run().briefings["implement"][1]
+    assert summary_of(briefing.feedback.findings) == "Review failed: 1 blocker(s), 2 critical"
 
 
 def test_what_counts_towards_what_recoveries_refinements_and_nothing() -> None:
@@ -288,7 +288,7 @@ def test_what_counts_towards_what_recoveries_refinements_and_nothing() -> None:
         profiled("ai-sdlc", *SDLC), {"implement": broken, "review": [failed(BLOCKER), failed(BLOCKER), passed()]}
     )
     play.run()
-    # An attempt that changed nothing is a recovery, one that broke is nothing, a rejection is a refinement.
+    # An attempt that changed nothing is a recovery, one that ended with an error counts for nothing, a rejection is a refinement.
     assert (play.s.recoveries, play.loop().round, play.outcome) == (1, 2, "verified")
     play.scripts["review"] = [failed(BLOCKER), passed()]
     play.calls["review"] = 0

@@ -27,10 +27,10 @@ def asp(*reviews: Reply) -> Play:
     return Play(profiled("asp", *ASP), {"plan": grows, "design": grows, "review": list(reviews)}).run()
 
 
-def test_a3_01_a_review_that_passes_first_passes_no_feedback_on() -> None:
+def test_a3_01_a_review_that_passes_at_once_sends_no_feedback() -> None:
     play = asp(passed())
     assert play.attempts() == {"plan": 1, "design": 1, "review": 1}
-    assert not any(told.feedback for briefings in play.briefings.values() for told in briefings)
+    assert not any(briefing.feedback for briefings in play.briefings.values() for briefing in briefings)
 
 
 def test_a3_02_one_high_design_issue_then_pass() -> None:
@@ -55,13 +55,15 @@ def test_a3_06_needs_improvement_is_accepted_without_a_loop() -> None:
 
 
 @pytest.mark.parametrize(("finding", "name"), [(HIGH_DESIGN, "design"), (PLANNING, "plan")])
-def test_a3_08_what_always_fails_stops_after_three_with_a_named_limit(finding: Finding, name: str) -> None:
+def test_a3_08_a_step_that_always_fails_stops_after_three_rounds_with_a_named_limit(
+    finding: Finding, name: str
+) -> None:
     play = asp(failed(finding))
     assert play.attempts()[name] == 3
     assert play.loop().breach == Breach("rounds_per_step", 2, 2)
 
 
-def test_a3_12_without_an_affected_phase_it_is_the_step_under_review_and_an_unknown_one_is_refused() -> None:
+def test_a3_12_the_default_phase_is_that_of_the_reviewed_step_and_an_unknown_phase_is_refused() -> None:
     assert asp(failed("x"), passed()).of(e.FeedbackRouted)[0].shares == {"design": (1,)}
     code = (*ASP[:2], step("code", "design", phase="code"), step("code_review", reviews="code"))
     play = Play(flow(*code), {"code_review": [failed("x"), passed()]}).run()
@@ -78,7 +80,9 @@ def test_a3_12_without_an_affected_phase_it_is_the_step_under_review_and_an_unkn
         ([Severity.CRITICAL], "fail"),
     ],
 )
-def test_a3_14_four_high_pass_conditionally_five_or_a_critical_do_not(findings: list[Severity], word: str) -> None:
+def test_a3_14_four_high_findings_pass_conditionally_but_five_or_a_critical_one_fail(
+    findings: list[Severity], word: str
+) -> None:
     found = [Finding(f"{n}", severity) for n, severity in enumerate(findings)]
     work = profiled("asp", step("code", phase="code"), step("review", reviews="code"))
     play = Play(work, {"code": grows, "review": [failed(*found), passed()]}).run()
@@ -86,19 +90,19 @@ def test_a3_14_four_high_pass_conditionally_five_or_a_critical_do_not(findings: 
     assert play.attempts()["code"] == (1 if word == "conditional" else 2)
 
 
-def test_a3_16_a_failing_test_gives_one_regeneration_then_it_is_reported() -> None:
+def test_a3_16_a_failing_test_causes_one_regeneration_and_is_then_reported() -> None:
     work = profiled("asp", step("code", phase="code"), step("test", tests="code"))
     play = Play(work, {"code": grows, "test": [failed("x"), failed("y")]}).run()
     assert (play.attempts(), play.loop().breach) == ({"code": 2, "test": 2}, Breach("rounds_per_loop", 1, 1))
     assert texts(play.briefings["code"][1].feedback.findings) == ["x"]
 
 
-def test_a3_17_an_exception_is_an_error_and_no_round() -> None:
+def test_a3_17_an_exception_is_an_error_and_not_a_round() -> None:
     play = asp(Exception("boom"))
     assert (play.attempts()["review"], play.breach(), play.s.rounds) == (3, "errors_in_a_row", 0)
 
 
-def test_a3_18_the_ledger_tells_where_a_defect_came_from_and_what_it_cost() -> None:
+def test_a3_18_the_ledger_shows_where_a_defect_came_from_and_what_it_cost() -> None:
     def costly(play: Play, name: str) -> Reply:
         return out(f"{name} {play.s.steps[name].attempts}", usage=Usage(0.5))
 
@@ -112,7 +116,7 @@ def test_a3_18_the_ledger_tells_where_a_defect_came_from_and_what_it_cost() -> N
     assert sum(done[event.step, event.attempt].seconds for event in extra) == 2.0
 
 
-def test_a3_19_what_passes_needs_no_repair_and_a_repair_that_changes_nothing_is_counted() -> None:
+def test_a3_19_passing_work_needs_no_repair_and_a_repair_without_change_is_counted() -> None:
     assert asp(passed()).s.rounds == 0
     play = Play(flow(*ASP), {"review": [failed("x"), failed("x"), failed("x")]}).run()
     assert (play.loop().unchanged_reworks, play.s.recoveries) == (2, 2)
@@ -122,8 +126,8 @@ def test_a3_19_what_passes_needs_no_repair_and_a_repair_that_changes_nothing_is_
 
 def test_a3_20_an_input_that_does_not_fit_is_refused_before_the_agent_runs() -> None:
     work = flow(step("plan"), step("design", "plan", checked=True))
-    said = iter([(("plan", Finding("no units")),), ()])
-    play = Play(work, {"plan": grows}, checks={"design": lambda play: next(said)}).run()
+    results = iter([(("plan", Finding("no units")),), ()])
+    play = Play(work, {"plan": grows}, checks={"design": lambda play: next(results)}).run()
     assert play.attempts() == {"plan": 2, "design": 1}
     assert play.loop().kind is Kind.VALIDATION_FAILURE
 
@@ -131,7 +135,7 @@ def test_a3_20_an_input_that_does_not_fit_is_refused_before_the_agent_runs() -> 
 # A4: the feedback coordinator
 
 NODES = ("root", "model", "service", "controller", "e2e")
-CHAIN = tuple(step(name, *NODES[:place][-1:]) for place, name in enumerate(NODES))
+CHAIN = tuple(step(name, *NODES[:index][-1:]) for index, name in enumerate(NODES))
 
 
 def working(**more: Any) -> Play:
@@ -158,7 +162,7 @@ def test_a4_01_a_complete_fix_request_to_an_ancestor_is_accepted() -> None:
         (MalformedFeedback(("model",), "severity 'banana' is unknown"), "severity"),
     ],
 )
-def test_a4_02_what_is_missing_or_unknown_is_refused_by_name(
+def test_a4_02_feedback_with_a_missing_or_unknown_field_is_refused_naming_it(
     feedback: Feedback | MalformedFeedback, field: str
 ) -> None:
     play = working()
@@ -181,11 +185,11 @@ def test_a4_04_three_hops_pass_a_fourth_is_refused_and_changes_nothing() -> None
     assert play.run().outcome == "done"
 
 
-def test_a4_06_feedback_to_oneself_is_refused() -> None:
+def test_a4_06_self_feedback_is_refused() -> None:
     assert "is the source itself" in working().raises("e2e", ask("e2e")).of(e.FeedbackRefused)[0].reason
 
 
-def test_a4_08_an_earlier_sibling_that_made_the_model_is_reached() -> None:
+def test_a4_08_feedback_reaches_an_earlier_sibling_that_made_the_model() -> None:
     work = flow(step("root"), step("model", "root", phase="design"), step("spec", "root", phase="test"))
     play = Play(work, {"model": grows})
     play.finish("root")
@@ -194,7 +198,7 @@ def test_a4_08_an_earlier_sibling_that_made_the_model_is_reached() -> None:
     assert play.run().attempts()["model"] == 2
 
 
-def test_a4_09_a_fix_that_is_verified_is_seen_in_every_state_and_resolved() -> None:
+def test_a4_09_a_verified_fix_passes_through_every_state_and_is_resolved() -> None:
     play = working().raises("e2e", ask("model")).run()
     state: RunState | None = None
     seen: list[LoopState] = []
@@ -207,7 +211,7 @@ def test_a4_09_a_fix_that_is_verified_is_seen_in_every_state_and_resolved() -> N
     assert play.of(e.LoopClosed)[0].at == play.now
 
 
-def test_a4_11_a_fix_that_fails_is_failed_and_not_verified() -> None:
+def test_a4_11_a_fix_that_errors_fails_the_loop_without_verification() -> None:
     play = working(on_breach="error").raises("e2e", ask("model"))
     play.scripts["model"] = [Exception("broken")]
     play.run()
@@ -226,13 +230,13 @@ def test_a4_13_a_context_request_is_answered_without_rerunning_the_target() -> N
     assert play.briefings["e2e"][1].feedback.resolutions[0].answers == {"model": "uuid"}
 
 
-def test_a4_15_the_queue_goes_by_severity_then_by_age() -> None:
+def test_a4_15_the_queue_is_ordered_by_severity_then_age() -> None:
     names = ("low", "medium", "high", "later", "critical")
     play = Play(flow(*(step(name) for name in names)))
     for name in names[:-1]:
         play.finish(name)
     play.finish("critical")
-    play.room = 0
+    play.slots = 0
     for name in names:
         play.now += 1
         play.person_raises(name, severity=Severity("high" if name == "later" else name))

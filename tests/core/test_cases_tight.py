@@ -27,18 +27,18 @@ def test_a2_02_a_failing_review_skips_the_tests_and_goes_into_the_next_iteration
     assert texts(play.briefings["implement"][1].feedback.findings) == ["x"]
 
 
-def test_a2_03_failing_tests_are_one_more_iteration() -> None:
+def test_a2_03_failing_tests_cause_one_more_iteration() -> None:
     play = tight([passed()], [failed("t"), passed()])
     assert (play.outcome, play.attempts()) == ("verified", {"implement": 2, "review": 2, "test": 2})
     assert (play.loop().kind, play.loop().round, play.finding().status) == (Kind.TEST_FAILURE, 1, Status.FIXED)
 
 
-def test_a2_04_an_iteration_is_told_the_issues_of_the_one_before_only() -> None:
+def test_a2_04_an_iteration_gets_only_the_issues_of_the_previous_one() -> None:
     play = tight([failed("r1"), passed()], [failed("t2"), passed()])
-    told = play.briefings["implement"]
-    assert [texts(each.feedback.findings) for each in told] == [[], ["r1"], ["t2"]]
-    assert told[2].feedback.findings[0].found_by == "test"
-    assert feedback_text(told[0]) == ""
+    briefings = play.briefings["implement"]
+    assert [texts(each.feedback.findings) for each in briefings] == [[], ["r1"], ["t2"]]
+    assert briefings[2].feedback.findings[0].found_by == "test"
+    assert feedback_text(briefings[0]) == ""
 
 
 def test_a2_07_the_same_test_failure_three_times_escalates() -> None:
@@ -79,7 +79,7 @@ def test_a2_12_no_verdict_is_never_a_pass() -> None:
     assert play.outcome == "verified"
 
 
-def test_a2_14_after_a_restart_everything_counts_on() -> None:
+def test_a2_14_after_a_restart_all_counters_continue() -> None:
     play = stopped()
     again = replay(play.events)
     assert again == play.s

@@ -1,4 +1,4 @@
-"""Feedback that causes feedback: how deep it may go, and that it never feeds itself."""
+"""Feedback that causes feedback: how deep a chain may be, and that it may not form a cycle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFF = Limits(
 
 
 @pytest.mark.parametrize(("bound", "depth"), [(1, 1), (2, 2), (3, 3)])
-def test_chain_depth_refuses_what_is_deeper_than_its_bound(bound: int, depth: int) -> None:
+def test_chain_depth_refuses_feedback_deeper_than_its_bound(bound: int, depth: int) -> None:
     play = chain(bound)
     assert [loop.depth for loop in play.s.loops.values()][-1] == depth
     (refused,) = play.of(e.FeedbackRefused)
@@ -42,7 +42,7 @@ def test_chain_depth_can_be_switched_off() -> None:
 
 
 @pytest.mark.parametrize(("own", "refused"), [(1, 1), (2, 0), (None, 0)])
-def test_the_chain_depth_of_a_judge_is_that_of_what_it_raises(own: int | None, refused: int) -> None:
+def test_the_chain_depth_of_a_judge_applies_to_feedback_that_it_raises(own: int | None, refused: int) -> None:
     steps = (step("a"), step("j", reviews="a", limits=with_overrides(OFF, {"chain_depth": own or False})))
     work = flow(*steps, step("b", "j", checked=True), limits=with_overrides(OFF, {"chain_depth": 1 if own != 1 else 9}))
     play = Play(work, {"a": grows}, checks={"b": lambda play: (("j", Finding("too short")),)})
@@ -57,15 +57,15 @@ def test_the_chain_depth_of_a_judge_is_that_of_what_it_raises(own: int | None, r
 def chain(bound: int | None) -> Play:
     """Five steps in a row: each rework asks the step before it for a fix."""
     names = "abcde"
-    steps = [step(name, *names[:place][-1:]) for place, name in enumerate(names)]
+    steps = [step(name, *names[:index][-1:]) for index, name in enumerate(names)]
     play = Play(flow(*steps, limits=with_overrides(OFF, {"chain_depth": bound or False})))
     for name in names[:-1]:
         play.finish(name)
-    for place in range(4, 0, -1):
-        play.raises(names[place], ask(names[place - 1]))
+    for index in range(4, 0, -1):
+        play.raises(names[index], ask(names[index - 1]))
         if play.of(e.FeedbackRefused):
             break
-        play.finish(names[place])
+        play.finish(names[index])
     return play
 
 

@@ -1,4 +1,4 @@
-"""Choices: options, positions, agreement, and what the chosen option says happens."""
+"""Choices: options, positions, agreement, and what the chosen option does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def limits_it(*to: str, options: tuple[Option, ...] = OFFER, **more: Any) -> Fee
 
 
 def chooses(*options: str) -> Any:
-    """A script of a step that chooses these options, one after the other, and works otherwise."""
+    """A script of a step that chooses these options one after the other, and works otherwise."""
     wanted = iter(options)
 
     def script(play: Play, name: str) -> Reply:
@@ -64,7 +64,7 @@ def choice_of(play: Play) -> ChosenOption:
     return choice
 
 
-def test_each_target_is_asked_and_what_they_agree_on_is_done() -> None:
+def test_each_target_is_asked_and_the_agreed_option_is_carried_out() -> None:
     play = choosing(architect=chooses("polling"), pm=chooses("Polling ")).run()
     loop = play.loop()
     assert (choice_of(play).option, choice_of(play).by) == ("polling", "architect, pm")
@@ -96,7 +96,7 @@ def test_the_options_and_every_earlier_position_are_in_the_briefing() -> None:
     ]
 
 
-def test_the_chosen_rework_is_told_what_was_chosen() -> None:
+def test_the_briefing_of_a_chosen_rework_names_the_option() -> None:
     play = choosing(architect=chooses("polling"), pm=chooses("polling")).run()
     request = play.briefings["architect"][-1].feedback.requests[0]
     assert play.briefings["architect"][-1].mode == "rework"
@@ -104,23 +104,25 @@ def test_the_chosen_rework_is_told_what_was_chosen() -> None:
     assert (request.choice.option, request.message) == ("polling", "no websockets here")
 
 
-def test_the_raiser_goes_on_with_the_resolution() -> None:
+def test_the_source_continues_with_the_resolution() -> None:
     play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
-    told = play.briefings["code"][1].feedback.resolutions[0]
-    assert (told.state, told.option, told.by, told.text) == (
+    resolution = play.briefings["code"][1].feedback.resolutions[0]
+    assert (resolution.state, resolution.option, resolution.by, resolution.text) == (
         "chosen",
         "queue",
         "architect, pm",
         "architect knows; pm knows",
     )
-    assert told.answers == {
+    assert resolution.answers == {
         "architect": {"option": "queue", "reason": "architect knows"},
         "pm": {"option": "queue", "reason": "pm knows"},
     }
-    assert play.loop().resolution == Resolution("resolved", "architect, pm", told.text, "queue", told.answers)
+    assert play.loop().resolution == Resolution(
+        "resolved", "architect, pm", resolution.text, "queue", resolution.answers
+    )
 
 
-def test_who_waits_in_mid_work_is_told_without_being_run_again() -> None:
+def test_a_waiting_attempt_gets_the_choice_without_being_rerun() -> None:
     play = choosing(architect=chooses("polling"), pm=chooses("polling"), wait=True)
     for name in ("architect", "pm", "architect"):
         play.finish(name)
@@ -130,7 +132,7 @@ def test_who_waits_in_mid_work_is_told_without_being_run_again() -> None:
     assert play.loop().state is LoopState.RESOLVED
 
 
-def test_disagreement_is_one_more_round_and_then_a_persons() -> None:
+def test_disagreement_causes_one_more_round_and_then_an_escalation() -> None:
     play = choosing(architect=chooses("queue", "queue"), pm=chooses("polling", "polling")).run()
     assert play.loop().state is LoopState.ESCALATING
     assert (play.loop().round, play.loop().routed_by) == (2, "explicit")
@@ -144,7 +146,7 @@ def test_disagreement_is_one_more_round_and_then_a_persons() -> None:
     assert (play.loop().state, play.outcome) == (LoopState.RESOLVED, "done")
 
 
-def test_after_a_disagreement_a_person_may_have_them_choose_again() -> None:
+def test_after_a_disagreement_a_person_can_let_the_targets_choose_again() -> None:
     play = choosing(architect=chooses("queue", "queue", "polling"), pm=chooses("polling", "polling", "polling")).run()
     play.decide("continue", note="think of the price").run()
     assert play.briefings["pm"][3].feedback.advice == ("think of the price",)
@@ -152,12 +154,12 @@ def test_after_a_disagreement_a_person_may_have_them_choose_again() -> None:
     assert play.loop().round == 3
 
 
-def test_a_disagreement_that_a_limit_forbids_to_repeat_escalates_with_the_limit() -> None:
+def test_a_disagreement_escalates_with_the_limit_that_forbids_another_round() -> None:
     play = choosing(architect=chooses("queue"), pm=chooses("polling"), flow={"limits": {"rounds_per_loop": 1}}).run()
     assert play.breach() == "rounds_per_loop"
 
 
-def test_a_position_that_comes_while_a_person_is_asked_waits_for_the_decision() -> None:
+def test_a_position_taken_while_a_person_is_asked_waits_for_the_decision() -> None:
     play = choosing(architect=chooses("queue"), pm=chooses("queue"))
     for _ in range(3):
         play.finish("architect", RuntimeError("broken"))
@@ -170,7 +172,7 @@ def test_a_position_that_comes_while_a_person_is_asked_waits_for_the_decision() 
     assert (choice_of(play).by, play.loop().state) == ("architect, pm", LoopState.RESOLVED)
 
 
-def test_the_first_answer_holds() -> None:
+def test_with_agreement_first_the_first_position_wins() -> None:
     play = choosing(architect=chooses("queue"), pm=chooses("polling"), flow={"agreement": "first"})
     play.finish("pm")
     assert choice_of(play).by == "pm"
@@ -181,9 +183,9 @@ def test_the_first_answer_holds() -> None:
     assert play.loop().state is LoopState.RESOLVED
 
 
-def test_who_is_not_asked_yet_when_the_first_answers_is_not_asked_any_more() -> None:
+def test_with_agreement_first_the_remaining_targets_are_not_asked() -> None:
     play = Play(
-        flow(*STEPS, agreement="first"), {"architect": chooses("queue"), "pm": chooses("queue"), "code": grows}, room=1
+        flow(*STEPS, agreement="first"), {"architect": chooses("queue"), "pm": chooses("queue"), "code": grows}, slots=1
     )
     play.finish("pm")
     play.finish("architect")
@@ -196,7 +198,7 @@ def test_who_is_not_asked_yet_when_the_first_answers_is_not_asked_any_more() -> 
 @pytest.mark.parametrize(
     ("authority", "holds"), [(("architect", "pm"), "queue"), (("pm",), "polling"), (("code",), "queue")]
 )
-def test_the_word_of_the_highest_authority_holds_once_all_have_spoken(authority: tuple[str, ...], holds: str) -> None:
+def test_the_highest_authority_wins_once_all_have_taken_a_position(authority: tuple[str, ...], holds: str) -> None:
     play = choosing(
         architect=chooses("queue"),
         pm=chooses("polling"),
@@ -208,15 +210,15 @@ def test_the_word_of_the_highest_authority_holds_once_all_have_spoken(authority:
     assert choice_of(play).option == holds
 
 
-def test_an_accepting_option_is_a_recorded_limitation() -> None:
+def test_an_accepting_option_is_recorded_as_a_limitation() -> None:
     play = choosing(architect=chooses("live with it"), pm=chooses("live with it")).run()
     assert (play.loop().state, play.outcome) == (LoopState.ACCEPTED, "accepted")
     assert play.attempts() == {"pm": 2, "architect": 2, "code": 2}
-    told = play.briefings["code"][1].feedback.resolutions[0]
-    assert (told.state, told.option) == ("accepted", "live with it")
+    resolution = play.briefings["code"][1].feedback.resolutions[0]
+    assert (resolution.state, resolution.option) == ("accepted", "live with it")
 
 
-def test_an_accepting_option_is_told_to_who_waits() -> None:
+def test_an_accepting_option_is_delivered_to_the_waiting_attempt() -> None:
     play = choosing(architect=chooses("live with it"), pm=chooses("live with it"), wait=True)
     play.finish("architect")
     play.finish("pm")
@@ -224,7 +226,7 @@ def test_an_accepting_option_is_told_to_who_waits() -> None:
     assert (play.outcome, play.attempts()["code"]) == ("accepted", 1)
 
 
-def test_without_offered_options_any_text_is_one() -> None:
+def test_without_offered_options_any_text_is_a_valid_choice() -> None:
     play = choosing(limits_it("pm", options=()), pm=chooses("use a proxy")).run()
     assert choice_of(play).option == "use a proxy"
     assert play.briefings["code"][1].feedback.resolutions[0].option == "use a proxy"
@@ -242,7 +244,7 @@ def test_without_offered_options_any_text_is_one() -> None:
         (Decision(" "), (), "no decision: the step was asked to choose; return decision"),
     ],
 )
-def test_a_decision_that_is_none_is_an_error_of_the_agent(
+def test_an_invalid_decision_is_an_agent_error(
     decision: Decision | None, options: tuple[Option, ...], problem: str
 ) -> None:
     play = choosing(limits_it("pm", options=options))
@@ -263,7 +265,7 @@ def test_any_kind_with_options_starts_with_a_choice() -> None:
     assert play.loop().state is LoopState.RESOLVED
 
 
-def test_raising_it_again_is_the_next_round_and_a_new_choice() -> None:
+def test_raising_it_again_starts_the_next_round_with_a_new_choice() -> None:
     again = iter([True, False])
 
     def code(play: Play, name: str) -> Reply:
@@ -283,7 +285,7 @@ def test_raising_it_again_is_the_next_round_and_a_new_choice() -> None:
     assert [(each.round, each.option) for each in loop.positions] == [(1, "polling"), (2, "queue")]
 
 
-def test_a_person_chooses_in_the_inbox_and_is_final() -> None:
+def test_a_choice_by_a_person_in_the_inbox_is_final() -> None:
     play = choosing(limits_it("pm", HUMAN), pm=chooses("queue"), flow={"agreement": "all"})
     play.finish("pm")
     assert play.loop().choice is None, "the person has not spoken"
@@ -296,7 +298,7 @@ def test_a_person_chooses_in_the_inbox_and_is_final() -> None:
     assert (play.loop().state, play.s.escalations) == (LoopState.RESOLVED, {})
 
 
-def test_a_person_who_chooses_before_the_agents_have_spoken_is_final_too() -> None:
+def test_a_choice_by_a_person_before_the_agents_is_final_too() -> None:
     play = choosing(limits_it("pm", HUMAN), pm=chooses("polling"))
     play.decide("resolve", option="queue", by="eva")
     play.run()
@@ -312,12 +314,12 @@ def test_a_person_may_accept_by_option() -> None:
     assert play.briefings["code"][1].feedback.resolutions[0].by == "eva"
 
 
-def test_a_person_may_answer_in_other_words_than_the_options() -> None:
+def test_a_person_may_answer_with_free_text() -> None:
     play = choosing(limits_it(HUMAN)).decide("resolve", note="ask again next year").run()
     assert (play.loop().choice, play.loop().state) == (None, LoopState.RESOLVED)
 
 
-def test_the_question_to_a_person_ends_when_the_first_answer_holds() -> None:
+def test_the_question_to_a_person_closes_when_the_first_position_wins() -> None:
     play = choosing(limits_it("pm", HUMAN), pm=chooses("queue"), flow={"agreement": "first"})
     play.finish("pm")
     assert play.s.escalations == {}
@@ -327,14 +329,14 @@ def test_the_question_to_a_person_ends_when_the_first_answer_holds() -> None:
     assert play.run().outcome == "done"
 
 
-def test_a_rework_that_a_choice_asks_for_stays_within_the_limits() -> None:
+def test_a_chosen_rework_stays_within_the_limits() -> None:
     play = choosing(limits_it("pm"), pm=chooses("polling"), flow={"limits": {"rounds_total": 1}}).run()
     assert play.breach() == "rounds_total"
     play.decide("continue", rounds=1).run()
     assert (play.loop().state, play.attempts()["architect"]) == (LoopState.RESOLVED, 2)
 
 
-def test_the_chosen_rework_may_be_given_to_somebody_else() -> None:
+def test_a_chosen_rework_can_be_reassigned() -> None:
     play = choosing(limits_it("pm"), pm=chooses("polling"), flow={"limits": {"rounds_total": 1}}).run()
     play.decide("reassign", target="pm", rounds=2).run()
     assert (play.loop().state, play.attempts()) == (LoopState.RESOLVED, {"pm": 3, "architect": 2, "code": 2})
@@ -368,7 +370,7 @@ def test_a_step_that_a_person_does_chooses_by_hand() -> None:
     assert play.outcome == "done"
 
 
-def test_several_choices_are_made_one_after_the_other_and_questions_first() -> None:
+def test_questions_are_answered_first_and_choices_are_made_one_at_a_time() -> None:
     play = choosing(limits_it("pm", message="first"), pm=chooses("queue", "queue"))
     play.raises("code", limits_it("pm", message="second"))
     play.raises("code", ask("pm", kind=Kind.CONTEXT_REQUEST, message="and which port?"))
@@ -379,14 +381,14 @@ def test_several_choices_are_made_one_after_the_other_and_questions_first() -> N
     assert modes == [("work", ()), ("decide", ("L-1",)), ("answer", ("L-3",)), ("decide", ("L-2",))]
 
 
-def test_what_chose_and_what_reworks_both_have_it_in_their_inbox() -> None:
+def test_the_loop_is_in_the_inbox_of_those_that_chose_and_those_that_rework() -> None:
     play = choosing(limits_it("pm"), pm=chooses("polling"))
     play.finish("pm")
     assert [notice.message for notice in notices(play.s, "pm")] == ["no websockets here"]
     assert [notice.message for notice in notices(play.s, "architect")] == ["no websockets here"]
 
 
-def test_a_passed_over_target_still_chooses() -> None:
+def test_a_skipped_target_still_chooses() -> None:
     play = choosing(limits_it("pm"), pm=chooses("queue"))
     play.finish("pm", RuntimeError("broken"))
     for _ in range(2):
@@ -400,9 +402,12 @@ def test_a_passed_over_target_still_chooses() -> None:
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        (Option("x", rework=("architct",)), "rework of 'architct', which is unknown: did you mean 'architect'?"),
+        (Option("x", rework=("architct",)), "rework of 'architct', which does not exist: did you mean 'architect'?"),
         (Option("x", rework=("code",)), "asks for rework of 'code', the source itself"),
-        (Option("x", rework=("review",)), "asks for rework of 'review', a judge: name what it judges (architect)"),
+        (
+            Option("x", rework=("review",)),
+            "asks for rework of 'review', a judge: name the step under judgement (architect)",
+        ),
         (Option(" "), "an option has no text"),
         (Option("x", rework=("pm",), accept=True), "both accepts and asks for rework"),
     ],
@@ -418,10 +423,10 @@ def test_options_that_cannot_be_carried_out_are_refused(option: Option, reason: 
 
 
 def test_a_refused_repetition_leaves_the_loop_resolved() -> None:
-    asked = iter([(QUEUE,), (Option("x", rework=("nobody",)),)])
+    offers = iter([(QUEUE,), (Option("x", rework=("nobody",)),)])
 
     def code(play: Play, name: str) -> Reply:
-        return out(play.now, feedback=(limits_it("pm", options=next(asked)),))
+        return out(play.now, feedback=(limits_it("pm", options=next(offers)),))
 
     play = Play(flow(*STEPS), {"pm": chooses("queue"), "architect": grows, "code": code}).run()
     assert (play.loop().state, play.opened(), play.outcome) == (LoopState.RESOLVED, 1, "done")
@@ -442,17 +447,17 @@ def test_options_of_the_same_name_are_refused() -> None:
     play.finish("pm")
     play.finish("architect")
     play.raises("code", limits_it("pm", options=(Option("x", rework=("architect",)), Option(" X "))))
-    assert play.of(e.FeedbackRefused)[0].reason == "option ' X ' is offered twice: give each a text of its own"
+    assert play.of(e.FeedbackRefused)[0].reason == "option ' X ' is offered twice: give each option its own text"
 
 
-def test_where_the_kind_is_mended_by_rework_the_choice_comes_first_and_then_the_rework() -> None:
+def test_a_kind_resolved_by_rework_is_reworked_after_the_choice() -> None:
     which = ask("pm", "architect", message="which?", options=(QUEUE, Option("none of it", accept=True)))
-    said = {
+    scripts = {
         "pm": [out("plan"), out(decision=Decision("queue")), out("plan with a queue")],
         "architect": [out("design"), out(decision=Decision("queue")), out("design with a queue")],
         "code": [out(1, feedback=(which,)), out(2)],
     }
-    play = Play(flow(*STEPS), said).run()
+    play = Play(flow(*STEPS), scripts).run()
     assert [each.mode for each in play.briefings["pm"]] == ["work", "decide", "rework"]
     assert [each.mode for each in play.briefings["architect"]] == ["work", "decide", "rework"]
     (request,) = play.briefings["architect"][2].feedback.requests
@@ -463,8 +468,8 @@ def test_where_the_kind_is_mended_by_rework_the_choice_comes_first_and_then_the_
 @pytest.mark.parametrize("kind", [Kind.CONTEXT_REQUEST, Kind.CONSTRAINT_VIOLATION])
 def test_other_kinds_are_settled_by_the_choice_alone(kind: Kind) -> None:
     which = ask("pm", kind=kind, message="which?", options=(QUEUE,))
-    said = {"pm": [out("plan"), out(decision=Decision("queue"))], "code": [out(1, feedback=(which,)), out(2)]}
-    play = Play(flow(*STEPS), said).run()
+    scripts = {"pm": [out("plan"), out(decision=Decision("queue"))], "code": [out(1, feedback=(which,)), out(2)]}
+    play = Play(flow(*STEPS), scripts).run()
     assert [each.mode for each in play.briefings["pm"]] == ["work", "decide"]
 
 
@@ -475,7 +480,7 @@ def asks_which(play: Play, rework: str) -> Play:
 
 
 def test_an_option_may_send_a_later_step_to_rework() -> None:
-    """Whoever chooses it wants that, and rounds_total counts it."""
+    """The target that chose it wants that, and rounds_total counts it."""
     play = asks_which(Play(flow(*STEPS), {"pm": grows, "architect": grows, "code": grows}), "code")
     play.finish("architect")
     play.finish("pm", out(None, decision=Decision("x")))
@@ -488,12 +493,12 @@ def test_where_only_pairs_bound_a_run_its_options_stay_within_the_scope() -> Non
     only_pairs = {"rounds_total": None, "rounds_per_pair": 2}
     play = asks_which(Play(flow(*STEPS, limits=only_pairs)), "code")
     assert play.of(e.FeedbackRefused)[0].reason == (
-        "option 'x' asks for rework of 'code', out of scope of 'architect', where only rounds_per_pair bounds the run: "
+        "option 'x' asks for rework of 'code', which is out of scope for 'architect' (only rounds_per_pair bounds this run): "
         "use one of: pm"
     )
     play = Play(flow(*STEPS, limits=only_pairs))
     play.raises("pm", Feedback(Kind.FIX_REQUEST, (HUMAN,), "which?", options=(Option("x", rework=("code",)),)))
-    assert play.of(e.FeedbackRefused)[0].reason.endswith("bounds the run: leave rework out")
+    assert play.of(e.FeedbackRefused)[0].reason.endswith("bounds this run): leave rework out")
 
 
 @pytest.mark.parametrize(
@@ -503,13 +508,13 @@ def test_where_only_pairs_bound_a_run_its_options_stay_within_the_scope() -> Non
         ({"agreement": "authority"}, "authority names nobody"),
     ],
 )
-def test_an_order_of_authority_that_means_nothing_is_refused(more: dict[str, Any], problem: str) -> None:
+def test_an_invalid_order_of_authority_is_refused(more: dict[str, Any], problem: str) -> None:
     assert any(problem in each for each in problems_of(flow(*STEPS, **more)))
     assert problems_of(flow(*STEPS, agreement="authority", authority=("pm", HUMAN))) == ()
 
 
 class TestInWords:
-    def test_who_chooses_reads_the_options_and_what_was_said_of_them(self) -> None:
+    def test_a_choosing_target_reads_the_options_and_earlier_positions(self) -> None:
         play = choosing(architect=chooses("queue", "polling"), pm=chooses("polling", "polling")).run()
         text = feedback_text(play.briefings["pm"][-1])
         assert "### constraint_violation from code (high)" in text
@@ -519,7 +524,7 @@ class TestInWords:
         assert "- live with it (accepted as a limitation)" in text
         assert "- Round 1: architect is for queue, because architect knows" in text
 
-    def test_without_options_it_is_asked_what_should_be_done(self) -> None:
+    def test_without_options_the_target_is_asked_what_should_be_done(self) -> None:
         play = choosing(limits_it("pm", options=()), pm=lambda p, n: out(None, decision=Decision("proxy")))
         assert "Say what should be done, and why." in feedback_text(play.briefings["pm"][-1])
 
@@ -530,13 +535,13 @@ class TestInWords:
             play.finish("pm" if play.s.steps["pm"].running else "architect")
         assert "- Round 1: pm is for pm\n" in feedback_text(play.briefings["architect"][-1]) + "\n"
 
-    def test_who_reworks_reads_what_was_chosen(self) -> None:
+    def test_a_reworking_step_reads_what_was_chosen(self) -> None:
         play = choosing(limits_it("pm"), pm=chooses("polling")).run()
         text = feedback_text(play.briefings["architect"][-1])
         assert "Chosen by pm. Do what that asks of you:\n```\npolling (pm knows)\n```" in text
         assert "- queue" not in text
 
-    def test_who_raised_it_reads_what_was_chosen_and_by_whom(self) -> None:
+    def test_the_source_reads_what_was_chosen_and_by_whom(self) -> None:
         play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
         text = feedback_text(play.briefings["code"][-1])
         assert "### What you raised is chosen\n```\nno websockets here\nqueue\narchitect knows; pm knows\n" in text

@@ -1,4 +1,4 @@
-"""Values that agents and people keep beside a run, and inboxes that are read."""
+"""Values that agents and people store with a run, and inboxes that are read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.core.play import Play, ask, flow, out, step
 TEAM = (step("architect"), step("developer", "architect"))
 
 
-def kept(**values: object) -> Play:
+def with_values(**values: object) -> Play:
     play = Play(flow(*TEAM))
     for path, value in values.items():
         play.do(c.SetValue(path.replace("__", "."), value, "ann"))
     return play
 
 
-def test_values_are_kept_by_path_and_replayed() -> None:
-    play = kept(review__depth=2, review__by="ann", note=[1])
+def test_values_are_stored_by_path_and_replayed() -> None:
+    play = with_values(review__depth=2, review__by="ann", note=[1])
     assert play.s.values == {"review": {"depth": 2, "by": "ann"}, "note": [1]}
     assert replay(play.events).values == play.s.values  # type: ignore[union-attr]
     play.do(c.SetValue("review", None))
@@ -30,26 +30,26 @@ def test_values_are_kept_by_path_and_replayed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "problem"),
     [
         ("", "has an empty part"),
         ("a..b", "has an empty part"),
-        ("note.x", "'note' is a value, not a place for others"),
-        ("note.*", r"has the name '\*', which stands for any name: use another"),
+        ("note.x", "'note' holds a value, so 'note.x' cannot be set"),
+        ("note.*", r"contains '\*', which matches any name when values are looked up: use another name"),
         (
             "agent_contexts.code.status",
-            "'agent_contexts' is what the run itself says: it is read, and changes with the run",
+            "'agent_contexts' is provided by the run and can only be read: store values under another name",
         ),
-        ("workflow_state.paused", "'workflow_state' is what the run itself says"),
+        ("workflow_state.paused", "'workflow_state' is provided by the run"),
     ],
 )
-def test_paths_that_cannot_be(path: str, said: str) -> None:
-    with pytest.raises(IllegalCommand, match=said):
-        kept(note=1).do(c.SetValue(path, 1))
+def test_an_invalid_path_is_refused(path: str, problem: str) -> None:
+    with pytest.raises(IllegalCommand, match=problem):
+        with_values(note=1).do(c.SetValue(path, 1))
 
 
-def test_a_checkpoint_brings_the_values_back() -> None:
-    play = kept(note=1)
+def test_a_checkpoint_restores_the_values() -> None:
+    play = with_values(note=1)
     play.do(c.SaveCheckpoint("before", "ann"))
     play.do(c.SetValue("note", 2))
     play.do(c.SetValue("more", 3))
@@ -58,10 +58,10 @@ def test_a_checkpoint_brings_the_values_back() -> None:
     assert replay(play.events).values == {"note": 1}  # type: ignore[union-attr]
 
 
-def test_checkpoints_that_cannot_be() -> None:
-    with pytest.raises(NotFound, match="none was made yet"):
-        kept().do(c.RestoreCheckpoint("before"))
-    play = kept()
+def test_an_unknown_or_unnamed_checkpoint_is_refused() -> None:
+    with pytest.raises(NotFound, match="no checkpoint was saved yet"):
+        with_values().do(c.RestoreCheckpoint("before"))
+    play = with_values()
     with pytest.raises(IllegalCommand, match="has no name"):
         play.do(c.SaveCheckpoint(" "))
     play.do(c.SaveCheckpoint("before"))
@@ -69,7 +69,7 @@ def test_checkpoints_that_cannot_be() -> None:
         play.do(c.RestoreCheckpoint("befor"))
 
 
-def test_reading_an_inbox_clears_it_and_keeps_the_loops() -> None:
+def test_reading_an_inbox_clears_it_but_keeps_the_loops() -> None:
     play = Play(flow(*TEAM), {"developer": [out("d", feedback=(ask("architect"),)), out("d")]}).run()
     assert unread(play.s, "architect") == ("L-1",) and unread(play.s, "developer") == ()
     play.do(c.ReadFeedback("architect"))
@@ -80,7 +80,7 @@ def test_reading_an_inbox_clears_it_and_keeps_the_loops() -> None:
         play.do(c.ReadFeedback("architec"))
 
 
-def test_another_input_is_told_from_now_on_and_a_run_that_ended_has_its_own() -> None:
+def test_a_changed_input_applies_from_now_on_and_an_ended_run_keeps_its_own() -> None:
     play = Play(flow(step("a")))
     play.do(c.ChangeInput({"text": "new"}))
     assert play.s.input == {"text": "new"} and play.s.input_payload is None

@@ -1,4 +1,4 @@
-"""What runs when: nothing on shaky ground, one rework for all that is said, verification once."""
+"""When steps start: not before their needs are settled, one rework for all findings, one verification."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def planning(text: str, **more: Any) -> Finding:
 
 
 class TestStarting:
-    def test_what_can_run_in_parallel_does(self) -> None:
+    def test_steps_that_can_run_in_parallel_do(self) -> None:
         play = Play(flow(step("a"), step("b"), step("c", "a", "b"), step("d", "a")))
         assert running(play) == ["a", "b"]
         play.finish("a")
@@ -45,7 +45,7 @@ class TestStarting:
         play.finish("review")
         assert running(play) == ["code"]
 
-    def test_judges_that_need_the_step_themselves_are_not_waited_for(self) -> None:
+    def test_a_step_does_not_wait_for_judges_that_need_it_themselves(self) -> None:
         work = flow(step("a"), step("b", "a"), step("end", "b", reviews="a"))
         assert Play(work).run().attempts() == {"a": 1, "b": 1, "end": 1}
 
@@ -58,7 +58,7 @@ class TestStarting:
         ordered.finish("a")
         assert running(ordered) == ["r1"]
 
-    def test_judges_that_need_each_others_readers_do_not_wait_in_a_circle(self) -> None:
+    def test_judges_of_each_others_consumers_do_not_deadlock(self) -> None:
         work = flow(
             step("a"),
             step("b"),
@@ -69,13 +69,13 @@ class TestStarting:
         )
         assert Play(work).run().outcome == "verified"
 
-    def test_nothing_starts_above_what_is_due(self) -> None:
+    def test_nothing_starts_downstream_of_a_step_that_is_due(self) -> None:
         play = Play(flow(*CHAIN), {"plan": grows, "design": grows}).run()
         play.person_raises("plan")
         assert running(play) == ["plan"]
 
-    def test_there_is_no_more_than_there_is_room_for(self) -> None:
-        play = Play(flow(step("a"), step("b"), step("c")), room=2)
+    def test_no_more_attempts_start_than_there_are_free_slots(self) -> None:
+        play = Play(flow(step("a"), step("b"), step("c")), slots=2)
         assert running(play) == ["a", "b"]
         assert Start("c", "work") in pending(play.s, play.now)
         play.finish("a")
@@ -88,7 +88,7 @@ class TestStarting:
 
 
 class TestBatching:
-    def test_all_judges_speak_first_and_all_they_say_is_one_rework(self) -> None:
+    def test_all_judges_report_first_and_all_their_findings_are_one_rework(self) -> None:
         work = flow(step("code"), step("review", reviews="code"), step("test", tests="code"))
         play = Play(work, {"code": grows, "review": [failed("r"), passed()], "test": [failed("t"), passed()]})
         play.finish("code")
@@ -100,8 +100,8 @@ class TestBatching:
         assert texts(play.briefings["code"][1].feedback.findings) == ["r", "t"]
 
     @pytest.mark.parametrize("last", ["ja", "jb"])
-    def test_judges_at_work_further_down_are_heard_too(self, last: str) -> None:
-        """They may find the same step at fault: one rework, whoever speaks last."""
+    def test_a_rework_also_waits_for_running_judges_further_downstream(self, last: str) -> None:
+        """They may report findings against the same step: one rework handles them all."""
         work = flow(
             step("plan", phase="planning"),
             step("a", "plan", phase="code"),
@@ -118,7 +118,7 @@ class TestBatching:
         assert (play.outcome, play.s.rounds) == ("verified", 1)
         assert play.attempts() == dict.fromkeys(("plan", "a", "b", "ja", "jb"), 2)
 
-    def test_a_judge_further_down_that_waits_for_the_rework_itself_is_not_waited_for(self) -> None:
+    def test_a_rework_does_not_wait_for_a_downstream_judge_that_waits_for_it(self) -> None:
         work = flow(step("plan", phase="planning"), step("a", "plan", phase="code"), step("ja", reviews="a"))
         play = Play(work, {"plan": grows, "a": grows})
         play.finish("plan")
@@ -128,7 +128,7 @@ class TestBatching:
         play.do(c.BeginWait("L-1", "ja", 1))
         assert play.s.steps["plan"].running is not None
 
-    def test_a_judge_whose_agent_breaks_is_waited_for_until_that_is_escalated(self) -> None:
+    def test_a_rework_waits_for_a_failing_judge_until_that_is_escalated(self) -> None:
         work = flow(step("code"), step("review", reviews="code"), step("test", tests="code"))
         play = Play(work, {"code": grows, "review": [failed("r"), passed()], "test": [Exception("x")]})
         play.finish("code")
@@ -138,7 +138,7 @@ class TestBatching:
         play.run()
         assert (play.attempts()["code"], play.breach()) == (2, "errors_in_a_row")
 
-    def test_a_consumer_that_runs_is_not_disturbed(self) -> None:
+    def test_a_rework_waits_for_running_consumers(self) -> None:
         play = Play(flow(step("a"), step("b", "a")))
         play.finish("a")
         play.person_raises("a")
@@ -146,7 +146,7 @@ class TestBatching:
         play.finish("b")
         assert running(play) == ["a"]
 
-    def test_a_target_that_has_not_run_gets_it_with_its_first_attempt(self) -> None:
+    def test_a_target_that_has_not_run_gets_feedback_with_its_first_attempt(self) -> None:
         play = Play(flow(step("a"), step("b", "a")))
         play.person_raises("b", message="mind the gap")
         play.run()
@@ -169,12 +169,12 @@ class TestBatching:
         play.finish("plan")
         assert running(play) == ["design"]
 
-    def test_then_the_worst_then_later_rounds_then_the_oldest(self) -> None:
+    def test_then_severity_then_later_rounds_then_age(self) -> None:
         play = Play(flow(step("a"), step("b"), step("c"), step("d")))
         for name in "abc":
             play.finish(name)
         play.finish("d")
-        play.room = 0
+        play.slots = 0
         play.person_raises("a", severity=Severity.LOW)
         play.now += 1
         play.person_raises("b")
@@ -203,7 +203,7 @@ class TestVerification:
         play = Play(flow(*CHAIN), {"review": [failed("x"), passed()]}).run()
         assert play.attempts()["review"] == 2
 
-    def test_a_fix_upstream_that_is_cut_off_is_verified_too(self) -> None:
+    def test_an_upstream_fix_is_verified_even_if_the_judged_artifact_stays_the_same(self) -> None:
         play = Play(flow(*CHAIN), {"plan": grows, "review": [failed(planning("x")), passed()]}).run()
         assert play.attempts() == {"plan": 2, "design": 2, "review": 2, "code": 1}
 
@@ -217,7 +217,7 @@ class TestVerification:
         play.run()
         assert texts(play.briefings["a"][2].feedback.findings) == []
 
-    def test_a_verdict_about_an_older_version_lets_nothing_start(self) -> None:
+    def test_a_verdict_about_an_older_version_does_not_let_anything_start(self) -> None:
         play = Play(flow(*CHAIN), {"plan": grows, "design": grows})
         for name in ("plan", "design", "review"):
             play.finish(name)
@@ -236,7 +236,7 @@ class TestVerification:
         resolution = play.loop().resolution
         assert resolution is not None and resolution.text == "passed by review"
 
-    def test_a_judge_that_finds_something_keeps_it_open(self) -> None:
+    def test_a_judge_with_findings_keeps_human_feedback_open(self) -> None:
         play = Play(flow(*CHAIN), {"design": grows, "review": [passed(), failed("x"), passed()]}).run()
         play.person_raises("design")
         play.finish("design")
@@ -244,7 +244,7 @@ class TestVerification:
         assert play.loop().state is LoopState.VALIDATING
         assert play.run().outcome == "verified"
 
-    def test_a_question_is_answered_and_the_artifact_stays(self) -> None:
+    def test_a_question_is_answered_without_changing_the_artifact(self) -> None:
         def plan(play: Play, name: str) -> Reply:
             running = play.s.steps[name].running
             assert running is not None
@@ -263,7 +263,7 @@ class TestVerification:
         play.person_raises("a", kind=Kind.CONTEXT_REQUEST).run()
         assert "no answer" in play.of(e.AttemptFailed)[0].error
 
-    def test_who_needs_the_one_that_asks_answers_from_what_it_knows(self) -> None:
+    def test_a_target_that_needs_the_asking_step_answers_before_it_works(self) -> None:
         play = Play(flow(step("a"), step("b", "a"), scope="any"), {"a": grows, "b": [out("b", answer="yes")]})
         play.raises("a", ask("b", kind=Kind.CONTEXT_REQUEST))
         assert running(play) == ["a", "b"]
@@ -271,7 +271,7 @@ class TestVerification:
         assert play.run().outcome == "done"
         assert (play.loop().answers, play.attempts()["b"]) == ({"b": "yes"}, 2)
 
-    def test_an_answer_that_nobody_waits_for_any_more_is_let_go(self) -> None:
+    def test_an_answer_to_a_closed_question_is_ignored(self) -> None:
         play = Play(flow(step("a"), step("b", "a")), {"a": [out("a", answer="yes")]})
         play.finish("a")
         play.raises("b", ask("a", "human", kind=Kind.CONTEXT_REQUEST))

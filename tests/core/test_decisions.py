@@ -1,4 +1,4 @@
-"""A person's answer to an escalation: what each choice does, and what is no answer."""
+"""A person's answer to an escalation: what each choice does, and which answers are refused."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ WORK = (
 def stuck(*replies: Reply, **more: Any) -> Play:
     """A review whose loop was stopped after its first round."""
     limits = more.pop("limits", {"rounds_per_loop": 1})
-    said = list(replies) or [failed("x"), failed("y"), passed()]
-    return Play(flow(*WORK, limits=limits, **more), {"plan": grows, "design": grows, "review": said}).run()
+    reviews = list(replies) or [failed("x"), failed("y"), passed()]
+    return Play(flow(*WORK, limits=limits, **more), {"plan": grows, "design": grows, "review": reviews}).run()
 
 
 def packet(play: Play, id: str = "E-1") -> Escalation:
@@ -37,11 +37,11 @@ def packet(play: Play, id: str = "E-1") -> Escalation:
     return found
 
 
-def test_the_packet_says_why_and_what_can_be_done() -> None:
-    asked = packet(stuck())
-    assert asked.reason == "limit rounds_per_loop (1/1)"
-    assert asked.options == ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
-    assert asked.loop == "L-1"
+def test_an_escalation_has_a_reason_and_options() -> None:
+    escalation = packet(stuck())
+    assert escalation.reason == "limit rounds_per_loop (1/1)"
+    assert escalation.options == ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
+    assert escalation.loop == "L-1"
 
 
 def test_a_loop_without_findings_has_nothing_to_reclassify() -> None:
@@ -51,7 +51,7 @@ def test_a_loop_without_findings_has_nothing_to_reclassify() -> None:
     assert "reclassify" not in packet(play).options
 
 
-def test_continue_grants_three_rounds_unless_it_says_otherwise() -> None:
+def test_continue_grants_three_rounds_by_default() -> None:
     fails: list[Reply] = [failed(f"{n}") for n in range(9)]
     play = stuck(*fails, limits={"rounds_per_loop": 1, "rounds_total": 20})
     play.decide("continue").run()
@@ -60,14 +60,14 @@ def test_continue_grants_three_rounds_unless_it_says_otherwise() -> None:
     assert (play.loop().round, play.loop().granted) == (6, 5)
 
 
-def test_continue_of_a_total_grants_it_to_the_run() -> None:
+def test_continue_of_rounds_total_grants_rounds_to_the_run() -> None:
     fails: list[Reply] = [failed(f"{n}") for n in range(9)]
     play = stuck(*fails, limits={"rounds_per_loop": None, "rounds_total": 1})
     play.decide("continue", rounds=2).run()
     assert (play.s.rounds, play.s.grants) == (3, {"rounds_total": 2})
 
 
-def test_continue_of_a_budget_grants_its_size_again_or_what_is_said() -> None:
+def test_continue_of_a_budget_grants_its_size_again_or_the_given_amount() -> None:
     play = Play(flow(step("a"), step("b", "a"), step("c", "b"), limits={"attempts": 1})).run()
     assert packet(play).options == ("continue", "cancel")
     play.decide("continue").run()
@@ -79,12 +79,12 @@ def test_continue_of_a_budget_grants_its_size_again_or_what_is_said() -> None:
 def test_continue_of_errors_grants_more_tries() -> None:
     play = Play(flow(step("a")), {"a": [Exception("x")]}).run()
     assert packet(play).options == ("continue", "skip", "cancel")
-    assert "keeps breaking: x" in packet(play).reason
+    assert "keeps ending with an error: x" in packet(play).reason
     play.decide("continue", rounds=2).run()
     assert (play.attempts()["a"], play.breach()) == (5, "errors_in_a_row")
 
 
-def test_revise_gives_the_new_approach_to_who_reworks_and_to_the_judge() -> None:
+def test_revise_gives_the_new_approach_to_the_target_and_the_judge() -> None:
     play = stuck().decide("revise", note="use a queue", by="ann").run()
     assert play.briefings["design"][2].feedback.advice == ("use a queue",)
     assert play.briefings["review"][2].feedback.advice == ("use a queue",)
@@ -106,34 +106,34 @@ def test_reassign_to_a_person_puts_it_into_the_inbox() -> None:
     assert play.outcome == "verified"
 
 
-def test_what_was_reassigned_to_a_person_can_go_on_as_a_question() -> None:
+def test_a_loop_reassigned_to_a_person_can_continue_as_a_question() -> None:
     play = stuck().decide("reassign", target=HUMAN).decide("continue")
     assert packet(play, "E-3").reason == "asked"
 
 
 @pytest.mark.parametrize(("target", "step"), [(HUMAN, "design"), ("plan", "plan")])
-def test_who_injected_a_finding_is_a_step_even_if_a_person_mends_it(target: str, step: str) -> None:
+def test_a_finding_is_introduced_by_a_step_even_if_a_person_fixes_it(target: str, step: str) -> None:
     play = stuck().decide("reassign", target=target)
     assert play.finding(2).introduced_by == (step,)
 
 
 @pytest.mark.parametrize("target", [None, "review", "nobody"])
-def test_reassign_needs_a_step_that_can_mend_it(target: str | None) -> None:
+def test_reassign_needs_a_step_that_can_do_the_rework(target: str | None) -> None:
     with pytest.raises(IllegalCommand, match="reassign needs a target"):
         stuck().decide("reassign", target=target)
 
 
-def test_reassign_does_not_lead_back_to_the_source() -> None:
+def test_reassign_to_the_source_is_refused() -> None:
     play = Play(flow(*WORK, limits={"rounds_total": 0}))
     play.finish("plan")
     play.raises("design", ask("plan"))
-    with pytest.raises(IllegalCommand, match="reassign needs a target, got 'design'"):
+    with pytest.raises(IllegalCommand, match="reassign needs a target: got 'design'"):
         play.decide("reassign", target="design")
 
 
-def test_reassign_goes_to_no_step_after_the_one_under_judgement() -> None:
-    """What lies behind the step under judgement did not make what was judged."""
-    scoped = "reassign needs a target, 'code' comes after what 'review' complains about: use one of plan, design, human"
+def test_reassign_to_a_step_after_the_one_under_judgement_is_refused() -> None:
+    """Steps after the one under judgement did not make what was judged."""
+    scoped = "reassign needs a target: 'code' runs after the step that 'review' complains about: use one of plan, design, human"
     with pytest.raises(IllegalCommand, match=scoped):
         stuck().decide("reassign", target="code")
     play = stuck(scope="any").decide("reassign", target="code")
@@ -142,29 +142,29 @@ def test_reassign_goes_to_no_step_after_the_one_under_judgement() -> None:
 
 def test_reassign_may_go_to_a_peer_of_the_step_under_judgement() -> None:
     work = flow(*WORK, step("api", "plan", phase="design"), limits={"rounds_per_loop": 1})
-    said: dict[str, Any] = {
+    scripts: dict[str, Any] = {
         "plan": grows,
         "design": grows,
         "api": grows,
         "review": [failed("x"), failed("y"), passed()],
     }
-    play = Play(work, said).run().decide("reassign", target="api").run()
+    play = Play(work, scripts).run().decide("reassign", target="api").run()
     assert (play.attempts()["api"], play.outcome) == (2, "verified")
 
 
-def test_a_person_reassigns_their_own_feedback_to_anybody() -> None:
+def test_a_person_can_reassign_their_own_feedback_to_any_step() -> None:
     play = Play(flow(*WORK, limits={"rounds_per_loop": 0})).run().person_raises("plan")
     assert play.decide("reassign", target="code").loop().targets == ("code",)
 
 
-def test_reclassify_says_which_phase_injected_it_and_sends_it_there() -> None:
+def test_reclassify_records_the_phase_and_sends_the_finding_there() -> None:
     play = stuck().decide("reclassify", phase="planning", by="ann").run()
     assert texts(play.briefings["plan"][1].feedback.findings) == ["y"]
     assert play.finding(2).reclassified == ("planning",)
     assert (play.loop().granted, play.outcome) == (3, "verified")
 
 
-def test_who_introduced_a_finding_follows_what_a_person_says_at_any_time() -> None:
+def test_reclassifying_changes_introduced_by_at_any_time() -> None:
     work = flow(step("plan", phase="planning"), step("code", "plan", phase="code"), step("r", reviews="code"))
     play = Play(work, {"code": grows, "r": [failed("x"), passed()]}).run()
     assert (play.outcome, play.finding().introduced_by) == ("verified", ("code",))
@@ -173,15 +173,15 @@ def test_who_introduced_a_finding_follows_what_a_person_says_at_any_time() -> No
 
 
 @pytest.mark.parametrize(
-    ("phase", "problem"), [(None, "needs a phase: say which with --phase"), ("plan", "phase 'plan' is unknown")]
+    ("phase", "problem"), [(None, "needs a phase: use --phase with one of"), ("plan", "unknown phase 'plan'")]
 )
 def test_reclassify_needs_a_phase(phase: str | None, problem: str) -> None:
     with pytest.raises(IllegalCommand, match=problem):
         stuck().decide("reclassify", phase=phase)
 
 
-def test_reassign_says_what_to_add() -> None:
-    with pytest.raises(IllegalCommand, match="needs a target, say which with --target STEP"):
+def test_reassign_without_a_target_names_the_option() -> None:
+    with pytest.raises(IllegalCommand, match="needs a target: use --target STEP"):
         stuck().decide("reassign")
 
 
@@ -190,7 +190,7 @@ def test_resolve_needs_an_answer_for_a_loop_too() -> None:
         stuck().decide("resolve")
 
 
-def test_accept_lets_the_judge_count_as_passed_and_keeps_the_debt() -> None:
+def test_accept_counts_the_judge_as_passed_and_records_the_debt() -> None:
     play = stuck().decide("accept", note="later", by="ann").run()
     assert play.outcome == "accepted"
     assert play.attempts() == {"plan": 1, "design": 2, "review": 2, "code": 1}
@@ -205,7 +205,7 @@ def test_an_accepted_version_that_changes_is_judged_again() -> None:
     assert play.attempts()["review"] == 3
 
 
-def test_accepting_what_a_judge_raised_does_not_make_its_verdict_pass() -> None:
+def test_accepting_feedback_that_a_judge_raised_does_not_make_its_verdict_pass() -> None:
     play = Play(flow(*WORK, limits={"rounds_total": 1}), {"design": grows, "review": [failed("x"), failed("y")]})
     play.finish("plan")
     play.finish("design")
@@ -215,7 +215,7 @@ def test_accepting_what_a_judge_raised_does_not_make_its_verdict_pass() -> None:
     assert play.s.steps["code"].running is None
 
 
-def test_skip_defers_the_findings_and_passes_over_the_source() -> None:
+def test_skip_defers_the_findings_and_skips_the_source() -> None:
     play = stuck().decide("skip").run()
     assert play.outcome == "accepted"
     assert {each.status for each in play.s.findings.values()} == {Status.DEFERRED}
@@ -224,14 +224,14 @@ def test_skip_defers_the_findings_and_passes_over_the_source() -> None:
     assert play.attempts()["review"] == 2
 
 
-def test_skip_of_a_step_that_breaks_goes_on_without_it() -> None:
+def test_skipping_a_failing_step_continues_without_it() -> None:
     play = Play(flow(step("a"), step("b", "a")), {"a": [Exception("x")]}).run()
     play.decide("skip", by="ann").run()
     assert play.outcome == "accepted"
     assert play.of(e.StepSkipped) == [e.StepSkipped(play.now - 1, "a", "skipped by ann")]
 
 
-def test_skip_of_a_step_that_breaks_ends_what_waits_for_it() -> None:
+def test_skipping_a_failing_step_closes_the_loops_that_wait_for_it() -> None:
     replies: list[Reply] = [out("v1"), Exception("x")]
     work = flow(step("design"), step("r1", reviews="design"), step("r2", reviews="design"))
     play = Play(work, {"design": replies, "r1": [failed("1")], "r2": [failed("2")]}).run()
@@ -241,7 +241,7 @@ def test_skip_of_a_step_that_breaks_ends_what_waits_for_it() -> None:
     assert play.loop().state is LoopState.ACCEPTED and play.loop("L-2").state is LoopState.ACCEPTED
 
 
-def test_skip_of_a_step_ends_what_it_had_asked_for() -> None:
+def test_skipping_a_step_closes_the_loops_that_it_raised() -> None:
     play = Play(flow(*WORK), {"plan": grows, "design": [Exception("x")]})
     play.finish("plan")
     play.raises("design", ask("plan")).run()
@@ -250,47 +250,47 @@ def test_skip_of_a_step_ends_what_it_had_asked_for() -> None:
     assert play.loop().state is LoopState.ACCEPTED
 
 
-def test_skip_of_a_step_ends_what_a_person_asked_of_it() -> None:
+def test_skipping_a_step_closes_human_feedback_to_it() -> None:
     play = Play(flow(step("a")), {"a": [out("v1"), Exception("x")]}).run()
     play.person_raises("a").run()
     play.decide("skip").run()
     assert (play.outcome, play.loop().state) == ("accepted", LoopState.ACCEPTED)
 
 
-def test_skip_of_a_judge_defers_what_it_still_had_to_answer_for() -> None:
+def test_skipping_a_judge_defers_its_unresolved_findings() -> None:
     play = stuck(failed("x"), Exception("broken"), limits={"rounds_per_loop": 0}).decide("resolve", note="fixed").run()
     play.decide("skip").run()
     assert (play.outcome, play.finding().status) == ("accepted", Status.DEFERRED)
 
 
-def test_skip_of_a_step_that_made_nothing_passes_over_its_judges() -> None:
+def test_skipping_a_step_without_output_skips_its_judges() -> None:
     steps = step("a"), step("t", reviews="a"), step("z", "a")
     play = Play(flow(*steps), {"a": [Exception("x")], "t": [failed("there is nothing")]}).run().decide("skip").run()
     assert (play.outcome, play.attempts()) == ("accepted", {"a": 3, "t": 0, "z": 1})
     assert play.s.steps["t"].skipped_by_decision
 
 
-def test_a_judge_of_several_steps_judges_what_there_is_when_one_is_skipped() -> None:
+def test_a_judge_of_several_steps_judges_the_rest_when_one_is_skipped() -> None:
     steps = step("a"), step("b"), Step("t", judges=("a", "b"))
     play = Play(flow(*steps), {"a": [Exception("x")], "t": [passed()]}).run().decide("skip").run()
     assert (play.outcome, play.attempts()["t"]) == ("accepted", 1)
 
 
-def test_what_a_judge_finds_goes_past_a_step_that_was_skipped_before_it_made_anything() -> None:
+def test_findings_are_not_routed_to_a_step_that_was_skipped_before_it_made_anything() -> None:
     steps = step("a"), step("b"), Step("t", judges=("a", "b"))
     agents: dict[str, Any] = {"a": [Exception("x")], "b": grows, "t": [failed("b is wrong"), passed()]}
     play = Play(flow(*steps), agents).run().decide("skip").run()
     assert (play.outcome, play.attempts(), play.loop().targets) == ("accepted", {"a": 3, "b": 2, "t": 2}, ("b",))
 
 
-def test_skip_of_a_rework_leaves_the_judges_alone_that_passed_what_there_is() -> None:
+def test_skipping_a_rework_keeps_the_passes_on_the_current_version() -> None:
     steps = step("a"), step("t", reviews="a"), step("u", reviews="a")
     play = Play(flow(*steps), {"a": [out("a1"), Exception("x")], "t": [failed("x")], "u": [passed()]})
     play.run().decide("skip").run()
     assert [name for name, each in play.s.steps.items() if each.skipped_by_decision] == ["a", "t"]
 
 
-def test_feedback_to_a_step_that_was_passed_over_makes_it_due_again() -> None:
+def test_feedback_to_a_skipped_step_makes_it_due_again() -> None:
     play = Play(flow(step("a"), step("b", "a")), {"a": [Exception("x")] * 3 + [out("at last")]}).run()
     play.decide("skip").run()
     play.person_raises("a").run()
@@ -315,14 +315,14 @@ def test_cancel_closes_questions_about_steps_too() -> None:
     assert (play.s.escalations, packet(play, "E-2").decided is not None) == ({}, True)
 
 
-def test_resolve_closes_the_loop_and_the_judge_looks_once_more() -> None:
+def test_resolve_closes_the_loop_and_the_judge_runs_once_more() -> None:
     play = stuck().decide("resolve", note="I fixed it", by="ann").run()
     assert (play.outcome, play.attempts()["review"]) == ("verified", 3)
     assert play.briefings["review"][2].feedback.resolutions[0].text == "I fixed it"
 
 
 @pytest.mark.parametrize("choice", ["continue", "revise"])
-def test_a_person_who_is_not_content_with_a_fix_asks_for_another(choice: str) -> None:
+def test_a_person_can_reject_a_fix_and_ask_for_another(choice: str) -> None:
     play = Play(flow(step("a")), {"a": grows}).run()
     play.person_raises("a").run()
     assert packet(play).reason == "the fix waits for your verification"
@@ -332,28 +332,28 @@ def test_a_person_who_is_not_content_with_a_fix_asks_for_another(choice: str) ->
     assert play.outcome == "done"
 
 
-class TestNoAnswer:
+class TestRefused:
     def test_deciding_twice_names_the_first_decision(self) -> None:
         play = stuck().decide("accept", by="ann")
-        with pytest.raises(AlreadyClosed, match="E-1 was decided before: accept by ann; the first decision stands"):
+        with pytest.raises(AlreadyClosed, match="E-1 was already decided: accept by ann; the first decision stands"):
             play.decide("cancel", "E-1")
 
-    def test_a_decision_without_a_name_is_named_too(self) -> None:
+    def test_an_anonymous_decision_is_named_too(self) -> None:
         play = stuck().decide("accept")
-        with pytest.raises(AlreadyClosed, match="E-1 was decided before: accept; the first"):
+        with pytest.raises(AlreadyClosed, match="E-1 was already decided: accept; the first"):
             play.decide("accept", "E-1")
 
     @pytest.mark.parametrize("name", ["E-9", "L-1", "x"])
     def test_an_unknown_escalation_is_not_found(self, name: str) -> None:
-        with pytest.raises(NotFound, match="open are E-1"):
+        with pytest.raises(NotFound, match="open escalations: E-1"):
             stuck().decide("accept", name)
-        with pytest.raises(NotFound, match="open are none"):
+        with pytest.raises(NotFound, match="no escalations are open"):
             stuck().decide("accept").decide("accept", "L-1")
 
     @pytest.mark.parametrize(
         ("more", "why"),
         [
-            ({"choice": "acept"}, "'acept' is no choice for E-1: did you mean 'accept'?"),
+            ({"choice": "acept"}, "'acept' is not a valid choice for E-1: did you mean 'accept'?"),
             ({"choice": "continue", "rounds": 0}, "rounds is 0: expected 1 or more"),
             ({"choice": "continue", "amount": 0.0}, "amount is 0.0: expected more than 0"),
             ({"choice": "continue", "amount": float("inf")}, "expected more than 0"),
@@ -389,20 +389,20 @@ class TestNoAnswer:
         assert play.s is before
 
 
-def test_a_finding_of_two_phases_given_up_is_given_up_once() -> None:
+def test_accepting_a_finding_of_two_phases_accepts_it_once() -> None:
     both = Finding("x", affected_phase=("planning", "design"))
     play = Play(flow(*WORK, limits={"rounds_per_loop": 0}), {"review": [failed(both)]}).run()
     play.decide("accept").run()
     assert play.of(e.FindingsSettled)[0].findings == (1,)
 
 
-def test_a_decision_quotes_an_open_escalation_of_its_own_loop_only() -> None:
+def test_the_decision_is_the_first_event_that_it_causes() -> None:
     play = stuck()
     (event,) = play.do(c.Decide("E-1", "cancel"))[:1]
     assert isinstance(event, e.EscalationDecided)
 
 
-def test_what_a_judge_finds_that_was_passed_over_meanwhile_is_a_debt() -> None:
+def test_findings_of_a_judge_that_was_skipped_while_it_ran_are_deferred() -> None:
     play = Play(flow(step("code"), step("review", reviews="code")))
     play.finish("code")
     play.raises("review", ask(HUMAN, message="which standard?")).decide("skip")

@@ -1,4 +1,4 @@
-"""Steps that a person does: the step itself is a question to the inbox."""
+"""Steps that a person does: the step is a question in the inbox."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backedge.core.model import Question
 from tests.core.play import Kind, Play, Severity, ask, failed, flow, out, passed, planned, step, texts
 
 
-def test_a_step_of_a_person_waits_in_the_inbox_and_its_answer_is_the_output() -> None:
+def test_a_step_for_a_person_waits_in_the_inbox_and_the_answer_is_its_output() -> None:
     play = Play(flow(step("plan"), step("sign", "plan", agents=("human",)), step("code", "sign"))).run()
     assert play.outcome == "waiting"
     packet = play.s.escalations["E-1"]
@@ -23,7 +23,7 @@ def test_a_step_of_a_person_waits_in_the_inbox_and_its_answer_is_the_output() ->
     assert play.attempts() == {"plan": 1, "sign": 1, "code": 1}
 
 
-def test_a_judge_that_is_a_person_gives_its_verdict_as_the_option() -> None:
+def test_a_person_who_judges_gives_the_verdict_as_the_option() -> None:
     work = flow(step("code"), step("review", reviews="code", agents=("human",)))
     play = Play(work, {"code": [out(1), out(2)]}).run()
     with pytest.raises(IllegalCommand, match="needs a verdict as the option, got no option"):
@@ -37,7 +37,7 @@ def test_a_judge_that_is_a_person_gives_its_verdict_as_the_option() -> None:
     assert play.outcome == "verified"
 
 
-def test_a_person_reworks_what_a_judge_rejects() -> None:
+def test_a_person_is_asked_to_rework_what_a_judge_rejects() -> None:
     work = flow(step("text", agents=("human",)), step("review", reviews="text"))
     play = Play(work, {"review": [failed("too long")]}).run()
     play.decide("resolve", note="a long text").run()
@@ -48,7 +48,7 @@ def test_a_person_reworks_what_a_judge_rejects() -> None:
     assert play.s.rounds == 1
 
 
-def test_a_step_that_a_person_skips_is_passed_over() -> None:
+def test_a_person_can_skip_their_own_step() -> None:
     play = Play(flow(step("sign", agents=("human",)), step("code", "sign"))).run()
     assert play.decide("skip").run().outcome == "accepted"
 
@@ -63,13 +63,13 @@ def open_about(play: Play, name: str) -> str:
     return next(packet.id for packet in play.s.escalations.values() if packet.step == name)
 
 
-def test_an_answer_to_inputs_that_are_being_mended_counts_for_what_it_was_asked_about() -> None:
+def test_an_answer_during_a_rework_of_the_inputs_counts_for_the_version_it_was_asked_about() -> None:
     play = Play(flow(step("plan"), step("sign", "plan", agents=("human",))), {"plan": [out(1), out(2)]}).run()
-    play.room = 0
+    play.slots = 0
     play.person_raises("plan")
     play.decide("resolve", "E-1", note="signed plan 1")
     assert output(play, "sign") == "signed plan 1"
-    play.room = 9
+    play.slots = 9
     play.run().decide("resolve").run()  # the person is content with the new plan
     play.decide("resolve", open_about(play, "sign"), note="signed plan 2").run()
     assert output(play, "sign") == "signed plan 2"
@@ -77,7 +77,7 @@ def test_an_answer_to_inputs_that_are_being_mended_counts_for_what_it_was_asked_
     assert play.outcome == "done"
 
 
-def test_a_question_is_withdrawn_when_its_inputs_change_and_asked_anew() -> None:
+def test_a_question_is_withdrawn_and_asked_again_when_its_inputs_change() -> None:
     play = Play(flow(step("plan"), step("sign", "plan", agents=("human",))), {"plan": [out(1), out(2)]}).run()
     assert play.s.escalations["E-1"].about == Question("work", {"plan": 1})
     play.person_raises("plan").run()
@@ -110,7 +110,7 @@ def test_an_answer_given_while_a_blocker_pauses_the_run_is_kept() -> None:
     assert play.attempts() == {"sign": 1, "other": 2}
 
 
-def test_a_question_is_withdrawn_when_the_step_has_nothing_to_do_any_more() -> None:
+def test_a_question_is_withdrawn_when_the_step_has_nothing_to_do() -> None:
     work = flow(step("plan"), step("sign", "plan", agents=("human",), when=("plan:/ui == true",)))
     play = Play(work, {"plan": [out({"ui": True}), out({"ui": False})]}).run()
     play.person_raises("plan").run().decide("resolve").run()
@@ -126,7 +126,7 @@ def test_a_question_is_withdrawn_when_more_is_asked_of_the_step() -> None:
     play.decide("resolve", note="a long text").run()
     assert play.s.escalations["E-2"].about == Question("rework", {}, ("L-1",), (1,))
     play.person_raises("text")
-    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: what 'text' has to do has changed"):
+    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: the work for 'text' has changed"):
         play.decide("resolve", "E-2", note="short")
     assert play.s.escalations["E-3"].about == Question("rework", {}, ("L-1", "L-2"), (1,))
 
@@ -145,38 +145,38 @@ def test_a_rework_waits_for_the_person_who_was_asked_to_judge_the_same_version()
     assert verdict.versions == {"code": 2}
 
 
-def test_a_rework_does_not_wait_for_a_judge_that_a_person_passed_over() -> None:
+def test_a_rework_does_not_wait_for_a_judge_that_a_person_skipped() -> None:
     work = flow(step("code"), step("review", reviews="code"), step("sign", reviews="code", agents=("human",)))
     play = Play(work, {"code": [out(1), out(2)], "review": [failed("bad"), passed()]}).run()
     assert play.decide("skip").run().outcome == "accepted"
     assert play.attempts()["code"] == 2
 
 
-def test_a_person_under_a_judge_and_a_person_who_judges_come_to_an_end() -> None:
+def test_a_run_ends_if_people_both_work_and_judge() -> None:
     work = flow(
         step("text", agents=("human",)), step("review", reviews="text"), step("sign", reviews="text", agents=("human",))
     )
     play = Play(work, {"review": [failed("bad"), passed()]}).run()
-    for place in range(6):
+    for number in range(6):
         if play.outcome != "waiting":
             break
         for packet in list(play.s.escalations.values()):
-            said = {"option": "pass"} if packet.step == "sign" else {"note": f"version {place}"}
-            play.decide("resolve", packet.id, **said).run()
+            answer = {"option": "pass"} if packet.step == "sign" else {"note": f"version {number}"}
+            play.decide("resolve", packet.id, **answer).run()
     assert play.outcome == "verified"
     assert play.attempts() == {"text": 2, "review": 2, "sign": 2}
 
 
-def test_an_approval_holds_for_the_versions_that_it_was_asked_about() -> None:
+def test_an_approval_is_valid_for_the_versions_that_it_was_asked_about() -> None:
     play = Play(flow(step("plan"), step("ship", "plan", approval="human")), {"plan": [out(1), out(2)]}).run()
     play.person_raises("plan").run()
-    with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: the question is about an older version"):
+    with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: the question was about an older version"):
         play.decide("approve", "E-1")
     play.decide("resolve").run().decide("approve").run()
     assert play.outcome == "done"
 
 
-def test_of_several_inputs_the_one_that_changed_is_named() -> None:
+def test_the_changed_input_is_named() -> None:
     work = flow(step("plan"), step("design"), step("sign", "plan", "design", agents=("human",)))
     play = Play(work, {"design": [out(1), out(2)]}).run()
     play.person_raises("design").run()
@@ -184,10 +184,10 @@ def test_of_several_inputs_the_one_that_changed_is_named() -> None:
         play.decide("resolve", "E-1", note="signed")
 
 
-def test_a_rework_that_nobody_asks_for_any_more_is_not_asked_of_a_person() -> None:
+def test_a_person_is_not_asked_for_a_rework_whose_loop_is_closed() -> None:
     work = flow(step("plan", plans=True), step("text", "plan", agents=("human",)), step("review", reviews="text"))
     play = Play(work, {"plan": [out("p"), planned("p", remove=["review"])], "review": [failed("too long")]}).run()
     play.decide("resolve", note="a long text").run()
     play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()
-    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: 'text' has nothing to do any more"):
+    with pytest.raises(AlreadyClosed, match="E-2 was withdrawn: 'text' has nothing to do now"):
         play.decide("resolve", "E-2", note="short")

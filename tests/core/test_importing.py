@@ -16,7 +16,7 @@ IMPORT = c.ImportFile("i-1", "feedback-jsonl", "log.jsonl", "{}\n")
 
 
 def test_the_run_has_the_file_and_has_ended() -> None:
-    events, state = transact(None, IMPORT, 7.0, room=9)
+    events, state = transact(None, IMPORT, 7.0, free_slots=9)
     assert [type(event) for event in events] == [e.RunStarted, e.FileImported, e.RunEnded]
     assert replay(events) == state
     assert outcome_of(state) == "imported"
@@ -26,13 +26,13 @@ def test_the_run_has_the_file_and_has_ended() -> None:
 
 def test_nothing_starts_in_it() -> None:
     _, state = transact(None, IMPORT, 7.0)
-    assert decide(state, c.Proceed(), 8.0, room=9) == ()
+    assert decide(state, c.Proceed(), 8.0, free_slots=9) == ()
 
 
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (IMPORT, "log.jsonl was imported before, as run 'i-1'"),
+        (IMPORT, "log.jsonl was already imported as run 'i-1'"),
         (c.RaiseFeedback("human", ask("import")), "has ended: imported"),
         (c.Pause(), "has ended: imported"),
         (c.Cancel(), "has ended: imported"),
@@ -41,7 +41,7 @@ def test_nothing_starts_in_it() -> None:
 def test_it_is_closed(command: c.Command, reason: str) -> None:
     _, state = transact(None, IMPORT, 7.0)
     with pytest.raises(AlreadyClosed, match=reason):
-        decide(state, command, 8.0, room=9)
+        decide(state, command, 8.0, free_slots=9)
 
 
 def test_its_findings_are_not_to_be_reclassified() -> None:

@@ -126,7 +126,7 @@ def test_a_large_run_replays_to_the_same_state() -> None:
 def test_a_planner_can_make_a_run_large() -> None:
     more = [step(f"s{place}", "plan", phase="code") for place in range(100)]
     play = Play(
-        flow(step("plan", phase="planning", plans=True), max_steps=200), {"plan": [planned("p", *more)]}, room=3
+        flow(step("plan", phase="planning", plans=True), max_steps=200), {"plan": [planned("p", *more)]}, slots=3
     ).run()
     assert play.outcome == "done"
     assert len(play.attempts()) == 101
@@ -136,7 +136,7 @@ def test_a_question_and_feedback_in_a_large_run_go_where_they_belong() -> None:
     steps = tree(100)
     leaf = steps[-1].name if not steps[-1].judges else steps[-2].name
     scripts = {each.name: grows for each in steps if not each.judges}
-    play = Play(flow(*steps), scripts, room=2)
+    play = Play(flow(*steps), scripts, slots=2)
     asked = iter([out("v", feedback=(ask("plan", kind=Kind.CONTEXT_REQUEST),)), out("v")])
     play.scripts[leaf] = lambda _play, _name: next(asked)
     play.scripts["plan"] = [out("p"), out("p", answer="forty-two")]
@@ -148,7 +148,7 @@ def test_a_question_and_feedback_in_a_large_run_go_where_they_belong() -> None:
 
 def test_conditions_are_looked_at_in_a_large_run_too() -> None:
     steps = [*tree(100), step("extra", "plan", when=("plan:/ui == true",)), step("last", "extra", phase="code")]
-    play = Play(flow(*steps), {"plan": [out({"ui": False})]}, room=2).run()
+    play = Play(flow(*steps), {"plan": [out({"ui": False})]}, slots=2).run()
     assert play.outcome == "verified"
     assert (play.attempts()["extra"], play.attempts()["last"]) == (0, 1)
 

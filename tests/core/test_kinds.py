@@ -1,4 +1,4 @@
-"""A workflow's own kinds of feedback: each behaves as one of ours, and keeps its name."""
+"""Custom kinds of feedback: each behaves as a built-in kind and keeps its own name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = (step("plan", phase="planning"), step("code", "plan", phase="code"))
 OWN = (("security_block", Kind.FIX_REQUEST), ("which_one", Kind.CONTEXT_REQUEST))
 
 
-def test_an_own_kind_behaves_as_the_kind_it_stands_for_and_keeps_its_name() -> None:
+def test_a_custom_kind_behaves_as_its_base_kind_and_keeps_its_name() -> None:
     play = Play(flow(*STEPS, kinds=OWN), {"plan": grows, "code": grows})
     play.finish("plan")
     play.raises("code", ask("plan", kind=Kind.FIX_REQUEST, called="security_block")).run()
@@ -24,7 +24,7 @@ def test_an_own_kind_behaves_as_the_kind_it_stands_for_and_keeps_its_name() -> N
     assert play.briefings["code"][1].feedback.resolutions[0].kind == "security_block"
 
 
-def test_an_own_kind_of_question_is_answered() -> None:
+def test_a_custom_kind_of_question_is_answered() -> None:
     play = Play(
         flow(*STEPS, kinds=OWN), {"plan": lambda p, n: out("plan", answer="42") if p.calls[n] > 1 else out("plan")}
     )
@@ -33,7 +33,7 @@ def test_an_own_kind_of_question_is_answered() -> None:
     assert play.loop().answers == {"plan": "42"}
 
 
-def test_the_same_behaviour_by_another_name_is_something_else() -> None:
+def test_two_kinds_with_the_same_behaviour_are_different_feedback() -> None:
     names = iter(["security_block", "", ""])
     play = Play(
         flow(*STEPS, kinds=OWN),
@@ -57,12 +57,12 @@ def test_the_same_behaviour_by_another_name_is_something_else() -> None:
         ({"Fix_Request": "context_request"}, "kind 'fix_request' in kinds has the name of a kind that exists"),
     ],
 )
-def test_an_own_kind_that_means_nothing_is_refused(kinds: dict[str, str], problem: str) -> None:
+def test_an_invalid_custom_kind_is_refused(kinds: dict[str, str], problem: str) -> None:
     with pytest.raises(WorkflowError) as error:
         build_workflow("w", [(each, {}) for each in STEPS], kinds=kinds)
     assert problem in str(error.value)
 
 
-def test_the_names_of_own_kinds_do_not_mind_capitals() -> None:
+def test_the_case_of_a_custom_kind_does_not_matter() -> None:
     made = build_workflow("w", [(each, {}) for each in STEPS], kinds={" Security_Block ": "fix_request"})
     assert made.kinds == (("security_block", Kind.FIX_REQUEST),)

@@ -240,7 +240,7 @@ class TestNewFindingsInALaterRound:
     def test_a_policy_of_ask_puts_them_to_a_person(self) -> None:
         every = tuple((severity, "ask") for severity in Severity)
         play = judged(failed("no login"), failed("no audit"), passed(), new_findings=every)
-        assert play.breach() == "new findings that could have been made earlier"
+        assert play.breach() == "the judge reported new findings that it could have reported earlier"
         play.decide("continue").run()
         assert play.outcome == "verified"
 

@@ -157,7 +157,7 @@ def used_up() -> Play:
         play.finish("design")
         play.finish("review")
     play.finish("design")
-    play.room = 0
+    play.slots = 0
     last = reviews[3]
     play.finish("review", type(last)(last.made, verdict="fail", findings=last.findings, usage=Usage(1.0, 1)))
     return play
@@ -180,15 +180,15 @@ def test_of_a_loop_within_all_limits_nothing_is_reported() -> None:
 
 def test_the_last_round_of_the_run_goes_to_one_of_two_loops() -> None:
     work = flow(step("a"), step("b"), step("ra", reviews="a"), step("rb", reviews="b"), limits=only("rounds_total", 1))
-    play = Play(work, {"a": grows, "b": grows, "ra": [failed("x"), passed()], "rb": [failed("y"), passed()]}, room=0)
-    play.room = 2
+    play = Play(work, {"a": grows, "b": grows, "ra": [failed("x"), passed()], "rb": [failed("y"), passed()]}, slots=0)
+    play.slots = 2
     play.do(c.Proceed())
     for name in ("a", "b", "ra"):
-        play.room = 0 if name == "ra" else 2
+        play.slots = 0 if name == "ra" else 2
         play.finish(name)
     play.finish("rb")
     assert play.opened() == 2 and not play.s.escalations
-    play.room = 2
+    play.slots = 2
     play.run()
     assert (play.s.rounds, play.breach(), play.loop("L-1").state) == (1, "rounds_total", "resolved")
 

@@ -185,12 +185,12 @@ class TestAcknowledging:
 
     @pytest.mark.parametrize("loop", ["L-9", "E-1", "x"])
     def test_an_unknown_loop_is_not_found(self, loop: str) -> None:
-        with pytest.raises(NotFound, match="open are L-1"):
+        with pytest.raises(NotFound, match="open loops: L-1"):
             self.asked().do(c.Acknowledge(loop, "a"))
 
     def test_a_closed_loop_is_closed(self) -> None:
         play = self.asked().decide("resolve", note="done")
         with pytest.raises(AlreadyClosed, match="L-1 is resolved"):
             play.do(c.Acknowledge("L-1", "a"))
-        with pytest.raises(NotFound, match="open are none"):
+        with pytest.raises(NotFound, match="no loops are open"):
             play.do(c.Acknowledge("L-2", "a"))

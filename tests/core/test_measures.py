@@ -71,7 +71,7 @@ class TestChecks:
         play = Play(work, {"ux": positions(320, 768), "arch": positions(768)}).run()
         assert played(play) == ("verified", {"plan": 1, "ux": 2, "arch": 1, "code": 1, "breakpoints": 2})
         (told,) = play.briefings["ux"][1].feedback.findings
-        assert told.suggested_fix == "the position of arch stands: arch:/breakpoints is 768"
+        assert told.suggested_fix == "adopt the position of arch: arch:/breakpoints is 768"
 
     def test_where_they_do_not_agree_a_person_is_asked(self) -> None:
         play = Play(checked(), {"ux": positions(1), "arch": positions(2)}).run()
@@ -80,7 +80,7 @@ class TestChecks:
         assert play.outcome == "accepted"
 
     def test_a_person_may_say_whose_fault_it_is(self) -> None:
-        play = Play(checked(), {"ux": positions(1), "arch": positions(2)}, room=1)
+        play = Play(checked(), {"ux": positions(1), "arch": positions(2)}, slots=1)
         for name in ("plan", "ux", "arch", "breakpoints"):
             play.finish(name)
         play.do(c.Reclassify("F-1", "code"))
@@ -97,7 +97,7 @@ class TestChecks:
         play = Play(checked(), {"ux": [out({})], "arch": positions(1)}).run()
         assert play.breach() == "errors_in_a_row"
         assert play.of(e.AttemptFailed)[0].error == (
-            "there is nothing at ux:/breakpoints: 'ux' has to put it into its output"
+            "there is no value at ux:/breakpoints: 'ux' has to include it in its output"
         )
         assert play.s.attempts == 3
 
@@ -130,7 +130,7 @@ class TestChecks:
         ],
     )
     def test_the_rules(self, rule: Any, ux: Any, arch: Any, problem: str | None) -> None:
-        play = Play(checked(rule=rule), {"ux": positions(ux), "arch": positions(arch)}, room=1)
+        play = Play(checked(rule=rule), {"ux": positions(ux), "arch": positions(arch)}, slots=1)
         for name in ("plan", "ux", "arch", "breakpoints"):
             play.finish(name)
         found = [each.finding.description for each in play.s.findings.values()]
@@ -148,7 +148,7 @@ class TestChecks:
     )
     def test_a_table_says_what_goes_together(self, ux: Any, arch: Any, problem: str | None) -> None:
         table = (("ie11", ("react17", "preact")), ("8", ()))
-        play = Play(checked(rule="compatible", table=table), {"ux": positions(ux), "arch": positions(arch)}, room=1)
+        play = Play(checked(rule="compatible", table=table), {"ux": positions(ux), "arch": positions(arch)}, slots=1)
         for name in ("plan", "ux", "arch", "breakpoints"):
             play.finish(name)
         found = [each.finding.description for each in play.s.findings.values()]
@@ -168,7 +168,7 @@ class TestChecks:
 
     def test_long_positions_are_shortened_and_the_evidence_has_all(self) -> None:
         long = "x" * 500
-        play = Play(checked(), {"ux": positions(long), "arch": positions("y")}, room=1)
+        play = Play(checked(), {"ux": positions(long), "arch": positions("y")}, slots=1)
         for name in ("plan", "ux", "arch", "breakpoints"):
             play.finish(name)
         found = play.finding().finding
@@ -209,7 +209,7 @@ class TestAuthority:
 def test_what_was_not_measured_is_an_error(said: Any) -> None:
     play = Play(checked(), {"ux": positions(1), "arch": positions(1), "breakpoints": [out(said)]}).run()
     assert play.breach() == "errors_in_a_row"
-    assert "was finished without what it measures" in play.of(e.AttemptFailed)[0].error
+    assert "finished without its measured values" in play.of(e.AttemptFailed)[0].error
 
 
 WORK = (step("design"), step("code", "design"), step("test", "code"), step("ship", "test"))
@@ -302,7 +302,7 @@ class TestGates:
         ],
     )
     def test_the_thresholds(self, more: dict[str, Any], actual: Any, met: bool) -> None:
-        play = Play(gated(*WORK[:3], **more), {"test": coverage(actual)}, room=1)
+        play = Play(gated(*WORK[:3], **more), {"test": coverage(actual)}, slots=1)
         for name in ("design", "code", "test", "coverage"):
             play.finish(name)
         assert (play.opened() == 0) is met
@@ -321,7 +321,7 @@ class TestGates:
         assert play.of(e.AttemptFailed)[0].error == why
 
     def test_a_text_that_looks_like_a_number_is_shown_as_text(self) -> None:
-        play = Play(gated(bound="equals", threshold="0"), {"test": coverage(0)}, room=1)
+        play = Play(gated(bound="equals", threshold="0"), {"test": coverage(0)}, slots=1)
         for name in ("design", "code", "test", "coverage"):
             play.finish(name)
         assert play.finding().finding.description == 'coverage: test:/coverage is 0, expected "0"'
@@ -330,12 +330,12 @@ class TestGates:
     def test_what_is_no_number_is_an_error_of_measuring(self, actual: Any) -> None:
         play = Play(gated(), {"test": coverage(actual)}).run()
         assert play.breach() == "errors_in_a_row"
-        assert "expected a number to hold against at least 80" in play.of(e.AttemptFailed)[0].error
+        assert "expected a number to compare with at least 80" in play.of(e.AttemptFailed)[0].error
 
     @pytest.mark.parametrize(("causes", "told"), [("x", ["x"]), (None, [None]), (..., [])])
     def test_causes_are_a_list_or_nothing(self, causes: Any, told: list[Any]) -> None:
         output = {"coverage": 1, **({} if causes is ... else {"uncovered": causes})}
-        play = Play(gated(causes="test:/uncovered"), {"test": [out(output)]}, room=1)
+        play = Play(gated(causes="test:/uncovered"), {"test": [out(output)]}, slots=1)
         for name in ("design", "code", "test", "coverage"):
             play.finish(name)
         assert json.loads(play.finding().finding.evidence)["causes"] == told

@@ -1,4 +1,4 @@
-"""Where a run stands, what ends it, and what a command may answer."""
+"""The outcome of a run, what ends it, and which commands are legal."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, 
 REVIEWED = (step("a"), step("r", reviews="a"))
 
 
-def test_verified_every_judge_passed_the_current_versions() -> None:
+def test_verified_if_every_judge_passed_the_current_versions() -> None:
     play = Play(flow(*REVIEWED), {"a": grows, "r": [failed("x"), passed()]}).run()
     assert play.outcome == "verified"
     assert play.events[-1] == e.RunEnded(play.now, "verified")
 
 
-def test_done_the_same_without_judges() -> None:
+def test_done_in_a_workflow_without_judges() -> None:
     assert Play(flow(step("a"))).run().outcome == "done"
 
 
 @pytest.mark.parametrize("choice", ["accept", "skip"])
-def test_accepted_something_was_accepted_or_skipped_by_decision(choice: str) -> None:
+def test_accepted_if_a_decision_accepted_or_skipped_something(choice: str) -> None:
     play = Play(flow(*REVIEWED, limits={"rounds_per_loop": 0}), {"r": [failed("x")]}).run()
     assert play.decide(choice).run().outcome == "accepted"
 
 
-def test_accepted_feedback_without_findings_counts_as_well() -> None:
+def test_accepted_if_feedback_without_findings_was_accepted() -> None:
     play = Play(flow(step("a"))).raises("a", ask(HUMAN))
     play.finish("a")
     assert play.decide("accept").run().outcome == "accepted"
@@ -45,7 +45,7 @@ def test_failed_by_policy() -> None:
     assert play.outcome == "failed"
 
 
-def test_cancelled_by_hand_closes_all_that_is_open() -> None:
+def test_cancelling_by_hand_closes_everything_open() -> None:
     play = Play(flow(step("a"), step("b", "a"), step("c")))
     play.finish("a")
     play.raises("b", ask("a", HUMAN))
@@ -57,7 +57,7 @@ def test_cancelled_by_hand_closes_all_that_is_open() -> None:
     assert pending(play.s, play.now) == ()
 
 
-def test_who_cancelled_is_not_why() -> None:
+def test_the_name_of_the_person_who_cancelled_is_not_a_reason() -> None:
     play = Play(flow(step("a"), step("h", agents=(HUMAN,))))
     play.raises("a", ask(HUMAN))
     play.do(c.Cancel(by="ann\x1b[31m", reason="no\x1b[31m\nmore"))
@@ -68,7 +68,7 @@ def test_who_cancelled_is_not_why() -> None:
     assert play.of(e.RunEnded)[0].reason == "no more"
 
 
-def test_cancelled_for_a_reason_or_for_none() -> None:
+def test_cancelling_with_and_without_a_reason() -> None:
     play = Play(flow(step("a")))
     play.do(c.Cancel(reason="too late"))
     assert play.of(e.RunEnded)[0].reason == "too late"
@@ -79,22 +79,22 @@ def test_cancelled_for_a_reason_or_for_none() -> None:
         other.do(c.Cancel())
 
 
-def test_waiting_nothing_can_start_until_a_person_acts() -> None:
+def test_waiting_if_nothing_can_start_until_a_person_acts() -> None:
     play = Play(flow(step("a"))).raises("a", ask(HUMAN))
     assert play.outcome == "running"
     play.finish("a")
     assert play.outcome == "waiting"
 
 
-def test_running_something_could_start_even_if_only_later() -> None:
+def test_running_if_something_can_start_even_if_only_later() -> None:
     play = Play(flow(step("a")), {"a": [Exception("x"), out()]})
     play.finish("a")
-    play.room = 0
+    play.slots = 0
     assert play.outcome == "running"
     assert pending(play.s, play.now - 0.9) == (WakeAt(play.now + 0.5),)
 
 
-def test_what_a_cancelled_run_still_had_running_costs_but_changes_nothing() -> None:
+def test_an_attempt_that_ends_after_cancelling_is_paid_for_but_changes_nothing() -> None:
     play = Play(flow(step("a"), step("b")))
     play.do(c.Cancel())
     play.finish("a", out("late", usage=Usage(0.5)))
@@ -105,14 +105,14 @@ def test_what_a_cancelled_run_still_had_running_costs_but_changes_nothing() -> N
     assert play.s.busy == 0
 
 
-def test_an_attempt_in_doubt_after_the_end_asks_nobody() -> None:
+def test_an_attempt_in_doubt_after_the_end_opens_no_escalation() -> None:
     play = Play(flow(step("a")))
     play.do(c.Cancel())
     play.do(c.DropAttempt("a", 1, "in doubt"))
     assert play.s.escalations == {}
 
 
-def test_feedback_by_a_person_opens_a_finished_run_again() -> None:
+def test_human_feedback_reopens_a_finished_run() -> None:
     play = Play(flow(*REVIEWED), {"a": grows}).run()
     play.person_raises("a")
     assert play.outcome == "running"
@@ -127,7 +127,7 @@ def test_refused_feedback_leaves_a_finished_run_finished() -> None:
 
 
 class TestErrors:
-    """The agent broke: never a pass, never a round."""
+    """An error of the agent is never a pass and never a round."""
 
     def test_retries_wait_twice_as_long_each_time_up_to_a_limit(self) -> None:
         work = flow(step("a"), limits={"errors_in_a_row": 9})
@@ -135,11 +135,11 @@ class TestErrors:
         waits = [event.retry_at - event.at for event in play.of(e.AttemptFailed)]
         assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
-    def test_an_attempt_starts_again_when_its_time_has_come(self) -> None:
+    def test_an_attempt_is_retried_when_its_time_has_come(self) -> None:
         play = Play(flow(step("a")), {"a": [Exception("x")]})
-        play.room = 0
+        play.slots = 0
         play.finish("a")
-        play.room = 1
+        play.slots = 1
         play.now = play.of(e.AttemptFailed)[0].retry_at - 0.01
         play.do(c.Proceed())
         assert play.s.steps["a"].running is None
@@ -147,20 +147,22 @@ class TestErrors:
         play.do(c.Proceed())
         assert pending(play.s, play.now) == (RunAttempt("a", 2),)
 
-    def test_an_interrupted_attempt_is_made_again_and_is_no_error(self) -> None:
+    def test_an_interrupted_attempt_is_repeated_and_is_not_an_error(self) -> None:
         play = Play(flow(step("a")))
         play.do(c.DropAttempt("a", 1, "interrupted", Usage(0.1)))
         assert (play.attempts()["a"], play.s.steps["a"].errors) == (2, 0)
         assert play.s.usage == Usage(0.1)
 
     @pytest.mark.parametrize(
-        ("said", "counted"), [(0.0, 0.0), (2.0, 2.0), (30.0, 10.0)], ids=["after a crash", "waited for", "left behind"]
+        ("observed", "counted"),
+        [(0.0, 0.0), (2.0, 2.0), (30.0, 10.0)],
+        ids=["after a crash", "waited for", "left behind"],
     )
-    def test_an_attempt_in_doubt_counts_as_work_what_somebody_saw_of_it(self, said: float, counted: float) -> None:
+    def test_the_observed_time_of_an_attempt_in_doubt_counts_as_work(self, observed: float, counted: float) -> None:
         play = Play(flow(step("a")))
         before = play.s.seconds_at_work(play.s.last_at)
         play.now = play.s.last_at + 10.0
-        play.do(c.DropAttempt("a", 1, "in doubt", seconds=said, why="it goes on"))
+        play.do(c.DropAttempt("a", 1, "in doubt", seconds=observed, why="it goes on"))
         assert play.s.seconds_worked - before == pytest.approx(counted)
         (packet,) = play.s.escalations.values()
         assert packet.reason == "attempt 1 of 'a' is in doubt: it goes on; continue runs it again"
@@ -175,22 +177,22 @@ class TestErrors:
         play.decide("continue").run()
         assert (play.outcome, play.attempts()["a"]) == ("done", 2)
 
-    def test_unless_the_step_says_that_it_may_be(self) -> None:
+    def test_an_attempt_in_doubt_is_rerun_if_the_step_allows_it(self) -> None:
         play = Play(flow(step("a", on_doubt="rerun")))
         play.do(c.DropAttempt("a", 1, "in doubt"))
         assert play.attempts()["a"] == 2
 
 
 class TestLegality:
-    """A command answers what is pending, and quotes its attempt."""
+    """A command has to answer something pending and name its attempt."""
 
-    def test_a_run_has_to_be_started_first_and_once(self) -> None:
-        with pytest.raises(NotFound, match="it has to be started before Proceed"):
+    def test_a_run_has_to_be_started_first_and_only_once(self) -> None:
+        with pytest.raises(NotFound, match="start it before Proceed"):
             decide(None, c.Proceed(), 0.0)
-        with pytest.raises(IllegalCommand, match="was started before"):
+        with pytest.raises(IllegalCommand, match="already exists"):
             Play(flow(step("a"))).do(c.StartRun("r", flow(step("a"))))
 
-    def test_a_bad_workflow_starts_nothing(self) -> None:
+    def test_an_invalid_workflow_does_not_start(self) -> None:
         with pytest.raises(WorkflowError):
             decide(None, c.StartRun("r", flow()), 0.0)
 
@@ -204,7 +206,7 @@ class TestLegality:
             (c.BeginWait("L-1", "a", 1), "did not raise 'L-1'"),
         ],
     )
-    def test_what_answers_nothing_is_refused_and_nothing_is_recorded(self, command: c.Command, error: str) -> None:
+    def test_a_command_that_answers_nothing_pending_is_refused(self, command: c.Command, error: str) -> None:
         play = Play(flow(step("a"), step("b", "a")))
         before = play.s
         with pytest.raises(IllegalCommand) as raised:
@@ -232,14 +234,14 @@ class TestTheFold:
         play.decide("resolve", note="ok")
         return play.run()
 
-    def test_the_state_is_that_of_its_events_read_back_from_their_text(self) -> None:
+    def test_events_read_back_from_their_text_fold_to_the_same_state(self) -> None:
         play = self.rich()
         text = [msgspec.json.encode(event) for event in play.events]
         again = replay(msgspec.json.decode(each, type=e.Event) for each in text)
         assert again == play.s
         assert play.s.seq == len(play.events)
 
-    def test_no_events_are_no_run(self) -> None:
+    def test_without_events_there_is_no_run(self) -> None:
         assert replay([]) is None
 
     def test_the_first_event_starts_the_run_and_no_other_does(self) -> None:
@@ -260,7 +262,7 @@ class TestTheFold:
         play.finish("a")
         assert [event.at for event in play.events] == sorted(event.at for event in play.events)
 
-    def test_time_spent_waiting_for_people_is_not_work(self) -> None:
+    def test_time_spent_waiting_for_people_does_not_count_as_work(self) -> None:
         play = Play(flow(step("a"), step("b", "a")))
         assert play.s.seconds_at_work(play.now + 3) == 3
         play.finish("a")
@@ -274,11 +276,14 @@ class TestTheFold:
         assert after.busy == 0
         assert outcome_of(after) == "running"
 
-    def test_a_state_that_no_rule_leads_to_asks_for_help_instead_of_hanging(self) -> None:
-        """As a journal from elsewhere might have it: feedback that was taken out of the inbox without an answer."""
+    def test_an_impossible_state_escalates_instead_of_hanging(self) -> None:
+        """A journal from elsewhere might have this: feedback removed from the inbox without an answer."""
         play = Play(flow(step("a"))).raises("a", ask(HUMAN))
         play.finish("a")
         lost = evolve(play.s, e.EscalationDecided(play.now, "E-1", "resolve"))
         (packet,) = decide(lost, c.Proceed(), play.now, 1)
         assert isinstance(packet, e.EscalationOpened)
-        assert (packet.reason, packet.options) == ("nothing can start, and nothing says why", ("cancel",))
+        assert (packet.reason, packet.options) == (
+            "nothing can start, and no rule says why: cancel the run and report this as a bug",
+            ("cancel",),
+        )

@@ -1,4 +1,4 @@
-"""The decision packet: reason, numbers, the history of the loop, and options that say what they do."""
+"""The decision packet: the reason, the numbers, the history of the loop, and what each option does."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ WORK = (
 def stuck(*replies: Reply, **more: Any) -> Play:
     """A review whose loop was stopped after its first round."""
     limits = more.pop("limits", {"rounds_per_loop": 1, "cost_usd": 5.0})
-    said = list(replies) or [failed("x"), failed("y", Finding("z", severity=Severity.CRITICAL)), passed()]
-    return Play(flow(*WORK, limits=limits, **more), {"plan": grows, "design": grows, "review": said}).run()
+    reviews = list(replies) or [failed("x"), failed("y", Finding("z", severity=Severity.CRITICAL)), passed()]
+    return Play(flow(*WORK, limits=limits, **more), {"plan": grows, "design": grows, "review": reviews}).run()
 
 
 def newest(play: Play) -> Packet:
     return packet(play.s, list(play.s.escalations)[-1])
 
 
-def chosen(told: Packet, choice: str) -> Any:
-    return next(each for each in told.options if each.choice == choice and not each.option)
+def chosen(shown: Packet, choice: str) -> Any:
+    return next(each for each in shown.options if each.choice == choice and not each.option)
 
 
-def test_it_says_why_about_what_and_with_which_numbers() -> None:
-    told = newest(stuck())
-    assert (told.run, told.escalation, told.loop, told.step) == ("r", "E-1", "L-1", None)
-    assert (told.reason, told.breach) == ("limit rounds_per_loop (1/1)", Breach("rounds_per_loop", 1, 1))
-    assert (told.kind, told.source, told.targets) == ("review_rejection", "review", ("design",))
-    assert (told.severity, told.blocking, told.rounds, told.message) == (Severity.CRITICAL, False, 1, "")
-    assert told.numbers == (
+def test_a_packet_has_the_reason_the_loop_and_the_numbers() -> None:
+    shown = newest(stuck())
+    assert (shown.run, shown.escalation, shown.loop, shown.step) == ("r", "E-1", "L-1", None)
+    assert (shown.reason, shown.breach) == ("limit rounds_per_loop (1/1)", Breach("rounds_per_loop", 1, 1))
+    assert (shown.kind, shown.source, shown.targets) == ("review_rejection", "review", ("design",))
+    assert (shown.severity, shown.blocking, shown.rounds, shown.message) == (Severity.CRITICAL, False, 1, "")
+    assert shown.numbers == (
         Breach("cost_usd", 0, 5),
         Breach("rounds_total", 1, 10),
         Breach("rounds_per_loop", 1, 1),
@@ -56,31 +56,33 @@ def test_it_says_why_about_what_and_with_which_numbers() -> None:
 
 def test_a_round_that_stopped_after_its_first_target_has_all_numbers_of_its_loop() -> None:
     for_both = failed(Finding("p", affected_phase=("planning",)), "d")
-    told = newest(stuck(failed("x"), for_both, limits={"rounds_total": 2}))
-    assert told.breach == Breach("rounds_total", 2, 2)
-    assert Breach("rounds_per_loop", 2, 3) in told.numbers
+    shown = newest(stuck(failed("x"), for_both, limits={"rounds_total": 2}))
+    assert shown.breach == Breach("rounds_total", 2, 2)
+    assert Breach("rounds_per_loop", 2, 3) in shown.numbers
 
 
-def test_it_tells_the_rounds_with_their_findings_and_where_these_stand_now() -> None:
+def test_a_packet_has_the_rounds_with_the_current_status_of_their_findings() -> None:
     first, now = newest(stuck()).history
     assert (first.number, first.targets, first.state) == (1, ("design",), "done")
     assert [(each.id, each.description, each.status) for each in first.findings] == [("F-1", "x", "unconfirmed")]
     assert (now.number, now.targets, now.state, texts(now.findings)) == (2, ("design",), "next", ["y", "z"])
 
 
-def test_each_option_says_what_it_costs_what_it_means_and_what_is_next() -> None:
-    told = newest(stuck())
-    assert [each.choice for each in told.options] == list(stuck().s.escalations["E-1"].options)
-    go_on = chosen(told, "continue")
-    assert go_on.next == "rework of F-2, F-3 by design; then review verifies it"
-    assert go_on.effort == "up to 3 attempts a round"
-    assert go_on.impact == "every limit of L-1 is raised by 3 rounds"
-    assert chosen(told, "accept").next == "L-1 is closed; review counts as passed"
-    assert chosen(told, "accept").impact == "F-2, F-3: on the list of debts; the run ends as accepted at best"
-    assert chosen(told, "skip").next == "L-1 is closed; review is passed over, and what needs it goes on without"
-    assert chosen(told, "resolve").next == "L-1 is closed with your answer; review runs once more with it"
-    assert chosen(told, "cancel").impact == "the work is kept"
-    assert {each.choice: each.needs for each in told.options if each.needs} == {
+def test_each_option_has_its_effort_its_impact_and_what_is_next() -> None:
+    shown = newest(stuck())
+    assert [each.choice for each in shown.options] == list(stuck().s.escalations["E-1"].options)
+    continued = chosen(shown, "continue")
+    assert continued.next == "design reworks F-2, F-3; then review verifies the fix"
+    assert continued.effort == "up to 3 attempts per round"
+    assert continued.impact == "every limit of L-1 is raised by 3 rounds"
+    assert chosen(shown, "accept").next == "L-1 is closed; review counts as passed"
+    assert chosen(shown, "accept").impact == "F-2, F-3: recorded as debt; the run ends as accepted at best"
+    assert (
+        chosen(shown, "skip").next == "L-1 is closed; review is skipped, and the steps that need it continue without it"
+    )
+    assert chosen(shown, "resolve").next == "L-1 is closed with your answer; review runs once more with it"
+    assert chosen(shown, "cancel").impact == "the work is kept"
+    assert {each.choice: each.needs for each in shown.options if each.needs} == {
         "revise": ("note",),
         "reassign": ("target",),
         "reclassify": ("phase",),
@@ -88,59 +90,59 @@ def test_each_option_says_what_it_costs_what_it_means_and_what_is_next() -> None
     }
 
 
-def test_what_continue_grants_to_the_run_is_said() -> None:
-    told = newest(stuck(limits={"rounds_total": 1}))
-    assert chosen(told, "continue").impact.endswith("raised by 3 rounds, and rounds_total of the run")
+def test_continue_mentions_what_it_grants_to_the_run() -> None:
+    shown = newest(stuck(limits={"rounds_total": 1}))
+    assert chosen(shown, "continue").impact.endswith("raised by 3 rounds, and so is rounds_total of the run")
 
 
-def test_a_question_brings_the_options_of_its_feedback_first() -> None:
+def test_the_options_of_the_feedback_come_first() -> None:
     play = Play(flow(*WORK))
     play.finish("plan")
     accepting = Option("as it is", accept=True)
     offers = (Option("polling", "low", "slower", ("plan", "code")), Option("push", "high"), accepting)
     play.raises("design", ask(HUMAN, message="which?", options=offers, severity=Severity.LOW))
-    told = newest(play)
-    assert (told.reason, told.message, told.targets) == ("asked", "which?", (HUMAN,))
-    polling, push, limitation = told.options[:3]
+    shown = newest(play)
+    assert (shown.reason, shown.message, shown.targets) == ("asked", "which?", (HUMAN,))
+    polling, push, limitation = shown.options[:3]
     assert (polling.choice, polling.option, polling.effort, polling.impact) == ("resolve", "polling", "low", "slower")
     assert polling.next == "rework of plan, code with 'polling'; design runs once more with it"
     assert push.next == "L-1 is closed with 'push'; design runs once more with it"
     assert limitation.next == (
         "L-1 is accepted as 'as it is': the run ends as accepted at best; design runs once more with it"
     )
-    assert [each.choice for each in told.options[3:]] == ["resolve", "accept", "skip", "cancel"]
-    assert chosen(told, "accept").next == "L-1 is closed; design goes on as it is"
-    assert (told.history[0].state, told.history[0].message) == ("under way", "which?")
+    assert [each.choice for each in shown.options[3:]] == ["resolve", "accept", "skip", "cancel"]
+    assert chosen(shown, "accept").next == "L-1 is closed; design continues as it is"
+    assert (shown.history[0].state, shown.history[0].message) == ("under way", "which?")
 
 
-def test_options_of_feedback_that_went_to_a_step_can_be_chosen_when_it_is_stuck() -> None:
+def test_options_of_feedback_to_a_step_can_be_chosen_when_its_loop_is_escalated() -> None:
     play = Play(flow(*WORK, limits={"rounds_per_loop": 0}))
     play.finish("plan")
     play.raises("design", ask("plan", options=(Option("polling"),)))
-    told = newest(play)
-    assert [each.option for each in told.options if each.option] == ["polling"]
-    assert chosen(told, "continue").next == "rework of what design asked for by plan; then design verifies it"
+    shown = newest(play)
+    assert [each.option for each in shown.options if each.option] == ["polling"]
+    assert chosen(shown, "continue").next == "plan reworks what design asked for; then design verifies the fix"
 
 
-def test_a_question_that_a_limit_kept_back_is_put_when_it_goes_on() -> None:
+def test_a_question_that_a_limit_stopped_is_asked_on_continue() -> None:
     play = Play(flow(*WORK, limits={"rounds_per_loop": 0}))
     play.raises("plan", ask(HUMAN))
-    go_on = chosen(newest(play), "continue")
-    assert (go_on.next, go_on.effort) == ("the question is put to a person", "your answer")
+    continued = chosen(newest(play), "continue")
+    assert (continued.next, continued.effort) == ("the question goes to the inbox", "your answer")
 
 
-def test_a_person_is_asked_about_the_fix_of_what_they_raised() -> None:
+def test_a_person_is_asked_to_verify_the_fix_of_their_feedback() -> None:
     play = Play(flow(step("a")), {"a": grows}).run().person_raises("a").run()
-    told = newest(play)
-    assert told.reason == "the fix waits for your verification"
-    assert chosen(told, "continue").next == "rework of what human asked for by a; then you are asked about the fix"
-    assert chosen(told, "resolve").next == "L-1 is closed with your answer; nothing runs again for it"
-    assert told.history[-1].state == "done"
-    kept_back = Play(flow(step("a"), limits={"rounds_per_loop": 0})).run().person_raises("a")
-    assert chosen(newest(kept_back), "skip").next == "L-1 is closed; nobody verifies it"
+    shown = newest(play)
+    assert shown.reason == "the fix waits for your verification"
+    assert chosen(shown, "continue").next == "a reworks what human asked for; then you verify the fix"
+    assert chosen(shown, "resolve").next == "L-1 is closed with your answer; nothing runs again"
+    assert shown.history[-1].state == "done"
+    stopped = Play(flow(step("a"), limits={"rounds_per_loop": 0})).run().person_raises("a")
+    assert chosen(newest(stopped), "skip").next == "L-1 is closed; the fix is not verified"
 
 
-def test_a_fix_that_came_while_a_person_was_asked_is_verified_next() -> None:
+def test_a_fix_made_while_a_person_was_asked_is_verified_on_continue() -> None:
     work = flow(step("code", "plan"), step("plan"), step("x"), scope="any")
     play = Play(work, {"plan": grows})
     play.finish("plan")
@@ -149,22 +151,22 @@ def test_a_fix_that_came_while_a_person_was_asked_is_verified_next() -> None:
         play.do(c.BeginWait(loop, source, attempt))
     play.do(c.EndWait("L-3", "plan", 2))
     play.finish("plan")
-    assert chosen(newest(play), "continue").next == "code verifies what was done"
+    assert chosen(newest(play), "continue").next == "code verifies the fix"
 
 
-def test_a_step_that_breaks_is_told_with_its_last_error() -> None:
-    told = newest(Play(flow(*WORK), {"plan": [Exception("no model")]}).run())
-    assert (told.step, told.loop, told.last_error, told.history) == ("plan", None, "no model", ())
-    assert told.numbers == (Breach("errors_in_a_row", 3, 3),)
-    assert (chosen(told, "continue").next, chosen(told, "continue").effort) == ("plan is tried again", "3 more tries")
-    assert chosen(told, "skip").next == "plan is passed over; without it: design, review, code"
+def test_the_packet_of_a_failing_step_has_its_last_error() -> None:
+    shown = newest(Play(flow(*WORK), {"plan": [Exception("no model")]}).run())
+    assert (shown.step, shown.loop, shown.last_error, shown.history) == ("plan", None, "no model", ())
+    assert shown.numbers == (Breach("errors_in_a_row", 3, 3),)
+    assert (chosen(shown, "continue").next, chosen(shown, "continue").effort) == ("plan is tried again", "3 more tries")
+    assert chosen(shown, "skip").next == "plan is skipped; these steps continue without it: design, review, code"
 
 
-def test_a_step_in_doubt_is_made_once_more() -> None:
+def test_continue_reruns_an_attempt_in_doubt() -> None:
     play = Play(flow(step("a")))
     play.do(c.DropAttempt("a", 1, "in doubt"))
     assert chosen(newest(play), "continue").effort == "one attempt"
-    assert chosen(newest(play), "skip").next == "a is passed over"
+    assert chosen(newest(play), "skip").next == "a is skipped"
     assert chosen(newest(play), "cancel").next.startswith("the run ends as cancelled")
 
 
@@ -172,67 +174,67 @@ def test_a_step_that_a_person_does_asks_for_its_outcome_or_verdict() -> None:
     work = flow(step("a", agents=(HUMAN,)), step("j", reviews="a", agents=(HUMAN,)))
     play = Play(work)
     assert chosen(newest(play), "resolve").needs == ("option", "note")
-    assert chosen(newest(play), "resolve").next == "what you say is the outcome of a; the run goes on with it"
+    assert chosen(newest(play), "resolve").next == "your answer becomes the outcome of a; the run continues with it"
     play.decide("resolve", note="done")
     assert chosen(newest(play), "resolve").needs == ("option",)
-    assert chosen(newest(play), "resolve").next == "your verdict is that of j; the run goes on with it"
+    assert chosen(newest(play), "resolve").next == "your verdict becomes the verdict of j; the run continues with it"
 
 
-def test_a_budget_is_granted_by_its_size_or_by_what_is_said() -> None:
-    told = newest(Play(flow(*WORK, limits={"attempts": 2})).run())
-    go_on, cancel = told.options
-    assert (go_on.next, go_on.effort) == ("the run goes on", "up to 2 more of attempts")
-    assert go_on.impact == "the budget grows by 2, or by the amount that you say"
-    assert (cancel.choice, told.numbers) == ("cancel", (Breach("attempts", 2, 2),))
+def test_continue_of_a_budget_adds_its_size_or_the_given_amount() -> None:
+    shown = newest(Play(flow(*WORK, limits={"attempts": 2})).run())
+    continued, cancel = shown.options
+    assert (continued.next, continued.effort) == ("the run continues", "up to 2 more of attempts")
+    assert continued.impact == "the budget grows by 2, or by the amount that you give"
+    assert (cancel.choice, shown.numbers) == ("cancel", (Breach("attempts", 2, 2),))
 
 
-def test_a_decided_packet_says_what_was_decided() -> None:
+def test_a_decided_packet_has_the_decision() -> None:
     play = stuck().decide("continue", by="ann", note="once more").run()
-    told = packet(play.s, "E-1")
-    assert (told.decided, told.by, told.loop) == ("continue", "ann", "L-1")
-    assert [each.state for each in told.history] == ["done", "done"]
+    shown = packet(play.s, "E-1")
+    assert (shown.decided, shown.by, shown.loop) == ("continue", "ann", "L-1")
+    assert [each.state for each in shown.history] == ["done", "done"]
     revised = stuck().decide("revise", note="with a queue")
     assert packet(revised.s, "E-1").advice == "with a queue"
 
 
-def test_an_unknown_one_is_not_found() -> None:
-    with pytest.raises(NotFound, match="escalation 'E-9' is unknown in run 'r': open are E-1"):
+def test_an_unknown_escalation_is_not_found() -> None:
+    with pytest.raises(NotFound, match="unknown escalation 'E-9' in run 'r' \\(open escalations: E-1\\)"):
         packet(stuck().s, "E-9")
-    with pytest.raises(NotFound, match="open are none"):
+    with pytest.raises(NotFound, match="no escalations are open"):
         packet(Play(flow(*WORK), {"plan": [out(1)]}).s, "E-1")
 
 
 @effort(60)
 @given(picks())
-def test_every_escalation_of_any_run_has_a_packet_that_tells_each_of_its_options(pick: Pick) -> None:
+def test_every_escalation_of_any_run_has_a_packet_with_each_of_its_options(pick: Pick) -> None:
     tale = a_tale(pick)
     tale.rest()
     for found in (*tale.s.escalations.values(), *tale.s.decided_escalations.values()):
-        told = packet(tale.s, found.id)
-        assert tuple(each.choice for each in told.options if not each.option) == found.options
-        assert all(each.next for each in told.options)
-        assert msgspec.json.decode(msgspec.json.encode(told), type=Packet) == told
+        shown = packet(tale.s, found.id)
+        assert tuple(each.choice for each in shown.options if not each.option) == found.options
+        assert all(each.next for each in shown.options)
+        assert msgspec.json.decode(msgspec.json.encode(shown), type=Packet) == shown
 
 
-def test_a_person_who_does_a_step_is_told_its_question() -> None:
+def test_a_person_who_does_a_step_sees_its_question() -> None:
     play = Play(flow(step("spec", agents=("human",), question="Which page first?"))).run()
     assert packet(play.s, "E-1").message == "Which page first?"
 
 
-def test_a_person_who_judges_is_shown_what_there_is_to_judge_and_what_was_found_before() -> None:
+def test_a_person_who_judges_sees_the_artifacts_and_the_open_findings() -> None:
     work = flow(step("code"), step("look", reviews="code", agents=("human",)))
     play = Play(work, {"code": [out({"files": 1}), out({"files": 2})]}).run()
     (made,) = newest(play).inputs
     assert (made.step, made.version, made.output) == ("code", 1, {"files": 1})
     assert newest(play).findings == ()
     play.decide("resolve", option="fail", note="no tests").run()
-    told = newest(play)
-    assert [(made.version, made.output) for made in told.inputs] == [(2, {"files": 2})]
-    assert texts(told.findings) == ["no tests"]
+    shown = newest(play)
+    assert [(made.version, made.output) for made in shown.inputs] == [(2, {"files": 2})]
+    assert texts(shown.findings) == ["no tests"]
     assert packet(play.s, "E-1").inputs == (), "a question that was answered is about what was there then"
 
 
-def test_a_person_who_reworks_is_shown_what_was_asked_for() -> None:
+def test_a_person_who_reworks_sees_the_feedback_to_address() -> None:
     work = flow(step("text", agents=("human",)), step("code", "text"), step("review", reviews="text"))
     asks = out(0, feedback=(ask("text", message="which one?"),))
     play = Play(work, {"review": [failed("too long"), passed()], "code": [asks, out(1)]})

@@ -1,4 +1,4 @@
-"""What pauses a run, what may start meanwhile, and when it goes on."""
+"""What pauses a run, what may start while it is paused, and when it continues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_blocking_or_critical_feedback_pauses_the_run(severity: Severity, blocki
     assert running(play) == (["b"] if pauses else ["b", "z"])
 
 
-def test_a_verdict_pauses_it_too() -> None:
+def test_a_critical_verdict_pauses_the_run_too() -> None:
     work = flow(step("a"), step("r", reviews="a"), step("x"), step("y", "x"))
     play = Play(work, {"a": grows, "r": [failed(Finding("x", Severity.CRITICAL)), passed()]})
     play.finish("a")
@@ -71,7 +71,7 @@ def test_running_attempts_finish() -> None:
     assert artifact is not None
 
 
-def test_only_what_an_open_loop_waits_for_starts() -> None:
+def test_while_paused_only_steps_that_an_open_loop_waits_for_start() -> None:
     work = flow(step("a"), step("r", reviews="a"), step("b", "a"), step("x", "a"))
     play = Play(work, {"a": grows, "b": grows}).run()
     play.person_raises("a", blocking=True)
@@ -82,11 +82,11 @@ def test_only_what_an_open_loop_waits_for_starts() -> None:
     assert running(play) == ["b", "x"]
 
 
-def test_what_a_target_needs_may_start_as_well() -> None:
+def test_while_paused_the_needs_of_a_target_may_start_too() -> None:
     work = flow(step("a"), step("b", "a"), step("x"))
-    play = Play(work, room=0)
+    play = Play(work, slots=0)
     play.person_raises("b", blocking=True)
-    play.room = 9
+    play.slots = 9
     play.do(c.Proceed())
     assert running(play) == ["a"]
     play.finish("a")
@@ -106,14 +106,14 @@ def test_two_blockers_need_two_resolutions() -> None:
     assert running(play) == ["b", "y"]
 
 
-def test_other_feedback_holds_only_what_depends_on_it() -> None:
+def test_other_feedback_holds_only_dependent_steps() -> None:
     play = in_the_middle().raises("b", ask(HUMAN))
     play.finish("b")
     play.run()
     assert play.attempts() == {"a": 1, "b": 1, "c": 0, "x": 1, "y": 1, "z": 1}
 
 
-def test_an_escalation_holds_its_source_and_what_lies_below() -> None:
+def test_an_escalation_holds_its_source_and_everything_downstream() -> None:
     play = in_the_middle(limits={"rounds_total": 0}).raises("b", ask("a"))
     play.finish("b")
     play.run()
@@ -129,7 +129,7 @@ def test_an_escalated_blocker_pauses_the_whole_run() -> None:
     assert paused(play)
 
 
-def test_a_step_that_keeps_breaking_holds_only_what_lies_below() -> None:
+def test_a_failing_step_holds_only_the_steps_downstream() -> None:
     play = Play(flow(*BRANCHES), {"b": [Exception("x")]}).run()
     assert play.attempts() == {"a": 1, "b": 3, "c": 0, "x": 1, "y": 1, "z": 1}
 
@@ -149,7 +149,7 @@ class TestByHand:
         assert play.s.paused_by == "ann"
         assert pending(play.s, play.now) == ()
 
-    def test_resuming_goes_on(self) -> None:
+    def test_resuming_continues_the_run(self) -> None:
         play = in_the_middle()
         play.do(c.Pause())
         play.finish("b")
@@ -157,14 +157,14 @@ class TestByHand:
         assert running(play) == ["c", "y"]
         assert play.of(e.RunResumed)[0].by == "bob"
 
-    def test_twice_is_once(self) -> None:
+    def test_pausing_or_resuming_twice_changes_nothing(self) -> None:
         play = in_the_middle()
         assert len(play.do(c.Pause())) == 1
         assert play.do(c.Pause()) == ()
         play.do(c.Resume())
         assert play.do(c.Resume()) == ()
 
-    def test_feedback_is_taken_in_and_waits(self) -> None:
+    def test_feedback_raised_while_paused_is_recorded_and_waits(self) -> None:
         play = in_the_middle()
         play.do(c.Pause())
         play.raises("b", ask("a", HUMAN))

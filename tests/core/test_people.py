@@ -25,35 +25,40 @@ def coding(*steps: Any, code: Script = grows, **more: Any) -> Play:
 class TestPeople:
     """`human` is always a legal target."""
 
-    def asked(self, **more: Any) -> Play:
+    def with_question(self, **more: Any) -> Play:
         options = (Option("polling", "low", "slower"), Option("push"))
         return coding(**more).raises("code", ask(HUMAN, message="which?", options=options))
 
-    def test_the_question_goes_to_the_inbox_as_asked(self) -> None:
-        (packet,) = self.asked().s.escalations.values()
+    def test_feedback_to_a_person_goes_to_the_inbox(self) -> None:
+        (packet,) = self.with_question().s.escalations.values()
         assert (packet.reason, packet.breach, packet.loop) == ("asked", None, "L-1")
         assert packet.options == ("resolve", "accept", "skip", "cancel")
 
     def test_the_source_runs_once_more_with_the_answer(self) -> None:
-        play = self.asked()
+        play = self.with_question()
         play.finish("code")
         assert play.outcome == "waiting"
         play.decide("resolve", option="polling", note="for now", by="ann").run()
-        told = play.briefings["code"][1].feedback.resolutions[0]
-        assert (told.state, told.option, told.text, told.by) == ("resolved", "polling", "for now", "ann")
+        resolution = play.briefings["code"][1].feedback.resolutions[0]
+        assert (resolution.state, resolution.option, resolution.text, resolution.by) == (
+            "resolved",
+            "polling",
+            "for now",
+            "ann",
+        )
         assert (play.outcome, play.attempts()["code"]) == ("done", 2)
 
-    def test_it_counts_as_one_round(self) -> None:
-        assert (self.asked().s.rounds, self.asked().loop().round) == (1, 1)
+    def test_a_question_to_a_person_counts_as_one_round(self) -> None:
+        assert (self.with_question().s.rounds, self.with_question().loop().round) == (1, 1)
 
     @pytest.mark.parametrize(("limit", "bound"), [("rounds_total", 1), ("rounds_per_pair", 1), ("rounds_per_loop", 1)])
-    def test_the_last_question_that_a_limit_allows_is_asked(self, limit: str, bound: int) -> None:
-        play = self.asked(limits={limit: bound})
+    def test_the_last_question_within_the_limit_is_asked(self, limit: str, bound: int) -> None:
+        play = self.with_question(limits={limit: bound})
         assert play.breach() == "asked"
 
     @pytest.mark.parametrize("limit", ["rounds_total", "rounds_per_pair", "rounds_per_loop"])
-    def test_one_too_many_is_a_breach_and_continue_asks_it(self, limit: str) -> None:
-        play = self.asked(limits={limit: 0})
+    def test_a_question_beyond_the_limit_is_a_breach_and_continue_asks_it(self, limit: str) -> None:
+        play = self.with_question(limits={limit: 0})
         assert play.breach() == limit
         play.finish("code")
         play.decide("continue").run()
@@ -75,7 +80,7 @@ class TestPeople:
 
     @pytest.mark.parametrize("policy", ["manual", "error", "skip"])
     def test_no_answer_in_time_escalates_exactly_once(self, policy: str) -> None:
-        play = self.asked(on_breach=policy)
+        play = self.with_question(on_breach=policy)
         assert [wake.time for wake in play.wakes()] == [play.now + 600]
         play.now += 600
         play.do(c.Proceed())
@@ -88,8 +93,8 @@ class TestPeople:
         if policy == "error":
             assert play.of(e.RunEnded)[0].reason == "limit response_timeout (600/600)"
 
-    def test_who_acknowledged_is_not_late(self) -> None:
-        play = self.asked()
+    def test_acknowledged_feedback_does_not_time_out(self) -> None:
+        play = self.with_question()
         play.do(c.Acknowledge("L-1", HUMAN))
         play.now += 6_000
         play.do(c.Proceed())
@@ -100,7 +105,7 @@ class TestPeople:
         play.do(c.Proceed())
         return play
 
-    def test_a_step_beside_the_person_does_not_stop_the_clock(self) -> None:
+    def test_a_step_among_the_targets_does_not_stop_the_timeout_of_a_person(self) -> None:
         play = coding().raises("code", ask("plan", HUMAN))
         play.finish("code")
         play.finish("plan")
@@ -112,12 +117,12 @@ class TestPeople:
         self.late(play)
         assert (len(play.of(e.LoopOverdue)), play.wakes()) == (1, [])
 
-    def test_an_acknowledgement_by_the_step_is_none_by_the_person(self) -> None:
+    def test_an_acknowledgement_by_a_step_does_not_count_for_the_person(self) -> None:
         play = coding().raises("code", ask("plan", HUMAN))
         play.do(c.Acknowledge("L-1", "plan"))
         assert len(self.late(play).of(e.LoopOverdue)) == 1
 
-    def test_a_question_of_a_later_round_has_its_own_time(self) -> None:
+    def test_a_question_of_a_later_round_has_its_own_timeout(self) -> None:
         play = coding(limits={"rounds_per_loop": 1}).raises("code", ask("plan"))
         play.finish("code")
         play.finish("plan")
@@ -128,7 +133,7 @@ class TestPeople:
         assert [wake.time for wake in play.wakes()] == [play.now + 600]
         assert len(self.late(self.late(play)).of(e.LoopOverdue)) == 1
 
-    def test_who_waits_in_mid_work_for_a_later_question_waits_for_a_person(self) -> None:
+    def test_an_attempt_that_waits_for_a_later_question_waits_for_a_person(self) -> None:
         play = coding(limits={"rounds_per_loop": 0}).raises("code", ask(HUMAN))
         play.decide("continue")
         play.do(c.BeginWait("L-1", "code", 1))
@@ -136,7 +141,7 @@ class TestPeople:
         assert [wake.time for wake in play.wakes()] == [play.now + 600]
         assert self.late(play).breach() == "response_timeout"
 
-    def test_a_loop_that_is_escalated_for_another_reason_is_not_late_until_it_goes_on(self) -> None:
+    def test_an_escalated_loop_does_not_time_out_until_it_continues(self) -> None:
         play = coding(limits={"errors_in_a_row": 1}).raises("code", ask("plan", HUMAN))
         play.finish("code")
         play.finish("plan", Exception("broke"))
@@ -146,7 +151,7 @@ class TestPeople:
         (late,) = play.of(e.LoopOverdue)
         assert play.s.escalations["E-1"].breach == late.breach == Breach("response_timeout", 602, 600)
 
-    def test_steps_that_the_engine_runs_are_never_late(self) -> None:
+    def test_steps_that_the_engine_runs_never_time_out(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.now += 6_000
         play.do(c.Proceed())
@@ -158,7 +163,7 @@ class TestFeedbackByPeople:
 
     REVIEWED = (step("a"), step("j", reviews="a"))
 
-    def test_what_two_people_say_of_one_step_is_two_loops(self) -> None:
+    def test_feedback_by_two_people_to_one_step_is_two_loops(self) -> None:
         play = Play(flow(step("a")), {"a": grows}).run()
         play.person_raises("a", message="too slow").run()
         assert play.loop().state is LoopState.ESCALATING
@@ -166,7 +171,7 @@ class TestFeedbackByPeople:
         assert play.opened() == 2
         assert [play.loop(id).round for id in ("L-1", "L-2")] == [1, 1]
 
-    def test_a_fix_that_a_judge_still_looks_at_is_not_rejected_by_what_somebody_else_says(self) -> None:
+    def test_new_human_feedback_does_not_reject_a_fix_that_a_judge_still_verifies(self) -> None:
         play = Play(flow(*self.REVIEWED), {"a": grows}).run()
         play.person_raises("a", message="too slow")
         play.finish("a")
@@ -180,17 +185,17 @@ class TestFeedbackByPeople:
         play = Play(flow(*self.REVIEWED, limits={"rounds_per_loop": 0}), {"a": grows, "j": [failed("x")]}).run()
         return play.decide("skip").run()
 
-    def test_a_judge_that_was_passed_over_verifies_nothing(self) -> None:
+    def test_a_skipped_judge_does_not_verify_human_feedback(self) -> None:
         play = self.skipped()
         play.person_raises("a").decide("continue").run()
         assert (play.breach(), play.outcome) == ("the fix waits for your verification", "waiting")
         play.decide("resolve").run()
         assert (play.loop("L-2").state, play.outcome) == (LoopState.RESOLVED, "accepted")
 
-    def test_another_judge_of_the_same_step_does(self) -> None:
+    def test_another_judge_of_the_same_step_verifies_human_feedback(self) -> None:
         work = flow(*self.REVIEWED, step("k", reviews="a"), limits={"rounds_per_loop": 1})
-        said = [failed("x"), failed("y")]
-        play = Play(work, {"a": grows, "j": said}).run().decide("skip").run()
+        verdicts = [failed("x"), failed("y")]
+        play = Play(work, {"a": grows, "j": verdicts}).run().decide("skip").run()
         play.person_raises("a").run()
         assert (play.outcome, play.loop("L-2").state) == ("accepted", LoopState.RESOLVED)
         assert play.loop("L-2").resolution == Resolution("resolved", text="passed by k")

@@ -1,4 +1,4 @@
-"""Who plans."""
+"""Which step is the planner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORK = (
 )
 
 
-def test_the_nearest_of_the_planning_phase_else_the_root() -> None:
+def test_the_planner_is_the_nearest_step_of_the_planning_phase_else_the_root() -> None:
     graph = valid_graph(flow(*WORK))
     assert planner_for(graph, "review") == "plan"
     assert planner_for(graph, HUMAN) == "plan"

@@ -28,7 +28,7 @@ from backedge.core.workflow.bound import max_attempts
 from backedge.core.workflow.graph import Graph
 from tests.core.strategies import Pick, Tale, a_tale, effort, picks, told_to_the_end
 
-NET = "nothing can start, and nothing says why"
+NET = "nothing can start, and no rule says why: cancel the run and report this as a bug"
 DECODER = msgspec.json.Decoder(e.Event)
 
 

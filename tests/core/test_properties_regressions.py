@@ -64,7 +64,7 @@ def test_judges_that_need_each_others_readers_do_not_wait_in_a_circle() -> None:
 
 
 def test_blocking_feedback_to_a_step_behind_a_judge_lets_that_judge_run() -> None:
-    play = Play(flow(step("plan"), step("review", reviews="plan"), step("code", "plan")), room=1)
+    play = Play(flow(step("plan"), step("review", reviews="plan"), step("code", "plan")), slots=1)
     play.finish("plan")
     fail(play, "review")
     play.do(c.RaiseFeedback(HUMAN, raised("code", blocking=True)))
@@ -228,13 +228,13 @@ def test_a_misfit_that_no_rule_routes_elsewhere_stays_with_its_producer() -> Non
 
 
 def test_a_step_and_what_it_is_made_from_do_not_start_in_one_breath() -> None:
-    play = Play(flow(step("a"), step("b", "a"), step("c", "b"), scope="any"), room=1)
+    play = Play(flow(step("a"), step("b", "a"), step("c", "b"), scope="any"), slots=1)
     play.finish("a")
     play.finish("b", out(1, feedback=(raised("c"),)))
-    play.room = 0
+    play.slots = 0
     fail(play, "c")
     play.do(c.RaiseFeedback(HUMAN, raised("b")))
-    play.room, play.now = 3, play.now + 60
+    play.slots, play.now = 3, play.now + 60
     play.do(c.Proceed())
     assert len(running(play)) == 1
 

@@ -1,4 +1,4 @@
-"""Feedback that agents and people raise: joined, refused, opened, verified by doing."""
+"""Feedback that agents and people raise: it joins a loop, is refused, or opens a loop that its source verifies."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def coding(*steps: Any, code: Script = grows, **more: Any) -> Play:
     return play
 
 
-def test_a_step_that_raises_feedback_verifies_by_being_executed_again() -> None:
+def test_a_step_that_raises_feedback_verifies_it_by_running_again() -> None:
     play = coding().raises("code", ask("plan", message="no login"))
     play.run()
     assert play.attempts() == {"plan": 2, "code": 2}
     assert play.briefings["plan"][1].feedback.requests[0].message == "no login"
-    told = play.briefings["code"][1].feedback.resolutions[0]
-    assert (told.loop, told.state, told.message) == ("L-1", "fixed", "no login")
+    resolution = play.briefings["code"][1].feedback.resolutions[0]
+    assert (resolution.loop, resolution.state, resolution.message) == ("L-1", "fixed", "no login")
     assert play.loop().state is LoopState.RESOLVED
 
 
@@ -56,10 +56,10 @@ def test_raising_the_same_again_is_the_next_round() -> None:
     assert play.opened() == 1
     assert play.loop().breach == Breach("rounds_per_loop", 3, 3)
     assert play.attempts() == {"plan": 4, "code": 4}
-    assert [turn.message for turn in play.loop().past_rounds] != []
+    assert [each.message for each in play.loop().past_rounds] != []
 
 
-def test_raising_it_again_by_another_name_of_the_root_is_the_next_round_too() -> None:
+def test_raising_it_again_to_the_root_by_its_name_is_the_next_round_too() -> None:
     names = iter(["plan", "root", "plan", "root"])
     play = coding(code=lambda p, n: out(p.now, feedback=(ask(next(names)),)))
     play.run()
@@ -78,7 +78,7 @@ def test_raising_something_else_resolves_the_loop_and_opens_another() -> None:
     assert all(loop.state is LoopState.RESOLVED for loop in play.s.closed_loops.values())
 
 
-def test_one_item_is_one_loop_whatever_its_number_of_targets() -> None:
+def test_one_item_is_one_loop_regardless_of_its_number_of_targets() -> None:
     work = (step("a"), step("b"), step("code", "a", "b"))
     play = Play(flow(*work), {"a": grows, "b": grows, "code": grows})
     play.finish("a")
@@ -102,11 +102,11 @@ def test_a_fix_request_without_a_suggested_fix_is_accepted_with_a_warning() -> N
     assert coding().raises("code", ask("plan", suggested_fix="x")).of(e.LoopOpened)[0].warning == ""
 
 
-def test_the_root_is_a_name_for_the_first_step() -> None:
+def test_root_means_the_first_step() -> None:
     assert coding().raises("code", ask("root", "plan")).loop().targets == ("plan",)
 
 
-def test_what_cannot_be_understood_is_refused_with_the_reason() -> None:
+def test_malformed_feedback_is_refused_with_the_reason() -> None:
     play = coding()
     play.do(c.RaiseFeedback("code", MalformedFeedback(("plan",), "kind 'banana' is unknown", "m"), 1))
     assert play.of(e.FeedbackRefused) == [
@@ -115,7 +115,7 @@ def test_what_cannot_be_understood_is_refused_with_the_reason() -> None:
     assert play.opened() == 0
 
 
-def test_a_malformed_item_does_not_keep_a_loop_open() -> None:
+def test_malformed_feedback_does_not_keep_a_loop_open() -> None:
     def code(play: Play, name: str) -> Any:
         again = (MalformedFeedback(("plan",), "no kind"),) if play.s.steps[name].attempts > 1 else (ask("plan"),)
         return out(play.now, feedback=again)
@@ -132,14 +132,14 @@ def test_an_exhausted_limit_opens_the_loop_in_escalating() -> None:
 
 
 class TestRejoining:
-    """An attempt that was lost in mid-work asked already."""
+    """An attempt that was lost while it ran has raised the feedback already."""
 
     def lost(self) -> Play:
         play = coding().raises("code", ask("plan"))
         play.do(c.DropAttempt("code", 1, "interrupted"))
         return play
 
-    def test_the_next_attempt_that_asks_the_same_gets_that_loop(self) -> None:
+    def test_the_next_attempt_that_raises_the_same_rejoins_the_loop(self) -> None:
         play = self.lost()
         play.finish("plan")
         play.raises("code", ask("plan"))
@@ -147,7 +147,7 @@ class TestRejoining:
         assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 2)]
 
     def reworded(self) -> Play:
-        """Told of a fix in mid-work it was lost; the next attempt asked again in other words, and was lost too."""
+        """An attempt got a result and was lost; the next one raised it again in other words, and was lost too."""
         play = coding().raises("code", ask("plan", message="no units"))
         play.do(c.BeginWait("L-1", "code", 1))
         play.finish("plan")
@@ -159,18 +159,18 @@ class TestRejoining:
         return play
 
     @pytest.mark.parametrize("message", ["no units", "no units of time"])
-    def test_either_wording_of_what_was_asked_is_the_same_question(self, message: str) -> None:
+    def test_either_wording_rejoins_the_same_loop(self, message: str) -> None:
         play = self.reworded().raises("code", ask("plan", message=message))
         assert play.of(e.FeedbackRejoined) == [e.FeedbackRejoined(play.now, "L-1", "code", 3)]
         assert (play.opened(), play.loop().round) == (1, 2)
 
-    def test_both_wordings_one_after_the_other_are_one_question_still(self) -> None:
+    def test_both_wordings_one_after_the_other_rejoin_the_same_loop(self) -> None:
         play = self.reworded()
         for message in ("no units", "no units of time"):
             play.raises("code", ask("plan", message=message))
         assert (len(play.of(e.FeedbackRejoined)), len(play.of(e.FeedbackRouted)), play.opened()) == (1, 2, 1)
 
-    def test_what_a_verifying_attempt_raised_again_in_mid_work_is_asked_once_after_a_crash(self) -> None:
+    def test_feedback_raised_again_by_a_verifying_attempt_is_not_repeated_after_a_crash(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.finish("code")
         play.finish("plan")
@@ -181,7 +181,7 @@ class TestRejoining:
         play.raises("code", ask("plan", message="still not"))
         assert (play.opened(), play.loop().round, len(play.of(e.FeedbackRouted))) == (1, 2, 2)
 
-    def test_one_that_asks_something_else_opens_another(self) -> None:
+    def test_an_attempt_that_raises_something_else_opens_another_loop(self) -> None:
         play = self.lost()
         play.finish("plan")
         play.raises("code", ask("plan", message="other", kind=Kind.MISSING_REQUIREMENT))
@@ -189,15 +189,15 @@ class TestRejoining:
 
 
 class TestIllegal:
-    def test_a_stranger_is_no_source(self) -> None:
-        with pytest.raises(NotFound, match="source 'x' is unknown"):
+    def test_an_unknown_source_is_refused(self) -> None:
+        with pytest.raises(NotFound, match="unknown source 'x'"):
             coding().do(c.RaiseFeedback("x", ask("plan")))
 
-    def test_an_agent_quotes_its_attempt(self) -> None:
+    def test_feedback_has_to_name_the_running_attempt(self) -> None:
         with pytest.raises(IllegalCommand, match="attempt 7 of step 'code' is not running: attempt 1 is"):
             coding().do(c.RaiseFeedback("code", ask("plan"), 7))
 
-    def test_nothing_is_raised_in_a_run_that_was_cancelled(self) -> None:
+    def test_feedback_in_a_cancelled_run_is_refused(self) -> None:
         play = coding()
         play.do(c.Cancel(by="ann"))
         with pytest.raises(AlreadyClosed, match="has ended: cancelled"):
@@ -205,7 +205,7 @@ class TestIllegal:
 
 
 class TestReassigned:
-    """A person sent it elsewhere: raising it again, to whom it was first raised, is the next round there."""
+    """A person reassigned the loop: raising it again to the original target is the next round of the new target."""
 
     WORK = (
         step("plan", phase="planning"),
@@ -232,14 +232,14 @@ class TestReassigned:
         play.finish("code", out("code 3", feedback=(ask("plan", message="and again"),)))
         assert (play.opened(), play.loop().targets, play.loop().round) == (1, ("design",), 3)
 
-    def test_in_mid_work(self) -> None:
+    def test_while_the_attempt_runs(self) -> None:
         play = self.reassigned()
         play.finish("design")
         play.raises("code", ask("plan", message="again"))
         assert (play.opened(), play.loop().targets) == (1, ("design",))
         assert play.s.steps["code"].asked_loops == {asked_key(ask("plan", message="again")): "L-1"}
 
-    def test_anything_else_resolves_it(self) -> None:
+    def test_raising_anything_else_resolves_the_loop(self) -> None:
         play = self.reassigned()
         play.finish("design")
         play.finish("code", out("code 2", feedback=(ask("plan", "design"),)))
@@ -247,7 +247,7 @@ class TestReassigned:
 
 
 class TestSeveralQuestionsOfOneAttempt:
-    """Within an attempt a different question is a loop of its own; a later execution that asks again rejects the answer."""
+    """Within an attempt, a different question is a loop of its own. A later execution that asks again rejects the answer."""
 
     def answered(self, play: Play, message: str, **more: Any) -> str:
         play.raises("code", ask("plan", kind=Kind.CONTEXT_REQUEST, message=message, **more))
@@ -257,15 +257,15 @@ class TestSeveralQuestionsOfOneAttempt:
         assert play.loop(loop).result_delivered
         return loop
 
-    def test_each_is_a_loop_of_its_own_and_is_answered(self) -> None:
+    def test_each_question_is_a_loop_of_its_own_and_is_answered(self) -> None:
         play = coding()
-        for place, question in enumerate(("port?", "host?", "user?", "password?", "region?"), 1):
-            assert self.answered(play, question) == f"L-{place}"
-            assert play.loop(f"L-{place}").answers == {"plan": question.upper()}
+        for number, question in enumerate(("port?", "host?", "user?", "password?", "region?"), 1):
+            assert self.answered(play, question) == f"L-{number}"
+            assert play.loop(f"L-{number}").answers == {"plan": question.upper()}
         assert not play.s.escalations
         play.finish("code")
         assert play.outcome == "done"
-        assert [play.loop(f"L-{place}").round for place in range(1, 6)] == [1] * 5
+        assert [play.loop(f"L-{number}").round for number in range(1, 6)] == [1] * 5
 
     def test_the_same_words_with_other_details_are_another_question(self) -> None:
         play = coding()
@@ -299,40 +299,40 @@ class TestSeveralQuestionsOfOneAttempt:
         assert (play.opened(), play.loop().round) == (1, 2)
 
 
-class TestLostInMidWork:
-    """What was decided while an attempt was lost is told to the next one, whatever that asks."""
+class TestLostAttempts:
+    """The next attempt gets a decision made for a lost one, whatever it raises itself."""
 
     @pytest.mark.parametrize("choice", ["resolve", "accept"])
-    def test_of_an_attempt_whose_process_died(self, choice: str) -> None:
+    def test_an_attempt_whose_process_died(self, choice: str) -> None:
         play = Play(flow(step("code", on_doubt="rerun"))).raises("code", ask("human"))
         play.do(c.BeginWait("L-1", "code", 1))
-        play.room = 0
+        play.slots = 0
         play.decide(choice, note="use pg")
-        play.room = 9
+        play.slots = 9
         play.do(c.DropAttempt("code", 1, "in doubt"))
-        (told,) = play.briefings["code"][1].feedback.resolutions
-        assert (told.loop, told.text) == ("L-1", "use pg")
+        (resolution,) = play.briefings["code"][1].feedback.resolutions
+        assert (resolution.loop, resolution.text) == ("L-1", "use pg")
         play.finish("code")
         assert play.s.steps["code"].results_due == ()
         assert play.attempts() == {"code": 2}
 
-    def test_of_one_that_was_lost_before(self) -> None:
+    def test_an_attempt_that_was_lost_before_the_decision(self) -> None:
         play = Play(flow(step("code"))).raises("code", ask("human"))
         play.do(c.BeginWait("L-1", "code", 1))
-        play.room = 0
+        play.slots = 0
         play.do(c.DropAttempt("code", 1, "interrupted"))
         play.decide("accept", note="use pg")
-        play.room = 9
+        play.slots = 9
         play.do(c.Proceed())
-        (told,) = play.briefings["code"][1].feedback.resolutions
-        assert (told.state, told.text) == ("accepted", "use pg")
+        (resolution,) = play.briefings["code"][1].feedback.resolutions
+        assert (resolution.state, resolution.text) == ("accepted", "use pg")
 
-    def test_of_an_attempt_that_broke(self) -> None:
+    def test_an_attempt_that_ended_with_an_error(self) -> None:
         play = Play(flow(step("code"))).raises("code", ask("human"))
         play.do(c.BeginWait("L-1", "code", 1))
         play.decide("resolve", note="use pg")
         play.finish("code", RuntimeError("broke"))
         play.now += 10
         play.do(c.Proceed())
-        (told,) = play.briefings["code"][1].feedback.resolutions
-        assert told.text == "use pg"
+        (resolution,) = play.briefings["code"][1].feedback.resolutions
+        assert resolution.text == "use pg"

@@ -1,4 +1,4 @@
-"""Feedback that was addressed and not verified yet: whatever its target is executed for next, it is reminded."""
+"""A step is reminded of feedback that it addressed and that is not verified yet, whatever it is executed for."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ POLISH = step("polish", repeat=Repeat(("polish:/score >= 90",), 3), agents=("jun
 
 
 class TestRepetitions:
-    def test_a_repetition_after_a_rework_is_told_what_the_rework_was_for(self) -> None:
-        said: dict[str, Any] = {"polish": scores(95, 10, 96), "review": [failed("too slow"), passed()]}
-        play = Play(flow(POLISH, step("review", reviews="polish")), said).run()
+    def test_a_repetition_after_a_rework_is_reminded_of_the_findings(self) -> None:
+        scripts: dict[str, Any] = {"polish": scores(95, 10, 96), "review": [failed("too slow"), passed()]}
+        play = Play(flow(POLISH, step("review", reviews="polish")), scripts).run()
         assert play.outcome == "verified"
         assert [(each.mode, each.round, texts(each.feedback.findings)) for each in play.briefings["polish"]] == [
             ("work", 0, []),
@@ -32,15 +32,15 @@ class TestRepetitions:
         assert reminder.findings == ("F-1 (addressed, not verified yet): too slow",)
         assert (play.s.rounds, play.loop().round) == (1, 1), "no round of its own"
 
-    def test_it_may_say_what_became_of_it(self) -> None:
+    def test_a_repetition_may_report_resolutions(self) -> None:
         claimed = out({"score": 96}, claims=(Claim("F-1", "fixed", "with a cache"),))
-        said: dict[str, Any] = {"polish": [*scores(95, 10), claimed], "review": [failed("too slow"), passed()]}
-        play = Play(flow(POLISH, step("review", reviews="polish")), said).run()
+        scripts: dict[str, Any] = {"polish": [*scores(95, 10), claimed], "review": [failed("too slow"), passed()]}
+        play = Play(flow(POLISH, step("review", reviews="polish")), scripts).run()
         assert play.briefings["review"][1].verify[0].claim == "fixed with a cache"
 
-    def test_it_stays_with_the_agent_of_its_round(self) -> None:
-        said: dict[str, Any] = {"polish": scores(95, 96, 10, 97), "review": [failed("x"), failed("y"), passed()]}
-        play = Play(flow(POLISH, step("review", reviews="polish")), said).run()
+    def test_a_repetition_uses_the_agent_of_the_round(self) -> None:
+        scripts: dict[str, Any] = {"polish": scores(95, 96, 10, 97), "review": [failed("x"), failed("y"), passed()]}
+        play = Play(flow(POLISH, step("review", reviews="polish")), scripts).run()
         assert [each.agent for each in play.of(e.AttemptStarted) if each.step == "polish"] == [
             "junior",
             "junior",
@@ -52,29 +52,29 @@ class TestRepetitions:
 class TestCascades:
     STEPS = (step("plan", phase="planning"), step("design", "plan", phase="design"), step("review", reviews="design"))
 
-    def test_a_new_plan_is_carried_out_with_what_could_not_be_settled(self) -> None:
+    def test_a_replanned_step_still_gets_the_unresolved_findings(self) -> None:
         work = flow(*self.STEPS, on_breach="replan", limits={"rounds_per_loop": 1})
-        said: dict[str, Any] = {"plan": grows, "design": grows, "review": [failed("one"), failed("two"), passed()]}
-        play = Play(work, said).run()
+        scripts: dict[str, Any] = {"plan": grows, "design": grows, "review": [failed("one"), failed("two"), passed()]}
+        play = Play(work, scripts).run()
         assert play.outcome == "verified"
         assert [texts(each.feedback.findings) for each in play.briefings["design"]] == [[], ["one"], ["two"]]
 
-    def test_a_request_is_told_again_as_well(self) -> None:
+    def test_the_step_is_reminded_of_a_request_too(self) -> None:
         play = self.reworked_between(ask("design", message="split it"), out("design split"))
-        told = play.briefings["design"][-1]
-        assert not told.feedback, "a fix that waits for its verification is not delivered again"
-        assert [each.message for each in told.history] == ["(addressed, not verified yet) split it"]
+        briefing = play.briefings["design"][-1]
+        assert not briefing.feedback, "a fix that waits for its verification is not delivered again"
+        assert [each.message for each in briefing.history] == ["(addressed, not verified yet) split it"]
         play.finish("design")
         assert play.briefings["code"][-1].feedback.resolutions[0].message == "split it"
 
-    def test_an_answer_need_not_be_given_again(self) -> None:
+    def test_the_step_is_not_reminded_of_an_answered_question(self) -> None:
         play = self.reworked_between(ask("design", kind=Kind.CONTEXT_REQUEST), out(answer="42"))
         assert play.briefings["design"][-1].history == ()
 
     def reworked_between(self, feedback: Feedback, reply: Outcome) -> Play:
-        """The design does what the code asked for, and its plan changes before the code sees that."""
+        """The design does what the code asked for, and the plan changes before the code verifies it."""
         work = flow(*self.STEPS[:2], step("scope", reviews="plan"), step("code", "design", phase="code"))
-        play = Play(work, {"plan": grows, "design": grows}, room=1)
+        play = Play(work, {"plan": grows, "design": grows}, slots=1)
         for name in ("plan", "scope", "design"):
             play.finish(name)
         play.finish("code", out(1, feedback=(feedback,)))

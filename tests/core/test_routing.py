@@ -1,4 +1,4 @@
-"""The defect goes to the step that injected it; the first rule that matches wins, and is recorded."""
+"""The defect goes to the step that injected it. The first rule that matches wins and is recorded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def phase(*names: str, **more: Any) -> Finding:
     return Finding("wrong", affected_phase=names, **more)
 
 
-def test_an_affected_phase_is_the_step_of_that_phase() -> None:
+def test_an_affected_phase_routes_to_the_step_of_that_phase() -> None:
     assert routed(flow(*CHAIN), phase("planning")) == (("plan",), "affected_phase")
 
 
@@ -49,7 +49,7 @@ def test_a_phase_named_twice_is_one_target() -> None:
     assert routed(flow(*CHAIN), phase("planning", "planning")) == (("plan",), "affected_phase")
 
 
-def test_a_phase_without_steps_leaves_it_to_the_next_rule() -> None:
+def test_a_phase_without_steps_falls_through_to_the_next_rule() -> None:
     assert routed(flow(*CHAIN), phase("research")) == (("code",), "subject")
 
 
@@ -73,7 +73,7 @@ def test_equally_near_steps_all_get_it() -> None:
     assert routed(work, phase("design")) == (("api", "db"), "affected_phase")
 
 
-def test_steps_of_an_earlier_phase_that_nobody_needs_are_reached_too() -> None:
+def test_steps_of_an_earlier_phase_without_consumers_are_reached_too() -> None:
     work = flow(
         step("root"),
         step("p1", "root", phase="planning"),
@@ -84,7 +84,7 @@ def test_steps_of_an_earlier_phase_that_nobody_needs_are_reached_too() -> None:
     assert routed(work, phase("planning")) == (("p1", "p2"), "affected_phase")
 
 
-def test_a_phase_wins_over_the_routes() -> None:
+def test_an_affected_phase_wins_over_the_routes() -> None:
     work = flow(*CHAIN, routes=(RouteRule("design", category=("security",)),))
     assert routed(work, phase("planning", category="security")) == (("plan",), "affected_phase")
 
@@ -119,16 +119,16 @@ def test_the_first_route_that_matches_and_leads_somewhere_wins() -> None:
     assert routed(flow(*CHAIN, routes=rules), Finding("w", category="x")) == (("design",), "routes")
 
 
-def test_a_route_to_a_step_that_is_out_of_reach_is_passed_by() -> None:
+def test_a_route_to_a_step_out_of_scope_is_ignored() -> None:
     work = flow(*CHAIN, step("deploy", "code"), routes=(RouteRule("deploy", category=("x",)),))
     assert routed(work, Finding("w", category="x")) == (("code",), "subject")
 
 
-def test_what_nothing_routes_goes_to_the_step_under_judgement() -> None:
+def test_a_finding_that_no_rule_routes_goes_to_the_step_under_judgement() -> None:
     assert routed(flow(*CHAIN), Finding("w")) == (("code",), "subject")
 
 
-def test_a_judge_of_two_steps_sends_it_to_both() -> None:
+def test_a_judge_of_two_steps_sends_a_finding_to_both() -> None:
     work = flow(step("a"), step("b"), Step("review", judges=("a", "b")))
     assert routed(work, Finding("w")) == (("a", "b"), "subject")
 
@@ -169,7 +169,7 @@ def test_the_routes_of_ai_sdlc(category: str, blockers: int, target: str) -> Non
     assert routed(sdlc(*FULL), Finding("w", category=category), blockers=blockers) == ((target,), "routes")
 
 
-def test_a_workflow_without_the_phase_uses_the_nearest_earlier_one_else_its_first() -> None:
+def test_a_workflow_without_the_phase_uses_the_nearest_earlier_one_else_its_first_step() -> None:
     assert routed(sdlc(*CHAIN), Finding("w", category="research")) == (("plan",), "routes")
     no_plan = (step("study", phase="research"), step("code", "study", phase="code"), step("review", reviews="code"))
     assert routed(sdlc(*no_plan), Finding("w", category="scope")) == (("study",), "routes")
@@ -184,7 +184,7 @@ def test_a_workflow_without_the_phase_uses_the_nearest_earlier_one_else_its_firs
     assert routed(own, Finding("w", category="scope")) == (("think",), "routes")
 
 
-def test_the_journal_says_which_rule_routed_which_finding() -> None:
+def test_the_journal_records_which_rule_routed_which_finding() -> None:
     work = flow(*CHAIN, routes=(RouteRule("design", category=("security",)),))
     found = (phase("planning"), Finding("two", category="security"), Finding("three"))
     play = Play(work, {"review": [failed(*found), passed()]}).run()
@@ -205,10 +205,10 @@ class TestRoutesToAPerson:
         work = flow(*CHAIN, routes=(RouteRule(HUMAN, ("legal",)),), **more)
         return Play(work, {"plan": grows, "code": grows, "review": [failed(*findings), passed()]}).run()
 
-    def test_the_route_is_that_of_the_workflow(self) -> None:
+    def test_the_rule_is_routes(self) -> None:
         assert routed(self.WORK, self.LEGAL) == ((HUMAN,), "routes")
 
-    def test_the_person_is_asked_and_the_judge_looks_once_more_with_the_answer(self) -> None:
+    def test_the_person_is_asked_and_the_judge_runs_once_more_with_the_answer(self) -> None:
         play = self.judged(self.LEGAL)
         assert (play.outcome, play.breach(), play.loop().targets) == ("waiting", "asked", (HUMAN,))
         assert (play.s.rounds, play.loop().round, play.finding().introduced_by) == (1, 1, ())
@@ -216,55 +216,55 @@ class TestRoutesToAPerson:
         assert play.briefings["review"][1].feedback.resolutions[0].text == "it is ours"
         assert (play.outcome, play.attempts()["code"], play.finding().status) == ("verified", 1, Status.FIXED)
 
-    def test_what_is_for_a_step_goes_there_at_the_same_time(self) -> None:
+    def test_findings_for_a_step_go_there_at_the_same_time(self) -> None:
         play = self.judged(self.LEGAL, Finding("a typo"))
         assert (play.outcome, play.breach(), play.attempts()["code"]) == ("waiting", "asked", 2)
         assert texts(play.briefings["code"][1].feedback.findings) == ["a typo"]
         assert play.decide("resolve", note="ours").run().outcome == "verified"
 
-    def test_nobody_who_does_not_answer_is_waited_for_without_end(self) -> None:
+    def test_a_person_who_does_not_answer_times_out(self) -> None:
         play = self.judged(self.LEGAL)
         play.now += 600
         play.do(c.Proceed())
         assert play.breach() == "response_timeout"
 
-    def test_a_limit_comes_first(self) -> None:
+    def test_a_limit_is_checked_before_the_person_is_asked(self) -> None:
         play = self.judged(self.LEGAL, limits={"rounds_per_loop": 0})
         assert play.breach() == "rounds_per_loop"
         assert play.decide("continue").breach() == "asked"
 
-    def test_every_later_question_has_its_own_time(self) -> None:
+    def test_every_later_question_has_its_own_timeout(self) -> None:
         play = Play(self.WORK, {"code": grows, "review": [failed("a typo"), failed(self.LEGAL), passed()]}).run()
         assert (play.loop().round, play.breach()) == (2, "asked")
         assert [wake.time for wake in play.wakes()] == [play.now + 600]
 
     def waiting(self, *findings: Finding) -> Play:
-        """The code waits for want of room."""
+        """The code waits for a free slot."""
         work = flow(*CHAIN, routes=(RouteRule(HUMAN, ("legal",)),))
-        play = Play(work, {"code": grows, "review": [failed(*findings), passed()]}, room=1)
+        play = Play(work, {"code": grows, "review": [failed(*findings), passed()]}, slots=1)
         for name in ("plan", "design", "code"):
             play.finish(name)
-        play.room = 0
+        play.slots = 0
         play.finish("review")
         return play
 
-    def test_what_is_reclassified_to_a_phase_without_steps_may_go_to_a_person_too(self) -> None:
+    def test_a_finding_reclassified_to_a_phase_without_steps_may_go_to_a_person_too(self) -> None:
         legal = Finding("whose licence is it?", category="legal", affected_phase=("code",))
         play = self.waiting(legal)
         assert play.loop().targets == ("code",)
         play.do(c.Reclassify("F-1", "research"))
         assert (play.breach(), play.loop().targets) == ("asked", (HUMAN,))
-        play.room = 1
+        play.slots = 1
         assert play.decide("resolve", note="ours").run().outcome == "verified"
 
-    def test_a_person_who_was_asked_already_is_asked_once_for_all(self) -> None:
+    def test_a_new_question_replaces_the_one_that_is_already_open(self) -> None:
         play = self.waiting(self.LEGAL, Finding("and whose patent?", category="legal", affected_phase=("code",)))
         assert (play.asked(), play.loop().targets) == (["E-1"], (HUMAN, "code"))
         play.do(c.Reclassify("F-2", "research"))
         assert (play.asked(), play.loop().shares[HUMAN].findings) == (["E-2"], (1, 2))
-        with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: a newer question took its place"):
+        with pytest.raises(AlreadyClosed, match="E-1 was withdrawn: replaced by a newer question"):
             play.decide("resolve", "E-1", note="ours")
-        play.room = 1
+        play.slots = 1
         assert play.decide("resolve", note="ours").run().outcome == "verified"
 
     def test_a_limit_may_forbid_the_question(self) -> None:
@@ -276,25 +276,25 @@ class TestRoutesToAPerson:
         play.do(c.Reclassify("F-1", "research"))
         assert play.decide("continue").breach() == "asked"
 
-    def test_a_misfit_of_inputs_does_not_ask_a_person(self) -> None:
+    def test_an_input_error_does_not_ask_a_person(self) -> None:
         work = flow(step("a"), step("b", "a", checked=True), routes=(RouteRule(HUMAN, ("legal",)),))
-        said = iter([(("a", self.LEGAL),)])
-        assert Play(work, {"a": grows}, checks={"b": lambda play: next(said, ())}).run().outcome == "done"
+        results = iter([(("a", self.LEGAL),)])
+        assert Play(work, {"a": grows}, checks={"b": lambda play: next(results, ())}).run().outcome == "done"
 
 
 class TestReclassifying:
     """A person says which phase injected a finding: that is the truth."""
 
     def waiting(self) -> Play:
-        play = Play(flow(*CHAIN), {"review": [failed("wrong"), passed()], "plan": grows, "code": grows}, room=1)
+        play = Play(flow(*CHAIN), {"review": [failed("wrong"), passed()], "plan": grows, "code": grows}, slots=1)
         for name in ("plan", "design", "code"):
             play.finish(name)
-        play.room = 0
+        play.slots = 0
         play.finish("review")
-        play.room = 1
+        play.slots = 1
         return play
 
-    def test_what_is_not_delivered_yet_goes_to_that_phase(self) -> None:
+    def test_an_undelivered_finding_goes_to_the_new_phase(self) -> None:
         play = self.waiting()
         play.do(c.Reclassify("F-1", "planning", by="ann"))
         play.run()
@@ -302,17 +302,17 @@ class TestReclassifying:
         assert play.attempts()["plan"] == 2
         assert play.briefings["plan"][1].feedback.findings[0].affected_phase == ("planning",)
 
-    def test_what_is_delivered_is_recorded_only(self) -> None:
+    def test_reclassifying_a_delivered_finding_is_only_recorded(self) -> None:
         play = self.waiting()
         play.do(c.Proceed())
         play.do(c.Reclassify("F-1", "planning"))
         assert play.loop().targets == ("code",)
         assert play.finding().phases == ("planning",)
 
-    def test_who_has_mended_it_already_is_not_sent_it_again(self) -> None:
+    def test_a_target_that_has_fixed_a_finding_does_not_get_it_again(self) -> None:
         both = Finding("wrong", affected_phase=("planning", "code"))
-        said: dict[str, Any] = {"plan": grows, "design": grows, "code": grows, "review": [failed(both), passed()]}
-        play = Play(flow(*CHAIN), said)
+        scripts: dict[str, Any] = {"plan": grows, "design": grows, "code": grows, "review": [failed(both), passed()]}
+        play = Play(flow(*CHAIN), scripts)
         for name in ("plan", "design", "code", "review", "plan"):
             play.finish(name)
         assert play.attempts()["plan"] == 2 and play.loop().shares["plan"].done
@@ -321,12 +321,12 @@ class TestReclassifying:
         assert play.attempts()["plan"] == 2
         assert [texts(each.feedback.findings) for each in play.briefings["code"]] == [[], []]
 
-    def test_it_can_be_done_when_the_loop_is_closed(self) -> None:
+    def test_a_finding_of_a_closed_loop_can_be_reclassified(self) -> None:
         play = self.waiting().run()
         play.do(c.Reclassify("F-1", "planning"))
         assert play.finding().reclassified == ("planning",)
 
-    def test_the_next_round_goes_where_the_person_said(self) -> None:
+    def test_the_next_round_goes_to_the_new_phase(self) -> None:
         play = self.waiting()
         play.scripts["review"] = [failed("x"), failed("wrong"), passed()]
         play.do(c.Proceed())
@@ -340,7 +340,7 @@ class TestReclassifying:
         return play.run()
 
     @pytest.mark.parametrize(("choice", "note"), [("continue", ""), ("revise", "with a queue")])
-    def test_what_waits_in_an_escalated_loop_goes_there_when_the_loop_goes_on(self, choice: str, note: str) -> None:
+    def test_an_escalated_finding_goes_to_the_new_phase_when_the_loop_continues(self, choice: str, note: str) -> None:
         play = self.escalated(Finding("wrong"), Finding("also"), rounds_total=0)
         play.do(c.Reclassify("F-1", "planning", by="ann"))
         assert play.loop().state is LoopState.ESCALATING
@@ -349,7 +349,7 @@ class TestReclassifying:
         assert texts(play.briefings["code"][1].feedback.findings) == ["also"]
         assert (play.outcome, play.loop().round) == ("verified", 1)
 
-    def test_what_was_delivered_in_the_same_round_stays_where_it_is(self) -> None:
+    def test_findings_delivered_in_the_same_round_stay_where_they_are(self) -> None:
         found = (Finding("plan it", affected_phase=("planning",)), Finding("code it", affected_phase=("code",)))
         play = self.escalated(*found, rounds_total=1)
         assert (play.breach(), play.attempts()["plan"]) == ("rounds_total", 2)
@@ -360,7 +360,7 @@ class TestReclassifying:
         rework = [event.step for event in play.of(e.AttemptStarted) if event.mode == "rework"]
         assert rework == ["plan", "design"]
 
-    def test_a_target_that_had_its_share_before_works_again_for_what_comes_later(self) -> None:
+    def test_a_target_that_is_done_with_its_share_works_again_for_a_later_finding(self) -> None:
         found = (Finding("plan it", affected_phase=("planning",)), Finding("code it", affected_phase=("code",)))
         play = self.escalated(*found, rounds_total=1)
         play.do(c.Reclassify("F-2", "planning"))
@@ -376,14 +376,14 @@ class TestReclassifying:
         assert play.s.steps["plan"].running is not None
         return play
 
-    def test_who_is_at_work_on_a_finding_is_not_given_it_twice(self) -> None:
+    def test_a_target_at_work_on_a_finding_does_not_get_it_twice(self) -> None:
         play = self.both_at_work(phase("planning", "code"))
         play.do(c.Reclassify("F-1", "planning"))
         assert play.loop().targets == ("plan",)
         assert play.run().attempts()["plan"] == 2
         assert [event.step for event in play.of(e.AttemptStarted) if event.mode == "rework"] == ["plan"]
 
-    def test_who_is_at_work_on_other_findings_is_given_all_of_them_again(self) -> None:
+    def test_a_target_at_work_on_other_findings_gets_all_of_them_again(self) -> None:
         found = (Finding("plan it", affected_phase=("planning",)), Finding("code it", affected_phase=("code",)))
         play = self.both_at_work(*found)
         play.do(c.Reclassify("F-2", "planning"))
@@ -400,7 +400,7 @@ class TestReclassifying:
 
     @pytest.mark.parametrize("name", ["F-9", "L-1", "1", "F-x"])
     def test_an_unknown_finding_is_not_found(self, name: str) -> None:
-        with pytest.raises(NotFound, match="is unknown"):
+        with pytest.raises(NotFound, match="unknown finding"):
             self.waiting().do(c.Reclassify(name, "planning"))
 
     def test_an_unknown_phase_is_refused_with_the_nearest(self) -> None:
@@ -426,7 +426,7 @@ class TestScope:
         for source in graph.steps:
             assert tuple(name for name in graph.steps if graph.is_legal(source, name)) == graph.legal_targets(source)
 
-    def test_the_root_is_reached_by_who_does_not_need_it(self) -> None:
+    def test_the_root_is_a_legal_target_for_steps_that_do_not_need_it(self) -> None:
         graph = valid_graph(flow(step("first"), step("second"), step("third", "second")))
         assert graph.legal_targets("third") == ("first", "second")
 
@@ -435,10 +435,10 @@ class TestScope:
         [
             ((), "to is missing"),
             (("code",), "is the source itself"),
-            (("nobody",), "target 'nobody' is unknown"),
-            (("test",), "is a judge: send it to what is judged (code)"),
-            (("peer",), "is out of scope of 'code'"),
-            (("root", "peer"), "is out of scope of 'code'"),
+            (("nobody",), "unknown target 'nobody'"),
+            (("test",), "is a judge: send it to the step under judgement (code)"),
+            (("peer",), "is out of scope for 'code'"),
+            (("root", "peer"), "is out of scope for 'code'"),
         ],
     )
     def test_raised_feedback_out_of_scope_is_one_event_with_the_reason(self, to: tuple[str, ...], why: str) -> None:

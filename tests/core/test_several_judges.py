@@ -1,4 +1,4 @@
-"""Several judges of one artifact: what they find is merged, mended once, and verified by each."""
+"""Several judges of one artifact: equal findings are merged, fixed once, and verified by each judge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = (
 )
 
 
-def test_what_several_judges_found_is_one_issue_and_one_rework() -> None:
+def test_the_same_finding_of_several_judges_is_one_rework() -> None:
     scripts = {
         "code": [out(1), out(2)],
         "review": [failed(SAME), passed()],
@@ -31,14 +31,14 @@ def test_what_several_judges_found_is_one_issue_and_one_rework() -> None:
     assert {each.status for each in play.s.findings.values()} == {Status.FIXED}
 
 
-def test_any_judge_that_still_fails_it_fails_it() -> None:
+def test_a_finding_is_reworked_until_every_judge_passes() -> None:
     scripts = {"code": [out(1), out(2), out(3)], "review": [failed(SAME), passed()], "security": [failed(SAME)] * 2}
     play = Play(flow(*STEPS), {**scripts, "security": [failed(SAME), failed(SAME), passed()]}).run()
     assert (play.outcome, play.attempts()["code"]) == ("verified", 3)
     assert play.briefings["code"][2].feedback.findings[0].found_by == "security"
 
 
-def test_what_the_author_says_of_it_reaches_every_judge_that_found_it() -> None:
+def test_the_authors_claim_reaches_every_judge_that_reported_the_finding() -> None:
     claims = (Claim("F-1", "contested", "there is one"),)
     scripts = {
         "code": [out(1), out(2, claims=claims)],

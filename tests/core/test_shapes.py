@@ -1,4 +1,4 @@
-"""Shapes of a workflow: steps under a condition, steps repeated until one is met, groups."""
+"""Conditional steps, repeated steps, and groups."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TestWhen:
         assert played(play) == ("done", {"plan": 1, "ui": 1, "ship": 1})
         assert [(seen.step, seen.met, seen.reason) for seen in play.of(e.ConditionEvaluated)] == [("ui", True, "")]
 
-    def test_a_step_whose_condition_is_not_met_is_skipped_and_what_needs_it_runs_without_it(self) -> None:
+    def test_a_step_whose_condition_is_not_met_is_skipped_and_its_consumers_run_without_it(self) -> None:
         play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)}).run()
         assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
         assert is_skipped(play.s, "ui")
@@ -57,7 +57,7 @@ class TestWhen:
         play = Play(flow(PLAN, both, SHIP), {"plan": [out({"ui": True, "size": 3})]}).run()
         assert play.attempts()["ui"] == 0
 
-    def test_judges_of_nothing_but_skipped_steps_are_skipped_too(self) -> None:
+    def test_judges_of_only_skipped_steps_are_skipped_too(self) -> None:
         other = step("other", "plan")
         work = flow(PLAN, ui(), other, step("j", reviews="ui"), Step("both", judges=("ui", "other")), SHIP)
         play = Play(work, {"plan": plans(False)}).run()
@@ -65,14 +65,14 @@ class TestWhen:
         assert is_skipped(play.s, "j")
         assert not is_skipped(play.s, "both")
 
-    def test_a_change_of_what_it_refers_to_lets_it_run_after_all(self) -> None:
+    def test_a_skipped_step_runs_when_its_condition_turns_true(self) -> None:
         work = flow(PLAN, ui(), SHIP, step("j", reviews="plan"))
         play = Play(work, {"plan": plans(False, True), "j": [passed(), passed()]}).run()
         assert played(play) == ("verified", {"plan": 1, "ui": 0, "ship": 1, "j": 1})
         play.person_raises("plan").run()
         assert played(play) == ("verified", {"plan": 2, "ui": 1, "ship": 2, "j": 2})
 
-    def test_a_change_of_what_it_refers_to_takes_its_output_away_from_others(self) -> None:
+    def test_consumers_lose_the_output_when_the_condition_turns_false(self) -> None:
         work = flow(PLAN, ui(), SHIP, step("j", reviews="plan"))
         play = Play(work, {"plan": plans(True, False), "ui": grows}).run()
         assert play.briefings["ship"][0].inputs == {"ui": "ui 1"}
@@ -80,7 +80,7 @@ class TestWhen:
         assert played(play) == ("verified", {"plan": 2, "ui": 1, "ship": 2, "j": 2})
         assert play.briefings["ship"][1].inputs == {}
 
-    def test_a_change_that_leaves_it_met_runs_nothing_but_what_is_stale(self) -> None:
+    def test_a_condition_that_stays_true_reruns_only_stale_steps(self) -> None:
         reads = step("ui", "plan", when=("plan:/ui > 1",), reads=(("plan", ("/text",)),))
         work = flow(PLAN, reads, step("j", reviews="plan"))
         play = Play(work, {"plan": plans(2, 3)}).run()
@@ -88,9 +88,9 @@ class TestWhen:
         assert played(play) == ("verified", {"plan": 2, "ui": 1, "j": 2})
         assert [event.met for event in play.of(e.ConditionEvaluated)] == [True, True]
 
-    def test_open_loops_are_a_value_too(self) -> None:
+    def test_a_condition_can_refer_to_open_loops(self) -> None:
         late = step("late", "plan", when=("open_loops == 0",))
-        play = Play(flow(PLAN, late, step("other")), room=1)
+        play = Play(flow(PLAN, late, step("other")), slots=1)
         play.finish("plan", out("plan", feedback=(ask("human"),)))
         assert play.s.steps["late"].condition is None  # its need is provisional until the answer
         play.raises("other", ask("human"))
@@ -106,11 +106,11 @@ class TestWhen:
         play.person_raises("ui", kind=Kind.CONTEXT_REQUEST).run()
         assert played(play) == ("done", {"plan": 1, "ui": 1, "ship": 1})
 
-    def test_a_step_that_checks_its_inputs_looks_at_its_condition_first(self) -> None:
+    def test_the_condition_is_evaluated_before_the_input_check(self) -> None:
         play = Play(flow(PLAN, ui(checked=True), SHIP), {"plan": plans(False)}).run()
         assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})
 
-    def test_who_waits_in_mid_work_is_not_kept_by_a_skipped_step(self) -> None:
+    def test_a_waiting_attempt_does_not_wait_for_a_skipped_step(self) -> None:
         play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False)})
         play.finish("plan")
         play.raises("ship", ask("plan"))
@@ -136,35 +136,35 @@ class TestRepeat:
         assert [brief.previous for brief in play.briefings["polish"]] == [None, {"score": 1}, {"score": 2}]
         assert {brief.mode for brief in play.briefings["polish"]} == {"work"}
 
-    def test_an_error_on_the_way_is_no_turn(self) -> None:
+    def test_an_error_does_not_count_as_a_repetition(self) -> None:
         play = Play(flow(PLAN, until(most=2)), {"polish": [scores(1)[0], Exception("broke"), scores(3)[0]]}).run()
         assert played(play) == ("done", {"plan": 1, "polish": 3})
 
-    def test_one_that_stays_unmet_is_handed_to_a_person_who_may_grant_more(self) -> None:
+    def test_an_exhausted_repeat_is_escalated_and_a_person_may_grant_more(self) -> None:
         play = Play(flow(PLAN, until(most=2)), {"polish": scores(1, 2, 2, 3)}).run()
         assert (play.breach(), play.attempts()["polish"]) == ("repeat", 2)
         packet = play.s.escalations["E-1"]
-        assert packet.reason == "'polish' was done 2 times, and 'polish:/score >= 3' is not met: it is 2"
+        assert packet.reason == "'polish' ran 2 times, and 'polish:/score >= 3' is still not met: it is 2"
         assert packet.options == ("continue", "skip", "cancel")
         play.decide("continue", rounds=2).run()
         assert played(play) == ("done", {"plan": 1, "polish": 4})
 
-    def test_a_person_may_go_on_without_it(self) -> None:
+    def test_a_person_may_skip_an_exhausted_repeat(self) -> None:
         work = flow(PLAN, until(most=1), step("ship", "polish"))
         play = Play(work, {"polish": [out({})]}).run()
         assert play.s.escalations["E-1"].reason.endswith(
-            "was done once, and 'polish:/score >= 3' is not met: nothing is there"
+            "ran once, and 'polish:/score >= 3' is still not met: there is no value"
         )
         play.decide("skip").run()
         assert played(play) == ("accepted", {"plan": 1, "polish": 1, "ship": 1})
 
-    def test_a_rework_starts_to_count_anew(self) -> None:
+    def test_a_rework_restarts_the_repetition_count(self) -> None:
         work = flow(PLAN, until(most=2), step("j", reviews="polish"))
         play = Play(work, {"polish": scores(1, 3, 1, 4), "j": [failed("rough"), passed()]}).run()
         assert played(play) == ("verified", {"plan": 1, "polish": 4, "j": 2})
         assert [brief.mode for brief in play.briefings["polish"]] == ["work", "work", "rework", "work"]
 
-    def test_one_that_stays_unmet_may_ask_another_step_for_help(self) -> None:
+    def test_an_exhausted_repeat_may_ask_another_step_for_help(self) -> None:
         work = flow(PLAN, until(most=2, to="plan"))
         play = Play(work, {"plan": grows, "polish": scores(1, 1, 1, 2, 3)}).run()
         assert played(play) == ("done", {"plan": 3, "polish": 5})
@@ -173,29 +173,29 @@ class TestRepeat:
         assert loop.state is LoopState.RESOLVED
         assert play.opened() == 1
         request = play.briefings["plan"][1].feedback.requests[0]
-        assert request.message == "'polish' was done 2 times, and 'polish:/score >= 3' is not met: it is 1"
+        assert request.message == "'polish' ran 2 times, and 'polish:/score >= 3' is still not met: it is 1"
         assert request.suggested_fix == "make polish:/score >= 3 possible"
 
-    def test_help_may_be_asked_of_a_person_in_so_many_words(self) -> None:
+    def test_repeat_to_human_escalates(self) -> None:
         play = Play(flow(PLAN, until(most=2, to="human")), {"polish": scores(1, 2, 3)}).run()
         assert (play.breach(), play.s.escalations["E-1"].options) == ("repeat", ("continue", "skip", "cancel"))
         play.decide("continue").run()
         assert played(play) == ("done", {"plan": 1, "polish": 3})
 
-    def test_what_is_accepted_unmet_is_done(self) -> None:
+    def test_an_accepted_exhausted_repeat_is_done(self) -> None:
         work = flow(PLAN, until(most=1, to="plan"), limits={"rounds_per_loop": 0})
         play = Play(work, {"polish": scores(1)}).run()
         play.decide("accept").run()
         assert played(play) == ("accepted", {"plan": 1, "polish": 1})
 
-    def test_where_help_is_refused_a_person_is_asked(self) -> None:
+    def test_if_the_help_request_is_refused_a_person_is_asked(self) -> None:
         work = flow(PLAN, until(most=1, to="plan"), step("fix", "polish"), limits={"chain_depth": 1}, scope="any")
         play = Play(work, {"polish": scores(3, 1)}).run()
         play.person_raises("polish").run()
         assert "chain_depth" in play.of(e.FeedbackRefused)[0].reason
         assert "repeat" in [packet.breach.limit for packet in play.s.escalations.values() if packet.breach]
 
-    def test_what_somebody_else_asks_of_the_helper_is_no_help(self) -> None:
+    def test_feedback_by_another_step_to_the_helper_is_not_a_help_request(self) -> None:
         work = flow(PLAN, step("idea"), until(most=1, to="plan"), limits={"chain_depth": 1}, scope="any")
         play = Play(work, {"polish": scores(3, 1)}).run().person_raises("polish")
         play.raises("idea", ask("plan"))
@@ -203,7 +203,7 @@ class TestRepeat:
         assert [(loop.source, loop.targets) for loop in play.s.loops.values()][1:] == [("idea", ("plan",))]
         assert [packet.breach.limit for packet in play.s.escalations.values() if packet.breach] == ["repeat"]
 
-    def test_what_it_asks_of_others_is_no_help(self) -> None:
+    def test_feedback_to_other_steps_is_not_a_help_request(self) -> None:
         play = Play(flow(PLAN, until(most=1)), {"polish": [out({"score": 1}, feedback=(ask(HUMAN),))]}).run()
         assert play.s.escalations["E-1"].reason == "asked"
         assert play.breach() == "repeat"
@@ -211,7 +211,7 @@ class TestRepeat:
     def test_the_bound_counts_every_repetition(self) -> None:
         assert max_attempts(flow(PLAN, until(most=4))) == 3 * (1 + 4) * (1 + 10)
 
-    def test_a_question_is_no_turn(self) -> None:
+    def test_an_answer_does_not_count_as_a_repetition(self) -> None:
         play = Play(flow(PLAN, until(most=1)), {"polish": [*scores(3), out(answer="so")]}).run()
         play.person_raises("polish", kind=Kind.CONTEXT_REQUEST).run()
         assert played(play) == ("done", {"plan": 1, "polish": 2})
@@ -240,11 +240,11 @@ class TestRepeat:
         ((PLAN, step("a", group="plan")), "step 'a' has group 'plan', which is the name of a step: rename one of them"),
     ],
 )
-def test_what_cannot_be_is_refused(steps: tuple[Step, ...], why: str) -> None:
+def test_an_invalid_when_or_repeat_is_refused(steps: tuple[Step, ...], why: str) -> None:
     assert why in "\n".join(problems_of(flow(*steps)))
 
 
-def test_a_condition_on_a_step_that_is_skipped_sees_nothing() -> None:
+def test_a_condition_on_a_skipped_step_sees_no_value() -> None:
     more = step("more", "ui", when=("ui:/x == 1",))
     less = step("less", "ui", when=("not ui:/x",))
     work = flow(PLAN, ui(), more, less, step("j", reviews="plan"))
@@ -255,17 +255,17 @@ def test_a_condition_on_a_step_that_is_skipped_sees_nothing() -> None:
     assert is_skipped(play.s, "more")
 
 
-def test_who_waits_in_mid_work_waits_for_a_condition_to_be_looked_at() -> None:
+def test_a_waiting_attempt_waits_until_a_condition_is_evaluated() -> None:
     work = flow(PLAN, ui(), SHIP)
     play = Play(work, {"plan": plans(True)})
     play.finish("plan")
     play.finish("ui")
     play.raises("ship", ask("plan"))
     play.do(c.BeginWait("L-1", "ship", 1))
-    play.room = 1
+    play.slots = 1
     play.finish("plan", out({"ui": False}))
     assert not play.loop().result_delivered
-    play.room = 99
+    play.slots = 99
     play.do(c.Proceed())
     assert play.loop().result_delivered
     assert play.run().outcome == "done"
@@ -275,7 +275,7 @@ class TestGroups:
     def needs(self, *steps: Step) -> dict[str, tuple[str, ...]]:
         return valid_graph(build_workflow("w", [(each, {}) for each in steps])).needs
 
-    def test_who_needs_a_group_needs_all_its_steps(self) -> None:
+    def test_a_step_that_needs_a_group_needs_all_its_members(self) -> None:
         found = self.needs(
             PLAN,
             step("ux", "plan", group="design"),
@@ -294,7 +294,7 @@ class TestGroups:
             self.needs(step("a"), step("b", "a", group="a"))
 
 
-def test_what_a_skipped_step_asked_for_does_not_wait_for_it() -> None:
+def test_a_loop_of_a_skipped_step_does_not_wait_for_it() -> None:
     work = flow(PLAN, ui(), SHIP, scope="any")
     play = Play(work, {"plan": plans(False)})
     play.raises("ui", ask("ship", severity=Severity.CRITICAL))
@@ -303,8 +303,8 @@ def test_what_a_skipped_step_asked_for_does_not_wait_for_it() -> None:
     assert play.loop().state is LoopState.RESOLVED
 
 
-def test_a_finding_that_only_a_skipped_step_could_mend_goes_to_the_step_under_judgement() -> None:
-    """What the skipped one would make, nobody would get."""
+def test_a_finding_for_a_skipped_step_goes_to_the_step_under_judgement() -> None:
+    """No step would receive what the skipped step makes."""
     work = flow(PLAN, ui(phase="code"), step("ship", "ui", phase="test"), step("j", reviews="ship"))
     found = failed(Finding("no button", affected_phase=("code",)))
     play = Play(work, {"plan": plans(False), "ship": grows, "j": [found, passed()]}).run()
@@ -312,7 +312,7 @@ def test_a_finding_that_only_a_skipped_step_could_mend_goes_to_the_step_under_ju
     assert played(play) == ("verified", {"plan": 1, "ui": 0, "ship": 2, "j": 2})
 
 
-def test_a_finding_may_go_to_a_person_past_skipped_steps() -> None:
+def test_a_finding_for_a_person_and_a_skipped_step_goes_to_the_person() -> None:
     work = flow(PLAN, ui(), step("j", reviews="plan"), routes=(RouteRule(HUMAN, ("legal",)),))
     play = Play(work, {"plan": plans(False), "j": [failed(Finding("no licence", category="legal")), passed()]}).run()
     assert play.loop().targets == (HUMAN,)

@@ -1,4 +1,4 @@
-"""An attempt that waits in mid-work may give up: it goes on with what it had."""
+"""An attempt that waits for feedback may stop waiting and continue with its old inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def waiting() -> Play:
     return play
 
 
-def test_who_gives_up_waiting_made_its_output_from_the_old_input_and_runs_again() -> None:
+def test_an_attempt_that_stops_waiting_used_the_old_input_and_its_step_reruns() -> None:
     play = waiting()
     assert [type(event) for event in play.do(c.EndWait("L-1", "code", 1))] == [e.WaitEnded]
     play.finish("plan")
@@ -24,7 +24,7 @@ def test_who_gives_up_waiting_made_its_output_from_the_old_input_and_runs_again(
     assert play.attempts() == {"plan": 2, "code": 2}
 
 
-def test_who_does_not_wait_has_nothing_to_give_up() -> None:
+def test_an_attempt_that_does_not_wait_cannot_stop_waiting() -> None:
     play = waiting()
     play.do(c.EndWait("L-1", "code", 1))
     assert play.do(c.EndWait("L-1", "code", 1)) == ()

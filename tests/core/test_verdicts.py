@@ -100,7 +100,7 @@ def test_all_verdicts_but_fail_let_the_work_go_on(word: Any) -> None:
 @pytest.mark.parametrize("reply", [out(verdict="pass"), out(findings=(HIGH,))])
 def test_a_step_that_judges_nothing_gives_no_verdict(reply: Outcome) -> None:
     play = Play(flow(step("a")), {"a": [reply, out()]}).run()
-    assert "judges nothing" in play.of(e.AttemptFailed)[0].error
+    assert "is not a judge" in play.of(e.AttemptFailed)[0].error
     assert play.outcome == "done"
 
 

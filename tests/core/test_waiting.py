@@ -1,4 +1,4 @@
-"""An attempt that waits in mid-work is told the moment it happens."""
+"""A running attempt that waits for feedback gets the result as soon as it is there."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ def coding(*steps: Any, code: Script = grows, **more: Any) -> Play:
 
 
 class TestWaiting:
-    """An attempt that waits in mid-work is told the moment it happens."""
-
     def waiting(self, **more: Any) -> Play:
         play = coding(**more).raises("code", ask("plan"))
         play.do(c.BeginWait("L-1", "code", 1))
@@ -38,19 +36,19 @@ class TestWaiting:
         running = play.s.steps[name].running
         return running.awaits if running else ()
 
-    def test_while_it_waits_what_it_consumed_may_change(self) -> None:
+    def test_inputs_may_change_while_an_attempt_waits(self) -> None:
         play = self.waiting()
         assert play.s.steps["plan"].running is not None
         assert coding().raises("code", ask("plan")).s.steps["plan"].running is None
 
-    def test_it_is_told_when_the_fix_is_done_with_its_inputs_as_they_are_now(self) -> None:
+    def test_a_waiting_attempt_gets_the_result_with_the_current_inputs(self) -> None:
         play = self.waiting()
         play.finish("plan")
-        (told,) = play.of(e.ResultDelivered)
-        assert told.inputs == {"plan": 2}
+        (delivered,) = play.of(e.ResultDelivered)
+        assert delivered.inputs == {"plan": 2}
         assert self.running(play).awaits == ()
 
-    def test_finishing_without_a_further_word_resolves_the_loop(self) -> None:
+    def test_finishing_without_raising_it_again_resolves_the_loop(self) -> None:
         play = self.waiting()
         play.finish("plan")
         play.finish("code")
@@ -65,11 +63,11 @@ class TestWaiting:
         play.finish("plan")
         assert (play.loop().round, play.opened()) == (2, 1)
 
-    def test_raising_it_twice_before_it_is_told_is_one_question(self) -> None:
+    def test_raising_it_twice_before_the_result_is_one_loop(self) -> None:
         play = self.waiting().raises("code", ask("plan"))
         assert (play.opened(), play.loop().round) == (1, 1)
 
-    def test_it_waits_until_all_upstream_of_it_is_settled(self) -> None:
+    def test_the_result_is_delivered_when_everything_upstream_is_settled(self) -> None:
         work = (step("plan"), step("design", "plan"), step("code", "design"))
         play = Play(flow(*work), {"plan": grows, "design": grows})
         play.finish("plan")
@@ -81,7 +79,7 @@ class TestWaiting:
         play.finish("design")
         assert play.of(e.ResultDelivered)[0].inputs == {"design": 2}
 
-    def test_it_is_not_told_while_something_upstream_still_owes_a_fix(self) -> None:
+    def test_the_result_is_not_delivered_while_an_upstream_fix_is_due(self) -> None:
         play = self.waiting()
         play.person_raises("plan")
         play.finish("plan")
@@ -106,19 +104,19 @@ class TestWaiting:
         play.finish("code")
         assert (play.outcome, play.attempts()["code"]) == ("done", 1)
 
-    def test_it_may_wait_for_several_at_once_and_is_told_of_each_when_it_is_there(self) -> None:
+    def test_an_attempt_may_wait_for_several_loops_and_gets_each_result_when_it_is_ready(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.raises("code", ask(HUMAN))
         play.do(c.BeginWait("L-1", "code", 1))
         play.do(c.BeginWait("L-2", "code", 1))
         assert self.running(play).awaits == ("L-1", "L-2")
         play.finish("plan")
-        assert [told.loop for told in play.of(e.ResultDelivered)] == ["L-1"]
+        assert [each.loop for each in play.of(e.ResultDelivered)] == ["L-1"]
         assert (self.running(play).awaits, play.outcome) == (("L-2",), "waiting")
         play.decide("resolve", note="yes", by="ann")
         assert self.running(play).awaits == ()
 
-    def test_who_stops_waiting_for_one_still_waits_for_the_other(self) -> None:
+    def test_an_attempt_that_stops_waiting_for_one_loop_still_waits_for_the_other(self) -> None:
         play = coding().raises("code", ask("plan"))
         play.raises("code", ask(HUMAN))
         play.do(c.BeginWait("L-1", "code", 1))
@@ -126,7 +124,7 @@ class TestWaiting:
         play.do(c.EndWait("L-2", "code", 1))
         assert self.running(play).awaits == ("L-1",)
 
-    def test_two_that_wait_for_each_other_are_parted(self) -> None:
+    def test_a_deadlock_of_two_waiting_attempts_is_broken(self) -> None:
         play = Play(flow(step("a"), step("b"), step("c"), scope="any"))
         play.finish("a")
         for source, target, loop in (("b", "c", "L-1"), ("c", "b", "L-2")):
@@ -136,7 +134,7 @@ class TestWaiting:
         assert self.awaits(play, "b") == ()
 
     def in_a_circle(self) -> Play:
-        """Three that wait for each other: the loop of the first was handed over, and its fix came after all."""
+        """Three attempts wait for each other. The loop of the first was escalated, and its fix came after that."""
         work = flow(step("code", "plan"), step("plan"), step("x"), scope="any")
         play = Play(work, {"plan": grows, "code": grows})
         play.finish("plan")
@@ -152,21 +150,21 @@ class TestWaiting:
         play.finish("plan")
         return play
 
-    def test_a_fix_that_comes_while_a_person_is_asked_waits_for_the_decision(self) -> None:
+    def test_a_fix_made_while_a_person_is_asked_waits_for_the_decision(self) -> None:
         play = self.in_a_circle()
         assert (play.loop("L-2").state, play.asked()) == (LoopState.ESCALATING, ["E-1"])
 
-    def test_it_is_verified_when_the_loop_goes_on(self) -> None:
+    def test_the_fix_is_verified_when_the_loop_continues(self) -> None:
         play = self.in_a_circle().decide("continue")
         assert play.loop("L-2").state is LoopState.VALIDATING
         assert len([event for event in play.of(e.FeedbackRouted) if event.loop == "L-2"]) == 1
 
-    def test_it_is_done_again_in_another_way_when_a_person_says_so(self) -> None:
+    def test_the_fix_is_redone_when_a_person_revises_the_approach(self) -> None:
         play = self.in_a_circle().decide("revise", note="from scratch")
         assert play.loop("L-2").state is LoopState.RESOLVING
         assert len([event for event in play.of(e.FeedbackRouted) if event.loop == "L-2"]) == 2
 
-    def test_of_two_that_wait_for_each_other_the_one_whose_fix_is_done_is_told(self) -> None:
+    def test_in_a_deadlock_the_attempt_whose_fix_is_done_gets_the_result(self) -> None:
         work = flow(step("a"), step("m", "a"), step("b", "a", "m"), scope="any")
         play = Play(work, {"a": grows, "m": grows})
         play.finish("a")
@@ -176,21 +174,21 @@ class TestWaiting:
         play.finish("a")
         play.raises("m", ask("b"))
         play.do(c.BeginWait("L-2", "m", 2))
-        assert [told.loop for told in play.of(e.ResultDelivered)] == ["L-1"]
+        assert [each.loop for each in play.of(e.ResultDelivered)] == ["L-1"]
 
-    def test_one_that_waits_for_want_of_room_is_not_told_too_early(self) -> None:
+    def test_a_result_is_not_delivered_early_if_a_step_waits_for_a_free_slot(self) -> None:
         play = coding().raises("code", ask("plan"))
-        play.room = 0
+        play.slots = 0
         play.do(c.BeginWait("L-1", "code", 1))
         assert (play.of(e.ResultDelivered), play.s.escalations) == ([], {})
 
-    def test_a_loop_that_cannot_be_waited_for_begins_no_wait(self) -> None:
+    def test_an_attempt_cannot_wait_for_an_escalated_loop(self) -> None:
         play = coding(limits={"rounds_total": 0}).raises("code", ask("plan"))
         play.do(c.BeginWait("L-1", "code", 1))
         assert play.of(e.WaitBegan) == []
 
     @pytest.mark.parametrize(("loop", "name"), [("L-9", "code"), ("L-1", "plan")])
-    def test_only_who_raised_it_waits_for_it(self, loop: str, name: str) -> None:
+    def test_only_the_step_that_raised_a_loop_can_wait_for_it(self, loop: str, name: str) -> None:
         play = self.waiting()
         with pytest.raises(NotFound, match="did not raise"):
             play.do(c.BeginWait(loop, name, 2 if name == "plan" else 1))

@@ -1,4 +1,4 @@
-"""A run in which everybody waits, and only a person can help, says so: nobody who asks how it stands waits for ever."""
+"""A run whose attempts all wait, and that only a person can continue, has the outcome `waiting`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def coding(*steps: Any, plan: Any = grows, **more: Any) -> Play:
 
 
 def waiting(play: Play, kind: Kind = Kind.FIX_REQUEST) -> Play:
-    """The code waits in mid-work for what it asked of the plan."""
+    """The code waits for what it asked of the plan."""
     play.raises("code", ask("plan", kind=kind))
     play.do(c.BeginWait(f"L-{play.opened()}", "code", 1))
     return play
@@ -56,7 +56,7 @@ def test_the_run_is_paused_by_hand() -> None:
     assert play.outcome == "running"
 
 
-def test_a_step_between_target_and_waiter_keeps_breaking() -> None:
+def test_a_step_between_target_and_waiting_step_keeps_failing() -> None:
     play = coding(step("plan"), step("mid", "plan"), step("code", "mid"), limits={"errors_in_a_row": 1})
     waiting(play)
     play.finish("plan")
@@ -66,12 +66,12 @@ def test_a_step_between_target_and_waiter_keeps_breaking() -> None:
     assert play.outcome == "running"
 
 
-def test_the_attempts_that_a_loop_waits_for_do_work() -> None:
+def test_attempts_that_a_loop_waits_for_count_as_running() -> None:
     play = waiting(coding())
     assert play.outcome == "running"
 
 
-def test_two_that_ask_each_other_are_parted_and_one_goes_on_with_the_answer() -> None:
+def test_a_deadlock_of_two_questions_is_broken_and_one_attempt_continues_with_the_answer() -> None:
     play = Play(flow(step("x"), step("y"), scope="any"), {"x": grows, "y": grows})
     play.raises("x", ask("y", kind=Kind.CONTEXT_REQUEST))
     play.raises("y", ask("x", kind=Kind.CONTEXT_REQUEST))
@@ -81,7 +81,7 @@ def test_two_that_ask_each_other_are_parted_and_one_goes_on_with_the_answer() ->
     play.finish("x")
     running = play.s.steps["x"].running
     assert running is not None
-    assert running.mode == "answer", "the escalation of what it asked does not keep it from answering"
+    assert running.mode == "answer", "the escalation of its own question does not keep it from answering"
     play.finish("x", out(answer="from x"))
     assert play.loop("L-2").answers == {"x": "from x"}
     play.finish("y")
@@ -90,7 +90,7 @@ def test_two_that_ask_each_other_are_parted_and_one_goes_on_with_the_answer() ->
     assert play.outcome == "done"
 
 
-def test_an_escalated_loop_of_somebody_else_does_not_keep_an_answer_from_its_waiter() -> None:
+def test_an_escalated_loop_of_another_step_does_not_hold_back_an_answer() -> None:
     strict = step("other", "plan", limits=Limits(rounds_per_loop=0))
     play = Play(flow(step("plan"), step("code", "plan"), strict), {"plan": grows, "code": grows, "other": grows})
     play.finish("plan")

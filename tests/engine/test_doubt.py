@@ -393,9 +393,9 @@ def test_deciding_twice_names_the_first_decision() -> None:
             run = await engine.start(flow(Step("a", ScriptedAgent(OSError("x"))), limits={"errors_in_a_row": 1}))
             await run.result()
             await run.decide("E-1", "skip", by="maria")
-            with pytest.raises(AlreadyClosed, match="E-1 was decided before: skip by maria"):
+            with pytest.raises(AlreadyClosed, match="E-1 was already decided: skip by maria"):
                 await run.decide("E-1", "continue")
-            with pytest.raises(NotFound, match="escalation 'E-2' is unknown"):
+            with pytest.raises(NotFound, match="unknown escalation 'E-2'"):
                 await run.decide("E-2", "continue")
 
     play(scenario())
@@ -415,7 +415,7 @@ Way = Literal["by", "note", "rounds", "choice"]
         ({"amount": -1}, "amount is -1"),
         ({"amount": float("nan")}, "amount"),
         ({"note": "\ud800"}, "surrogates"),
-        ({"choice": "retry"}, "'retry' is no choice for E-1"),
+        ({"choice": "retry"}, "'retry' is not a valid choice for E-1"),
     ],
 )
 def test_a_decision_of_the_wrong_shape_is_refused_and_nothing_is_written(wrong: dict[str, Any], problem: str) -> None:

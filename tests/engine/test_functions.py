@@ -534,8 +534,8 @@ def looped() -> list[Any]:
         (lambda: Outcome(output=object()), "the output is not JSON: object is not JSON"),
         (lambda: Outcome(resolutions=[Claim("F-9", "fixed")]), "resolutions name 'F-9'"),
         (lambda: Outcome(resolutions=[Claim("F-9", "mended")]), "Invalid enum value 'mended'"),  # type: ignore[arg-type]
-        (lambda: passed(), "judges nothing, but gave a verdict"),
-        (lambda: failed("x"), "judges nothing, but gave a verdict"),
+        (lambda: passed(), "is not a judge, but returned a verdict"),
+        (lambda: failed("x"), "is not a judge, but returned a verdict"),
     ],
 )
 @pytest.mark.parametrize("kind", ["async", "plain"])

@@ -50,7 +50,7 @@ def test_a0_02_what_a_person_raises_wrongly_is_refused_with_the_reason_and_one_e
                 assert len(await run.events()) == before + 1
             with pytest.raises(TypeError, match=r"feedback is a str: expected backedge.Feedback"):
                 await run.raise_feedback("please fix")  # type: ignore[arg-type]
-            with pytest.raises(NotFound, match="source 'nobody' is unknown"):
+            with pytest.raises(NotFound, match="unknown source 'nobody'"):
                 await run.raise_feedback(Feedback("fix_request", "code", "x"), source="nobody")
             assert (await run.report()).outcome == "done", "the run is as it was"
 
@@ -99,9 +99,9 @@ def test_a_reclassified_finding_goes_where_the_person_says() -> None:
                 )
             )
             await run.result()
-            with pytest.raises(IllegalCommand, match="phase 'plannig' is unknown: did you mean 'planning'"):
+            with pytest.raises(IllegalCommand, match="unknown phase 'plannig': did you mean 'planning'"):
                 await run.reclassify("F-1", "plannig")
-            with pytest.raises(NotFound, match="finding 'F-7' is unknown"):
+            with pytest.raises(NotFound, match="unknown finding 'F-7'"):
                 await run.reclassify("F-7", "planning")
             await run.decide("E-1", "reclassify", phase="planning", rounds=2, by="maria")
             return await run.result()

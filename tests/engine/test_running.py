@@ -359,7 +359,7 @@ def test_errors_in_a_row_wait_half_a_second_and_twice_as_long_each_time() -> Non
     assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert report.outcome == "waiting"
     assert report.escalations[0].step == "a"
-    assert "keeps breaking: ConnectionError: down" in report.escalations[0].reason
+    assert "keeps ending with an error: ConnectionError: down" in report.escalations[0].reason
 
 
 def test_a_success_ends_the_streak() -> None:

@@ -1,4 +1,4 @@
-"""What is to be done about stories, and in which order."""
+"""Which action each story needs, and in which order."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_action_has_its_priority_and_the_story_adds_its_own(story: Story, k
     assert only(replace(story, priority=7)).priority == priority + 7
 
 
-def test_what_is_done_needs_nothing() -> None:
+def test_a_finished_story_yields_no_action() -> None:
     assert assess([Story("a", status="done"), replace(REJECTED, status="done")]) == ()
 
 
@@ -83,12 +83,12 @@ def test_a1_12_an_approved_story_yields_one_create_pr_and_no_rework() -> None:
 
 
 @pytest.mark.parametrize("target", PHASES)
-def test_a1_13_what_is_being_done_again_is_done_and_not_reworked_once_more(target: str) -> None:
+def test_a1_13_a_phase_under_rework_is_not_reworked_again(target: str) -> None:
     field = {"research": "research_complete", "plan": "plan_complete", "implement": "implementation_complete"}[target]
     assert only(replace(REJECTED, target=target, **{field: False})).kind == target
 
 
-def test_a1_13_a_rework_under_way_goes_on_as_its_phase() -> None:
+def test_a1_13_a_rework_under_way_continues_as_its_phase() -> None:
     begun = replace(REJECTED, target="plan", plan_complete=False, reworking=True, refinement_count=3)
     reason = "its rework is under way: Review failed: 1 blocker(s)"
     assert assess([begun]) == (Action("a", "plan", only(begun).priority, reason, "plan", begun.feedback, 3),)
@@ -96,7 +96,7 @@ def test_a1_13_a_rework_under_way_goes_on_as_its_phase() -> None:
     assert only(replace(begun, feedback="")).reason == "its rework is under way"
 
 
-def test_at_its_limit_a_story_is_for_a_person() -> None:
+def test_a_story_at_its_limit_goes_to_a_person() -> None:
     spent = replace(REJECTED, refinement_count=3)
     assert (only(spent).kind, only(spent).reason) == ("person", "Max refinement attempts (3/3)")
     assert only(replace(spent, refinement_count=2)).kind == "rework"
@@ -113,20 +113,20 @@ def test_a_blocked_story_without_a_reason_says_so() -> None:
     assert only(Story("a", status="blocked")).reason == "blocked"
 
 
-def test_a_reviewer_that_broke_and_a_recovery_leave_the_judgement_as_it_was() -> None:
+def test_a_failed_reviewer_and_a_recovery_do_not_change_the_verdict() -> None:
     assert only(replace(REJECTED, reviews=("REJECTED", "FAILED"))).kind == "rework"
     assert only(replace(REJECTED, reviews=("REJECTED", "RECOVERY"))).kind == "rework"
     assert only(replace(REJECTED, reviews=("FAILED",))).kind == "review"
     assert replace(REJECTED, reviews=("FAILED", "REJECTED")).broken_reviews == 0
 
 
-def test_each_decision_counts_towards_its_own() -> None:
+def test_each_decision_counts_towards_its_own_counter() -> None:
     assert counted(("REJECTED", "FAILED", "RECOVERY", "REJECTED", "RECOVERY")) == Counts(2, 2)
     assert counted(("REJECTED", "RECOVERY", "APPROVED")) == Counts()
     assert counted(("FAILED",)) == Counts()
 
 
-def test_a1_03_rework_of_a_phase_takes_back_all_later_ones() -> None:
+def test_a1_03_rework_of_a_phase_resets_all_later_phases() -> None:
     assert reset_by("research") == ("research", "plan", "implement")
     assert reset_by("plan") == ("plan", "implement")
     assert reset_by("implement") == ("implement",)
@@ -147,7 +147,7 @@ def test_the_severity_of_a_review(counts: tuple[int, int, int], severity: str) -
 
 
 def test_a1_16_reject_rework_implement_approve_ends_with_create_pr() -> None:
-    """The story is told as its run would: each rejection is reworked until the limit, or approved."""
+    """The story changes as its run would change it: each rejection is reworked until the limit or an approval."""
     story, offered = IMPLEMENTED, []
     action = only(story)
     for _ in range(4):

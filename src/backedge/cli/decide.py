@@ -114,7 +114,7 @@ async def _decided_before(engine: Engine, escalation: str) -> Run:
     if len(decided) == 1:
         return await engine.find(decided[0].rpartition(" ")[2])
     if decided:
-        raise AlreadyClosed(f"{escalation} was decided before in {len(decided)} runs: {', '.join(decided[:5])}")
+        raise AlreadyClosed(f"{escalation} was already decided in {len(decided)} runs: {', '.join(decided[:5])}")
     opened = ", ".join(sorted({each.escalation for each in await engine.journal.open_escalations()})) or "none"
     raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
 
@@ -124,7 +124,7 @@ async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[s
     state = await run.state()
     known = state.escalation(escalation)
     if known is not None and known.decided is not None:
-        raise AlreadyClosed(f"{escalation} was decided before: {known.decided.choice}; the first decision stands")
+        raise AlreadyClosed(f"{escalation} was already decided: {known.decided.choice}; the first decision stands")
     told = await told_packet(engine, state, escalation)
     words = list(dict.fromkeys(each.choice for each in told.options))
     if sys.stdin is None or not sys.stdin.isatty():

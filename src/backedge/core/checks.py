@@ -14,99 +14,99 @@ from backedge.core.workflow.graph import Graph
 from backedge.core.workflow.values import Missing, equal, parse_amount, parse_reference, value_at
 
 SHOWN = 120
-"""Characters of a value that a finding's description shows; its evidence has the whole."""
+"""How many characters of a value the description of a finding shows. Its evidence has the full value."""
 
 
-def measure(measure: EngineJudge, inputs: Mapping[str, Json]) -> dict[str, Json]:
-    """The values that a check compares or a gate holds against its threshold, from the outputs of their producers. A
-    step that is skipped has no say. Raises ValueError for a place where there is nothing."""
-    if isinstance(measure, Check):
-        there = [each for each in measure.references if each.step in inputs]
-        return {"positions": {str(each): _at(inputs, str(each)) for each in there}}
-    said: dict[str, Json] = {}
-    if measure.metric and parse_reference(measure.metric).step in inputs:
-        said["actual"] = _at(inputs, measure.metric)
-    if measure.causes and parse_reference(measure.causes).step in inputs:
-        place = parse_reference(measure.causes)
-        causes = value_at(inputs[place.step], place.pointer)
-        said["causes"] = causes if isinstance(causes, list) else [] if isinstance(causes, Missing) else [causes]
-    return said
+def measure(judge: EngineJudge, inputs: Mapping[str, Json]) -> dict[str, Json]:
+    """The values that a check compares, or that a gate holds against its threshold, from the outputs of the producers.
+    Skipped steps are left out. Raises ValueError if a referenced value is missing."""
+    if isinstance(judge, Check):
+        available = [each for each in judge.references if each.step in inputs]
+        return {"positions": {str(each): _at(inputs, str(each)) for each in available}}
+    measured: dict[str, Json] = {}
+    if judge.metric and parse_reference(judge.metric).step in inputs:
+        measured["actual"] = _at(inputs, judge.metric)
+    if judge.causes and parse_reference(judge.causes).step in inputs:
+        reference = parse_reference(judge.causes)
+        causes = value_at(inputs[reference.step], reference.pointer)
+        measured["causes"] = causes if isinstance(causes, list) else [] if isinstance(causes, Missing) else [causes]
+    return measured
 
 
 def _at(inputs: Mapping[str, Json], text: str) -> Json:
-    place = parse_reference(text)
-    value = value_at(inputs[place.step], place.pointer)
+    reference = parse_reference(text)
+    value = value_at(inputs[reference.step], reference.pointer)
     if isinstance(value, Missing):
-        raise ValueError(f"there is nothing at {text}: {place.step!r} has to put it into its output")
+        raise ValueError(f"there is no value at {text}: {reference.step!r} has to include it in its output")
     return value
 
 
 def with_verdict(graph: Graph, name: str, outcome: Outcome) -> Outcome:
-    """The outcome of a check or gate with the verdict that follows from what was measured. Raises ValueError for
-    values that cannot be compared."""
-    measure, said = graph.measures[name], outcome.made.values.get("")
-    if not isinstance(said, dict) or (isinstance(measure, Check) and "positions" not in said):
-        raise ValueError(f"{name!r} was finished without what it measures: it has to be measured again")
-    findings = _conflict(measure, said) if isinstance(measure, Check) else _shortfall(measure, said)
+    """The outcome of a check or gate with the verdict that follows from the measured values. Raises ValueError if they
+    cannot be compared."""
+    judge, measured = graph.measures[name], outcome.made.values.get("")
+    if not isinstance(measured, dict) or (isinstance(judge, Check) and "positions" not in measured):
+        raise ValueError(f"{name!r} finished without its measured values: it has to be measured again")
+    findings = _conflict(judge, measured) if isinstance(judge, Check) else _shortfall(judge, measured)
     return replace(outcome, verdict="fail" if findings else "pass", findings=findings)
 
 
 def route_of_engine_judge(state: RunState, name: str, finding: Finding) -> Route:
-    """Who is to mend what a check or gate found: all who disagree, or all but the authority; whom the gate requests
-    something of, else who made the metric."""
-    measure, judges = state.graph.measures[name], state.graph.steps[name].judges
-    if isinstance(measure, Check):
-        there = tuple(each for each in judges if not state.steps[each].condition_false)
-        wins = _winner(measure, there)
-        if wins is None:
-            return Route(there, "consensus")
-        others = tuple(each for each in there if each != wins)
-        like = _like(measure, json.loads(finding.evidence)["positions"], wins)
-        return Route(tuple(each for each in others if each not in like) or others, "authority")
-    asked = tuple(target for target, request in measure.requests if request == finding.suggested_fix)
-    if asked:
-        return Route(asked, "requests")
-    producer = parse_reference(measure.metric).step if measure.metric else ""
-    return Route(state.graph.steps[producer].judges or (producer,) if producer else judges, "subject")
+    """Which steps rework a finding of a check or gate. For a check: all that disagree, except the one with authority.
+    For a gate: those that it has a request for, else the producer of the metric."""
+    judge, subjects = state.graph.measures[name], state.graph.steps[name].judges
+    if isinstance(judge, Check):
+        available = tuple(each for each in subjects if not state.steps[each].condition_false)
+        winner = _winner(judge, available)
+        if winner is None:
+            return Route(available, "consensus")
+        others = tuple(each for each in available if each != winner)
+        agreeing = _agreeing(judge, json.loads(finding.evidence)["positions"], winner)
+        return Route(tuple(each for each in others if each not in agreeing) or others, "authority")
+    requested = tuple(target for target, request in judge.requests if request == finding.suggested_fix)
+    if requested:
+        return Route(requested, "requests")
+    producer = parse_reference(judge.metric).step if judge.metric else ""
+    return Route(state.graph.steps[producer].judges or (producer,) if producer else subjects, "subject")
 
 
-def _winner(check: Check, there: tuple[str, ...]) -> str | None:
+def _winner(check: Check, available: tuple[str, ...]) -> str | None:
+    """The step whose position the others have to adopt; None if they have to agree."""
     if check.resolve == "consensus":
         return None
-    return next((each for each in check.authority if each in there), None)
+    return next((each for each in check.authority if each in available), None)
 
 
-def _like(check: Check, positions: dict[str, Json], wins: str) -> set[str]:
-    """Who has the position that stands already, where all have to have the same."""
-    taken: dict[str, list[Json]] = {}
-    for place, value in positions.items():
-        taken.setdefault(parse_reference(place).step, []).append(value)
-    if check.rule != "equal" or wins not in taken:
+def _agreeing(check: Check, positions: dict[str, Json], winner: str) -> set[str]:
+    """The steps that already have the winner's position, for a check that all are equal."""
+    values_of: dict[str, list[Json]] = {}
+    for reference, value in positions.items():
+        values_of.setdefault(parse_reference(reference).step, []).append(value)
+    if check.rule != "equal" or winner not in values_of:
         return set()
-    standing = taken[wins][0]
-    same = {step for step, values in taken.items() if all(equal(value, standing) for value in values)}
-    return same if wins in same else set()
+    wanted = values_of[winner][0]
+    same = {step for step, values in values_of.items() if all(equal(value, wanted) for value in values)}
+    return same if winner in same else set()
 
 
-def _conflict(check: Check, said: Json) -> tuple[Finding, ...]:
-    # In the order of the check: the outcome that was recorded need not keep it.
-    taken: dict[str, Json] = said["positions"]
-    positions = {place: taken[place] for place in map(str, check.references) if place in taken}
+def _conflict(check: Check, measured: Json) -> tuple[Finding, ...]:
+    # In the order of the check: the recorded outcome need not keep it.
+    recorded: dict[str, Json] = measured["positions"]
+    positions = {reference: recorded[reference] for reference in map(str, check.references) if reference in recorded}
     if len(positions) < 2:
         return ()
-    problem = _disagreement(check, positions, said)
+    problem = _disagreement(check, positions, measured)
     if problem is None:
         return ()
-    stated = "; ".join(f"{place} is {_shown(value)}" for place, value in positions.items())
-    wins = _winner(check, tuple(parse_reference(place).step for place in positions))
-    if wins is None:
-        wanted = "agree on a position that fits both, and change yours to it"
+    winner = _winner(check, tuple(parse_reference(reference).step for reference in positions))
+    if winner is None:
+        wanted = "agree on one position, and change your output to it"
     else:
-        standing = {place: value for place, value in positions.items() if parse_reference(place).step == wins}
-        wanted = f"the position of {wins} stands: {'; '.join(f'{p} is {_shown(v)}' for p, v in standing.items())}"
+        winning = {key: value for key, value in positions.items() if parse_reference(key).step == winner}
+        wanted = f"adopt the position of {winner}: {_stated(winning)}"
     return (
         Finding(
-            description=f"{check.name}: {problem}: {stated}",
+            description=f"{check.name}: {problem}: {_stated(positions)}",
             severity=check.severity,
             blocking=check.blocking,
             category="inconsistency",
@@ -116,32 +116,36 @@ def _conflict(check: Check, said: Json) -> tuple[Finding, ...]:
     )
 
 
-def _disagreement(check: Check, positions: dict[str, Json], said: Json) -> str | None:
+def _stated(positions: dict[str, Json]) -> str:
+    return "; ".join(f"{reference} is {_shown(value)}" for reference, value in positions.items())
+
+
+def _disagreement(check: Check, positions: dict[str, Json], measured: Json) -> str | None:
     """Why positions do not agree; None if they do."""
-    places, values = list(positions), list(positions.values())
+    references, values = list(positions), list(positions.values())
     if check.command:
-        return None if said.get("compatible") else str(said.get("reason") or "not compatible")
+        return None if measured.get("compatible") else str(measured.get("reason") or "not compatible")
     match check.rule:
         case "equal":
             return None if all(equal(values[0], each) for each in values[1:]) else "not equal"
         case "subset" | "superset":
-            for place in range(len(values) - 1):
-                small, large = (place, place + 1) if check.rule == "subset" else (place + 1, place)
-                if not _inside(values[small], values[large]):
-                    return f"{places[small]} is not a subset of {places[large]}"
+            for index in range(len(values) - 1):
+                small, large = (index, index + 1) if check.rule == "subset" else (index + 1, index)
+                if not _is_subset(values[small], values[large]):
+                    return f"{references[small]} is not a subset of {references[large]}"
             return None
         case _:
-            return _misfit(dict(check.table), values)
+            return _incompatibility(dict(check.table), values)
 
 
-def _inside(small: Json, large: Json) -> bool:
+def _is_subset(small: Json, large: Json) -> bool:
     if isinstance(small, dict) and isinstance(large, dict):
         return all(key in large and equal(value, large[key]) for key, value in small.items())
     others = _listed(large)
     return all(any(equal(each, other) for other in others) for each in _listed(small))
 
 
-def _misfit(table: Mapping[str, tuple[str, ...]], values: list[Json]) -> str | None:
+def _incompatibility(table: Mapping[str, tuple[str, ...]], values: list[Json]) -> str | None:
     for one in map(_word, _listed(values[0])):
         allowed = table.get(one)
         for other in (_word(each) for value in values[1:] for each in _listed(value)):
@@ -160,15 +164,15 @@ def _word(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _shortfall(gate: Gate, said: Json) -> tuple[Finding, ...]:
-    if "actual" not in said or _meets(gate, said["actual"]):
+def _shortfall(gate: Gate, measured: Json) -> tuple[Finding, ...]:
+    if "actual" not in measured or _meets(gate, measured["actual"]):
         return ()
-    evidence = {"gate": gate.name, "metric": gate.measures, "threshold": gate.expected, "actual": said["actual"]}
-    evidence["causes"] = said.get("causes", [])
+    evidence = {"gate": gate.name, "metric": gate.measures, "threshold": gate.expected, "actual": measured["actual"]}
+    evidence["causes"] = measured.get("causes", [])
     requests = tuple(dict.fromkeys(request for _, request in gate.requests)) or ("",)
     return tuple(
         Finding(
-            description=f"{gate.name}: {gate.measures} is {_shown(said['actual'])}, expected {gate.expected}"
+            description=f"{gate.name}: {gate.measures} is {_shown(measured['actual'])}, expected {gate.expected}"
             + (f": {request}" if request else ""),
             severity=gate.severity,
             blocking=gate.blocking,
@@ -187,7 +191,7 @@ def _meets(gate: Gate, actual: Json) -> bool:
     measured = parse_amount(len(actual) if zero and isinstance(actual, list | dict) else actual)
     bound = parse_amount(0 if zero else gate.threshold)
     if measured is None or bound is None:
-        raise ValueError(f"{gate.measures} is {_shown(actual)}: expected a number to hold against {gate.expected}")
+        raise ValueError(f"{gate.measures} is {_shown(actual)}: expected a number to compare with {gate.expected}")
     if zero:
         return measured.number == 0
     if not measured.fits(bound):

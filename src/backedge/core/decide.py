@@ -1,4 +1,4 @@
-"""The rules, as one function: what happens when a command meets a state."""
+"""`decide`: the events that follow from a state and a command. All rules are reached from here."""
 
 from __future__ import annotations
 
@@ -46,40 +46,40 @@ FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
 
 
-def decide(state: RunState | None, command: c.Command, now: float, room: int = 0) -> tuple[e.Event, ...]:
+def decide(state: RunState | None, command: c.Command, now: float, free_slots: int = 0) -> tuple[e.Event, ...]:
     """The events that follow from a command: all of them, or none.
 
-    `room` is how many attempts may start; a process that does not execute the run says 0. Raises IllegalCommand, with
-    the reason, for a command that answers nothing that is pending.
+    `free_slots` is how many attempts may start. It is 0 in a process that does not execute the run. Raises
+    IllegalCommand, with the reason, if the command does not answer anything that is pending.
     """
-    return transact(state, command, now, room)[0]
+    return transact(state, command, now, free_slots)[0]
 
 
 def transact(
-    state: RunState | None, command: c.Command, now: float, room: int = 0
+    state: RunState | None, command: c.Command, now: float, free_slots: int = 0
 ) -> tuple[tuple[e.Event, ...], RunState]:
-    """What `decide` says, with the state that it leads to."""
+    """The events of `decide`, with the state that they lead to."""
     if state is None and isinstance(command, c.ImportFile):
         return _imported(command, now)
     if state is None:
         if not isinstance(command, c.StartRun):
-            raise NotFound(f"the run does not exist: it has to be started before {type(command).__name__}")
+            raise NotFound(f"the run does not exist: start it before {type(command).__name__}")
         if problems := problems_of(command.workflow):
             raise WorkflowError(problems)
         started = e.RunStarted(now, command.run, command.workflow, command.input, command.input_payload)
-        tx = Transaction(evolve(None, started), now, room)
+        tx = Transaction(evolve(None, started), now, free_slots)
         tx.events.append(started)
     else:
-        tx = Transaction(state, now, room)
+        tx = Transaction(state, now, free_slots)
         _apply(tx, command)
     settle(tx)
     return tuple(tx.events), tx.state
 
 
 def _imported(command: c.ImportFile, now: float) -> tuple[tuple[e.Event, ...], RunState]:
-    """A run that has ended when it begins. Its one step stands for the file; nobody ever does it."""
+    """A run that ends as it starts. Its one step represents the file and is never executed."""
     started = e.RunStarted(now, command.run, Workflow(command.name, (Step("import", agents=(HUMAN,)),)))
-    tx = Transaction(evolve(None, started), now, room=0)
+    tx = Transaction(evolve(None, started), now, free_slots=0)
     tx.events.append(started)
     tx.add(e.FileImported(now, command.form, command.name, command.text))
     tx.add(e.RunEnded(now, "imported"))
@@ -90,10 +90,10 @@ def _apply(tx: Transaction, command: c.Command) -> None:
     state = tx.state
     match command:
         case c.StartRun():
-            raise IllegalCommand(f"run {command.run!r} was started before: resume it, or choose another id")
+            raise IllegalCommand(f"run {command.run!r} already exists: resume it, or choose another id")
         case c.ImportFile():
             raise AlreadyClosed(
-                f"{command.name} was imported before, as run {command.run!r}: there is nothing left to do"
+                f"{command.name} was already imported as run {command.run!r}: there is nothing left to do"
             )
         case c.Proceed():
             return
@@ -121,9 +121,9 @@ def _apply(tx: Transaction, command: c.Command) -> None:
         case c.Decide():
             command = with_plain_choice(command)
             decide_escalation(tx, command)
-            done = outcome_by_hand(tx, command)
-            if done is not None:
-                _finish(tx, done)
+            by_hand = outcome_by_hand(tx, command)
+            if by_hand is not None:
+                _finish(tx, by_hand)
         case c.Reclassify():
             reclassify(tx, command)
         case c.ChangeInput():
@@ -163,13 +163,13 @@ def _running(state: RunState, step: str, attempt: int) -> Running:
         raise NotFound(f"step {step!r} is not in run {state.run!r}: use one of {', '.join(state.steps)}")
     running = state.steps[step].running
     if running is None or running.attempt != attempt:
-        now = f"attempt {running.attempt} is" if running else "no attempt is"
-        raise IllegalCommand(f"attempt {attempt} of step {step!r} is not running: {now}")
+        current = f"attempt {running.attempt} is" if running else "no attempt is"
+        raise IllegalCommand(f"attempt {attempt} of step {step!r} is not running: {current}")
     return running
 
 
 def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
-    """An attempt has reported: record what it made, and do what its outcome says."""
+    """Record what a finished attempt made, and apply its outcome."""
     state, name = tx.state, command.step
     running = _running(state, name, command.attempt)
     if state.ended is not None:
@@ -178,12 +178,12 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
         return
     plans = bool(command.plan.add or command.plan.remove)
     try:
-        outcome = _understood(state, name, running, command.outcome)
-        if plans and (problem := plan_problem(state, name, running, command.plan)) is not None:
-            raise ValueError(problem)
-    except ValueError as wrong:
+        outcome = _validated(state, name, running, command.outcome)
+        if plans and (refusal := plan_problem(state, name, running, command.plan)) is not None:
+            raise ValueError(refusal)
+    except ValueError as problem:
         usage, log, session = command.outcome.usage, command.log, command.session
-        failed = c.FailAttempt(name, command.attempt, str(wrong), usage, command.seconds, log, session)
+        failed = c.FailAttempt(name, command.attempt, str(problem), usage, command.seconds, log, session)
         _fail(tx, running, failed)
         return
     judges = name in state.graph.judges and running.mode not in SIDE_MODES
@@ -211,8 +211,8 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
         _escalate_exhausted_repeat(tx, name)
 
 
-def _understood(state: RunState, name: str, running: Running, outcome: Outcome) -> Outcome:
-    """The outcome as the rules take it. Raises ValueError, saying why, for one that this step cannot have."""
+def _validated(state: RunState, name: str, running: Running, outcome: Outcome) -> Outcome:
+    """The outcome in the form that the rules work on. Raises ValueError, with the reason, if this step cannot have it."""
     outcome = with_known_phases(state, outcome)
     if name in state.graph.measures:
         outcome = with_verdict(state.graph, name, outcome)
@@ -245,49 +245,50 @@ def _record_success(tx: Transaction, running: Running, command: c.FinishAttempt,
 
 
 def _resolve_own_loops(tx: Transaction, running: Running, name: str, outcome: Outcome) -> Outcome:
-    """A step that raised feedback has run again: what it does not raise once more is resolved. A step that has repeated
-    as often as it may asks for help, as if its agent had."""
+    """Resolve the loops that a step raised earlier, except those it raises again. A step that has used up its
+    repetitions asks for help, as if its agent had raised that feedback."""
     if name in tx.state.graph.untils:
         if must_repeat(tx.state, name):
             return outcome
-        plea = help_request(tx.state, name)
-        if plea is not None:
-            outcome = replace(outcome, feedback=(*outcome.feedback, plea))
+        request = help_request(tx.state, name)
+        if request is not None:
+            outcome = replace(outcome, feedback=(*outcome.feedback, request))
     if tx.state.loops:
         resolve_by_rerun(tx, name, running, outcome.feedback)
     return outcome
 
 
 def _escalate_exhausted_repeat(tx: Transaction, name: str) -> None:
-    """Ask a person about a step that was repeated as often as it may be, unless another step was asked for help."""
+    """Ask a person about a step that has used up its repetitions, unless another step was asked for help."""
     reason = exhausted_reason(tx.state, name)
     if reason is None:
         return
-    repeat, turns = tx.state.graph.steps[name].repeat, tx.state.steps[name].repeats
+    repeat, times = tx.state.graph.steps[name].repeat, tx.state.steps[name].repeats
     assert repeat is not None
-    helped = any(loop.source == name and repeat.to in loop.targets for loop in tx.state.loops.values())
-    if not helped:
-        escalate_step(tx, name, Breach(REPEAT, turns, turns), reason)
+    help_requested = any(loop.source == name and repeat.to in loop.targets for loop in tx.state.loops.values())
+    if not help_requested:
+        escalate_step(tx, name, Breach(REPEAT, times, times), reason)
 
 
 def _outcome_problem(state: RunState, name: str, running: Running, outcome: Outcome) -> str | None:
-    """Why an outcome cannot be one of this step; None if it can."""
+    """Why this step cannot have this outcome; None if it can."""
     if running.mode == "answer":
-        return "no answer: the step was asked a question" if outcome.answer is None else None
+        return "no answer: the step was asked a question; return answer" if outcome.answer is None else None
     if running.mode == "decide":
-        asked = state.loop(running.loops[0])
-        assert asked is not None
-        return choice_problem(asked, outcome.decision)
+        loop = state.loop(running.loops[0])
+        assert loop is not None
+        return choice_problem(loop, outcome.decision)
     if name in state.graph.judges:
         return contradiction(state, name, outcome)
     if outcome.verdict is not None or outcome.findings:
-        return f"step {name!r} judges nothing, but gave a verdict or findings: raise feedback instead"
-    given = {f"F-{id}" for id in (*running.to_address, *running.must_keep_fixed)}
+        return f"step {name!r} is not a judge, but returned a verdict or findings: raise feedback instead"
+    delivered = {f"F-{id}" for id in (*running.to_address, *running.must_keep_fixed)}
     for claim in outcome.claims:
-        if claim.finding not in given:
-            return f"resolutions name {claim.finding!r}, which was not given to {name!r} ({', '.join(sorted(given))})"
+        if claim.finding not in delivered:
+            known = ", ".join(sorted(delivered)) or "no findings"
+            return f"resolutions name {claim.finding!r}, but {name!r} was given {known}"
         if claim.status not in ("fixed", "contested"):
-            return f"resolutions say {claim.status!r} of {claim.finding}: who reworks says fixed or contested"
+            return f"resolution of {claim.finding} is {claim.status!r}; a reworking step may report only fixed or contested"
     return None
 
 
@@ -311,14 +312,14 @@ def _fail(tx: Transaction, running: Running, command: c.FailAttempt) -> None:
     if tx.state.ended is None:
         breach = first_breach(tx.state, tx.now, step=name)
         if breach is not None and breach.limit not in BUDGETS:
-            escalate_step(tx, name, breach, f"agent of {name!r} keeps breaking: {error}")
+            escalate_step(tx, name, breach, f"the agent of {name!r} keeps ending with an error: {error}")
 
 
 def _drop(tx: Transaction, command: c.DropAttempt) -> None:
     _running(tx.state, command.step, command.attempt)
     tx.add(e.AttemptDropped(tx.now, command.step, command.attempt, command.reason, command.usage, command.seconds))
-    asks = tx.state.graph.steps[command.step].on_doubt == "ask"
-    if command.reason == "in doubt" and asks and tx.state.ended is None:
+    ask = tx.state.graph.steps[command.step].on_doubt == "ask"
+    if command.reason == "in doubt" and ask and tx.state.ended is None:
         escalate_step(
             tx,
             command.step,
@@ -330,12 +331,12 @@ def _drop(tx: Transaction, command: c.DropAttempt) -> None:
 def _check(tx: Transaction, command: c.ReportInputCheck) -> None:
     start = next((s for s in ready(tx.state, tx.now) if s.step == command.step), None)
     if start is None or not needs_input_check(tx.state, start):
-        raise IllegalCommand(f"step {command.step!r} is not waiting for a check of its inputs")
+        raise IllegalCommand(f"step {command.step!r} is not waiting for an input check")
     for producer, _ in command.problems:
         if producer not in tx.state.graph.needs[command.step]:
-            raise IllegalCommand(f"step {command.step!r} does not need {producer!r}: it cannot have rejected it")
+            raise IllegalCommand(f"step {command.step!r} does not need {producer!r}, so it cannot reject its output")
     if check_inputs(tx, command.step, command.problems):
-        # The check may have closed the one loop that this step was to go on for while the run is paused.
+        # The check may have closed the loop that let this step start while the run is paused.
         start = next((s for s in ready(tx.state, tx.now) if s.step == command.step), None)
         if start is not None:
             start_attempt(tx, start)
@@ -346,7 +347,7 @@ def _raise(tx: Transaction, command: c.RaiseFeedback) -> None:
     if state.ended is not None and state.ended.outcome in ("failed", "cancelled", "imported"):
         _refuse_ended(state)
     if source != HUMAN and source not in state.steps:
-        raise NotFound(f"source {source!r} is unknown: {did_you_mean(source, (*state.steps, HUMAN))}")
+        raise NotFound(f"unknown source {source!r}: {did_you_mean(source, (*state.steps, HUMAN))}")
     running = _running(state, source, command.attempt) if command.attempt else None
     raise_feedback(tx, source, command.feedback, running)
 
@@ -355,7 +356,9 @@ def _await(tx: Transaction, command: c.BeginWait) -> None:
     running = _running(tx.state, command.step, command.attempt)
     loop = tx.state.loop(command.loop)
     if loop is None or loop.source != command.step:
-        raise NotFound(f"step {command.step!r} did not raise {command.loop!r}: it can wait only for what it raised")
+        raise NotFound(
+            f"step {command.step!r} did not raise {command.loop!r}: it can wait only for feedback that it raised"
+        )
     if (
         loop.open
         and loop.state is not LoopState.ESCALATING
@@ -368,12 +371,13 @@ def _await(tx: Transaction, command: c.BeginWait) -> None:
 def _acknowledge(tx: Transaction, command: c.Acknowledge) -> None:
     loop = tx.state.loop(command.loop)
     if loop is None:
-        raise NotFound(f"loop {command.loop!r} is unknown: open are {', '.join(tx.state.loops) or 'none'}")
+        known = f"open loops: {', '.join(tx.state.loops)}" if tx.state.loops else "no loops are open"
+        raise NotFound(f"unknown loop {command.loop!r} ({known})")
     if not loop.open:
         raise AlreadyClosed(f"loop {loop.id} is {loop.state}: there is nothing left to acknowledge")
     if command.target not in loop.targets:
         targets = ", ".join(loop.targets)
         raise IllegalCommand(f"{command.target!r} is not a target of {loop.id}: only {targets} can acknowledge it")
     if command.target in loop.acknowledged:
-        raise AlreadyClosed(f"{command.target!r} has acknowledged {loop.id} already: the first word stands")
+        raise AlreadyClosed(f"{command.target!r} has already acknowledged {loop.id}: the first acknowledgement stands")
     tx.add(e.FeedbackAcknowledged(tx.now, loop.id, command.target, command.message, command.action, command.eta))

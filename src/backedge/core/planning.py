@@ -1,9 +1,9 @@
-"""A planner's change of the run: whether it can be, and what else it ends.
+"""How a planner changes the run: whether the change is allowed, and what it ends.
 
-Why the bound of a run holds although the run grows: all steps that ever were count towards `max_steps`, and every one
-of them is executed at most once for each execution that feedback asked for, and once besides. A planner that nobody
-asked (it runs for the first time, or because what it consumed changed) therefore leaves alone what has run and does not
-come after it: steps after it have not run yet on what it makes now.
+The bound on attempts holds although the run grows. All steps that ever existed count towards `max_steps`, and each is
+executed at most once, plus once for every execution that feedback asked for. So a planner that no feedback asked (its first
+run, or a rerun because its input changed) may not change a step that has run, unless that step is downstream of it:
+downstream steps run again on its new output anyway.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from backedge.core.workflow.validate import problems_of
 
 
 def new_part_of(state: RunState, plan: Plan) -> Plan:
-    """What of a plan is new: a planner that runs again may say again what it said before."""
+    """The part of a plan that is new: a planner that runs again may repeat its earlier plan."""
     known = [step.name for step in plan.add if step.name in state.specs and _same(state, plan, step.name)]
     return replace(
         plan,
@@ -43,109 +43,112 @@ def may_plan(state: RunState, name: str) -> bool:
 
 
 def not_a_planner(name: str) -> str:
-    """What a step is told that changes the run without being a planner."""
-    return f"step {name!r} adds or removes steps: only a step with `plans: true` may"
+    """The error for a step that changes the run without being a planner."""
+    return f"step {name!r} adds or removes steps: only a step with `plans: true` may do that"
 
 
 def plan_problem(state: RunState, name: str, running: Running, plan: Plan) -> str | None:
-    """Why a step cannot change the run like this; None if it can."""
+    """Why a step cannot change the run in this way; None if it can."""
     if not plan:
         return None
     if not may_plan(state, name):
         return not_a_planner(name)
     if running.mode in SIDE_MODES:
-        return f"step {name!r} was asked a question: it changes steps when it works, not when it answers"
+        return f"step {name!r} was asked a question: it may change steps only when it works, not when it answers"
     plan = new_part_of(state, plan)
     for each in plan.remove:
         known = [step.name for step in state.workflow.steps]
         if each not in known:
-            return f"remove_steps names {each!r}, which is no step: {did_you_mean(each, known)}"
+            return f"remove_steps names {each!r}, which is not a step: {did_you_mean(each, known)}"
     for each in (*plan.remove, *(step.name for step in plan.add)):
-        problem = _untouchable(state, name, running, each)
+        problem = _change_problem(state, name, running, each)
         if problem is not None:
             return problem
-    problem = _joining_problem(state, name, running, plan)
+    problem = _group_problem(state, name, running, plan)
     if problem is not None:
         return problem
-    twice = [step.name for step in plan.add if step.name in plan.remove]
-    if twice:
-        return f"step {twice[0]!r} is both added and removed: a step that is added replaces the one of its name"
-    most, ever = state.workflow.max_steps, state.steps_ever + len(plan.add)
-    if ever > most:
+    both = [step.name for step in plan.add if step.name in plan.remove]
+    if both:
+        return f"step {both[0]!r} is both added and removed: just add it, which replaces the step with that name"
+    bound, total = state.workflow.max_steps, state.steps_ever + len(plan.add)
+    if total > bound:
         return (
-            f"max_steps: {len(plan.add)} more would make {ever} steps in this run, removed and replaced ones included, "
-            f"and at most {most} are allowed: add fewer"
+            f"max_steps: {len(plan.add)} more would make {total} steps in this run, removed and replaced ones included, "
+            f"and at most {bound} are allowed: add fewer"
         )
     changed = with_plan(state.workflow, plan.add, plan.remove, _gained(state, name, running, plan))
     problems = problems_of(changed)
     if problems:
         return f"the changed workflow cannot run: {'; '.join(problems)}"
-    bound, promised = max_attempts(changed), max_attempts(state.workflow)
-    if bound is not None and promised is not None and bound > promised:
-        return _bound_problem(state, plan, bound, promised)
+    needed, promised = max_attempts(changed), max_attempts(state.workflow)
+    if needed is not None and promised is not None and needed > promised:
+        return _bound_problem(state, plan, needed, promised)
     return None
 
 
-def _bound_problem(state: RunState, plan: Plan, bound: int, promised: int) -> str:
+def _bound_problem(state: RunState, plan: Plan, needed: int, promised: int) -> str:
     longest = max((each.repeat.max for each in state.workflow.steps if each.repeat), default=1)
     for each in plan.add:
         if each.repeat is not None and each.repeat.max > longest:
             return (
-                f"step {each.name!r} has repeat with max {each.repeat.max}: the bound of this run was promised with "
-                f"{longest} at most; use that, or let a step of the file repeat as often"
+                f"step {each.name!r} has repeat with max {each.repeat.max}, but the bound of this run assumes at most "
+                f"{longest}: use that, or raise the max of a step in the workflow file"
             )
     return (
-        f"the limits of an added step would allow {bound} attempts in this run, and {promised} were promised: "
-        "leave its limits out, or make them tighter"
+        f"the limits of an added step would allow {needed} attempts in this run, but its bound is {promised}: "
+        "remove these limits or tighten them"
     )
 
 
-def _untouchable(state: RunState, planner: str, running: Running, name: str) -> str | None:
+def _change_problem(state: RunState, planner: str, running: Running, name: str) -> str | None:
     """Why a planner cannot replace or remove a step; None if it can."""
     if name not in state.steps:
         return None
     if name == planner:
-        return f"step {name!r} replaces or removes itself: a planner changes other steps"
+        return f"step {name!r} replaces or removes itself: a planner may change only other steps"
     if state.steps[name].running is not None:
-        return f"step {name!r} is running: it can be replaced or removed when it is done"
+        return f"step {name!r} is running: replace or remove it when it is done"
     if not _may_run_again(state, planner, running, name):
         return (
-            f"step {name!r} has run and does not come after {planner!r}: without feedback that asks for it, "
-            f"{planner!r} can change only what comes after it"
+            f"step {name!r} has run and is not downstream of {planner!r}: without feedback that asks for it, "
+            f"{planner!r} may change only downstream steps"
         )
     return None
 
 
-def _joining_problem(state: RunState, planner: str, running: Running, plan: Plan) -> str | None:
-    """Why steps cannot join a group that others need: these would run again, and nobody asked for that."""
-    stay = (step for step in state.workflow.steps if step.name not in (*plan.remove, *(new.name for new in plan.add)))
-    for step in stay:
+def _group_problem(state: RunState, planner: str, running: Running, plan: Plan) -> str | None:
+    """Why steps cannot join a group that other steps need: these would run again without feedback that asks for it."""
+    unchanged = (
+        step for step in state.workflow.steps if step.name not in (*plan.remove, *(new.name for new in plan.add))
+    )
+    for step in unchanged:
         new = ", ".join(map(repr, group_members_added(step, plan.add)))
         if new and state.steps[step.name].running is not None:
-            return (
-                f"step {step.name!r} would need {new}, which joins its group, and is running: add it when that is done"
-            )
+            return f"step {step.name!r} is running and would also need {new}, which joins its group: add it when that step is done"
         if new and not _may_run_again(state, planner, running, step.name):
             return (
-                f"step {step.name!r} would need {new}, which joins its group, and has run: without feedback that asks for "
-                f"it, {planner!r} can change only what comes after it"
+                f"step {step.name!r} has run and would also need {new}, which joins its group: without feedback that asks for "
+                f"it, {planner!r} may change only downstream steps"
             )
     return None
 
 
 def _may_run_again(state: RunState, planner: str, running: Running, name: str) -> bool:
-    """Whether a planner may change what a step runs on: feedback asks for it, it has not run, or it runs anyway."""
+    """Whether a planner may make a step run again: feedback asked for it, the step has not run, or it is downstream."""
     return bool(running.loops) or not state.steps[name].attempts or name in state.graph.downstream[planner]
 
 
 def replan(tx: Transaction, name: str, running: Running, plan: Plan) -> None:
-    """Change the run as `plan_problem` allowed it. What the removed steps asked for, or were asked for, ends."""
+    """Change the run; `plan_problem` has allowed it. Loops from or to removed steps are cancelled."""
     if not plan or not (plan := new_part_of(tx.state, plan)):
         return
     gained = _gained(tx.state, name, running, plan)
     changed = {step.name: step for step in plan.add if step.name in tx.state.steps}
-    ended = [*plan.remove, *(each for each in changed if _other_kind(tx.state.graph.steps[each], changed[each]))]
-    for each in ended:
+    replaced_or_removed = [
+        *plan.remove,
+        *(each for each in changed if _other_kind(tx.state.graph.steps[each], changed[each])),
+    ]
+    for each in replaced_or_removed:
         for loop in [loop for loop in tx.state.loops.values() if _names(loop, each)]:
             _cancel(tx, loop, name, f"{name} {'removed' if each in plan.remove else 'replaced'} {each}")
         _settle_findings(tx, each, plan.remove)
@@ -174,13 +177,14 @@ def replan(tx: Transaction, name: str, running: Running, plan: Plan) -> None:
 
 
 def _names(loop: Loop, step: str) -> bool:
-    """Whether a loop is from a step, to it, or offers to send it to rework."""
+    """Whether a step is the source or a target of a loop, or would be reworked by one of its options."""
     offered = loop.feedback.options if loop.feedback else ()
     return step == loop.source or step in loop.involved or any(step in option.rework for option in offered)
 
 
 def _other_kind(before: Step, after: Step) -> bool:
-    """Whether a replaced step cannot go on with what the old one began: verdicts, or checks of inputs."""
+    """Whether a replaced step cannot continue the loops of the old one: it became a judge or stopped being one, or no
+    longer checks its inputs."""
     return bool(before.judges) != bool(after.judges) or (before.checked and not after.checked)
 
 
@@ -189,24 +193,25 @@ def _cancel(tx: Transaction, loop: Loop, planner: str, reason: str) -> None:
 
 
 def _settle_findings(tx: Transaction, name: str, removed: tuple[str, ...]) -> None:
-    """Nobody is left to answer for what a removed judge found. It is a debt, unless what it judged is gone as well."""
-    standing = (*tx.state.steps[name].open_findings, *tx.state.steps[name].unmentioned)
+    """Settle the unresolved findings of a judge that was removed or replaced: deferred if it was removed but a step that it
+    judged remains, else withdrawn."""
+    unresolved = (*tx.state.steps[name].open_findings, *tx.state.steps[name].unmentioned)
     judged = tx.state.graph.steps[name].judges
-    owed = name in removed and any(subject not in removed for subject in judged)
-    if standing:
-        tx.add(e.FindingsSettled(tx.now, standing, Status.DEFERRED if owed else Status.WITHDRAWN))
+    subject_remains = name in removed and any(subject not in removed for subject in judged)
+    if unresolved:
+        tx.add(e.FindingsSettled(tx.now, unresolved, Status.DEFERRED if subject_remains else Status.WITHDRAWN))
 
 
 def _settle_questions(tx: Transaction, step: str, planner: str, reason: str) -> None:
-    """A person need not decide any more about a step that is no longer what it was."""
+    """Close the escalations about a step that was removed or replaced."""
     for packet in [each for each in tx.state.escalations.values() if each.step == step]:
         choice = "continue" if packet.breach else "cancelled"
         tx.add(e.EscalationDecided(tx.now, packet.id, choice, by=planner, note=reason))
 
 
 def _gained(state: RunState, name: str, running: Running, plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Who missed something needs the new steps; judges of these are waited for anyway."""
+    """The new needs of the steps that asked for steps: each needs the new ones. Judges of these gate it anyway."""
     new = tuple(step.name for step in plan.add if step.name not in state.steps and not step.judges)
-    asked = (state.loops[id] for id in running.loops if still_answers(state, id, name))
-    sources = dict.fromkeys(loop.source for loop in asked if asks_for_steps(loop.kind) and loop.source != HUMAN)
+    loops = (state.loops[id] for id in running.loops if still_answers(state, id, name))
+    sources = dict.fromkeys(loop.source for loop in loops if asks_for_steps(loop.kind) and loop.source != HUMAN)
     return {source: new for source in sources if new and source not in plan.remove}

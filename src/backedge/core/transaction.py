@@ -1,4 +1,4 @@
-"""The events of one decision as they are collected, with the state that they lead to."""
+"""The events of one decision while they are collected, with the state that they lead to."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from backedge.core.state.run import RunState
 
 
 class Transaction:
-    """Collects events; lives only as long as one decision. All of them are appended at once, or none: between two
-    events of one decision the state is not a legal one."""
+    """Collects the events of one decision. They are appended all at once or not at all, because the state between two
+    events of one decision is not a legal one."""
 
-    def __init__(self, state: RunState, now: float, room: int) -> None:
-        # A clock that jumps back must not make events older than those before them.
+    def __init__(self, state: RunState, now: float, free_slots: int) -> None:
+        # If the clock jumps back, new events must still not be older than earlier ones.
         self.now = max(now, state.last_at)
         self.state = state
-        self.room = room
+        self.free_slots = free_slots
+        """How many more attempts may start."""
         self.mentions: Mapping[str, Collection[str]] = {}
         """The steps whose artifacts mention a requirement that the command is about."""
         self.events: list[e.Event] = []

@@ -194,18 +194,21 @@ class LiveRun:
         return seq > self._appended
 
     async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
-        now, room = self.engine.clock.now(), 0 if self.leaving or self.engine.closing else self.engine.slots.free()
+        now, free_slots = (
+            self.engine.clock.now(),
+            0 if self.leaving or self.engine.closing else self.engine.slots.free(),
+        )
         before = self._state.attempts if self._state else 0
-        events, state = transact(self._state, command, now, room)
-        while room > state.attempts - before and state.graph.checks_inputs:
+        events, state = transact(self._state, command, now, free_slots)
+        while free_slots > state.attempts - before and state.graph.checks_inputs:
             # Checking inputs costs nothing, so it is part of the same append.
             waiting = next((each for each in pending(state, now) if isinstance(each, CheckInputs)), None)
             if waiting is None:
                 break
             checked = c.ReportInputCheck(waiting.step, await self._input_errors(state, waiting.step))
-            more, state = transact(state, checked, now, room - (state.attempts - before))
+            more, state = transact(state, checked, now, free_slots - (state.attempts - before))
             events += more
-        self.engine.slots.used(self.run, room, state.attempts - before)
+        self.engine.slots.used(self.run, free_slots, state.attempts - before)
         return events, state
 
     async def _with_facts(

@@ -1,1 +1,1 @@
-"""Escalations: what a person is asked, with which options, and what an answer does."""
+"""Escalations: what a person is asked, which options they have, and what their answer does."""

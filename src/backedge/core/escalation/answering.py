@@ -10,6 +10,7 @@ from backedge.core import events as e
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.escalation.opening import VERIFY_OPTIONS, WITHDRAWN, ask_person, escalate_loop
+from backedge.core.escalation.packet import unknown_escalation
 from backedge.core.feedback.closing import close_loop, end_run, settle_findings, skip_by_decision
 from backedge.core.feedback.judging import reroute_reclassified, send_round
 from backedge.core.feedback.loop import Loop, LoopState, positions_by_target
@@ -30,14 +31,14 @@ VERDICTS: tuple[VerdictWord, ...] = ("pass", "fail", "needs_improvement")
 
 
 def with_plain_choice(command: Decide) -> Decide:
-    """A decision with its choice as it is spelled here: people may write Accept."""
+    """A decision with its choice in lower case: people may write Accept."""
     return replace(command, choice=command.choice.strip().casefold())
 
 
 def decide_escalation(tx: Transaction, command: Decide) -> None:
-    """Record a decision and do what it says."""
+    """Record a decision and carry it out."""
     packet = _open_packet(tx.state, command)
-    command = replace(command, choice=_meant(packet, command.choice), by=printable_line(command.by))
+    command = replace(command, choice=_canonical(packet, command.choice), by=printable_line(command.by))
     choice = cast("Choice", command.choice)
     loop = tx.state.loops[packet.loop] if packet.loop else None
     _require_arguments(tx.state, packet, loop, command)
@@ -58,12 +59,12 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
             phase=command.phase,
         )
     )
-    who = command.by or "a person"
+    by = command.by or "a person"
     match choice:
         case "cancel":
-            end_run(tx, "cancelled", command.note or f"cancelled by {who}", by=who)
+            end_run(tx, "cancelled", command.note or f"cancelled by {by}", by=by)
         case "skip":
-            skip_by_decision(tx, packet.loop, packet.step, who)
+            skip_by_decision(tx, packet.loop, packet.step, by)
         case "continue" | "revise":
             if loop is not None:
                 _repeat_round(tx, loop)
@@ -76,44 +77,44 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
         case "accept":
             assert loop is not None
             settle_findings(tx, loop, Status.ACCEPTED)
-            close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by=who, text=command.note))
+            close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by=by, text=command.note))
         case "resolve" if loop is None:
-            return  # a person did the step itself: `done_by_hand` says what
+            return  # a person did the step: `outcome_by_hand` reads the outcome
         case "resolve":
             assert loop is not None
-            _resolve(tx, tx.state.loops[loop.id], command, who)
+            _resolve(tx, tx.state.loops[loop.id], command, by)
         case _:
             assert_never(choice)
 
 
-def _resolve(tx: Transaction, loop: Loop, command: Decide, who: str) -> None:
-    """Close a loop with a person's answer, or do what the option says that they chose."""
+def _resolve(tx: Transaction, loop: Loop, command: Decide, by: str) -> None:
+    """Close a loop with a person's answer, or carry out the option that they chose."""
     option = find_option(loop, command.option) if command.option else None
     if option is not None and (option.rework or option.accept):
-        choose(tx, loop, option, who, command.note)
+        choose(tx, loop, option, by, command.note)
         return
-    said = loop.answers or positions_by_target(loop)
+    answers = loop.answers or positions_by_target(loop)
     if option is not None and loop.choosing:
-        tx.add(e.ChoiceMade(tx.now, loop.id, option.option, who, command.note))
-    resolution = Resolution("resolved", who, command.note, option.option if option else command.option, said)
+        tx.add(e.ChoiceMade(tx.now, loop.id, option.option, by, command.note))
+    resolution = Resolution("resolved", by, command.note, option.option if option else command.option, answers)
     close_loop(tx, loop, LoopState.RESOLVED, resolution)
 
 
 def outcome_by_hand(tx: Transaction, command: Decide) -> FinishAttempt | None:
-    """The outcome of a step that a person did, as their decision says it; its attempt begins and ends here."""
+    """The outcome of a step that a person did, read from their decision. Its attempt starts and ends here."""
     packet = tx.state.escalation(command.escalation)
     assert packet is not None
     if packet.step is None or packet.reason != ASKED or command.choice != "resolve":
         return None
-    # Nothing keeps a person's work from being used: what is no longer wanted of them is withdrawn before they answer.
+    # The step is still wanted: a question about work that is no longer wanted is withdrawn before it can be answered.
     start = start_wanted(tx.state, packet.step)
     assert start is not None
-    said = command.note.strip() or (command.option or "").strip()
+    answer = command.note.strip() or (command.option or "").strip()
     attempt = record_start(tx, start, HUMAN)
-    digest = sha256(json.dumps(said).encode()).hexdigest()
-    outcome = Outcome(OutputDigest(digest, said, size=len(said)), summary=command.note)
+    digest = sha256(json.dumps(answer).encode()).hexdigest()
+    outcome = Outcome(OutputDigest(digest, answer, size=len(answer)), summary=command.note)
     if start.mode == "answer":
-        outcome = replace(outcome, answer=said)
+        outcome = replace(outcome, answer=answer)
     if start.mode == "decide":
         outcome = replace(outcome, decision=_decision_by_hand(tx.state.loops[start.loops[0]], command))
     if packet.step in tx.state.graph.judges and start.mode not in SIDE_MODES:
@@ -132,24 +133,22 @@ def _decision_by_hand(loop: Loop, command: Decide) -> Decision:
 def _open_packet(state: RunState, command: Decide) -> Escalation:
     packet = state.escalation(command.escalation)
     if packet is None:
-        opened = ", ".join(state.escalations) or "none"
-        raise NotFound(f"escalation {command.escalation!r} is unknown in run {state.run!r}: open are {opened}")
+        raise unknown_escalation(state, command.escalation)
     if packet.decided is not None:
         first = packet.decided
         if first.choice == WITHDRAWN:
             raise AlreadyClosed(f"{packet.id} was withdrawn: {first.note}")
-        who = f" by {first.by}" if first.by else ""
-        raise AlreadyClosed(f"{packet.id} was decided before: {first.choice}{who}; the first decision stands")
-    if _meant(packet, command.choice) not in packet.options:
-        raise IllegalCommand(
-            f"{command.choice!r} is no choice for {packet.id}: {did_you_mean(command.choice, packet.options)}"
-        )
+        by = f" by {first.by}" if first.by else ""
+        raise AlreadyClosed(f"{packet.id} was already decided: {first.choice}{by}; the first decision stands")
+    if _canonical(packet, command.choice) not in packet.options:
+        hint = did_you_mean(command.choice, packet.options)
+        raise IllegalCommand(f"{command.choice!r} is not a valid choice for {packet.id}: {hint}")
     return packet
 
 
-def _meant(packet: Escalation, word: str) -> str:
-    """The choice that a word stands for: an approval may be called one."""
-    return {"approve": "continue", "reject": "cancel"}.get(word, word) if packet.asks_approval else word
+def _canonical(packet: Escalation, choice: str) -> str:
+    """The choice that a word stands for: an approval may be answered with approve or reject."""
+    return {"approve": "continue", "reject": "cancel"}.get(choice, choice) if packet.asks_approval else choice
 
 
 def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, command: Decide) -> None:
@@ -159,59 +158,61 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
         raise IllegalCommand(f"amount is {command.amount}: expected more than 0")
     match command.choice:
         case "revise" if not command.note.strip():
-            raise IllegalCommand("revise needs a note: say the new approach in words")
-        case "resolve" if not _says_something(command) and (packet.reason == ASKED or loop is not None):
+            raise IllegalCommand("revise needs a note: describe the new approach")
+        case "resolve" if not _has_answer(command) and (packet.reason == ASKED or loop is not None):
             if packet.options == VERIFY_OPTIONS:
-                return  # whoever raised it says that it is fixed
+                return  # the person who raised it confirms the fix: no answer is needed
             raise IllegalCommand("resolve needs an answer: give an option or a note")
         case "resolve" if command.option and loop and loop.feedback and loop.feedback.options:
             offered = [option.option for option in loop.feedback.options]
             if find_option(loop, command.option) is None:
                 hint = did_you_mean(command.option, offered)
-                raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; a note takes free text")
+                raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; use a note for free text")
         case "resolve" if packet.step and packet.step in state.graph.judges:
             if _verdict(command) is None:
                 got = repr(command.option) if command.option else "no option"
-                raise IllegalCommand(f"{packet.step!r} needs a verdict as the option, got {got}: {', '.join(VERDICTS)}")
+                raise IllegalCommand(
+                    f"{packet.step!r} needs a verdict as the option, got {got}: use one of {', '.join(VERDICTS)}"
+                )
             if _verdict(command) == "fail" and not command.note.strip():
-                raise IllegalCommand("a fail needs a note: say what is wrong")
+                raise IllegalCommand("a fail needs a note: describe what is wrong")
         case "reassign":
             _require_target(state, loop, command.target)
         case "reclassify" if command.phase not in state.graph.phases:
             raise IllegalCommand(
-                f"phase {command.phase!r} is unknown: {did_you_mean(command.phase, state.graph.phases)}"
+                f"unknown phase {command.phase!r}: {did_you_mean(command.phase, state.graph.phases)}"
                 if command.phase
-                else f"reclassify needs a phase: say which with --phase ({', '.join(state.graph.phases)})"
+                else f"reclassify needs a phase: use --phase with one of {', '.join(state.graph.phases)}"
             )
 
 
 def _verdict(command: Decide) -> VerdictWord | None:
-    """The verdict that a person gives as the option; capitals do not matter."""
-    said = (command.option or "").strip().lower()
-    return next((word for word in VERDICTS if word == said), None)
+    """The verdict that a person gives as the option; case does not matter."""
+    option = (command.option or "").strip().lower()
+    return next((word for word in VERDICTS if word == option), None)
 
 
-def _says_something(command: Decide) -> bool:
+def _has_answer(command: Decide) -> bool:
     return bool(command.note.strip() or (command.option or "").strip())
 
 
 def _require_target(state: RunState, loop: Loop | None, target: str | None) -> None:
     assert loop is not None
-    able = (*_able(state, loop.source), HUMAN)
-    legal = tuple(to for to in able if not permanently_skipped(state, to))
+    reachable = (*_reassignable(state, loop.source), HUMAN)
+    legal = tuple(to for to in reachable if not permanently_skipped(state, to))
     if target in legal:
         return
-    if target in able:
-        known = f"{target!r} is skipped: use one of {', '.join(legal)}"
+    if target in reachable:
+        problem = f"{target!r} is skipped: use one of {', '.join(legal)}"
     elif target and target in state.steps and target != loop.source and target not in state.graph.judges:
-        known = f"{target!r} comes after what {loop.source!r} complains about: use one of {', '.join(legal)}"
+        problem = f"{target!r} runs after the step that {loop.source!r} complains about: use one of {', '.join(legal)}"
     else:
-        known = f"got {target!r}: {did_you_mean(target, legal)}" if target else "say which with --target STEP"
-    raise IllegalCommand(f"reassign needs a target, {known}")
+        problem = f"got {target!r}: {did_you_mean(target, legal)}" if target else "use --target STEP"
+    raise IllegalCommand(f"reassign needs a target: {problem}")
 
 
-def _able(state: RunState, source: str) -> tuple[str, ...]:
-    """The steps that a person can send a loop to: peers too, but what comes after a step did not spoil it."""
+def _reassignable(state: RunState, source: str) -> tuple[str, ...]:
+    """The steps that a person can send a loop to. Peers are allowed; later steps are not, they cannot be the cause."""
     graph = state.graph
     if graph.workflow.scope == "any" or source == HUMAN:
         return legal_targets(graph, source)
@@ -220,8 +221,8 @@ def _able(state: RunState, source: str) -> tuple[str, ...]:
 
 
 def _repeat_round(tx: Transaction, loop: Loop) -> None:
-    """Go on where the loop stopped: what was routed and not delivered is delivered, to whom a person has named since;
-    a finished round is verified, or asked again."""
+    """Continue a loop where it stopped. An undelivered round is delivered, after findings that a person has reclassified
+    are routed again. A finished round is verified, or requested again."""
     reroute_reclassified(tx, tx.state.loops[loop.id])
     loop = tx.state.loops[loop.id]
     if loop.state is LoopState.VALIDATING:
@@ -248,23 +249,21 @@ def _reclassify_all(tx: Transaction, loop: Loop, phase: str, by: str) -> None:
 
 
 def _record_phase(tx: Transaction, finding: int, phase: str, by: str) -> None:
-    """Record the phase that injected a finding, and its steps: what a person says is the truth."""
+    """Record the phase and the steps that injected a finding. What a person says is the truth."""
     graph, judge = tx.state.graph, tx.state.findings[finding].found_by
     steps = steps_of_phase(graph, judge, phase) if judge in graph.steps else ()
     tx.add(e.FindingReclassified(tx.now, finding, phase, by, steps))
 
 
 def reclassify(tx: Transaction, command: Reclassify) -> None:
-    """Record the phase that injected a finding; what is not delivered yet goes there."""
+    """Record the phase that injected a finding. If it is not delivered yet, it goes to that phase."""
     tracked = tx.state.findings.get(number(command.finding))
     if tracked is None or tracked.name != command.finding:
-        raise NotFound(f"finding {command.finding!r} is unknown in run {tx.state.run!r}")
+        raise NotFound(f"unknown finding {command.finding!r} in run {tx.state.run!r}")
     if command.phase not in tx.state.graph.phases:
-        raise IllegalCommand(
-            f"phase {command.phase!r} is unknown: {did_you_mean(command.phase, tx.state.graph.phases)}"
-        )
+        raise IllegalCommand(f"unknown phase {command.phase!r}: {did_you_mean(command.phase, tx.state.graph.phases)}")
     _record_phase(tx, tracked.id, command.phase, printable_line(command.by))
     loop = tx.state.loops.get(tracked.loop or "")
-    # What is escalated stays as it is until the decision.
+    # An escalated loop does not change until the decision.
     if loop is not None and loop.state is not LoopState.ESCALATING:
         reroute_reclassified(tx, loop)

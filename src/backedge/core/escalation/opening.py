@@ -10,7 +10,7 @@ from backedge.core.state.run import ASKED, NO_APPROVER
 from backedge.core.transaction import Transaction
 
 WITHDRAWN = "withdrawn"
-"""How a question ends that nobody has to answer any more; the note says why."""
+"""The choice recorded for a question that needs no answer any more; the note says why."""
 
 
 LOOP_OPTIONS = ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
@@ -32,7 +32,7 @@ RUN_OPTIONS = ("continue", "cancel")
 
 
 def escalate_loop(tx: Transaction, loop: Loop, breach: Breach | None, reason: str = "") -> None:
-    """Hand a loop to a person, or do with it what the workflow says of breaches."""
+    """Hand a loop to a person. If a limit was reached, the workflow's `on_breach` applies."""
     options: tuple[str, ...] = LOOP_OPTIONS
     if not any(share.findings for share in loop.shares.values()):
         options = tuple(option for option in options if option != "reclassify")
@@ -40,28 +40,28 @@ def escalate_loop(tx: Transaction, loop: Loop, breach: Breach | None, reason: st
 
 
 def _breach_reason(breach: Breach | None) -> str:
-    """Which limit was hit, and by what; the two numbers of this one are of two kinds."""
+    """Which limit was reached. The numbers of `diverging` are not a count and a bound, so they are explained."""
     if breach is not None and breach.limit == "diverging":
-        wrote, removed = f"{breach.count:g}", f"{breach.bound:g}"
-        return f"limit {breach}: the last two fixes wrote {wrote} new findings and removed {removed}"
+        added, removed = f"{breach.count:g}", f"{breach.bound:g}"
+        return f"limit {breach}: the last two fixes introduced {added} findings and removed {removed}"
     return f"limit {breach}"
 
 
 def ask_person(tx: Transaction, loop: Loop) -> None:
-    """Put feedback to a person into the inbox: a question, not a breach. What was asked of the same loop before and
-    lies there still is part of it."""
+    """Put feedback for a person into the inbox, as a question without a breach. It replaces an earlier question about the
+    same loop."""
     for packet in [each for each in tx.state.escalations.values() if each.loop == loop.id and each.reason == ASKED]:
-        tx.add(e.EscalationDecided(tx.now, packet.id, WITHDRAWN, note="a newer question took its place"))
+        tx.add(e.EscalationDecided(tx.now, packet.id, WITHDRAWN, note="replaced by a newer question"))
     tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
 
 
 def ask_to_do(tx: Transaction, step: str, about: Question) -> None:
-    """A person does this step: what they answer is its outcome."""
+    """Ask a person to do this step. Their answer is its outcome."""
     tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), ASKED, DO_OPTIONS, step=step, about=about))
 
 
 def ask_to_verify(tx: Transaction, loop: Loop) -> None:
-    """A person's feedback to a step without judges: that person says whether the fix is one."""
+    """Ask a person whether the fix resolves their own feedback, because the target has no judges."""
     tx.add(
         e.EscalationOpened(
             tx.now, tx.next_escalation(), "the fix waits for your verification", VERIFY_OPTIONS, loop=loop.id
@@ -70,7 +70,7 @@ def ask_to_verify(tx: Transaction, loop: Loop) -> None:
 
 
 def ask_approval(tx: Transaction, step: str, about: Question) -> None:
-    """A step that runs only with approval could start: a person says whether it does."""
+    """Ask a person to approve a step that is ready to start."""
     reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it; continue approves, cancel rejects"
     tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, STEP_OPTIONS, step=step, about=about))
 

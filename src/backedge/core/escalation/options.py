@@ -1,6 +1,6 @@
-"""What each answer to an escalation costs, what it means, and what happens next, told before anybody decides.
+"""What each option of an escalation does, costs and implies, so that a person knows before deciding.
 
-`core/escalation/answering.py` does what is told here.
+`core/escalation/answering.py` carries out what these texts promise.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ class PacketOption(Value, frozen=True):
     effort: str = ""
     impact: str = ""
     needs: tuple[str, ...] = ()
-    """What has to be said with it: option, note, target or phase; one of them if there are several."""
+    """What has to be given with it: option, note, target or phase. If several are listed, one of them."""
     option: str = ""
-    """The feedback's own option that this chooses."""
+    """The option of the feedback itself that this answer chooses."""
 
 
 def packet_options(state: RunState, packet: Escalation, loop: Loop | None) -> tuple[PacketOption, ...]:
-    """The options of an escalation, in the order in which it names them; those of the feedback come first."""
+    """The options of an escalation, in its own order. Options of the feedback come first."""
     if loop is not None:
-        told = [_of_loop(state, packet, loop, choice) for choice in packet.options]
-        return (*_offered(loop), *told) if "resolve" in packet.options else tuple(told)
+        choices = [_of_loop(state, packet, loop, choice) for choice in packet.options]
+        return (*_offered(loop), *choices) if "resolve" in packet.options else tuple(choices)
     if packet.step is not None:
         return tuple(_of_step(state, packet, packet.step, choice) for choice in packet.options)
     return tuple(_of_run(state, packet, choice) for choice in packet.options)
 
 
 def _offered(loop: Loop) -> list[PacketOption]:
-    """The options that the feedback itself brings."""
+    """The options of the feedback itself."""
     offers = loop.feedback.options if loop.feedback else ()
     return [
         PacketOption(
@@ -66,38 +66,37 @@ def _what_follows(loop: Loop, offer: Option) -> str:
 
 
 def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> PacketOption:
-    what, who = _what(loop), loop.source
-    judge = f"{who} counts as passed" if loop.by_verdict else f"{who} goes on as it is"
+    what, source = _what(loop), loop.source
+    accepted = f"{source} counts as passed" if loop.by_verdict else f"{source} continues as it is"
     per_round = _per_round(state, loop.targets)
     match choice:
         case "continue":
             limit = packet.breach.limit if packet.breach else ""
-            of_run = f", and {limit} of the run" if limit in ("rounds_total", "recoveries_total") else ""
+            of_run = f", and so is {limit} of the run" if limit in ("rounds_total", "recoveries_total") else ""
             raised = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds{of_run}"
-            return PacketOption(choice, _goes_on(loop), per_round, raised)
+            return PacketOption(choice, _continuation(loop), per_round, raised)
         case "revise":
-            fresh = f"the counters of {loop.id} start again; your words go to {_listed(loop.targets)} and to {who}"
-            return PacketOption(
-                choice, f"rework of {what} by {_listed(loop.targets)} in your way", per_round, fresh, ("note",)
-            )
+            reset = f"the counters of {loop.id} are reset; {_listed(loop.targets)} and {source} get your note"
+            return PacketOption(choice, f"{_rework(loop)} with your new approach", per_round, reset, ("note",))
         case "reassign":
-            other = f"rework of {what} by the target that you name, instead of {_listed(loop.targets)}"
+            other = f"the target that you name reworks {what} instead of {_listed(loop.targets)}"
             granted = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds"
-            return PacketOption(choice, other, "one attempt, and what it makes stale", granted, ("target",))
+            return PacketOption(choice, other, "one attempt, plus the steps that it makes stale", granted, ("target",))
         case "reclassify":
-            there = f"rework of {what} in the phase that you name, which is recorded as the one that injected it"
+            phase = f"the phase that you name reworks {what}, and is recorded as the one that injected it"
             granted = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds"
-            return PacketOption(choice, there, "one attempt, and what it makes stale", granted, ("phase",))
+            return PacketOption(choice, phase, "one attempt, plus the steps that it makes stale", granted, ("phase",))
         case "resolve":
             after = f"{loop.id} is closed with your answer; {_once_more(loop)}"
-            return PacketOption(choice, after, "your answer", "counts as solved by you", ("option", "note"))
+            return PacketOption(choice, after, "your answer", "counts as resolved by you", ("option", "note"))
         case "accept":
-            debt = f"{what}: on the list of debts; the run ends as accepted at best"
-            return PacketOption(choice, f"{loop.id} is closed; {judge}", "none", debt)
+            debt = f"{what}: recorded as debt; the run ends as accepted at best"
+            return PacketOption(choice, f"{loop.id} is closed; {accepted}", "none", debt)
         case "skip":
             deferred = f"{what}: deferred; the run ends as accepted at best"
-            over = "nobody verifies it" if who == HUMAN else f"{who} is passed over, and what needs it goes on without"
-            return PacketOption(choice, f"{loop.id} is closed; {over}", "none", deferred)
+            skipped = f"{source} is skipped, and the steps that need it continue without it"
+            then = "the fix is not verified" if source == HUMAN else skipped
+            return PacketOption(choice, f"{loop.id} is closed; {then}", "none", deferred)
         case _:
             return _cancel()
 
@@ -107,19 +106,19 @@ def _of_step(state: RunState, packet: Escalation, step: str, choice: str) -> Pac
         case "continue":
             if packet.asks_approval:
                 return PacketOption(
-                    choice, f"{step} runs: it is approved", "one attempt", "the next execution is asked for again"
+                    choice, f"{step} runs with your approval", "one attempt", "you are asked again before it reruns"
                 )
             more = f"{DEFAULT_ROUNDS} more tries" if packet.breach else "one attempt"
-            return PacketOption(choice, f"{step} is tried again", more, "nothing is given up")
+            return PacketOption(choice, f"{step} is tried again", more, "nothing else changes")
         case "resolve":
             judge = step in state.graph.judges
-            said = "your verdict is that of" if judge else "what you say is the outcome of"
+            answer = "your verdict becomes the verdict" if judge else "your answer becomes the outcome"
             needs = ("option",) if judge else ("option", "note")
-            return PacketOption(choice, f"{said} {step}; the run goes on with it", "you do the step", "", needs)
+            return PacketOption(choice, f"{answer} of {step}; the run continues with it", "you do the step", "", needs)
         case "skip":
             below = _listed(each for each in state.graph.steps if each in state.graph.downstream[step])
-            goes_on = f"{step} is passed over" + (f"; without it: {below}" if below else "")
-            return PacketOption(choice, goes_on, "none", "the run ends as accepted at best")
+            then = f"{step} is skipped" + (f"; these steps continue without it: {below}" if below else "")
+            return PacketOption(choice, then, "none", "the run ends as accepted at best")
         case _:
             return _cancel()
 
@@ -128,26 +127,33 @@ def _of_run(state: RunState, packet: Escalation, choice: str) -> PacketOption:
     if choice == "continue" and packet.breach is not None and packet.breach.limit in BUDGETS:
         limit = packet.breach.limit
         size = getattr(state.workflow.limits, limit)
-        more = f"the budget grows by {size:g}, or by the amount that you say"
-        return PacketOption(choice, "the run goes on", f"up to {size:g} more of {limit}", more)
+        more = f"the budget grows by {size:g}, or by the amount that you give"
+        return PacketOption(choice, "the run continues", f"up to {size:g} more of {limit}", more)
     return _cancel()
 
 
 def _cancel() -> PacketOption:
-    return PacketOption("cancel", "the run ends as cancelled, and all that is open with it", "none", "the work is kept")
+    return PacketOption(
+        "cancel", "the run ends as cancelled, and everything open is closed", "none", "the work is kept"
+    )
 
 
-def _goes_on(loop: Loop) -> str:
+def _continuation(loop: Loop) -> str:
     if loop.unverified:
-        return f"{loop.source} verifies what was done"
+        return f"{loop.source} verifies the fix"
     if set(loop.targets) == {HUMAN}:
-        return "the question is put to a person"
-    then = "you are asked about the fix" if loop.source == HUMAN else f"{loop.source} verifies it"
-    return f"rework of {_what(loop)} by {_listed(loop.targets)}; then {then}"
+        return "the question goes to the inbox"
+    then = "you verify the fix" if loop.source == HUMAN else f"{loop.source} verifies the fix"
+    return f"{_rework(loop)}; then {then}"
+
+
+def _rework(loop: Loop) -> str:
+    verb = "reworks" if len(loop.targets) == 1 else "rework"
+    return f"{_listed(loop.targets)} {verb} {_what(loop)}"
 
 
 def _once_more(loop: Loop) -> str:
-    return "nothing runs again for it" if loop.source == HUMAN else f"{loop.source} runs once more with it"
+    return "nothing runs again" if loop.source == HUMAN else f"{loop.source} runs once more with it"
 
 
 def _what(loop: Loop) -> str:
@@ -155,10 +161,10 @@ def _what(loop: Loop) -> str:
 
 
 def _per_round(state: RunState, targets: Iterable[str]) -> str:
-    """How many steps one more round may run: its targets, and all that can become stale by them."""
+    """How many attempts one more round may take: its targets, and every step that they can make stale."""
     steps = [target for target in targets if target != HUMAN]
     touched = set(steps).union(*(state.graph.downstream[step] for step in steps))
-    return f"up to {len(touched)} attempts a round" if touched else "your answer"
+    return f"up to {len(touched)} attempts per round" if touched else "your answer"
 
 
 def _listed(names: Iterable[str]) -> str:

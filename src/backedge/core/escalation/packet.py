@@ -1,5 +1,8 @@
-"""The decision packet: all that a person needs to answer an escalation. Why it was opened, the numbers, the history of
-its loop, and each option with what it costs, what it means and what happens next. Showing it changes nothing."""
+"""The decision packet: everything a person needs to answer an escalation.
+
+It has the reason, the numbers, the history of the loop, and each option with its effort, its impact and what happens
+next. Showing it changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +19,27 @@ from backedge.core.value import Json, Value, replace
 
 
 class Round(Value, frozen=True):
-    """One round of a loop: who was asked for what. The findings are told with the status they have now."""
+    """One round of a loop: its targets and findings. Each finding has its current status."""
 
     number: int
     targets: tuple[str, ...]
     findings: tuple[BriefedFinding, ...] = ()
     message: str = ""
-    """What was raised, in the words of that round."""
+    """The message of the feedback in that round."""
     state: str = "done"
-    """done, under way, or next: routed, and delivered only if the decision lets it."""
+    """`done`, `under way`, or `next`: routed, and delivered only if the decision allows it."""
 
 
 class Material(Value, frozen=True):
     """An artifact that a question is about."""
 
     step: str
-    """Who made it."""
+    """The step that made it."""
     version: int
     summary: str = ""
     output: Json = None
     payload: str | None = None
-    """The digest of the output, where that is too large to stand here."""
+    """The digest of the output, if it is too large to be included."""
 
 
 class Packet(Value, frozen=True):
@@ -49,35 +52,35 @@ class Packet(Value, frozen=True):
     options: tuple[PacketOption, ...]
     breach: Breach | None = None
     numbers: tuple[Breach, ...] = ()
-    """Each limit that applies, as count and bound, hit or not."""
+    """Each limit that applies, with its count and bound, reached or not."""
     loop: str | None = None
     step: str | None = None
-    """The step whose agent breaks, or that a person has to do."""
+    """The step whose agent fails, or that a person has to do."""
     kind: str = ""
     source: str = ""
     targets: tuple[str, ...] = ()
     severity: Severity | None = None
     blocking: bool = False
     message: str = ""
-    """What the feedback says, or what a person who does a step is asked; empty where findings say it."""
+    """The message of the feedback, or the question of a step that a person does. Empty if findings say it."""
     rounds: int = 0
-    """Rounds delivered so far."""
+    """How many rounds were delivered so far."""
     inputs: tuple[Material, ...] = ()
-    """What a person who does, judges or approves a step has to look at."""
+    """The artifacts that a person who does, judges or approves a step has to look at."""
     findings: tuple[BriefedFinding, ...] = ()
-    """What is open for that step: what a judge has to answer for, or what a rework has to address."""
+    """The open findings of that step: a judge has to answer for them, a rework has to address them."""
     requests: tuple[Request, ...] = ()
     """Feedback that a rework has to address."""
     history: tuple[Round, ...] = ()
-    """The last rounds, oldest first, with the one that is under way or next."""
+    """The last rounds, oldest first, including the one that is under way or next."""
     positions: tuple[Position, ...] = ()
-    """What the targets of a choice have said so far."""
+    """The positions that the targets of a choice have taken so far."""
     advice: str = ""
-    """What a person said of the approach before."""
+    """The approach that a person gave in an earlier decision."""
     last_error: str = ""
-    """What the step's agent broke with."""
+    """The last error of the step's agent."""
     decided: str = ""
-    """The choice that was made, if one was."""
+    """The choice that was made; empty while the escalation is open."""
     by: str = ""
 
 
@@ -85,16 +88,20 @@ def packet(state: RunState, escalation: str) -> Packet:
     """The decision packet of an escalation, open or decided. Raises NotFound."""
     found = state.escalation(escalation)
     if found is None:
-        opened = ", ".join(state.escalations) or "none"
-        raise NotFound(f"escalation {escalation!r} is unknown in run {state.run!r}: open are {opened}")
+        raise unknown_escalation(state, escalation)
     loop = state.loop(found.loop) if found.loop else None
-    told = _plain(state, found, loop)
+    basic = _basic(state, found, loop)
     if found.about is not None and found.step is not None and found.decided is None:
-        told = _with_material(state, told, found.step, found.about)
-    return told if loop is None else _with_loop(state, told, loop)
+        basic = _with_material(state, basic, found.step, found.about)
+    return basic if loop is None else _with_loop(state, basic, loop)
 
 
-def _plain(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
+def unknown_escalation(state: RunState, escalation: str) -> NotFound:
+    known = f"open escalations: {', '.join(state.escalations)}" if state.escalations else "no escalations are open"
+    return NotFound(f"unknown escalation {escalation!r} in run {state.run!r} ({known})")
+
+
+def _basic(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
     return Packet(
         run=state.run,
         escalation=found.id,
@@ -112,11 +119,11 @@ def _plain(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
     )
 
 
-def _with_material(state: RunState, told: Packet, step: str, about: Question) -> Packet:
-    """What a person needs to know to do the step, to judge or to approve."""
+def _with_material(state: RunState, basic: Packet, step: str, about: Question) -> Packet:
+    """Add what a person needs to do, judge or approve the step."""
     raised = (loop for id in about.loops if (loop := state.loop(id)) is not None)
     return replace(
-        told,
+        basic,
         inputs=tuple(
             Material(name, made.version, made.summary, made.output, made.payload)
             for name in about.inputs
@@ -127,9 +134,9 @@ def _with_material(state: RunState, told: Packet, step: str, about: Question) ->
     )
 
 
-def _with_loop(state: RunState, told: Packet, loop: Loop) -> Packet:
+def _with_loop(state: RunState, basic: Packet, loop: Loop) -> Packet:
     return replace(
-        told,
+        basic,
         kind=loop.kind_name,
         source=loop.source,
         targets=loop.targets,
@@ -144,21 +151,21 @@ def _with_loop(state: RunState, told: Packet, loop: Loop) -> Packet:
 
 
 def _history(state: RunState, loop: Loop) -> tuple[Round, ...]:
-    """The rounds that the loop remembers, and the one it stands in."""
-    past = [Round(turn.round, turn.targets, _issues(state, turn.findings), turn.message) for turn in loop.past_rounds]
+    """The past rounds that the loop keeps, and the current one."""
+    past = [Round(each.round, each.targets, _findings(state, each.findings), each.message) for each in loop.past_rounds]
     message = loop.feedback.message if loop.feedback else ""
     done = all(share.done for share in loop.shares.values()) or not loop.open
-    now = Round(
+    current = Round(
         loop.round if loop.delivered else loop.round + 1,
         loop.targets,
-        _issues(state, loop.finding_ids),
+        _findings(state, loop.finding_ids),
         message,
         "done" if done else "under way" if loop.delivered else "next",
     )
-    return (*past, now)
+    return (*past, current)
 
 
-def _issues(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
+def _findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
     return tuple(briefed_finding(state.findings[id]) for id in ids)
 
 

@@ -1,4 +1,7 @@
-"""`on_breach: replan`: what a loop could not settle goes to the planner, once in a run and with the budgets as they are."""
+"""The workflow's `on_breach` policy: what happens to a breach before, or instead of, asking a person.
+
+`replan` sends what a loop could not resolve to the planner, once per run and without raising any budget.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from backedge.core.transaction import Transaction
 from backedge.core.workflow.limits import OF_THE_RUN
 
 BY_REPLAN = "replan"
-"""The rule that routes what a loop could not settle to the planner."""
+"""The routing rule that sends what a loop could not resolve to the planner."""
 
 
 def send_to_planner(tx: Transaction, packet: Escalation) -> bool:
-    """Ask the planner instead of a person; False where a person has to be asked."""
+    """Ask the planner instead of a person; False if a person has to be asked."""
     state = tx.state
     loop = state.loops.get(packet.loop or "")
     if loop is None or state.replanned or not _can_be_planned(loop, packet):
@@ -31,10 +34,10 @@ def send_to_planner(tx: Transaction, packet: Escalation) -> bool:
     issue = Feedback(
         Kind.ARCHITECTURE_ISSUE,
         (planner,),
-        f"{loop.id} ({loop.kind_name} of {loop.source}) could not be settled, limit {packet.breach}: {_what(state, loop)}",
+        f"{loop.id} ({loop.kind_name} of {loop.source}) could not be resolved, limit {packet.breach}: {_what(state, loop)}",
         loop.severity,
         loop.blocking,
-        suggested_fix="plan it another way",
+        suggested_fix="plan a different approach",
     )
     tx.add(e.LoopOpened(tx.now, opened, issue.kind, loop.source, feedback=issue, caused_by=loop.id))
     tx.add(e.FeedbackRouted(tx.now, opened, {planner: ()}, {BY_REPLAN: ()}))
@@ -42,18 +45,18 @@ def send_to_planner(tx: Transaction, packet: Escalation) -> bool:
 
 
 def _can_be_planned(loop: Loop, packet: Escalation) -> bool:
-    """A plan makes no rounds where the run has none left, and answers nobody's question to a person."""
+    """Whether a new plan could help. It cannot add rounds to a run that has used them up, or answer for a person."""
     limit = packet.breach.limit if packet.breach is not None else ""
     return loop.source != HUMAN and limit not in (*OF_THE_RUN, "response_timeout")
 
 
 def _what(state: RunState, loop: Loop) -> str:
-    found = [state.findings[id].finding.description for id in loop.finding_ids]
-    return "; ".join(found) or (loop.feedback.message if loop.feedback is not None else "")
+    descriptions = [state.findings[id].finding.description for id in loop.finding_ids]
+    return "; ".join(descriptions) or (loop.feedback.message if loop.feedback is not None else "")
 
 
 def apply_policy(tx: Transaction, escalation: str, reason: str) -> None:
-    """What the workflow's `on_breach` says about an escalation that a limit opened."""
+    """Apply the workflow's `on_breach` to an escalation that a limit opened."""
     packet = tx.state.escalations[escalation]
     match tx.state.workflow.on_breach:
         case "manual":
@@ -62,7 +65,7 @@ def apply_policy(tx: Transaction, escalation: str, reason: str) -> None:
             tx.add(e.EscalationDecided(tx.now, escalation, "error", by="on_breach"))
             end_run(tx, "failed", reason, by="on_breach")
         case "skip":
-            # A budget has no source that could be passed over: a person decides.
+            # A budget of the run has no source to skip: a person decides.
             if packet.loop or packet.step:
                 tx.add(e.EscalationDecided(tx.now, escalation, "skip", by="on_breach"))
                 skip_by_decision(tx, packet.loop, packet.step, "on_breach")

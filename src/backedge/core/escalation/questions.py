@@ -1,7 +1,7 @@
-"""What a person is asked about a step, and when that is no longer the question.
+"""What a person is asked about a step, and when that question is withdrawn.
 
-A question holds for what it was asked about: the versions of the inputs, and the feedback to address. When these
-change, it is withdrawn and asked anew; an answer to the old one is refused, and never taken for one to the new.
+A question is valid for the input versions and the feedback that it was asked about. When these change, it is withdrawn
+and asked again. An answer to a withdrawn question is refused, so that it is never taken as an answer to the new one.
 """
 
 from __future__ import annotations
@@ -13,26 +13,24 @@ from backedge.core.state.run import Escalation, RunState
 
 
 def question_for(state: RunState, start: Start) -> Question:
-    """What a person who does this would be asked."""
+    """The question for a person who does, judges or approves this."""
     shares = (state.loops[id].shares[start.step] for id in start.loops)
     findings = tuple(dict.fromkeys(finding for share in shares for finding in share.findings))
     return Question(start.mode, input_versions(state, start.step), start.loops, findings)
 
 
 def withdrawal_reason(state: RunState, packet: Escalation) -> str | None:
-    """Why a question about a step is no longer one; None for one that stands, and for every other escalation."""
+    """Why a question about a step is withdrawn; None if it is still valid, and for every other escalation."""
     if packet.about is None:
         return None
     assert packet.step is not None
     start = start_wanted(state, packet.step)
     if start is None or condition_pending(state, packet.step):
-        return f"{packet.step!r} has nothing to do any more, or not yet"
-    now, asked = question_for(state, start), packet.about
-    if now == asked:
+        return f"{packet.step!r} has nothing to do now"
+    new, old = question_for(state, start), packet.about
+    if new == old:
         return None
-    for name, version in asked.inputs.items():
-        if now.inputs.get(name) != version:
-            return (
-                f"the question is about an older version of {name!r} ({version}): it is asked anew when that is settled"
-            )
-    return f"what {packet.step!r} has to do has changed since: it is asked anew"
+    for name, version in old.inputs.items():
+        if new.inputs.get(name) != version:
+            return f"the question was about an older version of {name!r} ({version}); it is asked again when that is settled"
+    return f"the work for {packet.step!r} has changed since; the question is asked again"

@@ -1,4 +1,4 @@
-"""From what a judge said to what follows: the ledger, the verdict, the next round of its loop."""
+"""What a judge's verdict does: it updates the ledger and starts, continues or resolves the judge's loop."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     """Record a verdict and start, continue or resolve the judge's loop."""
     state = tx.state
     loop = verdict_loop(state, name)
-    # What is measured could not have been found earlier: each value is a finding of its own.
+    # A check or gate cannot have missed a finding earlier: each measured value is a new finding.
     later = loop is not None and name not in state.graph.measures
     changed = changes_since(state, name)
     reading = read_verdict(state, name, outcome.findings, outcome.claims, word, changed, later)
     granted = loop is not None and loop.round < loop.diverging_from
-    # Nothing stands against the first findings of a run.
+    # The first findings of a run cannot contradict earlier ones.
     disputable = len(state.findings) > 0 and not granted
     dispute = find_dispute(state, name, reading.sightings, changed) if disputable else None
     tx.add(e.VerdictGiven(tx.now, name, attempt, reading.word, reading.sightings, reading.settled))
@@ -39,9 +39,9 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
             close_loop(tx, loop, LoopState.RESOLVED, Resolution("resolved", text=outcome.summary))
         return
     if state.steps[name].skipped_by_decision:
-        # A person went on without it while it was at work: what it finds after all starts nothing.
-        judged_by = tx.state.steps[name]
-        tx.add(e.FindingsSettled(tx.now, (*judged_by.open_findings, *judged_by.unmentioned), Status.DEFERRED))
+        # A person skipped this judge while it was running: its findings are recorded, but start no loop.
+        judge = tx.state.steps[name]
+        tx.add(e.FindingsSettled(tx.now, (*judge.open_findings, *judge.unmentioned), Status.DEFERRED))
         return
     if loop is None:
         kind = _kind_of(state, name)
@@ -59,7 +59,7 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     send_round(tx, loop, reading.actionable, balance, dispute.reason if dispute else "")
     after = tx.state.loops.get(loop.id)
     if reading.ask and after is not None and after.state is not LoopState.ESCALATING:
-        escalate_loop(tx, after, None, "new findings that could have been made earlier")
+        escalate_loop(tx, after, None, "the judge reported new findings that it could have reported earlier")
 
 
 def _kind_of(state: RunState, judge: str) -> Kind:
@@ -70,16 +70,16 @@ def _kind_of(state: RunState, judge: str) -> Kind:
 
 
 def route_of(state: RunState, source: str, tracked: TrackedFinding, blockers: int) -> Route:
-    """Where a finding goes: a check or gate says so itself. It goes past steps that are skipped, if need be to the step
-    under judgement: what a skipped one makes, nobody gets, and what a person left out is not asked for again."""
+    """Where a finding goes. A check or gate routes its own findings. Skipped steps are left out, because no step
+    receives what they make; if no target remains, the finding goes to the step under judgement."""
     if source in state.graph.measures and not tracked.reclassified:
         return route_of_engine_judge(state, source, tracked.finding)
     route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
     if not state.graph.conditions and not state.has_accepted:
         return route
-    there = _not_skipped(state, route.targets)
+    available = _not_skipped(state, route.targets)
     subjects = state.graph.steps[source].judges
-    return Route(there, route.rule) if there else Route(_not_skipped(state, subjects) or subjects, "subject")
+    return Route(available, route.rule) if available else Route(_not_skipped(state, subjects) or subjects, "subject")
 
 
 def _not_skipped(state: RunState, targets: tuple[str, ...]) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _not_skipped(state: RunState, targets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def verdict_loop(state: RunState, judge: str) -> Loop | None:
-    """The open loop that a judge's verdicts started: there is at most one."""
+    """The open loop that a judge's verdicts started. A judge has at most one."""
     for loop in state.loops.values():
         if loop.source == judge and loop.by_verdict:
             return loop
@@ -101,7 +101,7 @@ def verdict_loop(state: RunState, judge: str) -> Loop | None:
 def send_round(
     tx: Transaction, loop: Loop, ids: tuple[int, ...], balance: tuple[int, int] | None = None, contested: str = ""
 ) -> None:
-    """Route findings as the next round of a loop; escalate it if a limit forbids that round, or if it is contested."""
+    """Route findings as the next round of a loop. Escalate the loop if a limit forbids the round or it is contested."""
     findings = tx.state.findings
     blockers = sum(findings[id].finding.blocking for id in ids)
     shares: dict[str, list[int]] = {}
@@ -115,7 +115,7 @@ def send_round(
             route = Route((gap.step,), BY_REQUIREMENT)
             gaps.append((id, gap.words))
         rules.setdefault(route.rule, []).append(id)
-        # A check of inputs has no step under judgement: what no rule routes stays with the producer.
+        # An input check has no step under judgement: if no rule matches, the finding stays with the producer.
         for target in route.targets or tracked.introduced_by:
             shares.setdefault(target, []).append(id)
     routed = {target: tuple(share) for target, share in shares.items()}
@@ -123,7 +123,7 @@ def send_round(
 
 
 def _gap(tx: Transaction, judge: str, tracked: TrackedFinding) -> Gap | None:
-    """Where the requirement that a finding misses got lost, if the shell looked for it."""
+    """Where the requirement that a finding reports as missing was lost, if the shell traced it."""
     requirement = tracked.finding.requirement_id
     if requirement is None or requirement not in tx.mentions or not says_missing(tracked.finding):
         return None
@@ -131,8 +131,8 @@ def _gap(tx: Transaction, judge: str, tracked: TrackedFinding) -> Gap | None:
 
 
 def reroute_reclassified(tx: Transaction, loop: Loop) -> None:
-    """Send findings that a person has reclassified since they were routed to the steps of that phase. Nobody has them
-    yet; what was delivered of the same round stays where it is."""
+    """Send findings that a person has reclassified since they were routed to the steps of the new phase. Only findings
+    that are not delivered yet move; the rest of the round stays where it is."""
     if not loop.reclassified:
         return
     findings = tx.state.findings
@@ -149,14 +149,14 @@ def reroute_reclassified(tx: Transaction, loop: Loop) -> None:
         rules.setdefault(route.rule, []).append(id)
         for target in route.targets or tracked.introduced_by:
             before = loop.shares.get(target)
-            given = before.findings if before and before.counted else ()
-            if id not in given:
-                # Who is at work on its share is given it again, with what is new.
-                at_work = given if before and not before.done else ()
-                shares.setdefault(target, list(at_work)).append(id)
+            delivered = before.findings if before and before.counted else ()
+            if id not in delivered:
+                # A target that is still reworking its share gets all of it again, with the new finding.
+                unfinished = delivered if before and not before.done else ()
+                shares.setdefault(target, list(unfinished)).append(id)
     routed = {target: tuple(ids) for target, ids in shares.items() if ids}
-    kept = tuple(target for target, share in loop.shares.items() if share.counted and target not in routed)
-    deliver_round(tx, loop, routed, {rule: tuple(ids) for rule, ids in rules.items()}, kept=kept)
+    unchanged = tuple(target for target, share in loop.shares.items() if share.counted and target not in routed)
+    deliver_round(tx, loop, routed, {rule: tuple(ids) for rule, ids in rules.items()}, unchanged=unchanged)
 
 
 def deliver_round(
@@ -165,12 +165,13 @@ def deliver_round(
     shares: dict[str, tuple[int, ...]],
     rules: dict[str, tuple[int, ...]],
     balance: tuple[int, int] | None = None,
-    kept: tuple[str, ...] = (),
+    unchanged: tuple[str, ...] = (),
     gaps: tuple[tuple[int, str], ...] = (),
     contested: str = "",
 ) -> None:
-    """Record who gets what; escalate the loop if a limit forbids that or it is contested, and ask the person among the targets."""
-    tx.add(e.FeedbackRouted(tx.now, loop.id, shares, rules, balance=balance, kept=kept, gaps=gaps))
+    """Record the share of each target; targets in `unchanged` keep theirs. Escalate the loop if a limit forbids the round
+    or it is contested, else ask the person among the targets."""
+    tx.add(e.FeedbackRouted(tx.now, loop.id, shares, rules, balance=balance, kept=unchanged, gaps=gaps))
     routed = tx.state.loops[loop.id]
     breach = first_breach(tx.state, tx.now, loop=routed)
     if breach is not None or contested:
@@ -180,13 +181,13 @@ def deliver_round(
 
 
 def check_inputs(tx: Transaction, step: str, problems: tuple[tuple[str, Finding], ...]) -> bool:
-    """Record what a check of inputs found; True if they fit. It costs no attempt: a misfit goes to the producer."""
+    """Record the result of an input check; True if the inputs fit. Input errors go to the producers and cost no attempt."""
     loop = next((loop for loop in tx.state.loops.values() if loop.source == step and loop.by_check), None)
     word: VerdictWord = "fail" if problems else "pass"
     reading = read_verdict(tx.state, step, tuple(finding for _, finding in problems), (), word, [], later=False)
-    gone = tuple((id, Status.FIXED) for id, _ in reading.settled if _is_misfit(tx.state, id))
-    if reading.sightings or gone:
-        tx.add(e.VerdictGiven(tx.now, step, 0, reading.word, reading.sightings, gone))
+    fixed = tuple((id, Status.FIXED) for id, _ in reading.settled if _is_input_error(tx.state, id))
+    if reading.sightings or fixed:
+        tx.add(e.VerdictGiven(tx.now, step, 0, reading.word, reading.sightings, fixed))
     if reading.word != "fail":
         if loop is not None:
             close_loop(tx, loop, LoopState.RESOLVED, Resolution("resolved", text="the inputs fit"))
@@ -205,7 +206,7 @@ def check_inputs(tx: Transaction, step: str, problems: tuple[tuple[str, Finding]
     return False
 
 
-def _is_misfit(state: RunState, finding: int) -> bool:
-    """Whether a check of inputs made a finding: a judge's other findings are not its to settle."""
+def _is_input_error(state: RunState, finding: int) -> bool:
+    """Whether an input check made a finding. Findings of the step as a judge are not settled by the check."""
     loop = state.loop(state.findings[finding].loop or "")
     return loop is not None and loop.kind is Kind.VALIDATION_FAILURE

@@ -1,6 +1,6 @@
-"""The life of a loop, as a table: what it is waiting for, and what moves it on.
+"""The life cycle of a loop, as a table of states and events.
 
-The diagram in docs/concepts.md is drawn from `TRANSITIONS`; nothing else in the code moves a loop.
+Nothing but `TRANSITIONS` moves a loop, and the diagram in docs/concepts.md is drawn from it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _RESUMES: dict[LoopState, LoopEvent] = {
     LoopState.VALIDATING: "next round",
     LoopState.ESCALATING: "continued",
 }
-"""What sends a loop back to its targets, by where it stands."""
+"""The event that sends a loop back to its targets, by its current state."""
 _ENDINGS: dict[LoopState, LoopEvent] = {
     LoopState.RESOLVED: "resolved",
     LoopState.ACCEPTED: "accepted",
@@ -90,22 +90,22 @@ _ENDINGS: dict[LoopState, LoopEvent] = {
 
 
 SETTLED_BY_CHOICE = (Kind.CONSTRAINT_VIOLATION, Kind.CONTEXT_REQUEST)
-"""The kinds that need no rework where a choice asks for none; of all others the choice only comes first."""
+"""The kinds that a choice can settle without rework. All other kinds are reworked after the choice."""
 
 
 class Share(Value, frozen=True):
-    """What one target of a loop gets in the current round, and how far it is."""
+    """What one target of a loop gets in the current round, and its progress."""
 
     findings: tuple[int, ...] = ()
     counted: bool = False
-    """Its execution was counted as a round: a retry after an error is not counted again."""
+    """Its execution was counted as a round. A retry after an error is not counted again."""
     done: bool = False
     changed: bool = False
-    """The fix gave another artifact than before."""
+    """The fix changed the artifact."""
 
 
 class PastRound(Value, frozen=True):
-    """One finished round, as later briefings tell it."""
+    """One finished round, as later briefings show it."""
 
     round: int
     targets: tuple[str, ...]
@@ -114,22 +114,22 @@ class PastRound(Value, frozen=True):
 
 
 MAX_PAST_ROUNDS = 5
-"""How many earlier rounds a briefing tells: enough to learn from, flat in cost."""
+"""How many earlier rounds a briefing shows. The cap keeps the cost of a briefing flat."""
 
 
 class Loop(Value, frozen=True):
-    """One feedback from raised to closed."""
+    """One piece of feedback, from raised to closed."""
 
     id: str
     kind: Kind
     source: str
     state: LoopState
     feedback: Feedback | None = None
-    """What was raised; None for a judge's verdict, whose findings say it all."""
+    """What was raised; None for a verdict or an input check, whose findings are the feedback."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
     limits: Limits = Limits()
-    """As they were when the loop started."""
+    """The limits as they were when the loop started."""
     opened_at: float = 0.0
     caused_by: str | None = None
     depth: int = 1
@@ -138,17 +138,17 @@ class Loop(Value, frozen=True):
     shares: dict[str, Share] = {}
     targets: tuple[str, ...] = ()
     round: int = 0
-    """Rounds delivered."""
+    """How many rounds were delivered."""
     delivered: bool = False
     """The current routing was delivered to at least one target."""
     past_rounds: tuple[PastRound, ...] = ()
     granted: int = 0
     waived: dict[str, int] = {}
-    """Counts that a person's new approach took off: of the loop, of pairs, of steps."""
+    """Counts that a person's revised approach subtracts, for the loop, for pairs and for steps."""
     longest_streak: int = 0
     failures: int = 0
     revised_at: int = 0
-    """How many verdicts, or checks of inputs, there were when a person revised the approach."""
+    """How many verdicts or input checks there had been when a person revised the approach."""
     unchanged_reworks: int = 0
     oscillations: int = 0
     rejected: Map[str, bool] = Map()
@@ -157,27 +157,27 @@ class Loop(Value, frozen=True):
     """(fix-authored, removed) findings of the last two verdicts."""
     diverging_from: int = 0
     contested: tuple[int, ...] = ()
-    """Its findings, and those of others, that stand against each other."""
+    """The findings, of this loop and others, that contradict each other."""
     escalation: str | None = None
     breach: Breach | None = None
     answers: dict[str, Json] = {}
     acknowledged: dict[str, Json] = {}
     positions: tuple[Position, ...] = ()
-    """What the targets of a choice said, in all rounds, oldest first."""
+    """The positions of the targets of a choice, in all rounds, oldest first."""
     choice: ChosenOption | None = None
     disputed: bool = False
     """The targets were asked again because they did not agree."""
     result_delivered: bool = False
-    """Its source, waiting in mid-work, was given the result of the current round."""
+    """The running attempt that waits for this loop has received the result of the current round."""
     advice: str = ""
-    """A person's new approach, in words."""
+    """The new approach, in the words of the person who revised it."""
     reclassified: tuple[int, ...] = ()
-    """The findings, not yet delivered, whose phase a person has named since they were routed."""
+    """Undelivered findings that a person has reclassified since they were routed."""
     resolution: Resolution | None = None
 
     @property
     def kind_name(self) -> str:
-        """The kind as reports name it."""
+        """The kind as reports show it: a kind that the workflow added keeps its own name."""
         return self.feedback.word if self.feedback is not None else self.kind
 
     @property
@@ -186,12 +186,12 @@ class Loop(Value, frozen=True):
 
     @property
     def by_verdict(self) -> bool:
-        """Started by a judge's failing verdict: there is one such loop to a judge, and its next verdict answers it."""
+        """Started by a failing verdict. A judge has one such loop, and its next verdict verifies it."""
         return self.feedback is None and self.kind is not Kind.VALIDATION_FAILURE
 
     @property
     def by_check(self) -> bool:
-        """Started by a check of inputs: there is one such loop to a step, and its next check answers it."""
+        """Started by an input check. A step has one such loop, and its next input check verifies it."""
         return self.kind is Kind.VALIDATION_FAILURE and self.feedback is None
 
     @property
@@ -201,7 +201,7 @@ class Loop(Value, frozen=True):
 
     @property
     def unverified(self) -> bool:
-        """Whether all its fixes are done and wait for the step that asked for them; a person has seen theirs."""
+        """Whether all fixes are done and wait for the source step to verify them. Never true for a person's feedback."""
         return self.source != HUMAN and not self.choosing and all(share.done for share in self.shares.values())
 
     @property
@@ -211,7 +211,7 @@ class Loop(Value, frozen=True):
 
     @property
     def answers_only(self) -> bool:
-        """Resolved by an answer, or by a choice that says no more: no artifact is mended."""
+        """Resolved by an answer, or by a choice without rework: no artifact changes."""
         return not self.chosen_rework if self.choice is not None else self.kind is Kind.CONTEXT_REQUEST
 
     @property
@@ -227,7 +227,7 @@ class Loop(Value, frozen=True):
 
     @property
     def chosen_option(self) -> Option:
-        """What the choice says. An option that nobody offered says nothing but its text."""
+        """The option that was chosen. A text that was not offered is an option without rework or acceptance."""
         assert self.choice is not None
         word = self.choice.option
         return next((each for each in self.options if each.option == word), Option(word))
@@ -238,17 +238,17 @@ class Loop(Value, frozen=True):
         return self.rework_for(self.chosen_option)
 
     def rework_for(self, option: Option) -> tuple[str, ...]:
-        """The steps that choosing an option sends to rework: those that it names, else the targets, if that is how the
-        kind is resolved."""
+        """The steps that choosing an option sends to rework: those it names, else the targets if the kind is resolved by
+        rework."""
         if option.rework or option.accept or self.kind in SETTLED_BY_CHOICE:
             return option.rework
         return tuple(target for target in self.targets if target != HUMAN)
 
     @property
     def current_positions(self) -> tuple[Position, ...]:
-        """What the targets of a choice said in this round, in the order of the targets."""
-        said = {each.who: each for each in self.positions if each.round == self.round}
-        return tuple(said[who] for who in self.targets if who in said)
+        """The positions of the targets in this round, in the order of the targets."""
+        latest = {each.who: each for each in self.positions if each.round == self.round}
+        return tuple(latest[target] for target in self.targets if target in latest)
 
     @property
     def involved(self) -> tuple[str, ...]:
@@ -256,45 +256,45 @@ class Loop(Value, frozen=True):
         return tuple(dict.fromkeys((*self.targets, *self.shares)))
 
     def on(self, event: LoopEvent) -> Loop:
-        """This loop after an event, as the table says. Raises IllegalCommand for one that cannot happen now."""
+        """This loop after an event, looked up in the table. Raises IllegalCommand if the event cannot happen now."""
         after = TRANSITIONS[self.state].get(event)
         if after is None:
             known = ", ".join(map(repr, TRANSITIONS[self.state]))
             hint = f"expected one of {known}" if known else f"{self.state} is final"
-            raise IllegalCommand(f"loop {self.id} is {self.state}: {event!r} cannot happen; {hint}")
+            raise IllegalCommand(f"loop {self.id} is {self.state}: {event!r} cannot happen now; {hint}")
         return replace(self, state=after)
 
     def resumed(self) -> Loop:
-        """This loop with its targets again, wherever it stands."""
+        """This loop sent back to its targets, whatever its state."""
         event = _RESUMES.get(self.state)
         return self.on(event) if event is not None else self
 
     def closed(self, end: LoopState) -> Loop:
-        """This loop in a final state. What is open can be ended wherever it stands: it is handed over and ended there."""
+        """This loop in a final state. Any open loop can be closed: if its state has no such event, it is escalated first."""
         event = _ENDINGS[end]
         return (self if event in TRANSITIONS[self.state] else self.on("escalated")).on(event)
 
 
 BY_OPTION = "option"
-"""The rule that routes the rework that a chosen option asks for."""
+"""The routing rule for the rework that a chosen option asks for."""
 
 
 BY_DISAGREEMENT = "disagreement"
-"""The rule that asks the targets of a choice once more, each with the positions of all."""
+"""The routing rule that asks the targets of a choice once more. Each sees the positions of all."""
 
 
 def positions_by_target(loop: Loop) -> dict[str, Json]:
-    """What each target of a choice said in this round, as a resolution tells it."""
+    """The position of each target in this round, as a resolution shows it."""
     return {each.who: {"option": each.option, "reason": each.reason} for each in loop.current_positions}
 
 
 def result_so_far(loop: Loop, state: str) -> Resolution:
-    """How a loop that is still open came out in this round, for whoever raised it."""
+    """The result of the current round of an open loop, for its source."""
     if loop.choice is None:
         return Resolution(state, answers=loop.answers)
     return Resolution(state, text=loop.choice.reason, option=loop.choice.option, answers=positions_by_target(loop))
 
 
 def with_chooser(loop: Loop, end: Resolution) -> Resolution:
-    """How a loop came out, with the names of those who chose that, where nobody else ended it."""
+    """A resolution that names the targets who chose it, unless it already names someone."""
     return replace(end, by=loop.choice.by) if loop.choice is not None and not end.by else end

@@ -1,4 +1,4 @@
-"""Feedback that an agent or a person raises: joined to what was asked before, refused, or opened as a loop."""
+"""Feedback that an agent or a person raises: it joins an open loop, is refused, or opens a new loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from backedge.core.workflow.plan import asks_for_steps
 def raise_feedback(
     tx: Transaction, source: str, feedback: Feedback | MalformedFeedback, running: Running | None
 ) -> None:
-    """Open a loop, go on with an open one, or record why not."""
+    """Open a loop, continue an open one, or record why the feedback is refused."""
     if isinstance(feedback, MalformedFeedback):
         tx.add(e.FeedbackRefused(tx.now, source, feedback.to, feedback.reason, feedback.message))
         return
@@ -30,14 +30,15 @@ def raise_feedback(
     feedback = with_targets(tx.state, feedback, source, tx.mentions)
     if running is not None and _rejoined(tx, source, feedback, running):
         return
-    unusable = option_refusal(tx.state, source, feedback)
-    if unusable is not None:
-        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, unusable, feedback.message))
+    problem = option_refusal(tx.state, source, feedback)
+    if problem is not None:
+        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, problem, feedback.message))
         return
-    again = _verified_by(tx.state, source, feedback, running)
-    if again is not None:
-        tx.add(e.FeedbackRouted(tx.now, again.id, dict.fromkeys(again.targets, ()), {rule: ()}, feedback=feedback))
-        _hand_over(tx, again.id)
+    rejected = _rejected_loop(tx.state, source, feedback, running)
+    if rejected is not None:
+        shares: dict[str, tuple[int, ...]] = dict.fromkeys(rejected.targets, ())
+        tx.add(e.FeedbackRouted(tx.now, rejected.id, shares, {rule: ()}, feedback=feedback))
+        _escalate_or_ask(tx, rejected.id)
         return
     caused_by = _deepest(tx.state, running.loops) if running is not None else None
     reason = refusal_reason(tx.state, source, feedback, caused_by) or no_target_left(tx.state, feedback)
@@ -61,20 +62,20 @@ def raise_feedback(
         )
     )
     tx.add(e.FeedbackRouted(tx.now, loop, dict.fromkeys(feedback.to, ()), {rule: ()}))
-    _hand_over(tx, loop)
+    _escalate_or_ask(tx, loop)
 
 
 def _rule(feedback: Feedback) -> str:
-    """What says where raised feedback goes."""
+    """The name of the rule that routes raised feedback."""
     if goes_to_requirement_owner(feedback):
         return BY_REQUIREMENT
     return BY_PLANNER if goes_to_planner(feedback) else "explicit"
 
 
 def with_targets(state: RunState, feedback: Feedback, source: str, mentions: Mentions) -> Feedback:
-    """The feedback with its targets by name: `root` is the workflow's first step, unless a step has that name itself.
-    What asks for steps or for another design need not say whom, that is for a planner; nor what names a requirement, it
-    goes to its owner."""
+    """The feedback with its targets filled in. `root` means the workflow's first step, unless a step is called root.
+    Feedback without targets goes to a planner if it asks for steps or another design, and to the owner of its
+    requirement if it names one."""
     if goes_to_requirement_owner(feedback) and feedback.requirement_id is not None:
         owner = owner_of(state, source, mentions.get(feedback.requirement_id, ()))
         return replace(feedback, to=(owner,)) if owner is not None else feedback
@@ -87,7 +88,7 @@ def with_targets(state: RunState, feedback: Feedback, source: str, mentions: Men
     return replace(feedback, to=tuple(dict.fromkeys(state.graph.root if to == ROOT else to for to in feedback.to)))
 
 
-def _hand_over(tx: Transaction, id: str) -> None:
+def _escalate_or_ask(tx: Transaction, id: str) -> None:
     loop = tx.state.loops[id]
     breach = first_breach(tx.state, tx.now, loop=loop)
     if breach is not None:
@@ -97,7 +98,7 @@ def _hand_over(tx: Transaction, id: str) -> None:
 
 
 def _rejoined(tx: Transaction, source: str, feedback: Feedback, running: Running) -> bool:
-    """Whether this was asked already by this attempt, or by one before it that was lost in mid-work."""
+    """Whether this attempt, or an earlier one that was lost while it ran, has raised the same feedback already."""
     known = tx.state.steps[source].asked_loops.get(asked_key(feedback))
     if known is None:
         return False
@@ -108,10 +109,10 @@ def _rejoined(tx: Transaction, source: str, feedback: Feedback, running: Running
     return loop is not None and not loop.result_delivered
 
 
-def _verified_by(state: RunState, source: str, feedback: Feedback, running: Running | None) -> Loop | None:
-    """The open loop that raising this again rejects: same source, kind and targets, its fix waiting for the verdict.
+def _rejected_loop(state: RunState, source: str, feedback: Feedback, running: Running | None) -> Loop | None:
+    """The open loop whose fix this feedback rejects: same source, kind and targets, and a fix that waits to be verified.
 
-    Not for people: `human` may be several, and what each of them says is a loop of its own.
+    Never for people: `human` may be several persons, so each of their items is a loop of its own.
     """
     if source == HUMAN:
         return None
@@ -124,10 +125,10 @@ def _verified_by(state: RunState, source: str, feedback: Feedback, running: Runn
 
 
 def _rejects(loop: Loop, feedback: Feedback, running: Running | None) -> bool:
-    """Whether raising feedback says that what came of a loop will not do. An attempt that was told what came of it and
-    asks for something else, if only in other words, asks for that: whoever is executed again raises the old one."""
-    told_it = running is not None and loop.id in running.raised_loops
-    return _is_about(loop, feedback) and (not told_it or _same_words(loop, feedback))
+    """Whether feedback rejects the result of a loop. An attempt that raised the loop itself and then raises something
+    else, even in other words, means something new. A later attempt that raises the same kind means the old loop."""
+    raised_it = running is not None and loop.id in running.raised_loops
+    return _is_about(loop, feedback) and (not raised_it or _same_words(loop, feedback))
 
 
 def _same_words(loop: Loop, feedback: Feedback) -> bool:
@@ -136,7 +137,7 @@ def _same_words(loop: Loop, feedback: Feedback) -> bool:
 
 
 def _is_about(loop: Loop, feedback: Feedback) -> bool:
-    """Whether feedback is what a loop was raised for: the same kind, to whom it was raised or where a person sent it."""
+    """Whether feedback has the kind of a loop, and the loop's original targets or those a person sent it to."""
     if loop.feedback is None or loop.kind_name != feedback.word:
         return False
     return set(feedback.to) in (set(loop.targets), set(loop.feedback.to))
@@ -149,9 +150,9 @@ def _deepest(state: RunState, loops: tuple[str, ...]) -> Loop | None:
 def resolve_by_rerun(
     tx: Transaction, source: str, running: Running, feedback: tuple[Feedback | MalformedFeedback, ...]
 ) -> None:
-    """A step that raised feedback was executed again: what it raises again is the next round, the rest is resolved."""
-    told = [loop.id for loop in tx.state.loops.values() if loop.source == source and loop.result_delivered]
-    for id in dict.fromkeys((*running.verifies, *told)):
+    """Resolve the loops of a step that was executed again, except those it raises again: these go into the next round."""
+    delivered = [loop.id for loop in tx.state.loops.values() if loop.source == source and loop.result_delivered]
+    for id in dict.fromkeys((*running.verifies, *delivered)):
         loop = tx.state.loops.get(id)
         if loop is None or loop.by_verdict or loop.feedback is None or loop.state is not LoopState.VALIDATING:
             continue

@@ -1,6 +1,6 @@
-"""Requirements by their ids: who owns one, who dropped it on the way, and which loop is about it.
+"""Requirements by id: which step owns one, which step dropped it, and which loop is about it.
 
-What an artifact mentions is found out by the shell, which has the outputs, and comes with the command.
+The shell has the outputs, so it searches them for requirement ids and passes the result in with the command.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from backedge.core.value import Json, Value
 from backedge.core.workflow.routes import has_words
 
 BY_REQUIREMENT = "requirement"
-"""The rule that routes by the id of a requirement."""
+"""The routing rule that follows the id of a requirement."""
 MISSING = ("missing functionality", "missing requirement", "missing feature")
 OWNED = (Kind.TECHNICAL_INFEASIBILITY, Kind.MISSING_REQUIREMENT)
-"""The kinds of feedback that find their way to the owner of a requirement by themselves."""
+"""The kinds of feedback that go to the owner of their requirement when they name no target."""
 
 Mentions = Mapping[str, Collection[str]]
 """The steps whose artifacts mention a requirement, by its id."""
 
 
 class Gap(Value, frozen=True):
-    """Where a requirement got lost."""
+    """The step that dropped a requirement, and the text that explains it."""
 
     step: str
     words: str
 
 
 def mentions(value: Json, requirement: str) -> bool:
-    """Whether a JSON value has the id of a requirement as a whole word, in a text or a key."""
+    """Whether a JSON value contains the id of a requirement as a whole word, in a value or a key."""
     word = re.compile(rf"(?<![\w-]){re.escape(requirement)}(?![\w-])")
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
+    stack = [value]
+    while stack:
+        part = stack.pop()
         if isinstance(part, dict):
-            waiting += [*part.keys(), *part.values()]
+            stack += [*part.keys(), *part.values()]
         elif isinstance(part, list):
-            waiting += part
+            stack += part
         elif isinstance(part, str | int | float) and word.search(str(part)):
             return True
     return False
@@ -50,7 +50,7 @@ def mentions(value: Json, requirement: str) -> bool:
 def requirements_to_trace(
     feedback: Iterable[Feedback | MalformedFeedback], findings: Iterable[Finding] = ()
 ) -> tuple[str, ...]:
-    """The requirements whose mentions decide where something goes."""
+    """The requirements that routing depends on: the shell has to look up which artifacts mention them."""
     raised = (
         item.requirement_id for item in feedback if isinstance(item, Feedback) and goes_to_requirement_owner(item)
     )
@@ -63,17 +63,17 @@ def requirements_of(outcome: Outcome) -> tuple[str, ...]:
 
 
 def goes_to_requirement_owner(feedback: Feedback) -> bool:
-    """Whether feedback goes to the owner of its requirement."""
+    """Whether feedback names a requirement instead of a target, and so goes to the owner of that requirement."""
     return not feedback.to and feedback.kind in OWNED and bool(feedback.requirement_id)
 
 
 def says_missing(finding: Finding) -> bool:
-    """Whether a finding says that something required is not there."""
+    """Whether a finding reports that a requirement is missing."""
     return bool(finding.requirement_id) and has_words(finding.category, MISSING)
 
 
 def producers_before(state: RunState, source: str) -> list[str]:
-    """The steps with an artifact that a source can trace a requirement through, in the order of the graph."""
+    """The upstream steps with an artifact, in the order of the graph: a requirement is traced through these."""
     graph = state.graph
     upstream = graph.upstream[source] if source != HUMAN else graph.steps
     made = (name for name in graph.order if name in upstream and name in state.steps and name not in graph.judges)
@@ -81,30 +81,29 @@ def producers_before(state: RunState, source: str) -> list[str]:
 
 
 def owner_of(state: RunState, source: str, mentioned: Collection[str]) -> str | None:
-    """The earliest step that a requirement is in; where it is in none, the planning step, else the root."""
+    """The earliest step that mentions a requirement; if none does, the planning step, else the root."""
     legal = legal_targets(state.graph, source)
     owners = (name for name in producers_before(state, source) if name in mentioned and name in legal)
     return next(iter((*owners, *planning_steps(state.graph, source))), None)
 
 
 def gap_of(state: RunState, judge: str, requirement: str, mentioned: Collection[str]) -> Gap | None:
-    """Who dropped a requirement: the first step that is without it though what comes before has it. One that the plan
-    is without, and nobody dropped later, was dropped by the planning step, else by the root. None for one that is
-    everywhere."""
+    """The step that dropped a requirement: the first that lacks it although a step upstream has it. If there is none,
+    the planning step (else the root) dropped it, provided it lacks it. None if every step has the requirement."""
     steps = producers_before(state, judge)
     have = [name for name in steps if name in mentioned]
     lack = [name for name in steps if name not in mentioned]
     planned = (name for name in planning_steps(state.graph, judge) if name in lack)
     dropped = (name for name in lack if not state.graph.upstream[name].isdisjoint(have))
-    who = next(iter((*dropped, *planned)), None)
-    if who is None or who not in legal_targets(state.graph, judge):
+    step = next(iter((*dropped, *planned)), None)
+    if step is None or step not in legal_targets(state.graph, judge):
         return None
     where = f"in {_listed(have)}, and missing" if have else "missing"
-    return Gap(who, f"{requirement} is {where} in {_listed(lack)}")
+    return Gap(step, f"{requirement} is {where} in {_listed(lack)}")
 
 
 def loop_about(state: RunState, name: str, source: str | None = None) -> Loop | None:
-    """A loop by its id, or the newest one about a requirement, an open one first; of one source, if that is said."""
+    """A loop by its id, or the newest loop about a requirement, preferring open ones. `source` limits the search."""
     found = state.loop(name)
     if found is not None:
         return found

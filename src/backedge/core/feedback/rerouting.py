@@ -1,8 +1,9 @@
-"""Feedback and skipped steps: what a skipped step would make nobody gets, so no rework is asked of it.
+"""Feedback to and from steps whose condition skips them.
 
-Findings and requests go past it to those who are left; if nobody is, a person decides. A judge of nothing but skipped
-steps verifies nothing, nor does a step that is skipped itself: what they asked for is over. What a skipped judge found
-and nobody answered for is a debt. All this waits until nothing upstream can change the condition any more.
+No step receives what a skipped step makes, so it is not asked for rework. Its findings and requests go to the remaining
+targets; if there are none, a person decides. A skipped step verifies nothing, and neither does a judge whose subjects
+are all skipped: their loops are closed. Unresolved findings of a skipped judge are deferred. All of this waits until
+nothing upstream can change the condition any more.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from backedge.core.transaction import Transaction
 from backedge.core.value import replace
 
 BY_CONDITION = "when"
-"""Who ends what a skipped step asked for."""
+"""What `by` says when a condition closes the loop of a skipped step."""
 
 
 def permanently_skipped(state: RunState, name: str) -> bool:
-    """Whether a step is skipped, and nothing is under way that could change that."""
+    """Whether a step is skipped, and nothing that is running or due could change that."""
     return (
         name != HUMAN
         and is_skipped(state, name)
@@ -34,69 +35,69 @@ def permanently_skipped(state: RunState, name: str) -> bool:
 
 
 def no_target_left(state: RunState, feedback: Feedback) -> str | None:
-    """Why nobody could mend what feedback asks for; None if somebody can. A question is answered by anybody."""
-    mends = feedback.kind not in SETTLED_BY_CHOICE and not feedback.options
-    if not mends or not all(permanently_skipped(state, target) for target in feedback.to):
+    """Why no target can do the rework that feedback asks for; None if one can. A skipped step can still answer."""
+    needs_rework = feedback.kind not in SETTLED_BY_CHOICE and not feedback.options
+    if not needs_rework or not all(permanently_skipped(state, target) for target in feedback.to):
         return None
-    return f"{_why(state, feedback.to)}: nobody would get what was mended; send it to a step that runs"
+    return f"{_why(state, feedback.to)}: no step would receive the fix; send the feedback to a step that runs"
 
 
 def reroute_around_skipped(tx: Transaction) -> bool:
-    """Let loops go past steps that are skipped, and settle what those found; True if something changed."""
+    """Route loops around skipped steps and settle the findings of skipped judges; True if something changed."""
     for loop in tx.state.loops.values():
-        gone = _skipped_targets(tx.state, loop)
-        if (gone or loop.state is LoopState.VALIDATING) and _verifies_nothing(tx.state, loop):
+        skipped = _skipped_targets(tx.state, loop)
+        if (skipped or loop.state is LoopState.VALIDATING) and _verifies_nothing(tx.state, loop):
             _end(tx, loop)
             return True
-        if gone:
-            _reroute(tx, loop, gone)
+        if skipped:
+            _reroute(tx, loop, skipped)
             return True
     return _settle_findings(tx)
 
 
 def _settle_findings(tx: Transaction) -> bool:
-    """Nobody answers for what a skipped judge found, unless its loop is open. It is a debt, if what was judged is there."""
+    """Settle the findings of skipped judges without an open loop: deferred if a subject still runs, else withdrawn."""
     state = tx.state
-    asking = {loop.source for loop in state.loops.values()}
+    sources = {loop.source for loop in state.loops.values()}
     for name in state.graph.in_turn:
-        if name not in state.graph.conditional or name in asking:
+        if name not in state.graph.conditional or name in sources:
             continue
-        standing = (*state.steps[name].open_findings, *state.steps[name].unmentioned)
-        if standing and permanently_skipped(state, name):
-            gone = all(is_skipped(state, subject) for subject in state.graph.steps[name].judges)
-            tx.add(e.FindingsSettled(tx.now, standing, Status.WITHDRAWN if gone else Status.DEFERRED))
+        unresolved = (*state.steps[name].open_findings, *state.steps[name].unmentioned)
+        if unresolved and permanently_skipped(state, name):
+            no_subject = all(is_skipped(state, subject) for subject in state.graph.steps[name].judges)
+            tx.add(e.FindingsSettled(tx.now, unresolved, Status.WITHDRAWN if no_subject else Status.DEFERRED))
             return True
     return False
 
 
 def _skipped_targets(state: RunState, loop: Loop) -> tuple[str, ...]:
-    """The steps that owe a loop a rework and are skipped."""
+    """The skipped steps that a loop still waits for."""
     if loop.state not in (LoopState.WAITING_RESPONSE, LoopState.RESOLVING) or loop.answers_only or loop.choosing:
         return ()
-    owing = (target for target, share in loop.shares.items() if not share.done)
-    return tuple(target for target in owing if permanently_skipped(state, target))
+    unfinished = (target for target, share in loop.shares.items() if not share.done)
+    return tuple(target for target in unfinished if permanently_skipped(state, target))
 
 
 def _verifies_nothing(state: RunState, loop: Loop) -> bool:
     if loop.source == HUMAN or not permanently_skipped(state, loop.source):
         return False
-    # A judge that only its own condition skips still has to say whether what it found is mended.
+    # A judge that only its own condition skips still has to verify the fixes of its findings.
     return all(is_skipped(state, subject) for subject in state.graph.steps[loop.source].judges)
 
 
 def _end(tx: Transaction, loop: Loop) -> None:
-    """Resolve a loop without its source. If that is not skipped any more one day, it is told, and looks again."""
+    """Resolve a loop without its source. If the source runs again later, it gets the result and verifies then."""
     settle_findings(tx, loop, Status.WITHDRAWN)
     skipped = tx.state.graph.steps[loop.source].judges or (loop.source,)
     end = replace(result_so_far(loop, "resolved"), by=BY_CONDITION, text=_why(tx.state, skipped))
     close_loop(tx, loop, LoopState.RESOLVED, end)
 
 
-def _reroute(tx: Transaction, loop: Loop, gone: tuple[str, ...]) -> None:
-    """Leave a loop to its other targets; what only skipped ones had of a judge's findings is routed past them."""
-    rest = {target: share for target, share in loop.shares.items() if target not in gone}
-    shares = {target: list(share.findings) for target, share in rest.items() if not share.counted}
-    known = {id for share in rest.values() for id in share.findings}
+def _reroute(tx: Transaction, loop: Loop, skipped: tuple[str, ...]) -> None:
+    """Continue a loop with its other targets. Findings that only skipped targets had are routed again."""
+    others = {target: share for target, share in loop.shares.items() if target not in skipped}
+    shares = {target: list(share.findings) for target, share in others.items() if not share.counted}
+    known = {id for share in others.values() for id in share.findings}
     rules: dict[str, list[int]] = {}
     if loop.by_verdict:
         findings = tx.state.findings
@@ -104,21 +105,21 @@ def _reroute(tx: Transaction, loop: Loop, gone: tuple[str, ...]) -> None:
         for id in (id for id in loop.finding_ids if id not in known):
             route = route_of(tx.state, loop.source, findings[id], blockers)
             rules.setdefault(route.rule, []).append(id)
-            for target in (each for each in route.targets if each not in gone):
-                had = rest.get(target)
+            for target in (each for each in route.targets if each not in skipped):
+                had = others.get(target)
                 shares.setdefault(target, list(had.findings) if had and not had.done else []).append(id)
-    kept = tuple(target for target, share in rest.items() if share.counted and target not in shares)
-    if not shares and not kept:
-        escalate_loop(tx, loop, None, f"nobody is left to mend it: {_why(tx.state, gone)}")
+    unchanged = tuple(target for target, share in others.items() if share.counted and target not in shares)
+    if not shares and not unchanged:
+        escalate_loop(tx, loop, None, f"no step is left to fix it: {_why(tx.state, skipped)}")
         return
     if loop.choice is not None:
         rules[BY_OPTION] = []
     routed = {target: tuple(ids) for target, ids in shares.items()}
-    deliver_round(tx, loop, routed, {rule: tuple(ids) for rule, ids in rules.items()}, kept=kept)
+    deliver_round(tx, loop, routed, {rule: tuple(ids) for rule, ids in rules.items()}, unchanged=unchanged)
 
 
 def _why(state: RunState, steps: tuple[str, ...]) -> str:
-    """Which steps are skipped, and what they would need."""
+    """Which steps are skipped, and by which unmet condition."""
     return ", ".join(f"{name!r} is skipped{_unmet(state, name)}" for name in steps)
 
 

@@ -1,4 +1,4 @@
-"""Where feedback goes: to the step that injected the defect. The first rule that matches wins, and is recorded."""
+"""Where feedback goes: to the step that injected the defect. The first rule that matches wins and is recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Route(Value, frozen=True):
 def route_for(graph: Graph, reporter: str, phases: tuple[str, ...], finding: Finding, blockers: int) -> Route:
     """Where a finding of `reporter` goes; `blockers` counts the blocking findings of the same verdict.
 
-    A judge's finding is never refused: what no rule routes goes to the step under judgement.
+    A judge's finding is never refused: if no rule matches, it goes to the step under judgement.
     """
     if phases:
         targets = tuple(dict.fromkeys(step for phase in phases for step in steps_of_phase(graph, reporter, phase)))
@@ -37,7 +37,7 @@ def route_for(graph: Graph, reporter: str, phases: tuple[str, ...], finding: Fin
 
 
 def steps_of_phase(graph: Graph, reporter: str, phase: str) -> tuple[str, ...]:
-    """The nearest steps of a phase that the reporter may send feedback to; equally near ones all."""
+    """The nearest steps of a phase that the reporter may send feedback to; all of them if several are equally near."""
     legal = [step for step in graph.legal_targets(reporter) if graph.phase_of[step] == phase]
     distances = graph.distances(reporter)
     reachable = [step for step in legal if step in distances]
@@ -48,11 +48,11 @@ def steps_of_phase(graph: Graph, reporter: str, phase: str) -> tuple[str, ...]:
 
 
 def step_adder_for(graph: Graph, source: str) -> str:
-    """Who can add the steps that a source misses: the nearest planner that it may send feedback to, else the root."""
+    """The step that can add missing steps: the nearest planner that the source may send feedback to, else the root."""
     legal = graph.legal_targets(source) if source != HUMAN else tuple(graph.steps)
-    near = graph.distances(source) if source != HUMAN else {}
+    distances = graph.distances(source) if source != HUMAN else {}
     planners = [name for name in legal if graph.steps[name].plans]
-    return min(planners, key=lambda name: near.get(name, len(graph.steps)), default=graph.root)
+    return min(planners, key=lambda name: distances.get(name, len(graph.steps)), default=graph.root)
 
 
 def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
@@ -72,31 +72,31 @@ def _destinations(graph: Graph, reporter: str, to: str) -> tuple[str, ...]:
 
 
 def legal_targets(graph: Graph, source: str) -> tuple[str, ...]:
-    """The steps that feedback of a step, or of a person, may go to."""
+    """The steps that a step or a person may send feedback to."""
     if source == HUMAN:
         return tuple(name for name in graph.steps if name not in graph.judges)
     return graph.legal_targets(source)
 
 
 def refusal_reason(state: RunState, source: str, feedback: Feedback, caused_by: Loop | None) -> str | None:
-    """Why raised feedback cannot be delivered; None if it can."""
+    """Why raised feedback is refused; None if it can be delivered."""
     if not feedback.message.strip():
-        return "message is missing: say what is wrong"
+        return "message is missing: describe what is wrong"
     if not feedback.to:
         return "to is missing: name at least one target"
     graph = state.graph
     legal = legal_targets(graph, source)
     for target in feedback.to:
         if target == source:
-            return f"{target!r} is the source itself: feedback goes to somebody else"
+            return f"{target!r} is the source itself: send feedback to another step"
         if target == HUMAN:
             continue
         if target not in graph.steps:
-            return f"target {target!r} is unknown: {did_you_mean(target, (*legal, HUMAN))}"
+            return f"unknown target {target!r}: {did_you_mean(target, (*legal, HUMAN))}"
         if target in graph.judges:
-            return f"target {target!r} is a judge: send it to what is judged ({', '.join(graph.steps[target].judges)})"
+            return f"target {target!r} is a judge: send it to the step under judgement ({', '.join(graph.steps[target].judges)})"
         if target not in legal:
-            return f"target {target!r} is out of scope of {source!r}: use one of {', '.join((*legal, HUMAN))}"
+            return f"target {target!r} is out of scope for {source!r}: use one of {', '.join((*legal, HUMAN))}"
     return _causal_refusal(state, source, feedback, caused_by)
 
 
@@ -107,10 +107,10 @@ def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by:
         chain.append(loop)
         loop = state.loop(loop.caused_by) if loop.caused_by else None
     for target in (*feedback.to, *(name for option in feedback.options for name in option.rework)):
-        for place, ancestor in enumerate(chain):
-            # A person may always be asked: they see the whole chain, and end it.
+        for index, ancestor in enumerate(chain):
+            # A person may always be asked: they see the whole chain and can end it.
             if ancestor.source == target != HUMAN:
-                path = [each.source for each in reversed(chain[: place + 1])]
+                path = [each.source for each in reversed(chain[: index + 1])]
                 return f"causal cycle: {' → '.join([*path, source, target])}; it would feed itself"
     own = state.graph.limits_of(source) if source != HUMAN else state.workflow.limits
     bound = own.chain_depth
@@ -124,24 +124,24 @@ PLANNING = "planning"
 
 
 BY_PLANNER = "planner"
-"""The rule that routes what only a planner can mend."""
+"""The routing rule for feedback that only a planner can resolve."""
 
 
 def goes_to_planner(feedback: Feedback) -> bool:
-    """Whether feedback names nobody and is for a planner: steps are missing, or the design as a whole is wrong."""
+    """Whether feedback without targets is for a planner: steps are missing, or the design as a whole is wrong."""
     return not feedback.to and feedback.kind in (Kind.DEPENDENCY_MISSING, Kind.ARCHITECTURE_ISSUE)
 
 
 def planner_for(graph: Graph, source: str) -> str | None:
-    """A step that plans, else the nearest of the planning phase, else the root; None for a source that has nobody but
-    itself."""
+    """A step with `plans: true`, else the nearest step of the planning phase, else the root. None if the source may send
+    feedback to none of these."""
     legal = legal_targets(graph, source)
     planners = [name for name in legal if graph.steps[name].plans]
     return next(iter((*planners, *planning_steps(graph, source))), None)
 
 
 def planning_steps(graph: Graph, source: str) -> tuple[str, ...]:
-    """The nearest steps of the planning phase, else the root, as far as the source may send feedback to them."""
+    """The nearest steps of the planning phase, then the root: only those that the source may send feedback to."""
     legal = legal_targets(graph, source)
     if source in graph.steps:
         nearest = steps_of_phase(graph, source, PLANNING)

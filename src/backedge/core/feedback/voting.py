@@ -1,4 +1,4 @@
-"""Choices: the targets say which option they are for, the workflow's rule says whose word holds, and it happens.
+"""Choices: each target takes a position, the workflow's `agreement` rule picks the option, and the option is carried out.
 
 A person's choice is final, whatever the rule.
 """
@@ -20,15 +20,15 @@ from backedge.core.transaction import Transaction
 from backedge.core.workflow.bound import bounded_by_pairs
 
 
-def find_option(loop: Loop, word: str) -> Option | None:
-    """The option that a word names; where nothing was offered any text is one."""
+def find_option(loop: Loop, text: str) -> Option | None:
+    """The option with this text. If the feedback offers no options, any text is an option."""
     if not loop.options:
-        return Option(word.strip()) if word.strip() else None
-    return next((each for each in loop.options if _same(each.option, word)), None)
+        return Option(text.strip()) if text.strip() else None
+    return next((each for each in loop.options if _same(each.option, text)), None)
 
 
 def choice_problem(loop: Loop, decision: Decision | None) -> str | None:
-    """Why a decision is no choice in a loop; None if it is one."""
+    """Why a decision is not a valid choice in a loop; None if it is."""
     offered = ", ".join(option.option for option in loop.options)
     among = f" among {offered}" if offered else ""
     if decision is None or not decision.option.strip():
@@ -38,22 +38,22 @@ def choice_problem(loop: Loop, decision: Decision | None) -> str | None:
     return None
 
 
-def take_position(tx: Transaction, id: str, who: str, decision: Decision) -> None:
-    """Record what a target is for. If that settles the choice, what was chosen happens."""
+def take_position(tx: Transaction, id: str, target: str, decision: Decision) -> None:
+    """Record the position of a target. If that settles the choice, carry it out."""
     option = find_option(tx.state.loops[id], decision.option)
     assert option is not None
-    tx.add(e.PositionTaken(tx.now, id, who, option.option, decision.reason))
+    tx.add(e.PositionTaken(tx.now, id, target, option.option, decision.reason))
     loop = tx.state.loops[id]
     if loop.state is LoopState.ESCALATING:
-        return  # a person is asked about it already: what they decide comes first
-    everyone = all(share.done for share in loop.shares.values())
+        return  # a person is already asked about it: their decision comes first
+    complete = all(share.done for share in loop.shares.values())
     match tx.state.workflow.agreement:
         case "first":
-            choose(tx, loop, option, who, decision.reason)
-        case "authority" if everyone:
+            choose(tx, loop, option, target, decision.reason)
+        case "authority" if complete:
             position = _highest_authority(tx.state, loop)
             choose(tx, loop, _option_of(loop, position), position.who, position.reason)
-        case "all" if everyone:
+        case "all" if complete:
             _agree(tx, loop)
         case "authority" | "all":
             return
@@ -62,12 +62,12 @@ def take_position(tx: Transaction, id: str, who: str, decision: Decision) -> Non
 
 
 def _agree(tx: Transaction, loop: Loop) -> None:
-    """All for the same: chosen. Else they are asked once more, with all positions; then a person is."""
+    """Choose the option that all targets are for. If they differ, ask them once more with all positions, then a person."""
     first = loop.current_positions[0]
     if all(_same(position.option, first.option) for position in loop.current_positions):
-        who = ", ".join(position.who for position in loop.current_positions)
+        names = ", ".join(position.who for position in loop.current_positions)
         reasons = dict.fromkeys(position.reason for position in loop.current_positions if position.reason)
-        choose(tx, loop, _option_of(loop, first), who, "; ".join(reasons))
+        choose(tx, loop, _option_of(loop, first), names, "; ".join(reasons))
     elif loop.disputed:
         escalate_loop(tx, loop, None, f"the targets do not agree: {describe_positions(loop.current_positions)}")
     else:
@@ -76,14 +76,14 @@ def _agree(tx: Transaction, loop: Loop) -> None:
 
 
 def choose(tx: Transaction, loop: Loop, option: Option, by: str, reason: str) -> None:
-    """Do what an option says: rework of the steps it names, acceptance as it is, or nothing but the answer. A kind
-    that is resolved by rework goes on with that."""
+    """Carry out an option: rework the steps it names, accept the work as it is, or just pass the answer on. A kind that
+    is resolved by rework is reworked in any case."""
     tx.add(e.ChoiceMade(tx.now, loop.id, option.option, by, reason))
     for packet in [each.id for each in tx.state.escalations.values() if each.loop == loop.id]:
         tx.add(e.EscalationDecided(tx.now, packet, "chosen", by=by, option=option.option))
     if option.accept:
-        said = positions_by_target(tx.state.loops[loop.id])
-        close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by, reason, option.option, said))
+        positions = positions_by_target(tx.state.loops[loop.id])
+        close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by, reason, option.option, positions))
         return
     rework = tx.state.loops[loop.id].chosen_rework
     if rework:
@@ -99,9 +99,9 @@ def _escalate_breach(tx: Transaction, id: str) -> None:
 
 
 def _highest_authority(state: RunState, loop: Loop) -> Position:
-    """The position of whoever comes first in the order of authority; those that it does not name come last."""
+    """The position of the target with the highest authority. Targets that `authority` does not name come last."""
     order = state.workflow.authority
-    rank = {who: place for place, who in enumerate((*order, *(to for to in loop.targets if to not in order)))}
+    rank = {target: index for index, target in enumerate((*order, *(to for to in loop.targets if to not in order)))}
     return min(loop.current_positions, key=lambda position: rank[position.who])
 
 
@@ -112,38 +112,38 @@ def _option_of(loop: Loop, position: Position) -> Option:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two texts name the same option: capitals and white space at the ends do not matter."""
+    """Whether two texts name the same option. Case and surrounding white space do not matter."""
     return one.strip().casefold() == other.strip().casefold()
 
 
 def describe_positions(positions: tuple[Position, ...]) -> str:
-    """Positions as people read them."""
+    """Positions as a sentence for people."""
     return "; ".join(
         f"{each.who} is for {each.option!r}{f' ({each.reason})' if each.reason else ''}" for each in positions
     )
 
 
 def option_refusal(state: RunState, source: str, feedback: Feedback) -> str | None:
-    """Why the options of raised feedback cannot be offered; None if they can."""
+    """Why the options of raised feedback are refused; None if they are valid."""
     graph = state.graph
     scope = legal_targets(graph, source) if bounded_by_pairs(state.workflow) else tuple(graph.steps)
-    for place, option in enumerate(feedback.options):
+    for index, option in enumerate(feedback.options):
         if not option.option.strip():
-            return "an option has no text: say what could be done"
-        if any(_same(option.option, other.option) for other in feedback.options[:place]):
-            return f"option {option.option!r} is offered twice: give each a text of its own"
+            return "an option has no text: describe what could be done"
+        if any(_same(option.option, other.option) for other in feedback.options[:index]):
+            return f"option {option.option!r} is offered twice: give each option its own text"
         if option.accept and option.rework:
-            return f"option {option.option!r} both accepts and asks for rework: make it two options"
+            return f"option {option.option!r} both accepts and asks for rework: split it into two options"
         for name in option.rework:
-            where = f"option {option.option!r} asks for rework of {name!r}"
+            prefix = f"option {option.option!r} asks for rework of {name!r}"
             if name == source:
-                return f"{where}, the source itself: it goes on with the resolution anyway"
+                return f"{prefix}, the source itself: remove it, the source runs again with the resolution anyway"
             if name not in graph.steps:
                 known = [step for step in graph.steps if step != source and step not in graph.judges]
-                return f"{where}, which is unknown: {did_you_mean(name, known)}"
+                return f"{prefix}, which does not exist: {did_you_mean(name, known)}"
             if name in graph.judges:
-                return f"{where}, a judge: name what it judges ({', '.join(graph.steps[name].judges)})"
+                return f"{prefix}, a judge: name the step under judgement ({', '.join(graph.steps[name].judges)})"
             if name not in scope:
                 hint = did_you_mean(name, scope) if scope else "leave rework out"
-                return f"{where}, out of scope of {source!r}, where only rounds_per_pair bounds the run: {hint}"
+                return f"{prefix}, which is out of scope for {source!r} (only rounds_per_pair bounds this run): {hint}"
     return None

@@ -1,1 +1,1 @@
-"""What can start now, what is stale or skipped, and what the shell has to do."""
+"""Which steps can start, which are stale or skipped, and what the shell has to do."""

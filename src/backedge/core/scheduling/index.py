@@ -1,9 +1,10 @@
-"""Where a run stands at a glance, so that a decision need not look at every step.
+"""An index of the run, so that a decision does not have to look at every step.
 
-The index holds four small sets: what is unsettled, what of that could start next, what runs, and what broke last. Loops
-are not part of it; the scheduler adds what open loops ask for. Neither are steps that depend on a condition: those are
-always looked at. The fold notes which steps changed (`RunState.derived`), and the index is brought up to date from these
-and their consumers when it is asked for. It is derived: replaying a journal builds it again.
+It holds four small sets: the unsettled steps, those of them that could start next, the running steps, and the steps
+whose last attempt ended with an error. It ignores loops: the scheduler adds what open loops ask for. It also leaves out
+steps that depend on a condition, because these are always looked at. The fold notes which steps changed
+(`RunState.derived`); when the index is needed, it is updated from these steps and their consumers. It is never stored:
+replaying a journal builds it again.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from backedge.core.workflow.graph import Graph
 
 
 class Index(Value, frozen=True):
-    """The sets that are kept of a run. The dicts are ordered sets, and are never changed in place."""
+    """The indexed sets of a run. The dicts are ordered sets and are never changed in place."""
 
     unsettled: dict[str, None] = {}
-    """Steps that have to run, or run now, whatever the open loops say."""
+    """Steps that have to run, or are running, regardless of open loops."""
     front: tuple[int, ...] = ()
-    """The unsettled steps that do not run and need nothing unsettled, as places in `graph.in_turn`."""
+    """The unsettled steps that are not running and need nothing unsettled, as positions in `graph.in_turn`."""
     running: dict[str, None] = {}
     erring: dict[str, None] = {}
-    """Steps whose last attempt broke."""
+    """Steps whose last attempt ended with an error."""
 
 
 def index_of(state: RunState) -> Index:
-    """The index of a run as it stands. Worked out once per state, from that of the state before."""
+    """The index of the current state. It is computed once per state, from the index of the state before."""
     derived = state.derived
     known = derived.index
     if isinstance(known, Index) and not derived.changed:
@@ -44,7 +45,7 @@ def index_of(state: RunState) -> Index:
 
 
 def running_attempts(state: RunState) -> list[tuple[str, Running]]:
-    """The attempts that run, with their steps, in the order of the steps."""
+    """The running attempts with their steps, in the order of the steps."""
     names = index_of(state).running
     if len(names) > 1:
         names = dict.fromkeys(sorted(names, key=state.graph.place.__getitem__))
@@ -69,15 +70,16 @@ def _updated(old: Index, state: RunState, changed: tuple[str, ...]) -> Index:
     flipped = [name for name in affected if (name in old.unsettled) != _unsettled(state, name)]
     unsettled = _toggled(old.unsettled, flipped)
     front = old.front
-    for name in dict.fromkeys((*touched, *flipped, *(each for was in flipped for each in graph.consumers[was]))):
-        front = _placed(front, graph, name, _in_front(state, unsettled, name))
-    runs = [name for name in touched if (name in old.running) != (steps[name].running is not None)]
-    errs = [name for name in touched if (name in old.erring) != bool(steps[name].errors)]
-    return Index(unsettled, front, _toggled(old.running, runs), _toggled(old.erring, errs))
+    consumers_of_flipped = (each for name in flipped for each in graph.consumers[name])
+    for name in dict.fromkeys((*touched, *flipped, *consumers_of_flipped)):
+        front = _with_membership(front, graph, name, _in_front(state, unsettled, name))
+    started_or_ended = [name for name in touched if (name in old.running) != (steps[name].running is not None)]
+    erred_or_recovered = [name for name in touched if (name in old.erring) != bool(steps[name].errors)]
+    return Index(unsettled, front, _toggled(old.running, started_or_ended), _toggled(old.erring, erred_or_recovered))
 
 
 def _unsettled(state: RunState, name: str) -> bool:
-    """Whether a step has to run, or runs, for its own sake, without asking any loop."""
+    """Whether a step has to run or is running, regardless of loops."""
     if name in state.graph.conditional:
         return False
     step = state.steps[name]
@@ -105,11 +107,11 @@ def _toggled(names: dict[str, None], changed: Iterable[str]) -> dict[str, None]:
     return names if new is None else new
 
 
-def _placed(front: tuple[int, ...], graph: Graph, name: str, there: bool) -> tuple[int, ...]:
-    """The front with or without one step."""
-    turn = graph.turn[name]
-    at = bisect_left(front, turn)
-    known = at < len(front) and front[at] == turn
-    if known == there:
+def _with_membership(front: tuple[int, ...], graph: Graph, name: str, member: bool) -> tuple[int, ...]:
+    """The front with or without one step, as `member` says. Positions stay sorted."""
+    position = graph.turn[name]
+    index = bisect_left(front, position)
+    is_member = index < len(front) and front[index] == position
+    if is_member == member:
         return front
-    return (*front[:at], turn, *front[at:]) if there else (*front[:at], *front[at + 1 :])
+    return (*front[:index], position, *front[index:]) if member else (*front[:index], *front[index + 1 :])

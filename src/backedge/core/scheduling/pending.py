@@ -1,4 +1,4 @@
-"""What is to be done: everything the shell has to perform is computed here from the state, and from nothing else.
+"""What the shell has to do, computed from the state and from nothing else.
 
 After a crash, `pending(replay(events))` is the whole recovery: there are no flags to repair.
 """
@@ -20,26 +20,26 @@ RunOutcome = Literal["running", "waiting", "verified", "done", "accepted", "fail
 
 
 class RunAttempt(Value, frozen=True):
-    """An attempt was started and has not reported: run it. Found after a crash, it is in doubt."""
+    """An attempt was started and has not reported: run it. If it is found after a crash, it is in doubt."""
 
     step: str
     attempt: int
 
 
 class CheckInputs(Value, frozen=True):
-    """A step could start if its inputs fit what it accepts: check them."""
+    """A step can start if its inputs fit its `accepts`: check them."""
 
     step: str
 
 
 class AskPerson(Value, frozen=True):
-    """A decision packet lies in the inbox."""
+    """A decision packet waits in the inbox."""
 
     escalation: str
 
 
 class WakeAt(Value, frozen=True):
-    """Nothing has to be done before this time; something has to be decided then."""
+    """Decide again at this time: a retry or a timeout is due then."""
 
     time: float
 
@@ -48,7 +48,7 @@ Effect = RunAttempt | Start | CheckInputs | AskPerson | WakeAt
 
 
 def pending(state: RunState, now: float) -> tuple[Effect, ...]:
-    """All that is to be done or waited for; empty only for a run that has ended."""
+    """Everything to do or to wait for; empty only for a run that has ended."""
     if state.ended is not None:
         return ()
     effects: list[Effect] = [RunAttempt(name, running.attempt) for name, running in running_attempts(state)]
@@ -70,7 +70,7 @@ def needs_input_check(state: RunState, start: Start) -> bool:
 
 
 def next_wake(state: RunState, now: float) -> float | None:
-    """When the next retry or timeout is due; a time that has passed already is of no use to a sleeper."""
+    """When the next retry or timeout is due. Retries that are already due do not count: nothing has to wake up for them."""
     steps = (state.steps[name] for name in index_of(state).erring)
     times = [step.retry_at for step in steps if step.errors and step.retry_at > now and step.running is None]
     times += [packet.opened_at + timeout for packet, timeout in _unanswered(state)]
@@ -78,12 +78,12 @@ def next_wake(state: RunState, now: float) -> float | None:
 
 
 def overdue(state: RunState, now: float) -> list[tuple[Escalation, float]]:
-    """The questions that no person answered in time, with the time they had."""
+    """The questions that were not answered in time, with their timeout."""
     return [(packet, timeout) for packet, timeout in _unanswered(state) if packet.opened_at + timeout <= now]
 
 
 def _unanswered(state: RunState) -> list[tuple[Escalation, float]]:
-    """The questions to people that can still become late: each does so once, and none that somebody acknowledged."""
+    """The questions that can still time out, with their timeout. Each does so once; acknowledged ones never do."""
     found = []
     for packet in state.escalations.values():
         loop = state.loops[packet.loop] if packet.loop and packet.reason == ASKED and packet.breach is None else None
@@ -95,7 +95,7 @@ def _unanswered(state: RunState) -> list[tuple[Escalation, float]]:
 
 
 def is_complete(state: RunState) -> bool:
-    """Whether all is done: every step, on the current versions, with no loop and no question open."""
+    """Whether every step is done on the current versions and no loop or escalation is open."""
     if state.loops or state.escalations or state.busy or index_of(state).unsettled:
         return False
     for name, step in state.steps.items():
@@ -109,19 +109,19 @@ def is_complete(state: RunState) -> bool:
 
 
 def outcome_of(state: RunState) -> RunOutcome:
-    """Where the run stands, in the words of the command line."""
+    """The outcome of the run so far, in the words of the command line."""
     if state.ended is not None:
         return state.ended.outcome
-    return "running" if _at_work(state) or ready(state, now=float("inf"), most=1) else "waiting"
+    return "running" if _at_work(state) or ready(state, now=float("inf"), enough=1) else "waiting"
 
 
 def _at_work(state: RunState) -> bool:
-    """Whether an attempt does something else than wait in mid-work: one that waits goes on when something else does."""
+    """Whether an attempt is doing something other than waiting for feedback. One that waits cannot continue on its own."""
     if not state.busy or not state.loops:
         return bool(state.busy)
     return any(not attempt.awaits for _, attempt in running_attempts(state))
 
 
 def is_stuck(state: RunState) -> bool:
-    """Whether nothing is pending, running, escalated or finished: the state that the rules must never lead to."""
+    """Whether nothing is pending, running, escalated or finished. The rules must never lead to this state."""
     return not state.escalations and state.paused_by is None and outcome_of(state) == "waiting"

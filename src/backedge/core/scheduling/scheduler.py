@@ -1,7 +1,8 @@
-"""Which steps can start, and for what: the correction plan of a run, computed from its state and from nothing else.
+"""Which steps can start, and why: the correction plan of a run, computed from its state and from nothing else.
 
-A step starts when nothing before it is due or running and every judge of what it needs has passed the current version. A
-rework waits until all who can still speak about the version have spoken, and nobody is using it.
+A step starts when nothing upstream is due or running and every judge of what it needs has passed the current version. A
+rework waits until every judge that can still report on the version has done so, and no consumer is using it. That way
+one rework handles everything that was found.
 """
 
 from __future__ import annotations
@@ -17,33 +18,33 @@ from backedge.core.value import Value
 
 
 class Start(Value, frozen=True):
-    """A step can start, as soon as there is room for it."""
+    """A step can start as soon as a slot is free."""
 
     step: str
     mode: Mode
     loops: tuple[str, ...] = ()
 
 
-def ready(state: RunState, now: float, most: int | None = None) -> list[Start]:
-    """The steps that can start now, the most urgent first; at least the first `most` of them, if it is given."""
+def ready(state: RunState, now: float, enough: int | None = None) -> list[Start]:
+    """The steps that can start now, the most urgent first. With `enough`, the search may stop after so many."""
     if state.ended is not None or state.paused_by is not None:
         return []
-    return _Scheduler(state, now).starts(most)
+    return _Scheduler(state, now).starts(enough)
 
 
 _WITH_TARGETS = (LoopState.WAITING_RESPONSE, LoopState.RESOLVING)
 
 
 def start_wanted(state: RunState, name: str) -> Start | None:
-    """What a step would be executed for, whether or not something keeps it from starting; None if for nothing."""
-    return _Scheduler(state, float("inf")).wanted(name)
+    """The start that a step is due for, even if something keeps it from starting now; None if it is not due."""
+    return _Scheduler(state, float("inf")).wanted_start(name)
 
 
 class _Scheduler:
-    """One look over the run; what several steps ask about is worked out once.
+    """One pass over the run, which computes shared facts once.
 
-    Of a large run it looks at what an open loop touches, and at the front: a step behind the front waits for one that
-    is unsettled, unless a loop exempts it from that."""
+    It examines the steps that an open loop touches, and the front of the index. Steps behind the front wait for an
+    unsettled step, unless a loop exempts them, so they need not be examined. This keeps large runs fast."""
 
     def __init__(self, state: RunState, now: float) -> None:
         self.state, self.now, self.graph = state, now, state.graph
@@ -52,26 +53,26 @@ class _Scheduler:
         self.questions: dict[str, list[Loop]] = {}
         self.verifying: set[str] = set()
         self.asking: set[str] = set()
-        """The sources of loops whose fix or answer is not there yet."""
+        """The sources of loops that still wait for a fix or an answer."""
         self.unsettled: set[str] = set()
         for loop in self.open:
-            self._sort_in(loop)
+            self._classify(loop)
         self.skipped = {name for name in state.steps if is_skipped(state, name)} if self.graph.conditions else set()
         self.fresh: dict[str, bool] = {}
         self.due: dict[str, Mode] = {}
         self.awaited = self._awaited() if self.open else {}
         self.index = index_of(state)
         for name in self._touched():
-            self._look_at(name)
+            self._examine(name)
         self.waited_for: set[str] | None = None
-        self.asked: set[str] = set()
-        """The steps that a person was asked to do, or to approve."""
+        self.waiting_for_person: set[str] = set()
+        """The steps that a person was asked to do or to approve."""
         self.escalated: set[str] = set()
-        """The steps that an escalated loop holds: they may answer what others ask them."""
+        """The steps that an escalated loop holds. They may still answer questions."""
         self.held = self._held()
 
-    def _sort_in(self, loop: Loop) -> None:
-        """Note what an open loop asks of whom."""
+    def _classify(self, loop: Loop) -> None:
+        """Note what an open loop asks of its source and targets."""
         if loop.source != HUMAN and not loop.by_verdict:
             self.unsettled.add(loop.source)
         if loop.state is LoopState.VALIDATING:
@@ -79,13 +80,13 @@ class _Scheduler:
             return
         self.asking.add(loop.source)
         if loop.state in _WITH_TARGETS:
-            owed = self.questions if loop.answers_only or loop.choosing else self.reworks
+            requests = self.questions if loop.answers_only or loop.choosing else self.reworks
             for target, share in loop.shares.items():
                 if not share.done and target != HUMAN:
-                    owed.setdefault(target, []).append(loop)
+                    requests.setdefault(target, []).append(loop)
 
     def _touched(self) -> dict[str, None]:
-        """The steps of a large run that loops or conditions have a say in."""
+        """The steps that open loops or conditions affect."""
         found = dict.fromkeys((*self.reworks, *self.questions, *self.verifying, *self.awaited, *self.graph.conditional))
         for target in self.reworks:
             found.update(dict.fromkeys(self.graph.judges_of[target]))
@@ -94,7 +95,7 @@ class _Scheduler:
         found.pop(HUMAN, None)
         return found
 
-    def _look_at(self, name: str) -> None:
+    def _examine(self, name: str) -> None:
         step = self.state.steps[name]
         self.fresh[name] = is_fresh(self.state, name)
         mode = self._due(name, step) if step.running is None else step.running.mode
@@ -102,64 +103,65 @@ class _Scheduler:
             return
         if step.running is None:
             self.due[name] = mode
-        # An answer or a choice changes nothing that others use: it keeps nobody waiting.
-        if mode not in SIDE_MODES or not self._stands(name):
+        # An answer or a choice changes no artifact, so no step has to wait for it.
+        if mode not in SIDE_MODES or not self._needs_no_run(name):
             self.unsettled.add(name)
 
-    def starts(self, most: int | None = None) -> list[Start]:
+    def starts(self, enough: int | None = None) -> list[Start]:
         if self.held is None:
             return []
         found = [start for name in self.due if (start := self._start(name)) is not None]
-        found += self._in_front(self.index.front, most)
+        found += self._in_front(self.index.front, enough)
         return sorted(found, key=self._urgency) if len(found) > 1 else found
 
-    def _in_front(self, front: tuple[int, ...], most: int | None) -> list[Start]:
-        """What can start of a front that no loop touches; those whose inputs are checked first do not count."""
+    def _in_front(self, front: tuple[int, ...], enough: int | None) -> list[Start]:
+        """The steps of the front that can start and that no loop touches. Steps with an input check do not count towards
+        `enough`, because the check may keep them from starting."""
         found: list[Start] = []
-        for name in (self.graph.in_turn[turn] for turn in front):
-            if most is not None and most <= 0:
+        for name in (self.graph.in_turn[position] for position in front):
+            if enough is not None and enough <= 0:
                 break
             if name in self.fresh:
                 continue
-            self._look_at(name)
+            self._examine(name)
             start = self._start(name)
             if start is not None:
                 found.append(start)
-                most = most - (not self.graph.steps[name].checked) if most is not None else None
+                enough = enough - (not self.graph.steps[name].checked) if enough is not None else None
         return found
 
-    def _stands(self, name: str) -> bool:
+    def _needs_no_run(self, name: str) -> bool:
         return self.fresh[name] or self.state.steps[name].skipped_by_decision or name in self.skipped
 
     def _due(self, name: str, step: StepState) -> Mode | None:
-        """Why a step that does not run has to be executed, or None if it does not."""
+        """The mode that a step has to be executed in; None if it does not have to be. The step is not running."""
         if name in self.reworks:
             return "rework" if step.artifact is not None else "work"
         judge = name in self.graph.judges
         if name in self.verifying:
             return "verify" if judge else "work"
         if step.skipped_by_decision:
-            return _aside(self.questions[name]) if name in self.questions else None
+            return _side_mode(self.questions[name]) if name in self.questions else None
         if step.results_due and name not in self.skipped:
             return "verify" if judge else "work"
-        if self.questions and (asked := self._questions_for(name)):
-            return _aside(asked)
+        if self.questions and (questions := self._questions_for(name)):
+            return _side_mode(questions)
         if name in self.skipped:
             return None
         if not self.fresh[name]:
             return "verify" if judge and (step.open_findings or human_feedback_to_verify(self.state, name)) else "work"
-        again = name in self.graph.conditional and (
+        repeats = name in self.graph.conditional and (
             condition_pending(self.state, name) or must_repeat(self.state, name)
         )
-        return "work" if again else None
+        return "work" if repeats else None
 
     def _questions_for(self, name: str) -> list[Loop]:
-        """What a step can answer now. It does its own work first, unless that needs the one who asks: then it answers
-        from what it knows, and works when the asker has gone on."""
-        asked = self.questions.get(name, [])
-        if self._stands(name):
-            return asked
-        return [loop for loop in asked if loop.source in self.graph.before[name]]
+        """The questions that a step can answer now. It does its own work first, unless that work needs the step that asks.
+        Then it answers from what it knows, and works when the asking step has continued."""
+        questions = self.questions.get(name, [])
+        if self._needs_no_run(name):
+            return questions
+        return [loop for loop in questions if loop.source in self.graph.before[name]]
 
     def _held(self) -> set[str] | None:
         """The steps that an open escalation keeps from starting; None means all of them."""
@@ -168,7 +170,7 @@ class _Scheduler:
             loop = self.state.loops.get(packet.loop) if packet.loop else None
             if packet.step is not None:
                 held |= self.graph.downstream[packet.step]
-                (self.asked if packet.about is not None else held).add(packet.step)
+                (self.waiting_for_person if packet.about is not None else held).add(packet.step)
             elif loop is None:
                 return None
             elif packet.reason != ASKED:
@@ -189,7 +191,7 @@ class _Scheduler:
         return below
 
     def _waited_for(self) -> set[str]:
-        """What the open loops are waiting for: their targets, sources and judges, and whatever these need."""
+        """The steps that open loops wait for: their targets, sources and judges, and everything upstream of these."""
         wanted: set[str] = set()
         for loop in self.open:
             wanted |= {loop.source, *loop.involved}
@@ -197,65 +199,67 @@ class _Scheduler:
                 judge for target in loop.involved if target != HUMAN for judge in self.graph.judges_of[target]
             )
         if self.state.plans:
-            wanted |= {name for name, step in self.state.steps.items() if self._asked_for(step)}
+            wanted |= {name for name, step in self.state.steps.items() if self._added_for_open_loop(step)}
         wanted.discard(HUMAN)
         return wanted.union(*(self.graph.before[name] for name in wanted))
 
-    def _asked_for(self, step: StepState) -> bool:
+    def _added_for_open_loop(self, step: StepState) -> bool:
         return any(id in self.state.loops for id in step.added_for)
 
     def _start(self, name: str) -> Start | None:
         if not self._startable(name):
             return None
         if self.due[name] in SIDE_MODES:
-            return self.wanted(name)
-        # What it made must not change under the hands of those who are using it, unless they wait for just that.
+            return self.wanted_start(name)
+        # An artifact must not change while a consumer is using it, unless the consumer waits for feedback.
         for consumer in self.graph.consumers[name]:
             running = self.state.steps[consumer].running
             if running is not None and not running.awaits and running.mode not in SIDE_MODES:
                 return None
         if name in self.reworks and self.state.steps[name].artifact is not None:
-            # All judges that can still speak about this version do so first, people too: one rework for all they say.
+            # All judges that can still report on this version, including people, do so first: one rework for all of it.
             for judge in self.graph.judges_of[name]:
-                if judge in self.due and self._startable(judge, soon=True):
+                if judge in self.due and self._startable(judge, eventually=True):
                     return None
-            if any(self._heard_soon(other, running, name) for other, running in running_attempts(self.state)):
+            if any(self._may_still_object(other, running, name) for other, running in running_attempts(self.state)):
                 return None
-        return self.wanted(name)
+        return self.wanted_start(name)
 
-    def _heard_soon(self, name: str, running: Running, target: str) -> bool:
-        """Whether an attempt is a judge at work on what was made from a target: it may find that at fault as well."""
+    def _may_still_object(self, name: str, running: Running, target: str) -> bool:
+        """Whether a judge is running downstream of a target: it may report findings against the target too."""
         at_work = not running.awaits and running.mode not in SIDE_MODES
         return at_work and name in self.graph.judges and name in self.graph.downstream[target]
 
-    def wanted(self, name: str) -> Start | None:
-        """What a step would be executed for; None if for nothing."""
+    def wanted_start(self, name: str) -> Start | None:
+        """The start that a step is due for; None if it is not due."""
         if name not in self.fresh:
-            self._look_at(name)
+            self._examine(name)
         mode = self.due.get(name)
         if mode is None:
             return None
         if mode == "answer":
             return Start(name, mode, tuple(loop.id for loop in self._questions_for(name) if not loop.choosing))
         if mode == "decide":
-            # An outcome has one decision: one choice at a time.
+            # An outcome holds one decision, so a step makes one choice at a time.
             return Start(name, mode, (self._questions_for(name)[0].id,))
         return Start(name, mode, tuple(loop.id for loop in self.reworks.get(name, ())))
 
-    def _startable(self, name: str, soon: bool = False) -> bool:
-        """Whether nothing but room keeps a step from starting; with `soon`, nothing but room, time and a person who
-        was asked to do it."""
+    def _startable(self, name: str, eventually: bool = False) -> bool:
+        """Whether a step can start once a slot is free. With `eventually`, also if it still waits for a retry time or for
+        the person who was asked to do it."""
         assert self.held is not None
         step = self.state.steps[name]
         if name in self.held or (self.waited_for is not None and name not in self.waited_for):
             return False
-        if (name in self.asked and not soon) or (name in self.escalated and self.due[name] not in SIDE_MODES):
+        if (name in self.waiting_for_person and not eventually) or (
+            name in self.escalated and self.due[name] not in SIDE_MODES
+        ):
             return False
-        if step.errors and step.retry_at > self.now and not soon:
+        if step.errors and step.retry_at > self.now and not eventually:
             return False
-        if self.due[name] in SIDE_MODES and not self._stands(name):
+        if self.due[name] in SIDE_MODES and not self._needs_no_run(name):
             return True
-        if self._waits(name) and self.due[name] not in SIDE_MODES and name not in self.reworks:
+        if self._awaits_feedback(name) and self.due[name] not in SIDE_MODES and name not in self.reworks:
             return False
         upstream, gates = self.graph.upstream[name], self.graph.gates[name]
         if self._settled(upstream) and all(map(self._passing, gates)):
@@ -269,43 +273,43 @@ class _Scheduler:
         return steps.isdisjoint(self.unsettled) and self.index.unsettled.keys().isdisjoint(steps)
 
     def _exempt(self, name: str) -> set[str]:
-        """The steps upstream that need not be settled before this one starts."""
+        """The upstream steps that need not be settled before this one starts."""
         exempt: set[str] = set()
         for subject in self.graph.steps[name].judges:
-            # A judge that has not spoken about the current version does so before that is reworked.
+            # A judge that has not reported on the current version does so before that version is reworked.
             if self.due.get(subject) == "rework" and self.fresh[subject]:
                 exempt.add(subject)
         for source, wanted in self.awaited.items():
-            # What a loop waits for cannot wait for the loop's own source, if that has something to go on with.
+            # A step that a loop waits for cannot wait for the source of that loop, if the source has an artifact to use.
             step = self.state.steps[source]
-            waits = step.running is None or bool(step.running.awaits)
-            if name in wanted and waits and (step.artifact is not None or self._stands(source)):
+            idle = step.running is None or bool(step.running.awaits)
+            if name in wanted and idle and (step.artifact is not None or self._needs_no_run(source)):
                 exempt.add(source)
         return exempt
 
-    def _waits(self, name: str) -> bool:
-        """Whether a step has asked for something that is not there yet. Its output is provisional until then; one that
-        has no output goes first if what it asked for needs that."""
+    def _awaits_feedback(self, name: str) -> bool:
+        """Whether a step has to wait for feedback that it raised. Its output is provisional until then. A step without
+        output does not wait if what it asked for needs that output."""
         if name not in self.asking:
             return False
         return self.state.steps[name].artifact is not None or name not in self.awaited.get(name, ())
 
     def _awaited(self) -> dict[str, set[str]]:
-        """What each source of an open loop waits for: the targets that are not done, and all that comes before them,
-        and what the sources among these wait for in their turn."""
+        """What each source of an open loop waits for: the targets that are not done, everything upstream of them, and,
+        transitively, what the sources among these wait for."""
         found: dict[str, set[str]] = {}
-        for owed in (self.reworks, self.questions):
-            for target, loops in owed.items():
+        for requests in (self.reworks, self.questions):
+            for target, loops in requests.items():
                 for loop in loops:
                     if loop.source != HUMAN:
                         found.setdefault(loop.source, set()).update((target, *self.graph.before[target]))
-        grows = len(found) > 1
-        while grows:
-            grows = False
+        growing = len(found) > 1
+        while growing:
+            growing = False
             for wanted in found.values():
                 more = set().union(*(found[other] for other in wanted & found.keys())) - wanted
                 wanted |= more
-                grows = grows or bool(more)
+                growing = growing or bool(more)
         return found
 
     def _passing(self, judge: str) -> bool:
@@ -325,12 +329,12 @@ class _Scheduler:
         )
 
 
-def _aside(asked: list[Loop]) -> Mode:
-    """How a step deals with what it is asked: answers first, all at once; then one choice after the other."""
-    return "decide" if all(loop.choosing for loop in asked) else "answer"
+def _side_mode(questions: list[Loop]) -> Mode:
+    """The mode for a step that is asked questions: it first answers all at once, then makes one choice at a time."""
+    return "decide" if all(loop.choosing for loop in questions) else "answer"
 
 
 def passes(state: RunState, judge: str) -> bool:
-    """Whether a judge's last verdict lets the work go on, and is about what there is now."""
+    """Whether a judge's last verdict lets the run continue and is about the current versions."""
     verdict = state.steps[judge].verdict
     return verdict is not None and (verdict.word != "fail" or verdict.accepted) and is_fresh(state, judge)

@@ -1,4 +1,7 @@
-"""The correction plan at work: after every command, what is ready to happen happens, in the same append."""
+"""What follows from a command without another one: loops close, questions time out, steps start, the run ends.
+
+All of it is appended together with the events of the command.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ from backedge.core.workflow.limits import BUDGETS
 
 
 def settle(tx: Transaction) -> None:
-    """Tell waiters, close what is verified, escalate what is late, start what there is room for, end what is done."""
+    """Withdraw outdated questions, escalate overdue ones, deliver results, close verified loops, start steps while slots
+    are free, and end a run that is complete."""
     while tx.state.ended is None:
         if tx.state.escalations and _withdraw_questions(tx):
             continue
@@ -40,7 +44,7 @@ def settle(tx: Transaction) -> None:
             continue
         if tx.state.graph.conditions and reroute_around_skipped(tx):
             continue
-        if tx.room > 0 and _start_ready(tx):
+        if tx.free_slots > 0 and _start_ready(tx):
             continue
         if tx.state.busy and _break_wait_deadlock(tx):
             continue
@@ -49,9 +53,8 @@ def settle(tx: Transaction) -> None:
         if is_complete(tx.state):
             _finish(tx)
         elif is_stuck(tx.state):
-            tx.add(
-                e.EscalationOpened(tx.now, tx.next_escalation(), "nothing can start, and nothing says why", ("cancel",))
-            )
+            reason = "nothing can start, and no rule says why: cancel the run and report this as a bug"
+            tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, ("cancel",)))
 
 
 def _finish(tx: Transaction) -> None:
@@ -62,7 +65,7 @@ def _finish(tx: Transaction) -> None:
 
 
 def _withdraw_questions(tx: Transaction) -> bool:
-    """Take back what a person was asked to do, or to approve, when that is no longer what the step would do."""
+    """Withdraw a question about a step when it no longer matches what the step would do."""
     for packet in tx.state.escalations.values():
         reason = withdrawal_reason(tx.state, packet)
         if reason is not None:
@@ -82,7 +85,7 @@ def _escalate_overdue(tx: Transaction) -> bool:
 
 
 def _deliver_results(tx: Transaction) -> bool:
-    """Give attempts that wait in mid-work what they wait for, with their inputs as they are now."""
+    """Deliver results to running attempts that wait for them, with the current versions of their inputs."""
     state = tx.state
     for loop in state.loops.values():
         if loop.state is not LoopState.VALIDATING or loop.source == HUMAN:
@@ -105,14 +108,15 @@ def _deliver_result(tx: Transaction, loop: Loop) -> None:
 
 
 def _break_wait_deadlock(tx: Transaction) -> bool:
-    """Attempts that wait in mid-work for each other would do so for ever: one of them is told what there is."""
+    """If all running attempts wait for each other, give one of them the result so far, or escalate a loop. They would
+    wait for ever otherwise."""
     state = tx.state
     if not state.loops:
         return False
     running = [attempt for _, attempt in running_attempts(state)]
     if not all(attempt.awaits for attempt in running) or state.escalations or state.paused_by is not None:
         return False
-    if ready(state, now=float("inf"), most=1):
+    if ready(state, now=float("inf"), enough=1):
         return False
     loops = [state.loops[id] for attempt in running for id in attempt.awaits]
     for loop in loops:
@@ -125,7 +129,7 @@ def _break_wait_deadlock(tx: Transaction) -> bool:
 
 
 def _close_verified(tx: Transaction) -> bool:
-    """A person's feedback is verified by the judges of its targets; without any, by that person."""
+    """Human feedback is verified by the judges of its targets, or by that person if there are none."""
     state = tx.state
     for loop in state.loops.values():
         if loop.source != HUMAN or loop.state is not LoopState.VALIDATING:
@@ -141,7 +145,7 @@ def _close_verified(tx: Transaction) -> bool:
             close_loop(tx, loop, LoopState.RESOLVED, result_so_far(loop, "resolved"))
             return True
         if not judges or not any(share.changed for share in loop.shares.values()):
-            # Judges that passed this very version before were not asked about what this person sees in it.
+            # The judges may have passed this version before, without knowing what this person found wrong with it.
             ask_to_verify(tx, loop)
             return True
         if all(state.steps[judge].running is None and passes(state, judge) for judge in judges):
@@ -152,26 +156,27 @@ def _close_verified(tx: Transaction) -> bool:
 
 
 def _start_ready(tx: Transaction) -> bool:
-    """Start steps while there is room; True if something else changed and the rest has to be looked at again."""
-    starts = ready(tx.state, tx.now, tx.room)
+    """Start steps while slots are free; True if something changed that the other starts depend on."""
+    starts = ready(tx.state, tx.now, tx.free_slots)
     for start in starts:
-        if tx.room <= 0:
+        if tx.free_slots <= 0:
             return False
         if needs_input_check(tx.state, start):
             continue
         if not start_attempt(tx, start) or (tx.state.loops and start is not starts[-1]):
-            # What a loop waits for may start before what it needs is settled, but not beside it.
+            # A step that a loop waits for may start before its needs are settled, but not at the same time as they do.
             return True
     return False
 
 
 def start_attempt(tx: Transaction, start: Start) -> bool:
-    """Start one attempt, unless its condition has to be looked at first, or a limit forbids it: then that is
-    escalated instead."""
+    """Start one attempt; False if it was not started. Its condition is evaluated first, a limit that forbids it is
+    escalated, and a person is asked for approval or to do the step."""
     if start.mode not in SIDE_MODES and condition_pending(tx.state, start.step):
-        missed = unmet(tx.state, tx.state.graph.conditions[start.step])
+        unmet_condition = unmet(tx.state, tx.state.graph.conditions[start.step])
         basis = condition_basis(tx.state, start.step)
-        tx.add(e.ConditionEvaluated(tx.now, start.step, missed is None, missed.text if missed else "", basis))
+        text = unmet_condition.text if unmet_condition else ""
+        tx.add(e.ConditionEvaluated(tx.now, start.step, unmet_condition is None, text, basis))
         return False
     breach = first_breach(tx.state, tx.now, step=start.step)
     if breach is not None:
@@ -179,7 +184,7 @@ def start_attempt(tx: Transaction, start: Start) -> bool:
             escalate_run(tx, breach)
         else:
             error = tx.state.steps[start.step].last_error
-            escalate_step(tx, start.step, breach, f"agent of {start.step!r} keeps breaking: {error}")
+            escalate_step(tx, start.step, breach, f"the agent of {start.step!r} keeps ending with an error: {error}")
         return False
     for id in start.loops:
         loop = tx.state.loops[id]
@@ -196,18 +201,18 @@ def start_attempt(tx: Transaction, start: Start) -> bool:
         ask_to_do(tx, start.step, question_for(tx.state, start))
         return False
     record_start(tx, start, agent)
-    tx.room -= 1
+    tx.free_slots -= 1
     return True
 
 
 def _lacks_approval(state: RunState, start: Start) -> bool:
-    """Whether a person has to approve first. A retry after an error was approved with the first try."""
-    asks = state.graph.steps[start.step].approval is not None and start.mode in ("work", "rework")
-    return asks and not state.steps[start.step].approved
+    """Whether a person has to approve first. A retry after an error needs no new approval."""
+    needs_approval = state.graph.steps[start.step].approval is not None and start.mode in ("work", "rework")
+    return needs_approval and not state.steps[start.step].approved
 
 
 def record_start(tx: Transaction, start: Start, agent: str) -> int:
-    """Record that an attempt has started, with all that it is given; returns its number."""
+    """Record the start of an attempt with everything it is given; returns its number."""
     state, name = tx.state, start.step
     step, consumed = state.steps[name], consumed_by(state, name)
     event = e.AttemptStarted(
@@ -227,22 +232,22 @@ def record_start(tx: Transaction, start: Start, agent: str) -> int:
 
 
 def _with_feedback(state: RunState, event: e.AttemptStarted) -> e.AttemptStarted:
-    """The start of an attempt with what the open loops have for it."""
+    """The start of an attempt, with the feedback that open loops have for it."""
     name = event.step
-    given = [state.loops[id] for id in event.loops]
-    counted = tuple(loop.id for loop in given if not loop.shares[name].counted)
+    loops = [state.loops[id] for id in event.loops]
+    counted = tuple(loop.id for loop in loops if not loop.shares[name].counted)
     if event.mode in SIDE_MODES:
-        return replace(event, counted=counted, to_address=_share_of(name, given))
+        return replace(event, counted=counted, to_address=_share_of(name, loops))
     unverified = unverified_fixes(state, name)
     new = [loop for loop in unverified if not_delivered_yet(loop, name)]
-    verified = (loop for loop in state.loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
+    to_verify = (loop for loop in state.loops.values() if loop.source == name and loop.state is LoopState.VALIDATING)
     return replace(
         event,
         counted=counted,
-        to_address=_share_of(name, [*given, *new]),
+        to_address=_share_of(name, [*loops, *new]),
         must_keep_fixed=_share_of(name, [loop for loop in unverified if not not_delivered_yet(loop, name)]),
         unverified=tuple(loop.id for loop in unverified),
-        verifies=tuple(loop.id for loop in verified),
+        verifies=tuple(loop.id for loop in to_verify),
     )
 
 
@@ -251,13 +256,13 @@ def _share_of(name: str, loops: list[Loop]) -> tuple[int, ...]:
 
 
 def _agent(state: RunState, start: Start) -> str:
-    """Who does it: from round 2 on the next one up the ladder."""
+    """The agent for this attempt. From round 2 on, each round uses the next agent of the ladder."""
     ladder = state.graph.steps[start.step].agents
     if len(ladder) < 2:
         return ladder[0] if ladder else ""
     loops = [*(state.loops[id] for id in start.loops), *unverified_fixes(state, start.step)]
-    rung = max((loop.round - loop.delivered for loop in loops), default=0)
-    return ladder[min(rung, len(ladder) - 1)]
+    rounds_before = max((loop.round - loop.delivered for loop in loops), default=0)
+    return ladder[min(rounds_before, len(ladder) - 1)]
 
 
 def _cause(state: RunState, start: Start, consumed: dict[str, str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""The shape of a run as it turns out: steps that a condition skips, and steps that are repeated until one is met.
+"""Conditions: steps that `when` skips, and steps that `repeat` runs until a condition is met.
 
-A condition is looked at when its step could start, and again when what it refers to has changed; what was seen is
-recorded. A skipped step stands as it is: what needs it runs without it.
+A condition is evaluated when its step could start, and again when what it refers to has changed. The result is
+recorded. Steps that need a skipped step run without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from backedge.core.workflow.values import MISSING, Missing
 
 
 def value_of(state: RunState, condition: Condition) -> Json | Missing:
-    """The value that a condition is about; nothing for a step that has made nothing, or is skipped."""
+    """The value that a condition refers to; MISSING if the step has no artifact or is skipped."""
     if condition.of is None:
         return len(state.loops)
     step = state.steps[condition.of.step]
@@ -28,19 +28,20 @@ def value_of(state: RunState, condition: Condition) -> Json | Missing:
 
 
 def unmet(state: RunState, conditions: Iterable[Condition]) -> Condition | None:
-    """The first of several conditions that is not met; None if all are."""
+    """The first condition that is not met; None if all are."""
     return next((each for each in conditions if not holds(each, value_of(state, each))), None)
 
 
 def condition_basis(state: RunState, name: str) -> str:
-    """What the condition of a step is decided on, as a digest. Loops come and go: only artifacts count."""
+    """A digest of the artifact values that the condition of a step depends on. The number of open loops is left out: it
+    changes too often."""
     values = [value_of(state, each) for each in state.graph.conditions[name] if each.of is not None]
     known = [[each] if not isinstance(each, Missing) else [] for each in values]
     return sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 def condition_pending(state: RunState, name: str) -> bool:
-    """Whether the condition of a step has to be looked at before it can start, or stand as it is."""
+    """Whether the condition of a step has to be evaluated, for the first time or again."""
     if name not in state.graph.conditions:
         return False
     seen = state.steps[name].condition
@@ -48,7 +49,7 @@ def condition_pending(state: RunState, name: str) -> bool:
 
 
 def is_skipped(state: RunState, name: str) -> bool:
-    """Whether a step is skipped: by its condition, or as the judge of nothing but skipped steps."""
+    """Whether a step is skipped: by its own condition, or because it judges only skipped steps."""
     graph = state.graph
     if not graph.conditions:
         return False
@@ -58,7 +59,7 @@ def is_skipped(state: RunState, name: str) -> bool:
 
 
 def present_needs(state: RunState, name: str) -> tuple[str, ...]:
-    """What a step needs and gets: without the steps that are skipped."""
+    """The needs of a step without those that are skipped."""
     needs = state.graph.needs[name]
     if any(state.steps[need].condition for need in needs):
         return tuple(need for need in needs if not state.steps[need].condition_false)
@@ -66,7 +67,7 @@ def present_needs(state: RunState, name: str) -> tuple[str, ...]:
 
 
 def input_versions(state: RunState, name: str) -> dict[str, int]:
-    """The versions of what a step would be given now, by producer."""
+    """The artifact versions that a step would get now, by producer."""
     versions: dict[str, int] = {}
     for need in present_needs(state, name):
         artifact = state.steps[need].artifact
@@ -75,7 +76,7 @@ def input_versions(state: RunState, name: str) -> dict[str, int]:
     return versions
 
 
-def _most(state: RunState, name: str) -> int:
+def _max_repeats(state: RunState, name: str) -> int:
     repeat = state.graph.steps[name].repeat
     assert repeat is not None
     return repeat.max + state.steps[name].repeats_granted
@@ -87,33 +88,35 @@ def _unfinished(state: RunState, name: str) -> bool:
 
 
 def must_repeat(state: RunState, name: str) -> bool:
-    """Whether a step is to be executed once more, since what it is repeated for is not there yet."""
-    return _unfinished(state, name) and state.steps[name].repeats < _most(state, name)
+    """Whether a step has to be executed once more, because its `until` is not met yet."""
+    return _unfinished(state, name) and state.steps[name].repeats < _max_repeats(state, name)
 
 
 def repeat_count_after(state: RunState, name: str) -> tuple[int, int]:
-    """The number of the turn that the attempt under way is, and what was granted: a repetition goes on with the
-    count, anything else starts a new one."""
+    """The repetition count after the running attempt, and the repetitions that were granted. A repetition increases the
+    count; any other execution starts a new one."""
     step = state.steps[name]
     assert step.running is not None
-    again = step.artifact is not None and step.artifact.consumed == step.running.consumed and not step.running.loops
-    return (step.repeats + 1, step.repeats_granted) if again and must_repeat(state, name) else (1, 0)
+    same_inputs = (
+        step.artifact is not None and step.artifact.consumed == step.running.consumed and not step.running.loops
+    )
+    return (step.repeats + 1, step.repeats_granted) if same_inputs and must_repeat(state, name) else (1, 0)
 
 
 def exhausted_reason(state: RunState, name: str) -> str | None:
-    """Why a step that was repeated as often as it may be is not finished; None if it is, or goes on."""
+    """Why a step that has used up its repetitions is not finished; None if it is, or can still repeat."""
     if not _unfinished(state, name) or must_repeat(state, name):
         return None
-    missed = unmet(state, state.graph.untils[name])
-    assert missed is not None
-    value = value_of(state, missed)
-    said = "nothing is there" if isinstance(value, Missing) else f"it is {json.dumps(value, ensure_ascii=False)[:200]}"
+    condition = unmet(state, state.graph.untils[name])
+    assert condition is not None
+    value = value_of(state, condition)
+    got = "there is no value" if isinstance(value, Missing) else f"it is {json.dumps(value, ensure_ascii=False)[:200]}"
     times = "once" if state.steps[name].repeats == 1 else f"{state.steps[name].repeats} times"
-    return f"{name!r} was done {times}, and {missed.text!r} is not met: {said}"
+    return f"{name!r} ran {times}, and {condition.text!r} is still not met: {got}"
 
 
 def help_request(state: RunState, name: str) -> Feedback | None:
-    """What a step that was repeated in vain sends to the step that its `repeat` names; None if it names none."""
+    """The feedback that a step sends to the step that its `repeat` names, when its repetitions are used up; else None."""
     repeat = state.graph.steps[name].repeat
     if repeat is None or repeat.to in ("", HUMAN):
         return None

@@ -1,4 +1,4 @@
-"""Who has to run again: content digests, what a step consumed, and whether that is still what there is.
+"""Which steps are stale, by comparing digests of what they consumed with the current artifacts.
 
 As in a build system, a step is stale only if what it consumed changed, not because something ran again.
 """
@@ -14,11 +14,12 @@ from backedge.core.state.run import Running, RunState
 from backedge.core.value import Json
 
 NOTHING = ""
-"""What is consumed of a step that was passed over without an artifact, or is skipped."""
+"""The digest consumed from a step that is skipped or has no artifact."""
 
 
 def artifact_digest(state: RunState, name: str, made: OutputDigest, running: Running) -> str:
-    """The digest of a judge's artifact: its output and the versions it judged. Empty where it is that of the output."""
+    """The digest of a judge's artifact: its output and the versions it judged. Empty for other steps, whose artifact digest
+    is that of the output."""
     if name not in state.graph.judges:
         return ""
     judged = "\n".join(f"{need} {digest}" for need, digest in running.consumed.items())
@@ -42,7 +43,7 @@ def _consumed(state: RunState, step: str, need: str) -> str:
 
 
 def is_fresh(state: RunState, step: str) -> bool:
-    """Whether a step has an artifact that was made from what there is now."""
+    """Whether a step has an artifact that was made from the current versions of its needs."""
     of_step = state.steps[step]
     artifact = of_step.artifact
     if artifact is None or of_step.replaced:
@@ -50,14 +51,14 @@ def is_fresh(state: RunState, step: str) -> bool:
     consumed, needs = artifact.consumed, state.graph.needs[step]
     if len(consumed) != len(needs):
         return False
-    for need in needs:  # noqa: SIM110 - asked more often than anything else
+    for need in needs:  # noqa: SIM110 - the hottest function of the core: a plain loop is faster
         if consumed.get(need) != _consumed(state, step, need):
             return False
     return True
 
 
 def part(value: Json, pointer: str) -> Json:
-    """The part of a JSON value that a pointer names; None where there is nothing."""
+    """The part of a JSON value that a pointer names; None if there is nothing."""
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
@@ -70,19 +71,20 @@ def part(value: Json, pointer: str) -> Json:
 
 
 def is_settled(state: RunState, name: str) -> bool:
-    """Whether a step need not be executed for what there is now."""
+    """Whether a step does not have to be executed for the current versions."""
     if condition_pending(state, name) or must_repeat(state, name):
         return state.steps[name].skipped_by_decision
     return state.steps[name].skipped_by_decision or is_skipped(state, name) or is_fresh(state, name)
 
 
 def _changes_soon(loop: Loop, name: str) -> bool:
-    """Whether a step is to be reworked for a loop. What is escalated may wait for long, and for nothing in the end."""
+    """Whether a step is about to be reworked for a loop. Escalated loops do not count: they may wait long, or never
+    continue."""
     return name in loop.shares and not loop.shares[name].done and loop.state is not LoopState.ESCALATING
 
 
 def upstream_settled(state: RunState, name: str) -> bool:
-    """Whether nothing that a step needs, directly or not, is going to change."""
+    """Whether nothing upstream of a step is running or due."""
     for other in state.graph.upstream[name]:
         step = state.steps[other]
         if step.running is not None and step.running.mode not in SIDE_MODES:
