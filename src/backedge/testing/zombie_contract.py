@@ -75,7 +75,7 @@ class ZombieContract:
                 new = await self.take_over(other, "r")
                 # Its new holder has room for the second step, and starts it.
                 state = await States(other).of("r")
-                events, after = transact(state, c.Proceed(), engine.clock.now(), room=1)
+                events, after = transact(state, c.Proceed(), engine.clock.now(), free_slots=1)
                 assert after.steps["second"].running is not None
                 await other.append(entry_of(state, events, after, fence=new.fence))
                 with pytest.raises(RunLost, match="'r'"):
