@@ -14,7 +14,7 @@ from backedge.analytics.stats import Stats, rows, statistics_of
 from backedge.core.model import Kind, Severity
 from backedge.engine.codec import decode_events
 from tests.core.play import Finding, Play, Usage, ask, failed, flow, grows, out, passed, step
-from tests.core.strategies import Pick, a_tale, effort, picks
+from tests.core.strategies import Pick, a_random_run, effort, picks
 from tests.histories.recorded import histories, versions
 
 PIPELINE = flow(
@@ -135,10 +135,10 @@ def test_only_the_ten_runs_with_most_rework_are_named() -> None:
 @given(picks())
 @effort(100)
 def test_the_facts_are_those_of_the_replayed_run(pick: Pick) -> None:
-    tale = a_tale(pick)
-    found = run_facts(tale.events)
+    run = a_random_run(pick)
+    found = run_facts(run.events)
     assert found is not None
-    state = tale.s
+    state = run.s
     loops = {loop.id: loop for loop in (*state.closed_loops.values(), *state.loops.values())}
     assert {id: (loop.kind, loop.severity, loop.rounds) for id, loop in found.loops.items()} == {
         id: (loop.kind_name, loop.severity, loop.round) for id, loop in loops.items()
@@ -148,7 +148,7 @@ def test_the_facts_are_those_of_the_replayed_run(pick: Pick) -> None:
         assert getattr(counted, name) == getattr(told, name), name
     for id, loop in loops.items():
         assert found.loops[id].state == loop.state or loop.open, id
-    log = defects(tale.events)
+    log = defects(run.events)
     assert [
         (each.name, each.description, each.severity, each.status, each.injected, each.found_by, each.detected)
         for each in found.findings.values()

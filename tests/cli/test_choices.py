@@ -228,5 +228,5 @@ def test_what_nobody_asked_for_is_ignored_and_said_to_be(make: Make) -> None:
         {"steps": steps}, pm=[{"output": "plan", "answer": "so"}], review=[{**passed(), "decision": {"option": "x"}}]
     )
     told = project.backedge("run").err
-    assert "✓ pm (warning: answer: ignored, nobody asks for that in mode work)" in told
-    assert "! review: warning: decision: ignored, nobody asks for that in mode work" in told
+    assert "✓ pm (warning: answer: ignored, because mode work does not ask for it)" in told
+    assert "! review: warning: decision: ignored, because mode work does not ask for it" in told

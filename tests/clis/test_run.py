@@ -75,7 +75,7 @@ def test_a_finding_goes_back_to_claude_which_goes_on_and_the_run_is_verified(tmp
     assert "greets nobody" in rework
     second_review = script.asked_text(5)
     assert "toolu_3" not in second_review, "the reviewer looks with fresh eyes"
-    assert "Say of each of these whether it is fixed" in second_review
+    assert "Report for each of these whether it is fixed" in second_review
 
 
 def test_a_cli_that_is_not_installed_is_named_before_anything_starts(tmp_path: Path) -> None:

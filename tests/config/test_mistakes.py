@@ -63,7 +63,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a condition that says nothing",
         step(run="[x]", when="b:/x = 1"),
-        ["5:5: steps.a.when: step 'a' has when: condition 'b:/x = 1' has the operator '=': did you mean '=='?"],
+        ["5:5: steps.a.when: step 'a' has when: condition 'b:/x = 1' has the unknown operator '=': did you mean '=='?"],
     ),
     (
         "a condition on a step that runs later",
@@ -319,7 +319,9 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "the reserved name of a step",
         "name: w\nsteps:\n  human: {run: [x]}\n",
-        ["3:3: steps.human: step 'human' has a reserved name: it is the person behind the inbox"],
+        [
+            "3:3: steps.human: step 'human' has a reserved name, which stands for the person who answers the inbox: rename it"
+        ],
     ),
     (
         "a secret instead of its name",
@@ -515,7 +517,7 @@ WHOLE: list[tuple[str, str, list[str]]] = [
         "a route to nowhere",
         JUDGE + "routes: [{to: a, keywords: x}, {to: b, keywords: x}]\n",
         [
-            "4:37: routes[1].to: a route leads to 'b', neither a step nor a phase: use one of: a, research, planning, "
+            "4:37: routes[1].to: a route leads to 'b', which is not a step or a phase: use one of: a, research, planning, "
             "design, code, test"
         ],
     ),

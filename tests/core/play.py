@@ -182,7 +182,7 @@ class Play:
         script = self.scripts.get(name)
         index = self.calls.get(name, 0)
         self.calls[name] = index + 1
-        if script is None and name in self.s.graph.measures:
+        if script is None and name in self.s.graph.engine_judges:
             return self.measure(name)
         if script is None:
             return passed() if self.s.graph.is_judge(name) else out(name)
@@ -193,7 +193,7 @@ class Play:
     def measure(self, name: str) -> Reply:
         """The reply of a check or gate, as the engine measures it."""
         try:
-            return out(measure(self.s.graph.measures[name], self.brief(name).inputs))
+            return out(measure(self.s.graph.engine_judges[name], self.brief(name).inputs))
         except ValueError as error:
             return error
 

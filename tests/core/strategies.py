@@ -1,7 +1,7 @@
-"""Random workflows and random runs of them. Every choice is one call of `pick`, and 0 is always the plainest one.
+"""Random workflows and random runs of them. Every choice is one call of `pick`, and 0 is always the simplest one.
 
-The driver performs what agents and people might do in any order, and keeps a record of each command with the states
-before and after it; the properties are statements about such a record.
+The driver does what agents and people might do, in any order, and records each command with the states before and after
+it. The properties are statements about such a record.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from tests.core.play import made
 
 T = TypeVar("T")
 Pick = Callable[[int], int]
-"""`pick(n)` is one of 0 … n-1."""
+"""`pick(n)` returns one of 0 … n-1."""
 
 FACTOR = 20 if os.environ.get("BACKEDGE_HYPOTHESIS") == "deep" else 1
 
 
 def effort(examples: int) -> settings:
-    """So many examples in the usual run, twenty times as many in a deep one."""
+    """Settings with this many examples; twenty times as many in a deep run."""
     return settings(max_examples=examples * FACTOR)
 
 
@@ -132,33 +132,33 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
     ranks: dict[str, int] = {}
     judges: set[str] = set()
     steps: list[Step] = []
-    for place in range(1 + pick(most)):
+    for index in range(1 + pick(most)):
         earlier = list(ranks)
         producers = [name for name in earlier if name not in judges]
         if producers and pick(5) >= 3:
-            steps.append(_a_judge(pick, f"j{place}", producers, ranks))
+            steps.append(_a_judge(pick, f"j{index}", producers, ranks))
             judges.add(steps[-1].name)
         else:
-            steps.append(_a_producer(pick, f"s{place}", earlier, ranks))
+            steps.append(_a_producer(pick, f"s{index}", earlier, ranks))
     profile = one_of(pick, ("default", "bmad", "ai-sdlc", "tight-loop", "asp", "reactree"))
-    habits = PROFILES[profile]
+    defaults = PROFILES[profile]
     policies: tuple[Policy, ...] = ("rework", "defer", "ask")
     workflow = Workflow(
         "w",
         tuple(steps),
         profile=profile,
-        scope="any" if habits.scope == "any" or rarely(pick, 3) else "upstream",
-        routes=(*((RouteRule(HUMAN, ("missing",)),) if rarely(pick, 4) else ()), *habits.routes),
+        scope="any" if defaults.scope == "any" or rarely(pick, 3) else "upstream",
+        routes=(*((RouteRule(HUMAN, ("missing",)),) if rarely(pick, 4) else ()), *defaults.routes),
         limits=a_limits(pick),
         on_breach=one_of(pick, ("manual", "manual", "error", "skip", "replan")),
         new_findings=tuple((severity, one_of(pick, policies)) for severity in Severity),
-        judges_in_order=habits.judges_in_order or rarely(pick, 4),
-        nearest_phase=habits.nearest_phase,
+        judges_in_order=defaults.judges_in_order or rarely(pick, 4),
+        nearest_phase=defaults.nearest_phase,
         agreement=one_of(pick, ("all", "first", "authority")),
         authority=(one_of(pick, steps).name,),
     )
     if problems_of(workflow):
-        # Limits that bound nothing: take those that do.
+        # These limits do not bound the run: use the defaults.
         workflow = msgspec.structs.replace(workflow, limits=Limits(), steps=tuple(map(_without_limits, steps)))
     assert not problems_of(workflow), problems_of(workflow)
     return workflow
@@ -209,7 +209,7 @@ def _a_judge(pick: Pick, name: str, producers: list[str], ranks: dict[str, int])
     )
 
 
-# What agents and people say
+# Outcomes and feedback
 
 
 def an_output(pick: Pick) -> Any:
@@ -230,17 +230,17 @@ def a_finding(pick: Pick) -> Finding:
 
 
 def a_feedback(pick: Pick, state: RunState) -> Feedback:
-    anybody = [*state.graph.steps, HUMAN]
-    to = tuple(one_of(pick, anybody) for _ in range(1 + pick(2)))
+    targets = [*state.graph.steps, HUMAN]
+    to = tuple(one_of(pick, targets) for _ in range(1 + pick(2)))
     if rarely(pick, 12):
-        to = one_of(pick, ((), ("nobody",)))
+        to = one_of(pick, ((), ("unknown",)))
     return Feedback(
         kind=one_of(pick, tuple(Kind)),
         to=to,
         message=one_of(pick, ("it does not fit", "say more", "")) if rarely(pick, 8) else "it does not fit",
         severity=one_of(pick, (Severity.HIGH, Severity.CRITICAL, Severity.LOW)),
         blocking=rarely(pick, 4),
-        suggested_fix=one_of(pick, (None, "mend it")),
+        suggested_fix=one_of(pick, (None, "fix it")),
         options=_some_options(pick, state),
     )
 
@@ -256,53 +256,53 @@ def _some_options(pick: Pick, state: RunState) -> tuple[Option, ...]:
             return (Option("polling", rework=rework), Option("push", accept=True))
 
 
-def _a_decision(pick: Pick, temper: str) -> Decision | None:
-    """What a step is for: one of the options, with luck the same as the others."""
-    if temper == "nonsense" or (temper == "random" and rarely(pick, 6)):
+def _a_decision(pick: Pick, behaviour: str) -> Decision | None:
+    """The option that a step prefers, which may be the same as that of the others."""
+    if behaviour == "nonsense" or (behaviour == "random" and rarely(pick, 6)):
         return one_of(pick, (None, Decision("neither"), Decision("")))
     return Decision(one_of(pick, ("polling", "push")), one_of(pick, ("", "it is cheap")))
 
 
-def an_outcome(pick: Pick, state: RunState, name: str, temper: str) -> Outcome | str:
-    """What an agent of this temper reports for the attempt that runs; a text if it breaks."""
+def an_outcome(pick: Pick, state: RunState, name: str, behaviour: str) -> Outcome | str:
+    """The outcome that an agent with this behaviour reports for its running attempt; an error text if it breaks."""
     step = state.steps[name]
     running = step.running
     assert running is not None
     usage = Usage(cost_usd=float(pick(2)), tokens_in=pick(5))
-    if temper == "broken" or (temper == "random" and rarely(pick, 8)):
+    if behaviour == "broken" or (behaviour == "random" and rarely(pick, 8)):
         return "the agent broke"
     before = step.artifact.output if step.artifact else None
     pointers = state.graph.pointers[name]
-    raised = (temper == "random" and rarely(pick, 5)) or temper == "raises"
+    raised = (behaviour == "random" and rarely(pick, 5)) or behaviour == "raises"
     feedback = tuple(a_feedback(pick, state) for _ in range(1 + pick(2))) if raised else ()
     if running.mode == "answer":
-        answer = None if temper == "random" and rarely(pick, 6) else {"is": pick(2)}
+        answer = None if behaviour == "random" and rarely(pick, 6) else {"is": pick(2)}
         return Outcome(made(None), answer=answer, feedback=feedback, usage=usage)
     if running.mode == "decide":
-        return Outcome(made(None), decision=_a_decision(pick, temper), feedback=feedback, usage=usage)
+        return Outcome(made(None), decision=_a_decision(pick, behaviour), feedback=feedback, usage=usage)
     if not state.graph.is_judge(name):
         claims = tuple(
             Claim(f"F-{id}", one_of(pick, ("fixed", "contested"))) for id in some_of(pick, running.to_address, 2)
         )
-        if temper == "nonsense":
+        if behaviour == "nonsense":
             claims = (Claim("F-99", "withdrawn"),)
-        output = {"a": 0, "b": 0} if temper == "steady" else an_output(pick)
+        output = {"a": 0, "b": 0} if behaviour == "steady" else an_output(pick)
         return Outcome(made(output, before, pointers), claims=claims, feedback=feedback, usage=usage)
-    return _a_verdict(pick, step, temper, Outcome(made(None, before, pointers), feedback=feedback, usage=usage))
+    return _a_verdict(pick, step, behaviour, Outcome(made(None, before, pointers), feedback=feedback, usage=usage))
 
 
-def _a_verdict(pick: Pick, step: StepState, temper: str, blank: Outcome) -> Outcome:
+def _a_verdict(pick: Pick, step: StepState, behaviour: str, blank: Outcome) -> Outcome:
     open_ones = [f"F-{id}" for id in step.open_findings]
     words = {"steady": ("pass",), "fails": ("fail",), "nonsense": (None, "pass")}.get(
-        temper, ("pass", "fail", "fail", "needs_improvement")
+        behaviour, ("pass", "fail", "fail", "needs_improvement")
     )
     word = one_of(pick, words)
     findings = tuple(a_finding(pick) for _ in range(1 + pick(2))) if word != "pass" else ()
-    if temper == "nonsense":
+    if behaviour == "nonsense":
         findings = (Finding("defect", affected_phase=("nowhere",)),)
     answers: tuple[Answer, ...] = ("fixed", "not_fixed", "withdrawn", "duplicate")
     claims: tuple[Claim, ...] = ()
-    if temper not in ("steady", "nonsense") and open_ones and pick(2):
+    if behaviour not in ("steady", "nonsense") and open_ones and pick(2):
         claims = tuple(Claim(name, one_of(pick, answers)) for name in some_of(pick, open_ones, 2))
         findings = findings if pick(3) else ()
     summary = one_of(pick, ("", "it is not good"))
@@ -313,8 +313,8 @@ def _a_verdict(pick: Pick, step: StepState, temper: str, blank: Outcome) -> Outc
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One command, and what came of it."""
+class CommandResult:
+    """One command, with its events and the states before and after it."""
 
     command: c.Command
     now: float
@@ -324,8 +324,8 @@ class Turn:
     after: RunState | None
     illegal: IllegalCommand | None = None
 
-    def passages(self) -> Iterator[tuple[RunState, e.Event, RunState]]:
-        """Each event with the states around it; the first of a run has none before."""
+    def transitions(self) -> Iterator[tuple[RunState, e.Event, RunState]]:
+        """Each event with the states before and after it, except the first event of a run."""
         state = self.before
         for event in self.events:
             following = evolve(state, event)
@@ -335,14 +335,14 @@ class Turn:
 
 
 @dataclass
-class Tale:
-    """A run, told command by command."""
+class RandomRun:
+    """A run, recorded command by command."""
 
     workflow: Workflow
     pick: Pick
     people: bool = True
-    tempers: dict[str, str] = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
+    behaviours: dict[str, str] = field(default_factory=dict)
+    results: list[CommandResult] = field(default_factory=list)
     now: float = 1_000.0
     state: RunState | None = None
 
@@ -353,9 +353,9 @@ class Tale:
 
     @property
     def events(self) -> list[e.Event]:
-        return [event for turn in self.turns for event in turn.events]
+        return [event for result in self.results for event in result.events]
 
-    def do(self, command: c.Command, room: int | None = None) -> Turn:
+    def do(self, command: c.Command, room: int | None = None) -> CommandResult:
         if room is None:
             room = max(0, one_of(self.pick, (3, 1, 2, 0)) - (self.state.busy if self.state else 0))
         if isinstance(command, c.ReportInputCheck):
@@ -363,23 +363,23 @@ class Tale:
         try:
             events, after = transact(self.state, command, self.now, room)
         except IllegalCommand as error:
-            turn = Turn(command, self.now, room, self.state, (), self.state, error)
+            result = CommandResult(command, self.now, room, self.state, (), self.state, error)
         else:
-            turn = Turn(command, self.now, room, self.state, events, after)
+            result = CommandResult(command, self.now, room, self.state, events, after)
             self.state = after
-        self.turns.append(turn)
-        return turn
+        self.results.append(result)
+        return result
 
-    def finish(self, name: str, temper: str | None = None) -> None:
+    def finish(self, name: str, behaviour: str | None = None) -> None:
         running = self.s.steps[name].running
         assert running is not None
-        outcome = an_outcome(self.pick, self.s, name, temper or self.tempers[name])
+        outcome = an_outcome(self.pick, self.s, name, behaviour or self.behaviours[name])
         if isinstance(outcome, str):
             self.do(c.FailAttempt(name, running.attempt, outcome, Usage(cost_usd=0.5), 1.0))
         else:
             self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0))
 
-    # One random move each
+    # Each of these makes one random move
 
     def move(self) -> None:
         busy = [name for name, step in self.s.steps.items() if step.running is not None]
@@ -396,7 +396,7 @@ class Tale:
         elif choice == 9 and checks:
             self.check(one_of(self.pick, checks))
         elif choice in (10, 11) and busy:
-            self.in_mid_work(one_of(self.pick, busy))
+            self.raise_while_running(one_of(self.pick, busy))
         elif choice == 12 and busy:
             self.drop(one_of(self.pick, busy))
         elif self.people:
@@ -409,15 +409,15 @@ class Tale:
         problems = tuple((need, a_finding(self.pick)) for need in some_of(self.pick, needs, 2)) if self.pick(2) else ()
         self.do(c.ReportInputCheck(name, problems))
 
-    def in_mid_work(self, name: str) -> None:
+    def raise_while_running(self, name: str) -> None:
         running = self.s.steps[name].running
         assert running is not None
         mine = [loop.id for loop in self.s.loops.values() if loop.source == name]
         if mine and self.pick(3) == 0:
             self.do(c.BeginWait(one_of(self.pick, mine), name, running.attempt))
             return
-        turn = self.do(c.RaiseFeedback(name, a_feedback(self.pick, self.s), running.attempt))
-        opened = [event.loop for event in turn.events if isinstance(event, e.LoopOpened | e.FeedbackRejoined)]
+        result = self.do(c.RaiseFeedback(name, a_feedback(self.pick, self.s), running.attempt))
+        opened = [event.loop for event in result.events if isinstance(event, e.LoopOpened | e.FeedbackRejoined)]
         still = self.s.steps[name].running
         if opened and still is not None and still.attempt == running.attempt and self.pick(3):
             self.do(c.BeginWait(opened[0], name, running.attempt))
@@ -441,7 +441,7 @@ class Tale:
                 self.do(c.Resume("ann"))
             case 3 if state.loops:
                 loop = one_of(pick, tuple(state.loops.values()))
-                self.do(c.Acknowledge(loop.id, one_of(pick, (*loop.targets, "nobody"))))
+                self.do(c.Acknowledge(loop.id, one_of(pick, (*loop.targets, "unknown"))))
             case 4 if len(state.findings):
                 self.do(c.Reclassify(f"F-{1 + pick(len(state.findings))}", one_of(pick, DEFAULT_PHASES)))
             case 5 if rarely(pick, 6):
@@ -470,9 +470,9 @@ class Tale:
         )
 
     def junk(self) -> c.Command:
-        """A command that may answer nothing, with arguments from anywhere."""
+        """A command with random arguments, which is often illegal."""
         pick = self.pick
-        step = one_of(pick, (*self.s.steps, HUMAN, "nobody", ""))
+        step = one_of(pick, (*self.s.steps, HUMAN, "unknown", ""))
         loop = one_of(pick, ("L-0", "L-1", "L-2", "nonsense", ""))
         number = pick(4) - 1
         packet = one_of(pick, ("E-1", "E-2", "E-77", "nonsense", "E-"))
@@ -487,7 +487,7 @@ class Tale:
             case 2:
                 return c.DropAttempt(step, number, "in doubt")
             case 3:
-                return c.ReportInputCheck(step, ((step, Finding("misfit")),) if pick(2) else ())
+                return c.ReportInputCheck(step, ((step, Finding("wrong shape")),) if pick(2) else ())
             case 4:
                 return c.RaiseFeedback(step, a_feedback(pick, self.s), number)
             case 5:
@@ -502,10 +502,10 @@ class Tale:
             case _:
                 return c.StartRun("r", self.workflow)
 
-    # Until nothing can start
+    # Runs until nothing can start
 
-    def rest(self, most: int = 400, temper: str | None = None) -> bool:
-        """Perform what is pending, without another word of any person, until only a person can help."""
+    def rest(self, most: int = 400, behaviour: str | None = None) -> bool:
+        """Perform what is pending, without people, until only a person can continue the run."""
         for _ in range(most):
             if self.s.paused_by is not None:
                 self.do(c.Resume())
@@ -514,11 +514,11 @@ class Tale:
             checks = [effect.step for effect in effects if isinstance(effect, CheckInputs)]
             if busy:
                 self.now += 1
-                self.finish(busy[0], temper)
+                self.finish(busy[0], behaviour)
             elif outcome_of(self.s) != "running":
                 return True
             elif checks:
-                if temper:
+                if behaviour:
                     self.do(c.ReportInputCheck(checks[0]), 3)
                 else:
                     self.check(checks[0])
@@ -529,43 +529,45 @@ class Tale:
         return False
 
 
-TEMPERS = ("random", "steady", "fails", "raises", "random", "broken", "nonsense")
+BEHAVIOURS = ("random", "steady", "fails", "raises", "random", "broken", "nonsense")
 
 
 STUBBORN = ("raises", "fails", "raises", "fails", "random", "steady")
 
 
-def a_tale(pick: Pick, *, people: bool = True, moves: int = 50, most: int = 8, stubborn: bool = False) -> Tale:
-    """A run of a random workflow under random moves; it may be left anywhere. With stubborn agents, nothing but the
-    bound ends it."""
+def a_random_run(
+    pick: Pick, *, people: bool = True, moves: int = 50, most: int = 8, stubborn: bool = False
+) -> RandomRun:
+    """A run of a random workflow after random moves; it may have ended or not. With stubborn agents, only the bound ends
+    it."""
     workflow = a_workflow(pick, most)
     if stubborn:
         limits = Limits(**{**_ALL_OFF, **one_of(pick, _LONE_BOUNDS), "errors_in_a_row": 1 + pick(2)})
         workflow = msgspec.structs.replace(workflow, limits=limits, steps=tuple(map(_without_limits, workflow.steps)))
-    tale = Tale(workflow, pick, people=people)
-    tempers = STUBBORN if stubborn else TEMPERS
-    tale.tempers = {step.name: one_of(pick, tempers) for step in tale.workflow.steps}
-    tale.do(c.StartRun("r", tale.workflow, input={"task": 1}))
+    run = RandomRun(workflow, pick, people=people)
+    behaviours = STUBBORN if stubborn else BEHAVIOURS
+    run.behaviours = {step.name: one_of(pick, behaviours) for step in run.workflow.steps}
+    run.do(c.StartRun("r", run.workflow, input={"task": 1}))
     for _ in range(pick(moves)):
-        if tale.s.ended is None or rarely(pick, 4):
-            tale.move()
-    return tale
+        if run.s.ended is None or rarely(pick, 4):
+            run.move()
+    return run
 
 
 GENTLE = ("resolve", "accept", "skip", "continue", "cancel")
 
 
-def told_to_the_end(tale: Tale, most: int = 60, wanted: Sequence[str] = GENTLE) -> bool:
-    """Drive to rest, and answer everything in the inbox so that the work can go on, until the run ends."""
+def drive_to_end(run: RandomRun, most: int = 60, wanted: Sequence[str] = GENTLE) -> bool:
+    """Perform what is pending and answer every escalation, until the run ends."""
     for _ in range(most):
-        if not tale.rest(temper="steady"):
+        if not run.rest(behaviour="steady"):
             return False
-        if tale.s.ended is not None:
+        if run.s.ended is not None:
             return True
-        for id in list(tale.s.escalations):
-            packet = tale.s.escalations.get(id)
+        for id in list(run.s.escalations):
+            packet = run.s.escalations.get(id)
             if packet is not None:
-                tale.decide(id, next(choice for choice in wanted if choice in packet.options))
-        if not tale.s.escalations and tale.s.ended is None:
-            tale.do(c.Proceed(), 3)
-    return tale.s.ended is not None
+                run.decide(id, next(choice for choice in wanted if choice in packet.options))
+        if not run.s.escalations and run.s.ended is None:
+            run.do(c.Proceed(), 3)
+    return run.s.ended is not None

@@ -20,7 +20,7 @@ def bound(**limits: Any) -> int | None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "most"),
+    ("limits", "expected"),
     [
         ({}, 3 * 3 * (1 + 10)),
         ({"errors_in_a_row": 1}, 3 * (1 + 10)),
@@ -37,12 +37,12 @@ def bound(**limits: Any) -> int | None:
         ({"errors_in_a_row": None}, None),
     ],
 )
-def test_the_bound_follows_from_the_limits(limits: dict[str, Any], most: int | None) -> None:
-    assert bound(**limits) == most
+def test_the_bound_follows_from_the_limits(limits: dict[str, Any], expected: int | None) -> None:
+    assert bound(**limits) == expected
 
 
 @pytest.mark.parametrize(
-    ("own", "most"),
+    ("own", "expected"),
     [
         (Limits(errors_in_a_row=5), 5 * 3 * 11),
         (Limits(errors_in_a_row=None), None),
@@ -51,24 +51,24 @@ def test_the_bound_follows_from_the_limits(limits: dict[str, Any], most: int | N
         (Limits(rounds_total=None), None),
     ],
 )
-def test_a_judge_with_looser_limits_of_its_own_loosens_the_bound(own: Limits, most: int | None) -> None:
+def test_a_judge_with_looser_limits_raises_the_bound(own: Limits, expected: int | None) -> None:
     work = flow(*STEPS[:2], step("review", reviews="design", limits=own))
-    assert max_attempts(work) == most
+    assert max_attempts(work) == expected
 
 
-def test_a_check_of_inputs_may_reach_judges_too() -> None:
+def test_a_check_of_inputs_may_send_feedback_to_judges() -> None:
     limits = {"rounds_total": None, "rounds_per_pair": 1, "errors_in_a_row": 1}
     plain = flow(*STEPS, step("code", "review"), limits=limits)
     checked = flow(*STEPS, step("code", "review", checked=True), limits=limits)
     assert (max_attempts(plain), max_attempts(checked)) == (4 * (1 + 5), 4 * (1 + 6))
 
 
-def test_what_nothing_bounds_is_refused() -> None:
+def test_a_workflow_without_a_bound_is_refused() -> None:
     with pytest.raises(WorkflowError, match="nothing bounds this workflow"):
         valid_graph(flow(*STEPS, limits={"rounds_total": None}))
 
 
-def test_the_worst_that_agents_can_do_stays_within_the_bound() -> None:
+def test_the_worst_possible_agents_stay_within_the_bound() -> None:
     """Every attempt breaks as often as it may, and every review finds something new."""
 
     def stubborn(play: Play, name: str) -> Reply:
@@ -81,5 +81,5 @@ def test_the_worst_that_agents_can_do_stays_within_the_bound() -> None:
     play = Play(flow(*STEPS, limits=limits), dict.fromkeys(("plan", "design", "review"), stubborn)).run()
     assert play.breach() == "rounds_total"
     assert play.attempts() == {"plan": 3, "design": 15, "review": 15}
-    most = max_attempts(play.workflow)
-    assert most is not None and play.s.attempts <= most
+    expected = max_attempts(play.workflow)
+    assert expected is not None and play.s.attempts <= expected

@@ -1,4 +1,4 @@
-"""The hash chain: every link covers its event and all before it."""
+"""The hash chain: every link covers its event and all earlier ones."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def test_a_changed_event_changes_every_later_link() -> None:
     assert before[1] != after[1] and before[2] != after[2]
 
 
-def test_two_events_swapped_are_another_chain() -> None:
+def test_swapping_two_events_changes_the_chain() -> None:
     assert links("", [b"one", b"two"])[-1] != links("", [b"two", b"one"])[-1]
 
 
-def test_a_run_that_is_held_says_by_whom() -> None:
+def test_run_held_names_the_holder() -> None:
     held = RunHeld("r-1", "process 7")
     assert (held.run, held.holder) == ("r-1", "process 7")
     assert "process 7" in str(held)
 
 
-def test_an_agent_that_broke_keeps_what_it_cost_and_said() -> None:
+def test_an_agent_error_keeps_usage_log_and_session() -> None:
     error = AgentError("no outcome", Usage(0.5), b"log", "session-1")
     assert (str(error), error.usage, error.log, error.session) == ("no outcome", Usage(0.5), b"log", "session-1")
 

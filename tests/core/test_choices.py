@@ -504,8 +504,8 @@ def test_where_only_pairs_bound_a_run_its_options_stay_within_the_scope() -> Non
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ({"authority": ("architct",)}, "authority names 'architct', which is no step: did you mean 'architect'?"),
-        ({"agreement": "authority"}, "authority names nobody"),
+        ({"authority": ("architct",)}, "authority names 'architct', which is not a step: did you mean 'architect'?"),
+        ({"agreement": "authority"}, "agreement is 'authority', but authority is empty"),
     ],
 )
 def test_an_invalid_order_of_authority_is_refused(more: dict[str, Any], problem: str) -> None:
@@ -522,7 +522,7 @@ class TestInWords:
         assert "- polling (effort low; impact slower; rework of architect)" in text
         assert "- queue (effort high; impact faster)" in text
         assert "- live with it (accepted as a limitation)" in text
-        assert "- Round 1: architect is for queue, because architect knows" in text
+        assert "- Round 1: architect prefers queue, because architect knows" in text
 
     def test_without_options_the_target_is_asked_what_should_be_done(self) -> None:
         play = choosing(limits_it("pm", options=()), pm=lambda p, n: out(None, decision=Decision("proxy")))
@@ -533,23 +533,23 @@ class TestInWords:
         play = choosing(limits_it(options=(Option("pm"), Option("architect"))), **silent)
         for _ in range(3):
             play.finish("pm" if play.s.steps["pm"].running else "architect")
-        assert "- Round 1: pm is for pm\n" in feedback_text(play.briefings["architect"][-1]) + "\n"
+        assert "- Round 1: pm prefers pm\n" in feedback_text(play.briefings["architect"][-1]) + "\n"
 
     def test_a_reworking_step_reads_what_was_chosen(self) -> None:
         play = choosing(limits_it("pm"), pm=chooses("polling")).run()
         text = feedback_text(play.briefings["architect"][-1])
-        assert "Chosen by pm. Do what that asks of you:\n```\npolling (pm knows)\n```" in text
+        assert "Chosen by pm. Do your part of it:\n```\npolling (pm knows)\n```" in text
         assert "- queue" not in text
 
     def test_the_source_reads_what_was_chosen_and_by_whom(self) -> None:
         play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
         text = feedback_text(play.briefings["code"][-1])
-        assert "### What you raised is chosen\n```\nno websockets here\nqueue\narchitect knows; pm knows\n" in text
+        assert (
+            "### The feedback you raised is chosen\n```\nno websockets here\nqueue\narchitect knows; pm knows\n" in text
+        )
         assert "\narchitect: queue (architect knows)\npm: queue (pm knows)\n```" in text
 
     def test_a_choice_without_a_reason_has_none(self) -> None:
         play = choosing(limits_it("pm"), pm=lambda p, n: out(p.now, decision=Decision("polling"))).run()
-        assert "Chosen by pm. Do what that asks of you:\n```\npolling\n```" in feedback_text(
-            play.briefings["architect"][-1]
-        )
+        assert "Chosen by pm. Do your part of it:\n```\npolling\n```" in feedback_text(play.briefings["architect"][-1])
         assert "\npolling\npm: polling\n```" in feedback_text(play.briefings["code"][-1])

@@ -11,18 +11,18 @@ from hypothesis import given
 from backedge.core import commands as c
 from backedge.core.model import Feedback, Kind, MalformedFeedback, Outcome
 from tests.core.play import flow, out, step
-from tests.core.strategies import Pick, a_tale, effort, picks, told_to_the_end
+from tests.core.strategies import Pick, a_random_run, drive_to_end, effort, picks
 
 DECODER: msgspec.json.Decoder[c.Command] = msgspec.json.Decoder(c.Command)
 
 
 @effort(20)
 @given(picks())
-def test_every_command_of_a_run_reads_back_as_it_was(pick: Pick) -> None:
-    tale = a_tale(pick)
-    told_to_the_end(tale)
-    for turn in tale.turns:
-        assert DECODER.decode(msgspec.json.encode(turn.command)) == turn.command
+def test_every_command_survives_json(pick: Pick) -> None:
+    run = a_random_run(pick)
+    drive_to_end(run)
+    for result in run.results:
+        assert DECODER.decode(msgspec.json.encode(result.command)) == result.command
 
 
 @pytest.mark.parametrize("kind", get_args(c.Command))
@@ -35,7 +35,7 @@ def test_a_command_carries_its_name(kind: type[c.Instruction]) -> None:
 @pytest.mark.parametrize(
     "feedback", [Feedback(Kind.FIX_REQUEST, ("plan",), "wrong"), MalformedFeedback(("plan",), "kind 'x' is unknown")]
 )
-def test_feedback_that_made_no_sense_is_told_from_feedback_that_did(feedback: Feedback | MalformedFeedback) -> None:
+def test_malformed_feedback_is_distinguished_from_valid_feedback(feedback: Feedback | MalformedFeedback) -> None:
     command = c.RaiseFeedback("code", feedback)
     assert DECODER.decode(msgspec.json.encode(command)) == command
     outcome: Outcome = msgspec.structs.replace(out("x"), feedback=(feedback,))
@@ -43,6 +43,6 @@ def test_feedback_that_made_no_sense_is_told_from_feedback_that_did(feedback: Fe
     assert DECODER.decode(msgspec.json.encode(finish)) == finish
 
 
-def test_a_run_starts_from_a_command_that_was_read_back() -> None:
+def test_a_run_starts_from_a_decoded_command() -> None:
     command = c.StartRun("r", flow(step("plan", phase="planning")))
     assert DECODER.decode(msgspec.json.encode(command)) == command

@@ -1,4 +1,4 @@
-"""Conditions on artifacts: what can be said, what it means, and what is said about what cannot."""
+"""Conditions on artifacts: what you can write, what it means, and the errors for everything else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from backedge.core.workflow.values import MISSING, Reference, equal, parse_refer
         ("open_loops == 0", 0, True),
     ],
 )
-def test_a_condition_says_what_it_says(text: str, value: Any, met: bool) -> None:
+def test_a_condition_is_met_or_not(text: str, value: Any, met: bool) -> None:
     assert holds(parse_condition(text), value) is met
 
 
@@ -64,20 +64,20 @@ def test_a_condition_says_what_it_says(text: str, value: Any, met: bool) -> None
         ("plan:/ui==true", "no space around =="),
         ("plan:ui == true", "no JSON pointer after the colon: write 'plan:/ui'"),
         ("plan:/a~2 == true", "no JSON pointer after the colon: write 'plan:/name'"),
-        (":/ui", "is no reference: write step:/json/pointer"),
+        (":/ui", "is not a reference: write step:/json/pointer"),
         ("not plan:/ui == true", "compares after `not`"),
-        ("plan:/ui in 3", "`in` needs a list"),
+        ("plan:/ui in 3", "after `in`: expected a list"),
     ],
 )
-def test_what_is_no_condition_is_named_with_what_would_be_one(text: str, why: str) -> None:
+def test_an_invalid_condition_is_refused_with_a_hint(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"write|use|did|give|`in`") as error:
         parse_condition(text)
     assert why in str(error.value)
 
 
 @pytest.mark.parametrize("more", ["and plan:/b == 2", "or plan:/b", "&& plan:/b == 2", "|| x", "== 2", "< 3"])
-def test_two_conditions_in_one_are_not_taken_for_a_text(more: str) -> None:
-    with pytest.raises(ValueError, match="write several as a list, or put a text in quotes"):
+def test_two_conditions_in_one_are_refused(more: str) -> None:
+    with pytest.raises(ValueError, match="write several as a list, or put the text in quotes"):
         parse_condition(f"plan:/a == 1 {more}")
     assert parse_condition(f'plan:/a == "1 {more}"').literal == f"1 {more}"
 
@@ -86,15 +86,15 @@ def test_a_text_of_several_words_needs_no_quotes() -> None:
     assert parse_condition("plan:/a == very fast").literal == "very fast"
 
 
-def test_a_reference_reads_as_it_is_written() -> None:
+def test_a_reference_prints_as_it_was_written() -> None:
     assert parse_reference("plan:/a/b") == Reference("plan", "/a/b")
     assert [str(parse_reference(text)) for text in ("plan", "plan:", "plan:/a~1b")] == ["plan", "plan", "plan:/a~1b"]
-    with pytest.raises(ValueError, match="is no reference"):
+    with pytest.raises(ValueError, match="is not a reference"):
         parse_reference("two words:/a")
 
 
 @pytest.mark.parametrize(
-    ("pointer", "there"),
+    ("pointer", "expected"),
     [
         ("", {"a": [{"b/c": None}]}),
         ("/a/0/b~1c", None),
@@ -104,14 +104,14 @@ def test_a_reference_reads_as_it_is_written() -> None:
         ("/z", MISSING),
     ],
 )
-def test_null_is_something_and_nothing_is_not(pointer: str, there: Any) -> None:
-    whole = {"a": [{"b/c": None}]}
-    assert value_at(whole, pointer) == there
-    assert values_at(whole, (pointer,)) == ({} if there is MISSING else {pointer: there})
+def test_null_exists_and_a_missing_value_does_not(pointer: str, expected: Any) -> None:
+    document = {"a": [{"b/c": None}]}
+    assert value_at(document, pointer) == expected
+    assert values_at(document, (pointer,)) == ({} if expected is MISSING else {pointer: expected})
     assert repr(MISSING) == "nothing"
 
 
-def test_equality_is_that_of_json() -> None:
+def test_equality_follows_json() -> None:
     assert equal({"a": [1, None]}, {"a": [1.0, None]})
     assert not equal([1, 2], [1])
     assert not equal(False, 0)

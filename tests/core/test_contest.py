@@ -1,4 +1,4 @@
-"""Opposite demands on one place go to a person instead of back and forth."""
+"""Contradicting demands at one location are escalated instead of being reworked back and forth."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ping_pong() -> Play:
     return two_judges([failed(LOCK), passed(), failed(LOCK), passed()], [passed(), failed(NO_LOCK), passed()])
 
 
-def test_a_finding_that_the_fix_of_another_brings_back_is_put_to_a_person() -> None:
+def test_a_finding_that_returns_with_the_fix_of_another_is_escalated() -> None:
     play = ping_pong()
     assert play.outcome == "waiting"
     (packet,) = play.s.escalations.values()
@@ -44,33 +44,33 @@ def test_a_finding_that_the_fix_of_another_brings_back_is_put_to_a_person() -> N
     )
     assert packet.breach is None
     assert [play.finding(id).status for id in (1, 2)] == [Status.CONTESTED, Status.CONTESTED]
-    # The first attempt, and one rework for each demand: none for the third turn.
+    # The first attempt, and one rework for each demand, but none for the third.
     assert play.attempts()["code"] == 3
     assert replay(play.events) == play.s
 
 
-def test_the_suggested_fix_is_what_a_demand_is_called_by() -> None:
+def test_a_dispute_quotes_the_suggested_fix() -> None:
     wanted = Finding("racy", file="api.py", line=12, suggested_fix="take  a\nlock " + "x" * 200)
     play = two_judges([failed(wanted), passed(), failed(wanted)], [passed(), failed(NO_LOCK), passed()])
     assert "F-1 of review wants 'take a lock xxx" in next(iter(play.s.escalations.values())).reason
     assert "…'" in next(iter(play.s.escalations.values())).reason
 
 
-def one_judge_of_two_minds() -> Play:
+def judge_that_contradicts_itself() -> Play:
     replies = [failed(LOCK), failed(NO_LOCK), failed(LOCK), passed()]
     workflow = flow(step("code", phase="code"), step("review", reviews="code", complete=True))
     return Play(workflow, {"code": grows, "review": replies}).run()
 
 
-def test_one_judge_that_wants_two_opposite_things_is_put_to_a_person_too() -> None:
-    play = one_judge_of_two_minds()
+def test_a_judge_that_contradicts_itself_is_escalated_too() -> None:
+    play = judge_that_contradicts_itself()
     assert "contested: F-1 of review" in next(iter(play.s.escalations.values())).reason
     assert play.finding(2).status is Status.CONTESTED
 
 
 @pytest.mark.parametrize("choice", ["resolve", "continue", "revise", "accept", "skip"])
-def test_a_decision_about_a_judge_of_two_minds_leaves_neither_finding_open(choice: str) -> None:
-    play = one_judge_of_two_minds()
+def test_deciding_about_a_judge_that_contradicts_itself_settles_both_findings(choice: str) -> None:
+    play = judge_that_contradicts_itself()
     play.decide(choice, note="no lock")
     assert play.run().outcome in ("verified", "accepted")
     assert not [id for id in (1, 2) if play.finding(id).status in UNSETTLED]
@@ -85,14 +85,14 @@ def test_a_decision_about_a_judge_of_two_minds_leaves_neither_finding_open(choic
         Finding("no lock on the hot path"),
     ],
 )
-def test_findings_at_different_places_do_not_stand_against_each_other(other: Finding) -> None:
+def test_findings_at_different_locations_are_no_dispute(other: Finding) -> None:
     play = two_judges([failed(LOCK), passed(), failed(LOCK), passed()], [passed(), failed(other), passed()])
     assert play.outcome == "verified"
     assert not play.of(e.FindingsContested)
 
 
 def test_a_finding_that_comes_back_after_the_fix_of_something_else_is_only_a_regression() -> None:
-    """The other demand at its place was met before it was seen to be fixed."""
+    """The other demand at its location was met before the judge reported this one fixed."""
     far = Finding("a typo", file="readme.md", line=1)
     play = two_judges(
         [failed(LOCK), passed(), passed(), failed(LOCK), passed()],
@@ -103,7 +103,7 @@ def test_a_finding_that_comes_back_after_the_fix_of_something_else_is_only_a_reg
     assert play.outcome == "verified"
 
 
-def test_two_judges_that_pull_in_two_directions_in_ever_other_words() -> None:
+def test_two_judges_that_contradict_each_other_in_new_words_are_escalated() -> None:
     again = Finding("the read is not guarded any more", line=12, file="api.py")
     steps = (step("code", phase="code"), step("review", reviews="code"), step("security", reviews="code"))
     scripts = {
@@ -120,7 +120,7 @@ def text_of_a_file(play: Play, name: str) -> object:
     return out({"api.py": "\n".join(["same"] * 11 + [f"line {play.s.steps[name].attempts}", "same"])})
 
 
-def test_a_new_finding_outside_of_what_the_fix_changed_is_no_dispute() -> None:
+def test_a_new_finding_outside_the_fix_is_no_dispute() -> None:
     again = Finding("the read is not guarded any more", line=3, file="api.py")
     steps = (step("code", phase="code"), step("review", reviews="code"), step("security", reviews="code"))
     scripts = {
@@ -135,14 +135,14 @@ def test_a_new_finding_outside_of_what_the_fix_changed_is_no_dispute() -> None:
 # Decisions
 
 
-def test_going_on_reworks_for_the_finding_and_settles_both() -> None:
+def test_continue_reworks_the_finding_and_settles_both() -> None:
     play = ping_pong().decide("continue", note="the lock stays").run()
     assert play.outcome == "verified"
     assert [play.finding(id).status for id in (1, 2)] == [Status.FIXED, Status.FIXED]
     assert play.attempts()["code"] == 4
 
 
-def test_accepting_leaves_the_fix_of_the_other_as_it_is() -> None:
+def test_accept_keeps_the_fix_of_the_other_finding() -> None:
     play = ping_pong().decide("accept").run()
     assert play.outcome == "accepted"
     assert [play.finding(id).status for id in (1, 2)] == [Status.ACCEPTED, Status.FIXED]
@@ -154,14 +154,14 @@ def test_a_decision_in_words_reaches_the_judge() -> None:
     assert play.finding(2).status is Status.FIXED
 
 
-def test_going_on_is_not_asked_about_again_before_its_rounds_are_used_up() -> None:
+def test_after_continue_no_question_comes_before_the_granted_rounds_are_used_up() -> None:
     play = two_judges(
         [failed(LOCK), passed(), failed(LOCK), passed(), failed(LOCK), passed()],
         [passed(), failed(NO_LOCK), passed(), failed(NO_LOCK), passed()],
         limits={"rounds_total": 30},
     )
     play.decide("continue").run()
-    # Its loop was resolved in between: this one is another, with nothing granted.
+    # Its loop was resolved in between. This is a new loop without granted rounds.
     assert len(play.of(e.FindingsContested)) == 2
 
 
@@ -176,8 +176,8 @@ def test_granted_rounds_are_not_interrupted_by_the_same_dispute() -> None:
     assert len(play.of(e.FindingsContested)) == 1
 
 
-def test_the_other_judge_does_not_start_a_rework_for_what_a_person_is_asked_about() -> None:
-    """Security sees its own finding again while the dispute lies in the inbox."""
+def test_the_other_judge_starts_no_rework_for_a_finding_in_dispute() -> None:
+    """Security reports its own finding again while a person has to decide the dispute."""
     play = two_judges([failed(LOCK), passed(), failed(LOCK)], [passed(), failed(NO_LOCK), failed(NO_LOCK)])
     assert play.attempts()["code"] == 3
     assert play.finding(2).status is Status.CONTESTED
@@ -186,24 +186,24 @@ def test_the_other_judge_does_not_start_a_rework_for_what_a_person_is_asked_abou
     assert play.finding(2).status is Status.DEFERRED
 
 
-def test_a_finding_can_be_settled_when_its_judge_is_gone() -> None:
+def test_a_finding_can_be_settled_after_its_judge_was_removed() -> None:
     run = ping_pong().s
     without = replace(run, steps={name: each for name, each in run.steps.items() if name != "security"})
     after = evolve(without, e.FindingsSettled(run.last_at, (2,), Status.FIXED))
     assert after.findings[2].status is Status.FIXED
 
 
-def test_a_second_dispute_in_a_loop_settles_what_the_first_left() -> None:
-    """Security is passed over, so nobody answers for its demand, and the review changes its mind once more."""
+def test_a_second_dispute_in_a_loop_settles_the_findings_of_the_first() -> None:
+    """Security is skipped, so no judge reports on its demand, and the review changes its mind once more."""
     queue = Finding("a queue instead", file="api.py", line=12)
     limits = {"rounds_total": 40, "rounds_per_loop": 9, "same_finding": 9}
     judges = (step(name, reviews="code", complete=True) for name in ("review", "security"))
-    said: dict[str, Any] = {
+    replies: dict[str, Any] = {
         "code": grows,
         "review": [failed(LOCK), passed(), failed(LOCK), failed(queue), failed(LOCK), passed()],
         "security": [passed(), failed(NO_LOCK)],
     }
-    play = Play(flow(step("code", phase="code"), *judges, limits=limits), said)
+    play = Play(flow(step("code", phase="code"), *judges, limits=limits), replies)
     for name in ("code", "review", "security", "code", "review", "security"):
         play.finish(name)
     play.do(c.RaiseFeedback("security", ask(HUMAN)))
@@ -215,7 +215,7 @@ def test_a_second_dispute_in_a_loop_settles_what_the_first_left() -> None:
     assert not [each for each in play.s.findings.values() if each.status in UNSETTLED]
 
 
-# What the step that reworks contests
+# Findings that the reworking step contests
 
 
 def contested_by_code(*insists: object) -> Play:
@@ -225,7 +225,7 @@ def contested_by_code(*insists: object) -> Play:
     return Play(flow(*steps), scripts).run()  # type: ignore[arg-type]
 
 
-def test_what_is_contested_and_insisted_on_twice_goes_to_a_person() -> None:
+def test_a_finding_contested_and_insisted_on_twice_is_escalated() -> None:
     play = contested_by_code(failed(LOCK))
     (packet,) = play.s.escalations.values()
     assert packet.reason == (
@@ -243,7 +243,7 @@ def test_a_judge_that_gives_in_ends_the_dispute() -> None:
     assert play.finding().status is Status.WITHDRAWN
 
 
-# Whatever judges and people do
+# Random judges and people
 
 SAYINGS = (passed(), failed(LOCK), failed(NO_LOCK), failed(LOCK, NO_LOCK))
 
@@ -255,14 +255,14 @@ SAYINGS = (passed(), failed(LOCK), failed(NO_LOCK), failed(LOCK, NO_LOCK))
     st.lists(st.sampled_from(("continue", "resolve", "accept", "skip")), min_size=1, max_size=4),
     st.booleans(),
 )
-def test_every_dispute_comes_to_an_end_and_leaves_nothing_open(
+def test_every_dispute_ends_and_leaves_nothing_open(
     review: list[Outcome], security: list[Outcome], decisions: list[str], complete: bool
 ) -> None:
     play = two_judges([*review, passed()], [*security, passed()], complete, limits={"rounds_total": 40})
-    for place in range(40):
+    for index in range(40):
         if play.s.ended is not None:
             break
-        play.decide(decisions[place % len(decisions)] if place < 20 else "accept", note="so").run()
+        play.decide(decisions[index % len(decisions)] if index < 20 else "accept", note="so").run()
     assert play.s.ended is not None
     assert not [each for each in play.s.findings.values() if each.status in UNSETTLED]
     assert replay(play.events) == play.s

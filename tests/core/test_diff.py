@@ -1,4 +1,4 @@
-"""Where two versions of an artifact differ: pointers for values, line ranges for text."""
+"""The diff of two versions of an artifact: pointers for values, line ranges for text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from backedge.core.diff import DEEPEST, LONGEST_TEXT, MOST, changed_lines, changes
+from backedge.core.diff import MAX_CHANGES, MAX_DEPTH, MAX_LINES_COMPARED, changed_lines, changes
 from backedge.core.findings.identity import lies_in
 from backedge.core.model import Change, Finding
 
 
-def places(before: Any, after: Any) -> list[str]:
+def locations(before: Any, after: Any) -> list[str]:
     return [change.where for change in changes(before, after)]
 
 
@@ -34,15 +34,15 @@ def places(before: Any, after: Any) -> list[str]:
         ("one", "one", []),
     ],
 )
-def test_the_places_that_differ_are_named(before: Any, after: Any, expected: list[str]) -> None:
-    assert places(before, after) == expected
+def test_the_locations_that_differ_are_named(before: Any, after: Any, expected: list[str]) -> None:
+    assert locations(before, after) == expected
 
 
-def test_text_of_several_lines_says_which() -> None:
+def test_text_of_several_lines_reports_line_ranges() -> None:
     assert changes({"t": "a\nb\nc"}, {"t": "a\nB\nc"}) == (Change("/t", ((2, 2),)),)
 
 
-def test_text_of_one_line_is_one_place() -> None:
+def test_text_of_one_line_has_no_line_ranges() -> None:
     assert changes("a", "b") == (Change(""),)
 
 
@@ -57,21 +57,21 @@ def test_text_of_one_line_is_one_place() -> None:
         ("a\nb\na", "a\nb\na", ()),
     ],
 )
-def test_line_ranges_are_those_of_the_new_text(before: str, after: str, expected: tuple[tuple[int, int], ...]) -> None:
+def test_line_ranges_refer_to_the_new_text(before: str, after: str, expected: tuple[tuple[int, int], ...]) -> None:
     assert changed_lines(before, after) == expected
 
 
 def test_long_texts_are_compared_from_both_ends_only() -> None:
-    inner = [f"old {n}" for n in range(LONGEST_TEXT)]
+    inner = [f"old {n}" for n in range(MAX_LINES_COMPARED)]
     before = "\n".join(["first", *inner, "last"])
     after = "\n".join(["first", "new", *inner[1:-1], "new", "last"])
-    assert changed_lines(before, after) == ((2, LONGEST_TEXT + 1),)
+    assert changed_lines(before, after) == ((2, MAX_LINES_COMPARED + 1),)
     assert changed_lines(before, "first\nlast") == ((2, 2),)
 
 
-def test_more_places_than_anyone_reads_are_one() -> None:
-    before = {str(n): 0 for n in range(MOST + 1)}
-    assert len(changes(before, {**dict.fromkeys(before, 1), "0": 0})) == MOST
+def test_too_many_changes_are_reported_as_one() -> None:
+    before = {str(n): 0 for n in range(MAX_CHANGES + 1)}
+    assert len(changes(before, {**dict.fromkeys(before, 1), "0": 0})) == MAX_CHANGES
     assert changes(before, dict.fromkeys(before, 1)) == (Change(""),)
 
 
@@ -79,14 +79,14 @@ def nested(depth: int, value: int) -> Any:
     return {"a": nested(depth - 1, value)} if depth else value
 
 
-def test_what_lies_deep_is_compared_as_a_whole() -> None:
-    deep = DEEPEST + 3
-    assert places(nested(deep, 1), nested(deep, 2)) == ["/a" * DEEPEST]
-    assert places(nested(deep, 1), nested(deep, 1)) == []
+def test_deeply_nested_values_are_compared_as_a_whole() -> None:
+    deep = MAX_DEPTH + 3
+    assert locations(nested(deep, 1), nested(deep, 2)) == ["/a" * MAX_DEPTH]
+    assert locations(nested(deep, 1), nested(deep, 1)) == []
 
 
-def at(**place: Any) -> Finding:
-    return Finding("wrong", **place)
+def at(**fields: Any) -> Finding:
+    return Finding("wrong", **fields)
 
 
 @pytest.mark.parametrize(
@@ -121,22 +121,22 @@ def at(**place: Any) -> Finding:
         (at(), Change("", ((1, 9),)), False),
     ],
 )
-def test_a_finding_sits_in_what_changed_only_if_its_place_does(finding: Finding, change: Change, inside: bool) -> None:
+def test_a_finding_lies_in_a_change_only_if_its_location_does(finding: Finding, change: Change, inside: bool) -> None:
     assert lies_in(finding, [change]) is inside
 
 
-def test_where_files_are_named_the_output_says_nothing_of_the_others() -> None:
+def test_if_changes_name_files_the_output_does_not_count_for_others() -> None:
     changed = [Change(""), Change("a.py")]
     assert lies_in(at(file="a.py"), changed)
     assert not lies_in(at(file="b.py"), changed)
     assert lies_in(at(path="/api"), changed)
 
 
-def test_a_finding_sits_in_a_fix_that_rewrote_much() -> None:
+def test_a_finding_lies_in_a_fix_that_rewrote_everything() -> None:
     before, after = ({f"k{key}": value for key in range(250)} for value in (1, 2))
     assert lies_in(at(path="/k1"), changes(before, after))
     assert lies_in(at(path="/0/k"), changes({"k": 1}, [{"k": 2}]))
 
 
-def test_a_finding_sits_in_nothing_if_nothing_changed() -> None:
+def test_a_finding_lies_in_no_change_if_nothing_changed() -> None:
     assert not lies_in(at(file="a.py"), [])

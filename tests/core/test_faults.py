@@ -47,7 +47,7 @@ def test_fault_0_details_and_options_are_not_lost() -> None:
     assert (request.details, request.options) == ({"deep": [1, {"k": None}]}, options)
 
 
-def test_fault_0_who_waits_after_it_was_resolved_gets_the_resolution() -> None:
+def test_fault_0_waiting_for_a_resolved_loop_returns_its_result() -> None:
     play = asking(HUMAN).decide("resolve", note="yes")
     play.do(c.BeginWait("L-1", "b", 1))
     assert play.of(e.WaitBegan) == []
@@ -61,7 +61,7 @@ def test_fault_0_resolving_one_of_two_blockers_does_not_resume() -> None:
     assert play.s.paused
 
 
-def test_fault_0_an_acknowledgement_by_a_stranger_is_refused() -> None:
+def test_fault_0_an_acknowledgement_by_another_step_is_refused() -> None:
     with pytest.raises(IllegalCommand):
         asking("a").do(c.Acknowledge("L-1", HUMAN))
 
@@ -69,7 +69,7 @@ def test_fault_0_an_acknowledgement_by_a_stranger_is_refused() -> None:
 # 1: the refinement loop
 
 
-def test_fault_1_rework_of_the_plan_leaves_nothing_behind_it_standing() -> None:
+def test_fault_1_rework_of_the_plan_reruns_everything_after_it() -> None:
     play = planned(failed(Finding("x", affected_phase=("planning",))), passed())
     assert play.attempts() == {"plan": 2, "design": 2, "review": 2}
     # The old rejection is not the latest any more, and no budget burns without work.
@@ -78,11 +78,11 @@ def test_fault_1_rework_of_the_plan_leaves_nothing_behind_it_standing() -> None:
 
 
 @pytest.mark.parametrize(("policy", "outcome"), [("manual", "waiting"), ("error", "failed"), ("skip", "accepted")])
-def test_fault_1_the_switch_for_breaches_is_read(policy: str, outcome: str) -> None:
+def test_fault_1_on_breach_is_respected(policy: str, outcome: str) -> None:
     assert planned(failed("x"), limits={"rounds_per_loop": 0}, on_breach=policy).outcome == outcome
 
 
-def test_fault_1_no_record_stays_in_progress_for_ever() -> None:
+def test_fault_1_no_loop_stays_open_for_ever() -> None:
     play = planned(failed("x"), failed("y"), passed())
     assert all(loop.state in FINAL for loop in play.s.closed_loops.values()) and not play.s.loops
 
@@ -103,7 +103,7 @@ def test_fault_2_three_different_issues_are_not_the_same_issue() -> None:
 
 def test_fault_2_a_failing_review_is_an_iteration() -> None:
     play = planned(failed("x"), failed("y"), passed())
-    assert [told.round for told in play.briefings["design"]] == [0, 1, 2]
+    assert [briefing.round for briefing in play.briefings["design"]] == [0, 1, 2]
 
 
 def test_fault_2_an_edit_after_a_passed_review_voids_the_pass() -> None:
@@ -128,16 +128,16 @@ def test_fault_2_with_two_domains_both_finish() -> None:
 # 3: phase-aware routing
 
 
-def test_fault_3_after_a_failed_redesign_the_next_design_has_the_feedback() -> None:
+def test_fault_3_after_a_failed_redesign_the_next_design_gets_the_feedback() -> None:
     replies: list[Reply] = [out("v1"), Exception("broken"), out("v2")]
     play = Play(flow(*PLANNED), {"design": replies, "review": [failed("x"), passed()]}).run()
-    assert [texts(told.feedback.findings) for told in play.briefings["design"]] == [[], ["x"], ["x"]]
+    assert [texts(briefing.feedback.findings) for briefing in play.briefings["design"]] == [[], ["x"], ["x"]]
 
 
 def test_fault_3_both_issue_reaches_the_planner_once_and_the_designer_once() -> None:
     play = planned(failed(Finding("x", affected_phase=("planning", "design"))), passed())
     for name in ("plan", "design"):
-        assert [texts(told.feedback.findings) for told in play.briefings[name]] == [[], ["x"]]
+        assert [texts(briefing.feedback.findings) for briefing in play.briefings[name]] == [[], ["x"]]
 
 
 def test_fault_3_the_total_counts_corrections_not_calls_and_does_not_overshoot() -> None:
@@ -156,7 +156,7 @@ def test_fault_3_a_fail_without_issues_is_not_accepted() -> None:
 def test_fault_3_a_retry_carries_its_feedback() -> None:
     replies: list[Reply] = [out("v1"), Exception("1"), Exception("2"), out("v2")]
     play = Play(flow(*PLANNED), {"design": replies, "review": [failed("x"), passed()]}).run()
-    assert all(told.feedback for told in play.briefings["design"][1:])
+    assert all(briefing.feedback for briefing in play.briefings["design"][1:])
 
 
 # 4: the feedback coordinator
@@ -211,7 +211,7 @@ def test_fault_4_self_feedback_and_a_priority_of_banana_are_refused() -> None:
 
 def test_fault_4_depth_is_not_off_by_one() -> None:
     names = "abcde"
-    steps = [step(name, *names[:place][-1:]) for place, name in enumerate(names)]
+    steps = [step(name, *names[:index][-1:]) for index, name in enumerate(names)]
     play = Play(flow(*steps))
     for name in names[:-1]:
         play.finish(name)
@@ -221,7 +221,7 @@ def test_fault_4_depth_is_not_off_by_one() -> None:
     assert (play.opened(), len(play.s.refused)) == (3, 1)
 
 
-def test_fault_4_quotes_in_a_name_are_only_a_name() -> None:
+def test_fault_4_quotes_in_a_name_are_harmless() -> None:
     name = "a\"'; DROP TABLE x --"
     play = Play(flow(step(name), step("b", name)), {name: grows, "b": grows})
     play.finish(name)
@@ -255,7 +255,7 @@ def test_fault_elsewhere_a_review_that_always_finds_something_new_ends() -> None
     assert planned(*new).breach() == "rounds_per_loop"
 
 
-def test_fault_elsewhere_fixes_that_write_the_next_findings_are_seen() -> None:
+def test_fault_elsewhere_fixes_that_cause_new_findings_are_detected() -> None:
     new: list[Reply] = [failed(Finding(f"{n}", Severity.LOW, path="/a")) for n in range(50)]
     work = flow(*PLANNED, limits=Limits(diverging=True, rounds_per_loop=None))
     play = Play(work, {"design": lambda p, n: out({"a": p.now}), "review": new}).run()

@@ -1,4 +1,4 @@
-"""One defect is one finding, whatever varies by accident; two defects stay two, however alike they look."""
+"""The identity of a finding: chance variations do not matter, and similar defects stay different findings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def same(one: str, two: str) -> bool:
         pytest.param("at column 3", "at column: 5", id="columns"),
     ],
 )
-def test_accidents_do_not_make_another_finding(one: str, two: str) -> None:
+def test_times_paths_and_numbers_do_not_make_a_new_finding(one: str, two: str) -> None:
     assert same(one, two)
 
 
@@ -78,7 +78,7 @@ def test_accidents_do_not_make_another_finding(one: str, two: str) -> None:
         pytest.param("uses md5", "uses sha1", id="short words with digits"),
     ],
 )
-def test_what_differs_in_words_or_meaning_stays_two_findings(one: str, two: str) -> None:
+def test_texts_that_differ_in_meaning_are_two_findings(one: str, two: str) -> None:
     assert not same(one, two)
 
 
@@ -93,7 +93,7 @@ def test_identity_is_category_file_requirement_and_description() -> None:
     assert len({fingerprint(each) for each in [base, *others]}) == 5
 
 
-def test_what_a_judge_says_around_it_is_not_identity() -> None:
+def test_other_fields_do_not_change_the_identity() -> None:
     base = Finding("no login", file="api.md")
     again = Finding(
         "no login",
@@ -110,13 +110,13 @@ def test_what_a_judge_says_around_it_is_not_identity() -> None:
     assert fingerprint(base) == fingerprint(again)
 
 
-def test_text_does_not_move_from_one_field_into_the_next() -> None:
+def test_text_in_another_field_is_another_finding() -> None:
     assert fingerprint(Finding("b", category="a")) != fingerprint(Finding("a b"))
 
 
-def test_a_text_without_accidents_is_left_as_it_is() -> None:
+def test_a_text_with_nothing_to_normalise_is_unchanged() -> None:
     assert normalised("no login at all") == "no login at all"
 
 
-def test_a_file_is_the_same_from_the_folder_that_it_is_in() -> None:
+def test_a_leading_dot_slash_does_not_change_a_file() -> None:
     assert fingerprint(Finding("no login", file="./api.md")) == fingerprint(Finding("no login", file="api.md"))

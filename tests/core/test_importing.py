@@ -1,4 +1,4 @@
-"""A file of another system as a run of its own: it has ended when it begins, and nothing opens it again."""
+"""An imported file is a run that has ended, and nothing reopens it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.core.play import ask
 IMPORT = c.ImportFile("i-1", "feedback-jsonl", "log.jsonl", "{}\n")
 
 
-def test_the_run_has_the_file_and_has_ended() -> None:
+def test_an_imported_run_has_the_file_and_has_ended() -> None:
     events, state = transact(None, IMPORT, 7.0, free_slots=9)
     assert [type(event) for event in events] == [e.RunStarted, e.FileImported, e.RunEnded]
     assert replay(events) == state
@@ -24,7 +24,7 @@ def test_the_run_has_the_file_and_has_ended() -> None:
     assert (state.workflow.name, state.attempts, pending(state, 8.0)) == ("log.jsonl", 0, ())
 
 
-def test_nothing_starts_in_it() -> None:
+def test_nothing_starts_in_an_imported_run() -> None:
     _, state = transact(None, IMPORT, 7.0)
     assert decide(state, c.Proceed(), 8.0, free_slots=9) == ()
 
@@ -38,13 +38,13 @@ def test_nothing_starts_in_it() -> None:
         (c.Cancel(), "has ended: imported"),
     ],
 )
-def test_it_is_closed(command: c.Command, reason: str) -> None:
+def test_an_imported_run_refuses_commands(command: c.Command, reason: str) -> None:
     _, state = transact(None, IMPORT, 7.0)
     with pytest.raises(AlreadyClosed, match=reason):
         decide(state, command, 8.0, free_slots=9)
 
 
-def test_its_findings_are_not_to_be_reclassified() -> None:
+def test_findings_of_an_imported_run_cannot_be_reclassified() -> None:
     _, state = transact(None, IMPORT, 7.0)
     with pytest.raises(NotFound):
         decide(state, c.Reclassify("F-1", "code"), 8.0)

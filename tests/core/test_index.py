@@ -1,4 +1,4 @@
-"""The index of a run: it says the same as a look at every step, and a step costs no more when the run is large."""
+"""The index of a run: it matches a scan of all steps, and the cost of a step does not grow with the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backedge.core.state.run import NOTHING_DERIVED, RunState
 from backedge.core.value import replace
 from backedge.core.workflow.definition import Step
 from tests.core.play import Play, ask, failed, flow, grows, out, passed, planned, step
-from tests.core.strategies import Pick, a_tale, effort, picks, told_to_the_end
+from tests.core.strategies import Pick, a_random_run, drive_to_end, effort, picks
 
 GROUP = 20
 
@@ -29,47 +29,47 @@ def without_index(run: RunState) -> RunState:
     return replace(run, derived=NOTHING_DERIVED)
 
 
-def the_index_says_what_a_look_at_every_step_says(run: RunState, now: float) -> None:
-    kept, plain = index_of(run), without_index(run)
+def assert_index_matches_all_steps(run: RunState, now: float) -> None:
+    updated, plain = index_of(run), without_index(run)
     built = index_of(plain)
-    assert kept.unsettled.keys() == built.unsettled.keys()
-    assert kept.front == built.front
-    assert kept.running.keys() == built.running.keys()
-    assert kept.erring.keys() == built.erring.keys()
+    assert updated.unsettled.keys() == built.unsettled.keys()
+    assert updated.front == built.front
+    assert updated.running.keys() == built.running.keys()
+    assert updated.erring.keys() == built.erring.keys()
     assert running_attempts(run) == running_attempts(plain)
     assert next_wake(run, now) == next_wake(plain, now)
     for moment in (now, float("inf")):
         every = ready(plain, moment)
         assert ready(run, moment) == every
-        # The most urgent come first, however few are asked for.
+        # The most urgent ones come first, even if only a few are requested.
         free = [start for start in every if not needs_input_check(run, start)]
-        for most in (1, 2):
-            some = ready(run, moment, most)
-            assert [start for start in some if not needs_input_check(run, start)][:most] == free[:most]
+        for limit in (1, 2):
+            some = ready(run, moment, limit)
+            assert [start for start in some if not needs_input_check(run, start)][:limit] == free[:limit]
 
 
 @effort(60)
 @given(picks())
-def test_the_index_of_a_run_says_the_same_as_a_look_at_every_step(pick: Pick) -> None:
-    tale = a_tale(pick)
-    told_to_the_end(tale)
-    for turn in tale.turns:
-        assert turn.after is not None
-        the_index_says_what_a_look_at_every_step_says(turn.after, turn.now)
-    assert replay(tale.events) == tale.s
+def test_the_index_matches_a_scan_of_all_steps(pick: Pick) -> None:
+    run = a_random_run(pick)
+    drive_to_end(run)
+    for result in run.results:
+        assert result.after is not None
+        assert_index_matches_all_steps(result.after, result.now)
+    assert replay(run.events) == run.s
 
 
 def tree(size: int) -> list[Step]:
     """A tree in groups of 20: in each a head, two steps under every step, and a review of every fifth."""
     found = [step("plan", phase="planning")]
     while len(found) < size:
-        group, place = divmod(len(found) - 1, GROUP)
-        name, above = f"g{group}-{place}", max(0, (place - 1) // 2)
-        if place % 5 == 4:
-            found.append(step(name, reviews=f"g{group}-{place - 1}"))
+        group, index = divmod(len(found) - 1, GROUP)
+        name, above = f"g{group}-{index}", max(0, (index - 1) // 2)
+        if index % 5 == 4:
+            found.append(step(name, reviews=f"g{group}-{index - 1}"))
         else:
             above -= above % 5 == 4
-            found.append(step(name, f"g{group}-{above}" if place else "plan", phase="code"))
+            found.append(step(name, f"g{group}-{above}" if index else "plan", phase="code"))
     return found
 
 
@@ -86,7 +86,7 @@ def grown(size: int, counted: Callable[[object, str, object], None] | None = Non
     """A tree of steps from start to end, four at a time."""
     workflow = flow(*tree(size), limits={"rounds_total": size})
     events, run = transact(None, c.StartRun("r", workflow), 1.0, 4)
-    told = list(events)
+    recorded = list(events)
     while run.ended is None:
         name, running = running_attempts(run)[0]
         done = c.FinishAttempt(name, running.attempt, report(run, name))
@@ -95,12 +95,12 @@ def grown(size: int, counted: Callable[[object, str, object], None] | None = Non
             events, run = transact(run, done, run.last_at + 1, 1)
         finally:
             sys.setprofile(None)
-        told += events
-    return told, run
+        recorded += events
+    return recorded, run
 
 
 def calls_per_step(size: int) -> float:
-    """How many functions are called for each attempt of a tree of steps: a cost that no busy machine changes."""
+    """The number of function calls per attempt: a measure of cost that does not depend on how busy the machine is."""
     made = 0
 
     def count(_frame: object, what: str, _arg: object) -> None:
@@ -113,7 +113,7 @@ def calls_per_step(size: int) -> float:
     return made / run.attempts
 
 
-def test_a_tree_of_a_thousand_steps_costs_as_much_per_step_as_a_small_one() -> None:
+def test_the_cost_per_step_does_not_grow_with_the_size_of_the_run() -> None:
     small, large = calls_per_step(101), calls_per_step(1_001)
     assert large < 1.3 * small, (small, large)
 
@@ -124,7 +124,7 @@ def test_a_large_run_replays_to_the_same_state() -> None:
 
 
 def test_a_planner_can_make_a_run_large() -> None:
-    more = [step(f"s{place}", "plan", phase="code") for place in range(100)]
+    more = [step(f"s{index}", "plan", phase="code") for index in range(100)]
     play = Play(
         flow(step("plan", phase="planning", plans=True), max_steps=200), {"plan": [planned("p", *more)]}, slots=3
     ).run()
@@ -132,13 +132,13 @@ def test_a_planner_can_make_a_run_large() -> None:
     assert len(play.attempts()) == 101
 
 
-def test_a_question_and_feedback_in_a_large_run_go_where_they_belong() -> None:
+def test_questions_and_feedback_reach_their_targets_in_a_large_run() -> None:
     steps = tree(100)
     leaf = steps[-1].name if not steps[-1].judges else steps[-2].name
     scripts = {each.name: grows for each in steps if not each.judges}
     play = Play(flow(*steps), scripts, slots=2)
-    asked = iter([out("v", feedback=(ask("plan", kind=Kind.CONTEXT_REQUEST),)), out("v")])
-    play.scripts[leaf] = lambda _play, _name: next(asked)
+    replies = iter([out("v", feedback=(ask("plan", kind=Kind.CONTEXT_REQUEST),)), out("v")])
+    play.scripts[leaf] = lambda _play, _name: next(replies)
     play.scripts["plan"] = [out("p"), out("p", answer="forty-two")]
     play.run()
     assert play.outcome == "verified"
@@ -146,7 +146,7 @@ def test_a_question_and_feedback_in_a_large_run_go_where_they_belong() -> None:
     assert play.attempts()[leaf] == 2
 
 
-def test_conditions_are_looked_at_in_a_large_run_too() -> None:
+def test_conditions_are_evaluated_in_a_large_run_too() -> None:
     steps = [*tree(100), step("extra", "plan", when=("plan:/ui == true",)), step("last", "extra", phase="code")]
     play = Play(flow(*steps), {"plan": [out({"ui": False})]}, slots=2).run()
     assert play.outcome == "verified"

@@ -37,7 +37,7 @@ def low(text: str, **more: Any) -> Finding:
     return Finding(text, severity=Severity.LOW, **more)
 
 
-def test_a_finding_is_fixed_when_its_judge_passes_without_a_word_about_it() -> None:
+def test_a_pass_that_does_not_mention_a_finding_marks_it_fixed() -> None:
     play = judged(failed("no login"), passed())
     assert status(play) is Status.FIXED
 
@@ -56,19 +56,19 @@ def test_an_unconfirmed_finding_is_not_asked_about_again_and_fixed_by_a_pass() -
     assert play.s.steps["review"].unmentioned == ()
 
 
-def test_what_a_judge_is_asked_about_does_not_grow_with_the_rounds() -> None:
+def test_the_findings_to_verify_do_not_grow_with_the_rounds() -> None:
     play = judged(*(failed(f"no {round}") for round in range(8)), passed())
     assert [len(each.verify) for each in play.briefings["review"]] == [0] + [1] * 8
     assert {status(play, id) for id in range(1, 9)} == {Status.FIXED}
 
 
-def test_an_unconfirmed_finding_is_known_again() -> None:
+def test_an_unconfirmed_finding_is_recognised_when_it_recurs() -> None:
     play = judged(failed("no login"), failed("no audit"), failed("no login"), passed())
     assert [each.name for each in play.s.findings.values()] == ["F-1", "F-2"]
     assert texts(play.briefings["review"][3].verify) == ["no login"]
 
 
-def test_a_judge_may_answer_for_an_unconfirmed_finding_all_the_same() -> None:
+def test_a_judge_may_still_report_on_an_unconfirmed_finding() -> None:
     withdrawn = (Claim("F-1", "withdrawn"),)
     play = judged(failed("no login"), failed("no audit"), failed("no tests", claims=withdrawn), passed())
     assert status(play, 1) is Status.WITHDRAWN
@@ -90,12 +90,12 @@ def test_absence_from_a_complete_report_means_fixed() -> None:
 
 
 @pytest.mark.parametrize("answer", ["fixed", "withdrawn", "duplicate"])
-def test_a_judge_answers_for_each_finding(answer: Any) -> None:
+def test_a_judge_reports_on_each_finding(answer: Any) -> None:
     play = judged(failed("no login"), failed("no audit", claims=(Claim("F-1", answer),)), passed())
     assert play.of(e.VerdictGiven)[1].settled == ((1, Status(answer)),)
 
 
-def test_not_fixed_by_name_means_that_it_was_seen_again() -> None:
+def test_not_fixed_counts_as_seen_again() -> None:
     play = judged(failed("no login"), failed(claims=(Claim("F-1", "not_fixed"),)), passed())
     assert play.of(e.VerdictGiven)[1].findings == (e.Sighting(1, Status.NOT_FIXED),)
     assert texts(play.briefings["design"][2].feedback.findings) == ["no login"]
@@ -105,7 +105,7 @@ def test_not_fixed_by_name_means_that_it_was_seen_again() -> None:
 def test_the_same_words_again_are_not_fixed_and_persistent() -> None:
     play = judged(failed("no login"), failed("no  login"), passed())
     assert play.of(e.VerdictGiven)[1].findings[0].status is Status.NOT_FIXED
-    assert [issue.persistent for issue in play.briefings["design"][2].feedback.findings] == [True]
+    assert [shown.persistent for shown in play.briefings["design"][2].feedback.findings] == [True]
     assert not play.briefings["design"][1].feedback.findings[0].persistent
     assert len(play.s.findings) == 1
 
@@ -121,13 +121,13 @@ def test_a_withdrawn_finding_that_comes_back_is_open(answer: Any) -> None:
     assert play.of(e.VerdictGiven)[2].findings[0].status is Status.OPEN
 
 
-def test_the_newest_words_about_a_finding_are_kept() -> None:
+def test_the_latest_text_of_a_finding_is_kept() -> None:
     play = judged(failed("no login"), failed(Finding("no login", evidence="tried")), passed())
     assert play.finding().finding.evidence == "tried"
     assert play.of(e.VerdictGiven)[1].findings[0].finding is not None
 
 
-def test_words_that_did_not_change_are_not_recorded_twice() -> None:
+def test_an_unchanged_text_is_not_recorded_twice() -> None:
     play = judged(failed("no login"), failed("no login"), passed())
     assert play.of(e.VerdictGiven)[1].findings[0].finding is None
 
@@ -137,15 +137,15 @@ def test_one_defect_twice_in_a_report_is_one_finding() -> None:
     assert [each.name for each in play.s.findings.values()] == ["F-1", "F-2"]
 
 
-def test_one_defect_at_two_places_in_a_report_is_two_findings_known_again_by_their_order() -> None:
+def test_one_defect_at_two_locations_is_two_findings_recognised_by_their_order() -> None:
     one, two = Finding("unused name", file="a.py", line=3), Finding("unused name", file="a.py", line=9)
     play = judged(failed(one, two, one), failed(Finding("unused name", file="a.py", line=4)), passed(), complete=True)
     assert [each.finding.line for each in play.s.findings.values()] == [4, 9]
-    assert [issue.line for issue in play.briefings["design"][1].feedback.findings] == [3, 9]
+    assert [shown.line for shown in play.briefings["design"][1].feedback.findings] == [3, 9]
     assert play.of(e.VerdictGiven)[1].settled == ((2, Status.FIXED),)
 
 
-def test_of_one_defect_at_two_places_one_may_be_accepted() -> None:
+def test_of_one_defect_at_two_locations_one_may_be_accepted() -> None:
     one, two = Finding("unused name", file="a.py", line=3), Finding("unused name", file="a.py", line=9)
     play = judged(failed(one), limits=Limits(rounds_per_loop=0))
     play.decide("accept").run()
@@ -160,7 +160,7 @@ def test_two_judges_have_findings_of_their_own() -> None:
     assert [each.found_by for each in play.s.findings.values()] == ["r1", "r2"]
 
 
-def test_the_claims_of_who_reworks_are_shown_to_the_judge() -> None:
+def test_the_claims_of_a_rework_are_shown_to_the_judge() -> None:
     def design(play: Play, name: str) -> Reply:
         attempt = play.s.steps[name].attempts
         return out(attempt, claims=(Claim("F-1", "contested", "by design"),) if attempt == 2 else ())
@@ -182,7 +182,7 @@ def test_a_claim_that_it_is_fixed_changes_nothing_in_the_ledger() -> None:
 
 
 @pytest.mark.parametrize("claim", [Claim("F-9", "fixed"), Claim("F-1", "withdrawn"), Claim("F-1", "not_fixed")])
-def test_who_reworks_claims_only_fixed_or_contested_and_only_of_what_it_was_given(claim: Claim) -> None:
+def test_a_rework_may_claim_only_fixed_or_contested_and_only_for_its_findings(claim: Claim) -> None:
     def design(play: Play, name: str) -> Reply:
         attempt = play.s.steps[name].attempts
         return out(attempt, claims=(claim,) if attempt == 2 else ())
@@ -192,19 +192,19 @@ def test_who_reworks_claims_only_fixed_or_contested_and_only_of_what_it_was_give
 
 
 class TestNewFindingsInALaterRound:
-    """The goalposts of a loop do not move silently."""
+    """Late findings: a judge cannot silently add demands to an open loop."""
 
-    def test_a_missed_one_of_low_severity_is_deferred(self) -> None:
+    def test_a_late_finding_of_low_severity_is_deferred(self) -> None:
         play = judged(failed("no login"), failed("no login", low("typo")), passed())
         assert status(play, 2) is Status.DEFERRED
         assert texts(play.briefings["design"][2].feedback.findings) == ["no login"]
 
-    def test_a_missed_one_of_high_severity_is_reworked(self) -> None:
+    def test_a_late_finding_of_high_severity_is_reworked(self) -> None:
         play = judged(failed("no login"), failed("no audit"), passed())
         assert texts(play.briefings["design"][2].feedback.findings) == ["no audit"]
         assert not play.finding(2).fix_authored
 
-    def test_one_that_sits_in_what_the_fix_changed_is_fix_authored_and_reworked_whatever_its_severity(self) -> None:
+    def test_a_finding_in_what_the_fix_changed_is_fix_authored_and_always_reworked(self) -> None:
         work = [{"api": 1, "db": 1}, {"api": 2, "db": 1}, {"api": 3, "db": 1}]
         wrong = low("broken type", path="/api")
         play = judged(
@@ -213,7 +213,7 @@ class TestNewFindingsInALaterRound:
         assert play.finding(2).fix_authored
         assert texts(play.briefings["design"][2].feedback.findings) == ["broken type"]
 
-    def test_one_that_sits_elsewhere_was_missed_earlier(self) -> None:
+    def test_a_new_finding_outside_the_fix_is_late(self) -> None:
         work = [{"api": 1, "db": 1}, {"api": 2, "db": 1}]
         elsewhere = low("no index", path="/db")
         play = judged(
@@ -227,17 +227,17 @@ class TestNewFindingsInALaterRound:
         assert play.of(e.VerdictGiven)[1].word == "needs_improvement"
         assert play.outcome == "verified"
 
-    def test_a_deferred_one_that_is_reported_again_stays_deferred(self) -> None:
+    def test_a_deferred_finding_that_is_reported_again_stays_deferred(self) -> None:
         play = judged(failed("no login"), failed("no login", low("typo")), failed(low("typo")))
         assert status(play, 2) is Status.DEFERRED
         assert play.outcome == "verified"
 
-    def test_a_policy_of_rework_takes_all_of_them_in(self) -> None:
+    def test_the_policy_rework_sends_all_late_findings_to_rework(self) -> None:
         every = tuple((severity, "rework") for severity in Severity)
         play = judged(failed("no login"), failed(low("typo")), passed(), new_findings=every)
         assert texts(play.briefings["design"][2].feedback.findings) == ["typo"]
 
-    def test_a_policy_of_ask_puts_them_to_a_person(self) -> None:
+    def test_the_policy_ask_escalates_late_findings(self) -> None:
         every = tuple((severity, "ask") for severity in Severity)
         play = judged(failed("no login"), failed("no audit"), passed(), new_findings=every)
         assert play.breach() == "the judge reported new findings that it could have reported earlier"
@@ -275,7 +275,7 @@ def test_an_accepted_finding_found_again_starts_nothing() -> None:
     assert status(play) is Status.ACCEPTED
 
 
-def test_a_briefing_tells_a_finding_with_all_that_is_known_of_it() -> None:
+def test_a_briefing_has_all_fields_of_a_finding() -> None:
     finding = Finding(
         "no login",
         Severity.CRITICAL,
@@ -292,11 +292,20 @@ def test_a_briefing_tells_a_finding_with_all_that_is_known_of_it() -> None:
         "blocker",
     )
     play = judged(failed(finding), passed())
-    told: Briefing = play.briefings["design"][1]
-    issue = told.feedback.findings[0]
-    assert (issue.id, issue.found_by, issue.place, issue.word) == ("F-1", "review", "api.md:3", "blocker")
-    assert (issue.category, issue.evidence, issue.impact, issue.path) == ("security", "seen", "all", "/api")
-    assert (issue.suggested_fix, issue.requirement_id, issue.affected_phase) == ("add one", "REQ-1", ("design",))
+    briefed: Briefing = play.briefings["design"][1]
+    shown = briefed.feedback.findings[0]
+    assert (shown.id, shown.found_by, shown.location, shown.word) == (
+        "F-1",
+        "review",
+        "api.md:3",
+        "blocker",
+    )
+    assert (shown.category, shown.evidence, shown.impact, shown.path) == ("security", "seen", "all", "/api")
+    assert (shown.suggested_fix, shown.requirement_id, shown.affected_phase) == (
+        "add one",
+        "REQ-1",
+        ("design",),
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,6 +324,6 @@ def test_a_judge_insists_only_on_what_was_contested_and_is_not_fixed(
     assert again.insisted == insisted
 
 
-def test_the_place_of_a_finding_is_its_file_and_line_else_its_path() -> None:
+def test_the_location_of_a_finding_is_its_file_and_line_else_its_path() -> None:
     placed = [Finding("x", file="a.py", line=3), Finding("x", file="a.py"), Finding("x", path="/api"), Finding("x")]
     assert [location_of(each) for each in placed] == ["a.py:3", "a.py", "/api", ""]

@@ -1,4 +1,4 @@
-"""Every limit: one below its bound the work goes on, at its bound it stops, and the breach says so."""
+"""Every limit: one below its bound the work continues, at its bound it stops with a breach."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OFF = Limits(
 
 
 def only(name: str, bound: float) -> Limits:
-    """No limit but one; and 1,000 attempts, as something has to end every run."""
+    """Only this limit, and 1,000 attempts because every run needs a bound."""
     return with_overrides(OFF, {name: bound})
 
 
@@ -50,13 +50,13 @@ def breaks(times: int) -> Callable[[Limits], Play]:
 
 
 def rejects(*replies: Reply, design: Script = grows) -> Callable[[Limits], Play]:
-    """A review that answers like this, and passes in the end."""
+    """A review that gives these replies, and then passes."""
     work = (step("design"), step("review", reviews="design"))
     scripts: dict[str, Script | list[Reply]] = {"design": design, "review": [*replies, passed()]}
     return lambda limits: Play(flow(*work, limits=limits), scripts).run()
 
 
-# (limit, the count that the scenario comes to, one more than that still goes on, scenario)
+# (limit, the count that the scenario reaches, a bound above that, the scenario)
 ROWS: list[tuple[str, float, float, Callable[[Limits], Play]]] = [
     ("cost_usd", 1.5, 1.51, spends(cost_usd=1.5)),
     ("tokens", 100, 101, spends(tokens_in=60, tokens_out=40)),
@@ -85,7 +85,7 @@ def test_at_its_bound_a_limit_stops_the_next_try(
     assert play.outcome == "waiting"
 
 
-def test_eight_dimes_are_eighty_cents() -> None:
+def test_eight_times_ten_cents_is_eighty_cents() -> None:
     steps = [step("s0"), *(step(f"s{n}", f"s{n - 1}") for n in range(1, 9))]
     dime = {each.name: [out(usage=Usage(0.1))] for each in steps}
     play = Play(flow(*steps, limits=only("cost_usd", 0.8)), dime).run()
@@ -95,21 +95,23 @@ def test_eight_dimes_are_eighty_cents() -> None:
     assert play.briefings["s7"][0].left["cost_usd"] == 0.1
 
 
-def test_what_is_granted_adds_up_like_money() -> None:
+def test_grants_add_up_exactly() -> None:
     play = spends(cost_usd=0.4)(only("cost_usd", 0.1)).decide("continue", amount=0.2)
     assert play.breach() == "cost_usd"
     assert [packet.breach for packet in play.s.escalations.values()] == [Breach("cost_usd", 0.4, 0.3)]
 
 
 @pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
-def test_below_its_bound_it_does_not(name: str, count: float, above: float, scenario: Callable[[Limits], Play]) -> None:
+def test_below_its_bound_a_limit_does_not_stop_it(
+    name: str, count: float, above: float, scenario: Callable[[Limits], Play]
+) -> None:
     play = scenario(only(name, above))
     assert play.outcome in ("verified", "done")
     assert play.s.opened_escalations == 0
 
 
 @pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
-def test_continue_grants_what_is_missing(
+def test_continue_grants_enough_to_go_on(
     name: str, count: float, above: float, scenario: Callable[[Limits], Play]
 ) -> None:
     play = scenario(only(name, count)).decide("continue", rounds=1, amount=above).run()
@@ -117,7 +119,7 @@ def test_continue_grants_what_is_missing(
 
 
 @pytest.mark.parametrize(("name", "count", "above", "scenario"), ROWS, ids=[row[0] for row in ROWS])
-def test_a_budget_is_of_the_run_an_error_of_its_step_all_else_of_its_loop(
+def test_budgets_belong_to_the_run_errors_to_the_step_other_limits_to_the_loop(
     name: str, count: float, above: float, scenario: Callable[[Limits], Play]
 ) -> None:
     (packet,) = scenario(only(name, count)).s.escalations.values()
@@ -148,7 +150,7 @@ ORDER = [
 
 
 def used_up() -> Play:
-    """A loop before its next round, with something counted by every limit there is."""
+    """A loop before its next round, for which every limit has counted something."""
     reviews = [failed("x"), failed("x"), failed("x", Finding("3", path="/a")), failed("x", Finding("4", path="/a"))]
     outputs = [{"a": "A"}, {"a": "A"}, {"a": "B"}, {"a": "A"}]
     work = flow(step("design"), step("review", reviews="design"), limits=OFF)
@@ -163,17 +165,17 @@ def used_up() -> Play:
     return play
 
 
-@pytest.mark.parametrize("place", range(len(ORDER)), ids=[name for name, _ in ORDER])
-def test_of_several_breaches_the_first_in_the_order_of_the_table_is_reported(place: int) -> None:
+@pytest.mark.parametrize("index", range(len(ORDER)), ids=[name for name, _ in ORDER])
+def test_of_several_breaches_the_first_in_the_table_is_reported(index: int) -> None:
     play = used_up()
-    limits = with_overrides(OFF, {"attempts": 100, **dict(ORDER[place:])})
+    limits = with_overrides(OFF, {"attempts": 100, **dict(ORDER[index:])})
     state = replace(play.s, graph=valid_graph(flow(*play.workflow.steps, limits=limits)))
     breach = first_breach(state, play.now, loop=replace(play.loop(), limits=limits), step="design")
     assert breach is not None
-    assert (breach.limit, breach.count) == (ORDER[place][0], 2 if place == len(ORDER) - 1 else ORDER[place][1])
+    assert (breach.limit, breach.count) == (ORDER[index][0], 2 if index == len(ORDER) - 1 else ORDER[index][1])
 
 
-def test_of_a_loop_within_all_limits_nothing_is_reported() -> None:
+def test_a_loop_within_all_limits_has_no_breach() -> None:
     play = used_up()
     assert first_breach(play.s, play.now, loop=play.loop(), step="design") is None
 
@@ -201,7 +203,7 @@ def test_a_budget_is_reported_before_errors_and_errors_after_it() -> None:
     assert play.decide("continue", rounds=1).run().outcome == "done"
 
 
-def test_diverging_compares_what_fixes_wrote_with_what_they_removed_over_two_rounds() -> None:
+def test_diverging_compares_findings_caused_and_removed_over_two_rounds() -> None:
     def play(*replies: Reply) -> Play:
         work = flow(
             step("design"),
@@ -214,16 +216,16 @@ def test_diverging_compares_what_fixes_wrote_with_what_they_removed_over_two_rou
     def at(text: str) -> Finding:
         return Finding(text, path="/a")
 
-    # One removed and one written in each of two rounds: 2 >= 2.
+    # One removed and one caused in each of two rounds: 2 >= 2.
     level = play(failed(at("1")), failed(at("2")), failed(at("3")))
     assert level.breach() == "diverging"
-    # Two written, three removed: the loop gets somewhere.
+    # Two caused, three removed: the loop converges.
     falling = play(failed(at("1"), at("2")), failed(at("3")), failed(at("4")))
     assert falling.outcome == "verified"
-    # One round says nothing yet; and where nothing new was written nothing diverges.
+    # One round is not enough; and without new findings nothing diverges.
     assert play(failed(at("1")), failed(at("2"))).outcome == "verified"
     assert play(failed("1"), failed("1"), failed("1")).outcome == "verified"
-    # A person who lets it go on is not asked again before that many rounds.
+    # After a person continues the loop, no question comes before the granted rounds are used.
     assert level.decide("continue", rounds=2).run().outcome == "verified"
 
 
@@ -237,9 +239,9 @@ def test_response_timeout_is_reached_at_its_bound(seconds: float, late: bool) ->
 
 
 class TestReset:
-    """Nothing but a logged decision refills a counter."""
+    """Only a recorded decision resets a counter."""
 
-    def test_revise_starts_all_counters_of_the_loop_again(self) -> None:
+    def test_revise_resets_all_counters_of_the_loop(self) -> None:
         play = rejects(*[failed("x")] * 6)(Limits(rounds_per_loop=None))
         assert play.breach() == "same_finding"
         play.decide("revise", note="use a queue", by="ann").run()
@@ -250,7 +252,7 @@ class TestReset:
         assert play.of(e.EscalationDecided)[0].note == "use a queue"
 
     @pytest.mark.parametrize("name", ["rounds_per_loop", "rounds_per_pair", "rounds_per_step"])
-    def test_revise_forgives_the_rounds(self, name: str) -> None:
+    def test_revise_resets_the_rounds(self, name: str) -> None:
         play = rejects(*[failed(f"{n}") for n in range(5)])(only(name, 2))
         assert play.breach() == name
         play.decide("revise", note="again").run()
@@ -269,11 +271,11 @@ class TestReset:
         play = Play(flow(*work, limits=only(name, 1)), scripts).run()
         assert (play.outcome, play.attempts()) == ("verified", {"plan": 2, "design": 2, "review": 2})
 
-    def test_revise_forgives_returns_and_idle_reworks(self) -> None:
+    def test_revise_resets_oscillations_and_unchanged_reworks(self) -> None:
         play = rejects(failed("x"), failed("y"), design=made("same"))(only("no_change", 1))
         assert play.decide("revise", note="again").run().outcome == "verified"
 
-    def test_replanning_does_not_refill_the_total(self) -> None:
+    def test_replanning_does_not_reset_the_total(self) -> None:
         play = rejects(*[failed(f"{n}") for n in range(5)])(only("rounds_total", 2))
         play.person_raises("design")
         assert play.breach() == "rounds_total"
@@ -284,24 +286,24 @@ class TestReset:
         play = Play(work, {"design": replies, "review": [failed("x"), passed()]}).run()
         assert (play.outcome, play.s.rounds, play.loop().round) == ("verified", 1, 1)
 
-    def test_errors_are_counted_in_a_row_and_a_success_ends_the_row(self) -> None:
+    def test_a_success_resets_the_errors_in_a_row(self) -> None:
         replies: list[Reply] = [Exception("1"), out("v1"), Exception("2"), out("v2")]
         work = flow(step("design"), step("review", reviews="design"), limits=Limits(errors_in_a_row=2))
         play = Play(work, {"design": replies, "review": [failed("x"), passed()]}).run()
         assert play.outcome == "verified"
 
-    def test_the_limits_of_a_judge_are_those_of_its_loops(self) -> None:
+    def test_the_limits_of_a_judge_apply_to_its_loops(self) -> None:
         work = flow(step("design"), step("review", reviews="design", limits=Limits(rounds_per_loop=1)))
         play = Play(work, {"design": grows, "review": [failed("x"), failed("y")]}).run()
         assert play.loop().breach == Breach("rounds_per_loop", 1, 1)
 
 
-def test_a_breach_says_limit_count_and_bound() -> None:
+def test_a_breach_names_limit_count_and_bound() -> None:
     assert str(Breach("rounds_per_loop", 3, 3)) == "rounds_per_loop (3/3)"
     assert str(Breach("cost_usd", 1.5, 1.25)) == "cost_usd (1.5/1.25)"
 
 
-def test_whole_numbers_of_a_breach_are_written_as_such() -> None:
+def test_whole_numbers_of_a_breach_are_written_as_integers() -> None:
     written = msgspec.json.encode(Breach("tokens", 3.0, 2.5))
     assert written == b'{"limit":"tokens","count":3,"bound":2.5}'
     assert msgspec.json.encode(msgspec.json.decode(written, type=Breach)) == written

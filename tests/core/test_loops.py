@@ -57,7 +57,7 @@ def test_an_event_looks_up_the_next_state_or_is_refused(state: LoopState, event:
 
 @pytest.mark.parametrize("state", sorted(set(LoopState) - FINAL - {S.NOTIFYING}))
 @pytest.mark.parametrize("end", sorted(FINAL))
-def test_an_open_loop_can_be_ended_wherever_it_stands(state: LoopState, end: LoopState) -> None:
+def test_an_open_loop_can_be_closed_in_any_state(state: LoopState, end: LoopState) -> None:
     assert Loop("L-1", Kind.FIX_REQUEST, "a", state).closed(end).state is end
 
 
@@ -68,12 +68,12 @@ def test_nothing_leaves_a_final_state(state: LoopState, end: LoopState) -> None:
 
 
 @pytest.mark.parametrize("state", [S.WAITING_RESPONSE, S.RESOLVING, S.VALIDATING, S.ESCALATING])
-def test_a_loop_that_resumes_is_with_its_targets(state: LoopState) -> None:
+def test_a_resumed_loop_waits_for_its_targets(state: LoopState) -> None:
     assert Loop("L-1", Kind.FIX_REQUEST, "a", state).resumed().state is S.RESOLVING
 
 
 def states_of(play: Play, loop: str = "L-1") -> list[LoopState]:
-    """The states that a loop was seen in, in their order."""
+    """The states of a loop, in order."""
     state: RunState | None = None
     seen: list[LoopState] = []
     for event in play.events:
@@ -87,12 +87,12 @@ def states_of(play: Play, loop: str = "L-1") -> list[LoopState]:
 REVIEWED = (step("design"), step("review", reviews="design"))
 
 
-def test_a_fix_that_is_verified_goes_straight_through() -> None:
+def test_a_verified_fix_resolves_the_loop() -> None:
     play = Play(flow(*REVIEWED), {"design": grows, "review": [failed("x"), passed()]}).run()
     assert states_of(play) == [S.NOTIFYING, S.WAITING_RESPONSE, S.RESOLVING, S.VALIDATING, S.RESOLVED]
 
 
-def test_a_fix_that_is_rejected_goes_round_again() -> None:
+def test_a_rejected_fix_starts_another_round() -> None:
     play = Play(flow(*REVIEWED), {"design": grows, "review": [failed("x"), failed("y"), passed()]}).run()
     assert states_of(play)[2:] == [S.RESOLVING, S.VALIDATING, S.RESOLVING, S.VALIDATING, S.RESOLVED]
 
@@ -100,7 +100,7 @@ def test_a_fix_that_is_rejected_goes_round_again() -> None:
 def test_a_limit_leads_from_validating_to_escalating() -> None:
     work = flow(*REVIEWED, limits={"rounds_per_loop": 1})
     play = Play(work, {"design": grows, "review": [failed("x"), failed("y"), passed()]}).run()
-    # The round is routed before it is seen to be one too many.
+    # The round is routed first, and then found to exceed the limit.
     assert states_of(play)[-2:] == [S.RESOLVING, S.ESCALATING]
     play.decide("continue").run()
     assert states_of(play)[-3:] == [S.RESOLVING, S.VALIDATING, S.RESOLVED]
@@ -117,7 +117,7 @@ def test_a_decision_ends_an_escalated_loop(choice: str, end: LoopState) -> None:
     assert play.loop().resolution is not None
 
 
-def test_a_policy_of_error_fails_it() -> None:
+def test_the_policy_error_fails_the_loop() -> None:
     work = flow(*REVIEWED, limits={"rounds_per_loop": 0}, on_breach="error")
     play = Play(work, {"review": [failed("x")]}).run()
     assert play.loop().state is S.FAILED
@@ -132,7 +132,7 @@ def test_a_judge_has_one_loop_and_each_failing_verdict_is_its_next_round() -> No
     assert play.opened() == 1
     assert play.loop().round == 2
     assert play.loop().targets == ("plan",)
-    assert [turn.targets for turn in play.loop().past_rounds] == [("design",)]
+    assert [past.targets for past in play.loop().past_rounds] == [("design",)]
 
 
 def test_a_judge_that_fails_again_later_opens_a_new_loop_that_names_the_old_one() -> None:
@@ -142,7 +142,7 @@ def test_a_judge_that_fails_again_later_opens_a_new_loop_that_names_the_old_one(
     assert play.loop("L-3").round == 1
 
 
-def test_a_test_that_fails_is_a_test_failure_a_review_a_rejection() -> None:
+def test_a_failing_test_is_a_test_failure_and_a_failing_review_a_rejection() -> None:
     work = flow(step("code"), step("review", reviews="code"), step("test", tests="code"))
     play = Play(work, {"code": grows, "review": [failed("x"), passed()], "test": [failed("y"), passed()]}).run()
     assert {loop.source: loop.kind for loop in play.s.closed_loops.values()} == {
@@ -151,7 +151,7 @@ def test_a_test_that_fails_is_a_test_failure_a_review_a_rejection() -> None:
     }
 
 
-def test_a_loop_is_as_severe_as_the_worst_it_brought() -> None:
+def test_a_loop_has_the_severity_of_its_worst_finding() -> None:
     mild = Finding("x", severity=Severity.LOW)
     play = Play(flow(*REVIEWED), {"design": grows, "review": [failed(mild), passed()]}).run()
     assert play.loop().severity is Severity.LOW
@@ -160,36 +160,36 @@ def test_a_loop_is_as_severe_as_the_worst_it_brought() -> None:
 
 
 class TestAcknowledging:
-    """A target says that it heard."""
+    """A target acknowledges its feedback."""
 
-    def asked(self) -> Play:
+    def waiting(self) -> Play:
         play = Play(flow(step("a"), step("b", "a")))
         play.finish("a")
         return play.raises("b", ask("a", HUMAN))
 
-    def test_the_loop_is_resolving_and_the_words_are_kept(self) -> None:
-        play = self.asked()
+    def test_the_loop_is_resolving_and_keeps_the_message(self) -> None:
+        play = self.waiting()
         play.do(c.Acknowledge("L-1", HUMAN, "on it", "ask the boss", "1h"))
         assert play.loop().state is S.RESOLVING
         assert play.loop().acknowledged == {HUMAN: {"message": "on it", "action": "ask the boss", "eta": "1h"}}
 
-    def test_a_second_one_is_kept_beside_the_first(self) -> None:
-        play = self.asked()
+    def test_a_second_acknowledgement_is_kept_with_the_first(self) -> None:
+        play = self.waiting()
         play.do(c.Acknowledge("L-1", HUMAN, "on it"))
         play.do(c.Acknowledge("L-1", "a", "me too"))
         assert list(play.loop().acknowledged) == [HUMAN, "a"]
 
-    def test_one_by_a_stranger_is_refused(self) -> None:
+    def test_an_acknowledgement_by_another_step_is_refused(self) -> None:
         with pytest.raises(IllegalCommand, match="'b' is not a target of L-1: only a, human"):
-            self.asked().do(c.Acknowledge("L-1", "b"))
+            self.waiting().do(c.Acknowledge("L-1", "b"))
 
     @pytest.mark.parametrize("loop", ["L-9", "E-1", "x"])
     def test_an_unknown_loop_is_not_found(self, loop: str) -> None:
         with pytest.raises(NotFound, match="open loops: L-1"):
-            self.asked().do(c.Acknowledge(loop, "a"))
+            self.waiting().do(c.Acknowledge(loop, "a"))
 
-    def test_a_closed_loop_is_closed(self) -> None:
-        play = self.asked().decide("resolve", note="done")
+    def test_a_closed_loop_cannot_be_acknowledged(self) -> None:
+        play = self.waiting().decide("resolve", note="done")
         with pytest.raises(AlreadyClosed, match="L-1 is resolved"):
             play.do(c.Acknowledge("L-1", "a"))
         with pytest.raises(NotFound, match="no loops are open"):

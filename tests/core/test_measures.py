@@ -1,4 +1,4 @@
-"""Checks and gates: judges that the engine is itself."""
+"""Checks and gates: judges that the engine executes itself."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from backedge.core.workflow.definition import Step, Workflow
 from backedge.core.workflow.validate import problems_of
 from tests.core.play import Play, failed, flow, made, out, passed, step, texts
 
-PLACES = ("ux:/breakpoints", "arch:/breakpoints")
+REFERENCES = ("ux:/breakpoints", "arch:/breakpoints")
 STEPS = (step("plan"), step("ux", "plan"), step("arch", "plan"), step("code", "ux", "arch"))
 
 
 def checked(*compare: str, **more: Any) -> Workflow:
-    return flow(*STEPS, checks=(Check("breakpoints", compare or PLACES, **more),))
+    return flow(*STEPS, checks=(Check("breakpoints", compare or REFERENCES, **more),))
 
 
 def positions(*values: Any) -> list[Any]:
@@ -39,26 +39,26 @@ def played(play: Play) -> tuple[str, dict[str, int]]:
 
 
 class TestChecks:
-    def test_positions_that_agree_let_the_work_go_on(self) -> None:
+    def test_values_that_agree_pass(self) -> None:
         play = Play(checked(), {"ux": positions([320]), "arch": positions([320])}).run()
         assert played(play) == ("verified", {"plan": 1, "ux": 1, "arch": 1, "code": 1, "breakpoints": 1})
         assert play.s.attempts == 4
         assert max_attempts(play.workflow) == max_attempts(flow(*STEPS))
 
-    def test_consensus_reworks_all_with_all_positions_until_they_agree(self) -> None:
+    def test_consensus_reworks_all_steps_until_their_values_agree(self) -> None:
         play = Play(checked(), {"ux": positions(320, 360), "arch": positions(768, 480, 360)})
         play.run()
         assert played(play) == ("verified", {"plan": 1, "ux": 3, "arch": 3, "code": 1, "breakpoints": 3})
         loop = play.loop()
         assert (loop.kind, loop.source, loop.round) == (Kind.INCONSISTENCY, "breakpoints", 2)
         assert (loop.targets, loop.routed_by, loop.state) == (("ux", "arch"), "consensus", LoopState.RESOLVED)
-        told = [play.briefings[name][1].feedback.findings for name in ("ux", "arch")]
-        assert told[0] == told[1]
-        assert texts(told[0]) == ["breakpoints: not equal: ux:/breakpoints is 320; arch:/breakpoints is 768"]
-        assert json.loads(told[0][0].evidence)["positions"] == {"ux:/breakpoints": 320, "arch:/breakpoints": 768}
+        briefed = [play.briefings[name][1].feedback.findings for name in ("ux", "arch")]
+        assert briefed[0] == briefed[1]
+        assert texts(briefed[0]) == ["breakpoints: not equal: ux:/breakpoints is 320; arch:/breakpoints is 768"]
+        assert json.loads(briefed[0][0].evidence)["positions"] == {"ux:/breakpoints": 320, "arch:/breakpoints": 768}
         assert {each.status for each in play.s.findings.values()} == {Status.FIXED}
 
-    def test_it_is_compared_once_when_all_fixes_are_in(self) -> None:
+    def test_a_check_compares_once_after_all_fixes_are_done(self) -> None:
         play = Play(checked(), {"ux": positions(1, 2), "arch": positions(2)})
         for name in ("plan", "ux", "arch", "breakpoints", "ux"):
             play.finish(name)
@@ -66,34 +66,34 @@ class TestChecks:
         play.finish("arch")
         assert play.s.steps["breakpoints"].running is not None
 
-    def test_authority_lets_the_position_of_the_first_stand(self) -> None:
+    def test_authority_keeps_the_value_of_the_first_step(self) -> None:
         work = checked(resolve="authority", authority=("plan", "arch", "ux"))
         play = Play(work, {"ux": positions(320, 768), "arch": positions(768)}).run()
         assert played(play) == ("verified", {"plan": 1, "ux": 2, "arch": 1, "code": 1, "breakpoints": 2})
-        (told,) = play.briefings["ux"][1].feedback.findings
-        assert told.suggested_fix == "adopt the position of arch: arch:/breakpoints is 768"
+        (finding,) = play.briefings["ux"][1].feedback.findings
+        assert finding.suggested_fix == "adopt the position of arch: arch:/breakpoints is 768"
 
-    def test_where_they_do_not_agree_a_person_is_asked(self) -> None:
+    def test_a_person_is_asked_if_they_do_not_agree(self) -> None:
         play = Play(checked(), {"ux": positions(1), "arch": positions(2)}).run()
         assert play.breach() in ("no_change", "same_finding", "rounds_per_loop")
         play.decide("accept").run()
         assert play.outcome == "accepted"
 
-    def test_a_person_may_say_whose_fault_it_is(self) -> None:
+    def test_a_person_may_name_the_step_to_blame(self) -> None:
         play = Play(checked(), {"ux": positions(1), "arch": positions(2)}, slots=1)
         for name in ("plan", "ux", "arch", "breakpoints"):
             play.finish(name)
         play.do(c.Reclassify("F-1", "code"))
         assert play.finding().reclassified == ("code",)
 
-    def test_the_severity_is_that_of_the_check_and_no_policy_defers_it(self) -> None:
+    def test_a_conflict_has_the_severity_of_the_check_and_is_never_deferred(self) -> None:
         work = checked(severity=Severity.LOW)
         play = Play(work, {"ux": positions(1, 2, 3), "arch": positions(3)}).run()
         assert play.outcome == "verified"
         assert play.loop().round == 2
         assert play.finding().finding.severity is Severity.LOW
 
-    def test_what_is_not_there_is_an_error_of_measuring(self) -> None:
+    def test_a_missing_value_is_an_error_of_the_check(self) -> None:
         play = Play(checked(), {"ux": [out({})], "arch": positions(1)}).run()
         assert play.breach() == "errors_in_a_row"
         assert play.of(e.AttemptFailed)[0].error == (
@@ -101,20 +101,20 @@ class TestChecks:
         )
         assert play.s.attempts == 3
 
-    def test_a_change_elsewhere_in_an_artifact_is_not_compared_again(self) -> None:
-        work = flow(*STEPS, step("j", reviews="ux"), checks=(Check("breakpoints", PLACES),))
+    def test_a_change_of_another_part_does_not_run_the_check_again(self) -> None:
+        work = flow(*STEPS, step("j", reviews="ux"), checks=(Check("breakpoints", REFERENCES),))
         outputs = [out({"breakpoints": 1, "text": text}) for text in "ab"]
         play = Play(work, {"ux": outputs, "arch": positions(1), "j": [failed("typo"), passed()]}).run()
         assert played(play)[1]["breakpoints"] == 1
 
-    def test_a_skipped_step_has_no_say(self) -> None:
+    def test_a_skipped_step_is_not_compared(self) -> None:
         steps = (step("plan"), step("ux", "plan", when=("plan:/ui",)), step("arch", "plan"))
-        play = Play(flow(*steps, checks=(Check("breakpoints", PLACES),)), {"arch": positions(1)}).run()
+        play = Play(flow(*steps, checks=(Check("breakpoints", REFERENCES),)), {"arch": positions(1)}).run()
         assert played(play) == ("verified", {"plan": 1, "ux": 0, "arch": 1, "breakpoints": 1})
 
-    def test_of_nothing_but_skipped_steps_it_is_skipped(self) -> None:
+    def test_a_check_of_only_skipped_steps_is_skipped(self) -> None:
         steps = (step("plan"), *(step(name, "plan", when=("plan:/ui",)) for name in ("ux", "arch")))
-        play = Play(flow(*steps, checks=(Check("breakpoints", PLACES),))).run()
+        play = Play(flow(*steps, checks=(Check("breakpoints", REFERENCES),))).run()
         assert played(play) == ("verified", {"plan": 1, "ux": 0, "arch": 0, "breakpoints": 0})
 
     @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ class TestChecks:
             (8, "x", "8 goes with nothing, not with x"),
         ],
     )
-    def test_a_table_says_what_goes_together(self, ux: Any, arch: Any, problem: str | None) -> None:
+    def test_a_table_lists_the_values_that_fit(self, ux: Any, arch: Any, problem: str | None) -> None:
         table = (("ie11", ("react17", "preact")), ("8", ()))
         play = Play(checked(rule="compatible", table=table), {"ux": positions(ux), "arch": positions(arch)}, slots=1)
         for name in ("plan", "ux", "arch", "breakpoints"):
@@ -154,9 +154,9 @@ class TestChecks:
         found = [each.finding.description for each in play.s.findings.values()]
         assert [text.split(": ")[1] for text in found] == ([problem] if problem else [])
 
-    @pytest.mark.parametrize(("reason", "said"), [("too old", "too old"), ("", "not compatible")])
-    def test_somebody_outside_may_compare(self, reason: str, said: str) -> None:
-        both = dict(zip(PLACES, (1, 2), strict=True))
+    @pytest.mark.parametrize(("reason", "shown"), [("too old", "too old"), ("", "not compatible")])
+    def test_a_command_may_compare(self, reason: str, shown: str) -> None:
+        both = dict(zip(REFERENCES, (1, 2), strict=True))
         replies = [
             out({"positions": both, "compatible": False, "reason": reason}),
             out({"positions": both, "compatible": True, "reason": "fine"}),
@@ -164,9 +164,9 @@ class TestChecks:
         work = checked(rule="compatible", command=True)
         play = Play(work, {"ux": positions(1, 3), "arch": positions(2), "breakpoints": replies}).run()
         assert played(play)[0] == "verified"
-        assert play.finding().finding.description.startswith(f"breakpoints: {said}: ux:/breakpoints is 1")
+        assert play.finding().finding.description.startswith(f"breakpoints: {shown}: ux:/breakpoints is 1")
 
-    def test_long_positions_are_shortened_and_the_evidence_has_all(self) -> None:
+    def test_long_values_are_shortened_and_the_evidence_is_complete(self) -> None:
         long = "x" * 500
         play = Play(checked(), {"ux": positions(long), "arch": positions("y")}, slots=1)
         for name in ("plan", "ux", "arch", "breakpoints"):
@@ -177,37 +177,37 @@ class TestChecks:
 
 
 class TestAuthority:
-    """Whose position stands, and who has to give way to it."""
+    """Which value wins, and which steps have to adopt it."""
 
     DESIGN = tuple(step(name) for name in ("ux", "arch", "ops"))
 
     def reworked(self, ux: Any, arch: Any, ops: Any, *more: str, **rule: Any) -> tuple[str, ...]:
         compare = ("ux:/a", "arch:/a", "ops:/a", *more)
         check = Check("c", compare, resolve="authority", authority=("arch",), **rule)
-        said = {name: [out({"a": a, "b": 9})] for name, a in (("ux", ux), ("arch", arch), ("ops", ops))}
-        play = Play(flow(*self.DESIGN, checks=(check,), limits={"rounds_per_loop": 0}), said).run()
+        replies = {name: [out({"a": a, "b": 9})] for name, a in (("ux", ux), ("arch", arch), ("ops", ops))}
+        play = Play(flow(*self.DESIGN, checks=(check,), limits={"rounds_per_loop": 0}), replies).run()
         return play.loop().targets
 
-    def test_who_has_its_position_already_is_left_alone(self) -> None:
+    def test_a_step_with_the_winning_value_is_not_reworked(self) -> None:
         assert self.reworked(2, 2, 3) == ("ops",)
         assert self.reworked(1, 2, 3) == ("ux", "ops")
 
-    def test_other_rules_and_positions_that_differ_in_themselves_concern_all_others(self) -> None:
+    def test_other_rules_and_values_that_differ_within_a_step_rework_all_others(self) -> None:
         assert self.reworked([2], [2], [1], rule="subset") == ("ux", "ops")
         assert self.reworked(2, 2, 2, "arch:/b") == ("ux", "ops")
 
-    def test_who_is_judged_by_one_whose_artifact_is_compared_may_be_the_authority(self) -> None:
+    def test_the_subject_of_a_compared_judge_may_be_the_authority(self) -> None:
         check = Check("c", ("j:/a", "arch:/a"), resolve="authority", authority=("ux", "arch"))
         steps = (*self.DESIGN[:2], step("j", reviews="ux"))
         judged = replace(passed(), made=made({"a": 1}))
-        said = {"arch": [out({"a": 2})], "j": [judged]}
-        play = Play(flow(*steps, checks=(check,), limits={"rounds_per_loop": 0}), said).run()
+        replies = {"arch": [out({"a": 2})], "j": [judged]}
+        play = Play(flow(*steps, checks=(check,), limits={"rounds_per_loop": 0}), replies).run()
         assert play.loop().targets == ("arch",)
 
 
-@pytest.mark.parametrize("said", [None, {}])
-def test_what_was_not_measured_is_an_error(said: Any) -> None:
-    play = Play(checked(), {"ux": positions(1), "arch": positions(1), "breakpoints": [out(said)]}).run()
+@pytest.mark.parametrize("output", [None, {}])
+def test_an_outcome_without_a_measurement_is_an_error(output: Any) -> None:
+    play = Play(checked(), {"ux": positions(1), "arch": positions(1), "breakpoints": [out(output)]}).run()
     assert play.breach() == "errors_in_a_row"
     assert "finished without its measured values" in play.of(e.AttemptFailed)[0].error
 
@@ -226,7 +226,7 @@ def coverage(*values: Any, **more: Any) -> list[Any]:
 
 
 class TestGates:
-    def test_each_target_gets_its_own_request_and_it_is_measured_once_when_all_fixes_are_in(self) -> None:
+    def test_each_target_gets_its_own_request_and_the_gate_measures_once_after_all_fixes(self) -> None:
         work = gated(causes="test:/uncovered", requests=REQUESTS)
         play = Play(
             work,
@@ -252,18 +252,18 @@ class TestGates:
             "causes": ["a.py:3", "b.py"],
         }
 
-    def test_a_person_may_be_requested_something_too(self) -> None:
-        asked = (("code", "add tests"), ("human", "is 80 not too much?"))
-        play = Play(gated(requests=asked), {"code": [out(1), out(2)], "test": coverage(60, 85)}).run()
+    def test_a_request_may_go_to_a_person(self) -> None:
+        requests = (("code", "add tests"), ("human", "is 80 not too much?"))
+        play = Play(gated(requests=requests), {"code": [out(1), out(2)], "test": coverage(60, 85)}).run()
         assert (play.outcome, play.loop().targets) == ("waiting", ("code", "human"))
         play.decide("resolve", note="no").run()
         assert played(play)[0] == "verified"
 
-    def test_a_report_needs_a_step_that_makes_it_not_a_person(self) -> None:
+    def test_a_report_must_be_written_by_a_step_not_a_person(self) -> None:
         gate = Gate("g", report="r.json", threshold=1, requests=(("human", "look at it"),))
         assert "gate 'g' refers to no step" in " ".join(problems_of(flow(step("code"), gates=(gate,))))
 
-    def test_without_requests_it_goes_to_who_made_the_metric(self) -> None:
+    def test_without_requests_a_shortfall_goes_to_the_step_that_made_the_metric(self) -> None:
         play = Play(gated(), {"test": coverage(60, 90)}).run()
         assert played(play) == ("verified", {"design": 1, "code": 1, "test": 2, "ship": 1, "coverage": 2})
 
@@ -314,7 +314,7 @@ class TestGates:
         assert [Gate("g", report="r", path=path).measures for path in ("", "/x")] == ["r", "r:/x"]
 
     @pytest.mark.parametrize(("threshold", "actual"), [("500 kB", "2.5 MB"), ("200 ms", "1.5 s"), ("80 %", "85 ppm")])
-    def test_amounts_in_different_units_are_an_error_of_measuring(self, threshold: str, actual: str) -> None:
+    def test_amounts_in_different_units_are_an_error_of_the_gate(self, threshold: str, actual: str) -> None:
         play = Play(gated(bound="at_most", threshold=threshold), {"test": coverage(actual)}).run()
         assert play.breach() == "errors_in_a_row"
         why = f'test:/coverage is "{actual}", expected at most {threshold}: give both in the same unit'
@@ -327,33 +327,33 @@ class TestGates:
         assert play.finding().finding.description == 'coverage: test:/coverage is 0, expected "0"'
 
     @pytest.mark.parametrize("actual", ["many", None, True, "1,500", "99.9.9"])
-    def test_what_is_no_number_is_an_error_of_measuring(self, actual: Any) -> None:
+    def test_a_value_that_is_not_a_number_is_an_error_of_the_gate(self, actual: Any) -> None:
         play = Play(gated(), {"test": coverage(actual)}).run()
         assert play.breach() == "errors_in_a_row"
         assert "expected a number to compare with at least 80" in play.of(e.AttemptFailed)[0].error
 
-    @pytest.mark.parametrize(("causes", "told"), [("x", ["x"]), (None, [None]), (..., [])])
-    def test_causes_are_a_list_or_nothing(self, causes: Any, told: list[Any]) -> None:
+    @pytest.mark.parametrize(("causes", "expected"), [("x", ["x"]), (None, [None]), (..., [])])
+    def test_causes_must_be_a_list(self, causes: Any, expected: list[Any]) -> None:
         output = {"coverage": 1, **({} if causes is ... else {"uncovered": causes})}
         play = Play(gated(causes="test:/uncovered"), {"test": [out(output)]}, slots=1)
         for name in ("design", "code", "test", "coverage"):
             play.finish(name)
-        assert json.loads(play.finding().finding.evidence)["causes"] == told
+        assert json.loads(play.finding().finding.evidence)["causes"] == expected
 
-    def test_the_metric_of_a_report_goes_to_who_has_to_be_done_before_it(self) -> None:
+    def test_a_shortfall_in_a_report_goes_to_the_steps_that_the_gate_needs(self) -> None:
         work = gated(metric="", report="coverage.json", path="/total", needs=("test",))
         play = Play(work, {"test": coverage(1, 2), "coverage": [out({"actual": 3}), out({"actual": 93})]}).run()
         assert played(play) == ("verified", {"design": 1, "code": 1, "test": 2, "ship": 1, "coverage": 2})
         assert play.finding().finding.description == "coverage: coverage.json:/total is 3, expected at least 80"
 
-    def test_nothing_is_measured_of_a_skipped_step(self) -> None:
+    def test_a_gate_of_a_skipped_step_is_skipped(self) -> None:
         steps = (step("code"), step("test", "code", when=("code:/tests",)), step("more", "code"))
         work = gated(*steps, causes="more:/x")
         play = Play(work).run()
         assert played(play) == ("verified", {"code": 1, "test": 0, "more": 1, "coverage": 1})
         assert play.s.steps["coverage"].artifact is not None
 
-    def test_findings_avoid_a_skipped_step_where_another_can_mend_them(self) -> None:
+    def test_findings_go_to_another_step_if_one_was_skipped(self) -> None:
         steps = (
             step("plan"),
             step("a", "plan", phase="code"),
@@ -370,20 +370,20 @@ class TestGates:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"checks": (Check("ux", PLACES),)}, "check 'ux' has the name of a step"),
-        ({"checks": (Check("c", PLACES[:1]),)}, "check 'c' compares 1 places: name two or more"),
+        ({"checks": (Check("ux", REFERENCES),)}, "check 'ux' has the name of a step"),
+        ({"checks": (Check("c", REFERENCES[:1]),)}, "check 'c' compares 1 values: name two or more"),
         (
             {"checks": (Check("c", ("uxx:/a", "arch:/b")),)},
             "check 'c' names 'uxx', which does not exist: did you mean 'ux'?",
         ),
         ({"checks": (Check("c", ("ux:a", "arch:/b")),)}, "check 'c': 'ux:a' has no JSON pointer"),
-        ({"checks": (Check("c", PLACES, resolve="authority"),)}, "check 'c' has no authority among ux, arch"),
+        ({"checks": (Check("c", REFERENCES, resolve="authority"),)}, "check 'c' has no authority among ux, arch"),
         (
             {"checks": (Check("c", ("ux:/a", "ux:/b"), resolve="authority", authority=("ux",)),)},
-            "compares places of one step",
+            "compares values of one step",
         ),
         ({"gates": (Gate("g", threshold=1),)}, "gate 'g' has no metric"),
-        ({"gates": (Gate("g", report="r.json", threshold=1),)}, "gate 'g' refers to no step: say in `needs`"),
+        ({"gates": (Gate("g", report="r.json", threshold=1),)}, "gate 'g' refers to no step: list in `needs`"),
         ({"gates": (Gate("g", metric="ux:/a"),)}, "gate 'g' has at_least null: expected a number"),
         (
             {"gates": (Gate("g", metric="ux:/a", threshold="high"),)},
@@ -399,12 +399,12 @@ class TestGates:
             "requests something of 'code', which is not before it: use one of plan, ux",
         ),
         (
-            {"checks": (Check("g", PLACES),), "gates": (Gate("g", metric="ux:/a", threshold=1),)},
+            {"checks": (Check("g", REFERENCES),), "gates": (Gate("g", metric="ux:/a", threshold=1),)},
             "gate 'g' has the name of a step, a group or another check or gate",
         ),
     ],
 )
-def test_what_cannot_be_measured_is_refused(more: dict[str, Any], why: str) -> None:
+def test_an_invalid_check_or_gate_is_refused(more: dict[str, Any], why: str) -> None:
     work = flow(*STEPS, step("j", reviews="ux"), **more)
     assert why in "\n".join(problems_of(work))
 
@@ -412,7 +412,7 @@ def test_what_cannot_be_measured_is_refused(more: dict[str, Any], why: str) -> N
 class TestAsUsersWriteThem:
     def test_a_check(self) -> None:
         given = {
-            "compare": list(PLACES),
+            "compare": list(REFERENCES),
             "compatible": {"table": {"ie11": ["react17"], "x": "y"}},
             "resolve": "authority",
             "authority": "ux",
@@ -420,7 +420,7 @@ class TestAsUsersWriteThem:
         }
         assert parse_check("c", given) == Check(
             "c",
-            PLACES,
+            REFERENCES,
             "compatible",
             (("ie11", ("react17",)), ("x", ("y",))),
             False,
@@ -429,7 +429,7 @@ class TestAsUsersWriteThem:
             Severity.CRITICAL,
             True,
         )
-        assert parse_check("c", {"compare": PLACES, "compatible": {"run": ["x"]}}).command
+        assert parse_check("c", {"compare": REFERENCES, "compatible": {"run": ["x"]}}).command
 
     def test_a_gate(self) -> None:
         given = {"metric": "a:/x", "zero": True, "causes": "a:/y", "requests": {"a": "mend"}, "needs": "b"}
@@ -444,10 +444,14 @@ class TestAsUsersWriteThem:
         ("checks", "gates", "why"),
         [
             ({"c": {"compair": []}}, {}, "check 'c' has the key 'compair': did you mean 'compare'?"),
-            ({"c": {"compare": PLACES, "rule": "eqal"}}, {}, "check 'c' has rule 'eqal': did you mean 'equal'?"),
-            ({"c": {"compare": PLACES, "resolve": "vote"}}, {}, "check 'c' has resolve 'vote': use one of: consensus"),
-            ({"c": {"compare": PLACES, "rule": "compatible"}}, {}, "`compatible` says by which table or command"),
-            ({"c": {"compare": PLACES, "severity": "bad"}}, {}, "check 'c': severity 'bad' is unknown"),
+            ({"c": {"compare": REFERENCES, "rule": "eqal"}}, {}, "check 'c' has rule 'eqal': did you mean 'equal'?"),
+            (
+                {"c": {"compare": REFERENCES, "resolve": "vote"}},
+                {},
+                "check 'c' has resolve 'vote': use one of: consensus",
+            ),
+            ({"c": {"compare": REFERENCES, "rule": "compatible"}}, {}, "`compatible` says by which table or command"),
+            ({"c": {"compare": REFERENCES, "severity": "bad"}}, {}, "check 'c': severity 'bad' is unknown"),
             ({}, {"g": {"metric": "ux:/a"}}, "gate 'g' has no threshold: give one of at_least, at_most, equals, zero"),
             ({}, {"g": {"metric": "ux:/a", "at_least": 1, "zero": True}}, "gate 'g' has at_least, zero: give one of"),
             ({}, {"g": {"metric": "ux:/a", "zero": False}}, "gate 'g' has zero False: write true"),
@@ -455,7 +459,7 @@ class TestAsUsersWriteThem:
             ({}, [], "gates is []: expected a mapping"),
         ],
     )
-    def test_what_makes_no_sense_is_named(self, checks: Any, gates: Any, why: str) -> None:
+    def test_invalid_values_are_named(self, checks: Any, gates: Any, why: str) -> None:
         with pytest.raises(WorkflowError) as error:
             build_workflow("w", [(each, {}) for each in STEPS], checks=checks, gates=gates)
         assert why in str(error.value)

@@ -13,7 +13,7 @@ from backedge.core.errors import NotFound
 from backedge.core.escalation.packet import Packet, packet
 from backedge.core.model import HUMAN, Breach, Finding, Option, Severity
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
-from tests.core.strategies import Pick, a_tale, effort, picks
+from tests.core.strategies import Pick, a_random_run, effort, picks
 
 WORK = (
     step("plan", phase="planning"),
@@ -207,7 +207,7 @@ def test_an_unknown_escalation_is_not_found() -> None:
 @effort(60)
 @given(picks())
 def test_every_escalation_of_any_run_has_a_packet_with_each_of_its_options(pick: Pick) -> None:
-    tale = a_tale(pick)
+    tale = a_random_run(pick)
     tale.rest()
     for found in (*tale.s.escalations.values(), *tale.s.decided_escalations.values()):
         shown = packet(tale.s, found.id)

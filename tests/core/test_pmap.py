@@ -1,4 +1,4 @@
-"""A persistent map: what was is kept, what is set is found, and the order is that of the keys."""
+"""The persistent map: old maps do not change, every key is found, and the order is that of the keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def filled(count: int) -> Map[int, int]:
     return numbers
 
 
-def test_setting_a_key_leaves_the_map_before_as_it_was() -> None:
+def test_setting_a_key_does_not_change_the_old_map() -> None:
     before: Map[str, int] = Map()
     after = before.set("a", 1)
     assert "a" not in before and len(before) == 0
@@ -46,7 +46,7 @@ def test_a_missing_key_gives_the_default_or_an_error_that_names_it(size: int) ->
         numbers[777]
 
 
-def test_a_key_that_shares_a_slot_with_another_is_not_taken_for_it() -> None:
+def test_a_missing_key_that_shares_a_slot_is_not_found() -> None:
     assert filled(LARGE).get(LARGE + 28) is None
     assert filled(1).get(32) is None
 
@@ -57,13 +57,13 @@ def test_items_and_values_come_in_the_order_of_the_keys() -> None:
     assert words.values() == [1, 2, 3]
 
 
-def test_keys_that_share_a_slot_are_pushed_apart() -> None:
+def test_keys_that_share_a_slot_are_both_found() -> None:
     numbers = filled(LARGE).set(1 << 20, -1).set(1 << 30, -2)
     assert [numbers[0], numbers[32], numbers[1 << 20], numbers[1 << 30]] == [0, 1_024, -1, -2]
     assert len(numbers) == LARGE + 2
 
 
-def test_keys_of_the_same_hash_live_side_by_side() -> None:
+def test_keys_with_the_same_hash_are_both_found() -> None:
     # In CPython -1 and -2 have the same hash.
     for numbers in (Map[int, int](), filled(LARGE)):
         both = numbers.set(-1, 7).set(-2, 8).set(-1, 9)

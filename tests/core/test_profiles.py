@@ -1,4 +1,4 @@
-"""From what a user writes to limits and habits: profiles by name, overrides key by key, all problems named."""
+"""From the definition to limits and defaults: profiles by name, overrides by key, all problems reported."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ NUMBERS: dict[str, tuple[int | None, int | None, int | None]] = {
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_each_profile_has_its_numbers(name: str) -> None:
+def test_each_profile_has_its_limits(name: str) -> None:
     limits = define(profile=name).limits
     assert (limits.rounds_per_loop, limits.rounds_per_step, limits.rounds_per_pair) == NUMBERS[name]
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_all_other_numbers_of_a_profile_are_the_usual_ones(name: str) -> None:
+def test_all_other_limits_of_a_profile_are_the_defaults(name: str) -> None:
     usual = Limits(recoveries_total=10 if name == "ai-sdlc" else None)
     numbers = dict(zip(("rounds_per_loop", "rounds_per_step", "rounds_per_pair"), NUMBERS[name], strict=True))
     assert define(profile=name).limits == with_overrides(usual, dict(numbers))
 
 
-def test_the_usual_numbers_are_those_of_the_table() -> None:
+def test_the_default_limits() -> None:
     assert Limits() == Limits(
         cost_usd=None,
         tokens=None,
@@ -135,15 +135,15 @@ def test_a_judge_may_have_limits_of_its_own_over_those_of_the_workflow() -> None
 
 @pytest.mark.parametrize("limit", ["cost_usd", "tokens", "attempts", "wall_clock", "rounds_total", "recoveries_total"])
 @pytest.mark.parametrize("bound", [5, False])
-def test_a_limit_of_the_whole_run_is_no_limit_of_a_step(limit: str, bound: object) -> None:
-    (said,) = problems(own={"test": {limit: bound}})
+def test_a_limit_of_the_run_cannot_be_set_for_a_step(limit: str, bound: object) -> None:
+    (found,) = problems(own={"test": {limit: bound}})
     assert (
-        said
+        found
         == f"step 'test' has limits of its own with {limit!r}, which limits the whole run: set it in the limits of the workflow"
     )
 
 
-def test_policies_for_new_findings_by_one_word_or_by_severity() -> None:
+def test_the_policy_for_new_findings_is_one_word_or_by_severity() -> None:
     assert define(new_findings="ask").policy_for(Severity.LOW) == "ask"
     some = define(new_findings={"low": "rework"})
     assert [some.policy_for(each) for each in Severity] == ["rework", "rework", "defer", "rework"]
@@ -164,13 +164,13 @@ def test_policies_for_new_findings_by_one_word_or_by_severity() -> None:
         ({"new_findings": {"high": "asks"}}, "new_findings of high is 'asks': did you mean 'ask'?"),
     ],
 )
-def test_what_is_wrong_is_said(more: dict[str, Any], problem: str) -> None:
+def test_a_problem_is_named(more: dict[str, Any], problem: str) -> None:
     assert any(problem in each for each in problems(**more))
 
 
 def test_all_problems_are_named_at_once() -> None:
-    said = problems(profile="asap", scope="all", on_breach="x", limits={"tokens": -1}, phases=["a", "a"])
-    assert len(said) == 5
+    found = problems(profile="asap", scope="all", on_breach="x", limits={"tokens": -1}, phases=["a", "a"])
+    assert len(found) == 5
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_a_pass_rule_is_a_name_or_counts() -> None:
 
 
 class TestLimitsAsAUserWritesThem:
-    """Key by key, `false` switches off, and all that is wrong is named."""
+    """Limits are overridden key by key, `false` switches one off, and all problems are reported."""
 
-    def test_overrides_leave_the_rest_as_it_is(self) -> None:
+    def test_overrides_do_not_change_other_limits(self) -> None:
         limits = with_overrides(Limits(), {"rounds_per_loop": 7, "same_finding": False, "diverging": False})
         assert limits == Limits(rounds_per_loop=7, same_finding=None, diverging=False)
 
@@ -230,14 +230,14 @@ class TestLimitsAsAUserWritesThem:
             ({"diverging": 3}, "expected true or false"),
         ],
     )
-    def test_what_is_wrong_is_said(self, overrides: dict[str, object], problem: str) -> None:
-        (said,) = limit_problems(overrides)
-        assert problem in said
+    def test_a_problem_is_named(self, overrides: dict[str, object], problem: str) -> None:
+        (found,) = limit_problems(overrides)
+        assert problem in found
 
     def test_all_problems_are_named_at_once(self) -> None:
         assert len(limit_problems({"tokens": -1, "nothing": 1, "rounds_total": "x", "cost_usd": 2.5})) == 3
 
-    def test_what_is_right_is_no_problem(self) -> None:
+    def test_valid_limits_have_no_problems(self) -> None:
         fine: dict[str, object] = {"cost_usd": 0.5, "rounds_total": 0, "same_finding": None, "diverging": True}
         fine["tokens"] = 1_000_000_000_000
         assert limit_problems(fine) == []

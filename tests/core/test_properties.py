@@ -1,7 +1,7 @@
-"""What holds for every run of every workflow, whatever agents and people do. One sentence of the design to a test.
+"""What is true for every run of every workflow, whatever agents and people do. One test for each sentence of the design.
 
-Each property is a function over the record of a run, so that it can be held against any record; the tests below give
-it random ones. `make deep` tries twenty times as many.
+Each property is a function that checks the record of a run. The tests below apply it to random records; `make deep`
+tries twenty times as many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
 from backedge.core.workflow.bound import max_attempts
 from backedge.core.workflow.graph import Graph
-from tests.core.strategies import Pick, Tale, a_tale, effort, picks, told_to_the_end
+from tests.core.strategies import Pick, RandomRun, a_random_run, drive_to_end, effort, picks
 
 NET = "nothing can start, and no rule says why: cancel the run and report this as a bug"
 DECODER = msgspec.json.Decoder(e.Event)
@@ -35,25 +35,25 @@ DECODER = msgspec.json.Decoder(e.Event)
 # 1. The bound
 
 
-def attempts_made(tale: Tale) -> int:
-    return sum(isinstance(event, e.AttemptStarted) for event in tale.events)
+def attempts_made(run: RandomRun) -> int:
+    return sum(isinstance(event, e.AttemptStarted) for event in run.events)
 
 
-def attempts_dropped(tale: Tale) -> int:
-    return sum(isinstance(event, e.AttemptDropped) for event in tale.events)
+def attempts_dropped(run: RandomRun) -> int:
+    return sum(isinstance(event, e.AttemptDropped) for event in run.events)
 
 
-def granted(tale: Tale) -> float:
-    """How many attempts people added, at most: by decisions, and by feedback that no attempt raised."""
-    limits, steps = tale.workflow.limits, tale.workflow.max_steps if tale.workflow.plans else len(tale.workflow.steps)
-    every = [limits, *(step.limits for step in tale.workflow.steps if step.limits)]
-    tries = max(each.errors_in_a_row or 0 for each in every)
-    packets = {event.escalation: event for event in tale.events if isinstance(event, e.EscalationOpened)}
+def granted(run: RandomRun) -> float:
+    """The most attempts that people can have added: by decisions, and by feedback that no attempt raised."""
+    limits, steps = run.workflow.limits, run.workflow.max_steps if run.workflow.plans else len(run.workflow.steps)
+    all_limits = [limits, *(step.limits for step in run.workflow.steps if step.limits)]
+    tries = max(each.errors_in_a_row or 0 for each in all_limits)
+    packets = {event.escalation: event for event in run.events if isinstance(event, e.EscalationOpened)}
     more: float = 0
-    per_pair = max(each.rounds_per_pair or 0 for each in every) if limits.rounds_total is None else 0
-    for event in tale.events:
+    per_pair = max(each.rounds_per_pair or 0 for each in all_limits) if limits.rounds_total is None else 0
+    for event in run.events:
         if isinstance(event, e.LoopOpened) and event.feedback is not None and not event.attempt:
-            # Its source runs once more to verify it; a person is a source that no pair of steps counts.
+            # Its source runs once more to verify it. Pairs with a person as their source are not in the bound.
             more += tries if event.source != HUMAN else tries * steps * per_pair * len(event.feedback.to)
         if not isinstance(event, e.EscalationDecided) or event.by == "on_breach":
             continue
@@ -66,44 +66,44 @@ def granted(tale: Tale) -> float:
         elif limit == "attempts":
             more += event.amount
         elif limits.rounds_total is None or limit == "rounds_total":
-            # Every target of the loop may have as many more, and a new approach forgives what was used up.
-            used = max(max(each.rounds_per_step or 0, each.rounds_per_pair or 0) for each in every)
+            # Every target of the loop may get that many more, and `revise` resets the rounds used.
+            used = max(max(each.rounds_per_step or 0, each.rounds_per_pair or 0) for each in all_limits)
             more += tries * steps * steps * (event.rounds + (used if event.choice == "revise" else 0))
     return more
 
 
-def no_run_passes_its_bound(tale: Tale) -> None:
-    bound = max_attempts(tale.workflow)
+def no_run_passes_its_bound(run: RandomRun) -> None:
+    bound = max_attempts(run.workflow)
     assert bound is not None
-    most = bound + granted(tale)
-    assert attempts_made(tale) - attempts_dropped(tale) <= most, (attempts_made(tale), bound, granted(tale))
-    if tale.workflow.limits.attempts is not None:
-        extra = [ev.amount for ev in tale.events if isinstance(ev, e.EscalationDecided)]
-        assert attempts_made(tale) <= tale.workflow.limits.attempts + sum(extra)
+    allowed = bound + granted(run)
+    assert attempts_made(run) - attempts_dropped(run) <= allowed, (attempts_made(run), bound, granted(run))
+    if run.workflow.limits.attempts is not None:
+        extra = [ev.amount for ev in run.events if isinstance(ev, e.EscalationDecided)]
+        assert attempts_made(run) <= run.workflow.limits.attempts + sum(extra)
 
 
-# 2. and 5. Something is always pending, and every loop comes to an end
+# 2. and 5. Something is always pending, and every loop ends
 
 
-def something_is_always_pending(tale: Tale) -> None:
-    for turn in tale.turns:
-        state = turn.after
+def something_is_always_pending(run: RandomRun) -> None:
+    for result in run.results:
+        state = result.after
         assert state is not None
-        assert not any(isinstance(ev, e.EscalationOpened) and ev.reason == NET for ev in turn.events), turn.command
+        assert not any(isinstance(ev, e.EscalationOpened) and ev.reason == NET for ev in result.events), result.command
         if state.ended is not None or state.paused_by is not None:
             continue
-        effects = pending(state, turn.now)
+        effects = pending(state, result.now)
         assert effects
-        if outcome_of(state) == "running" and not state.busy and not ready(state, turn.now):
-            assert any(isinstance(effect, WakeAt) for effect in effects), "nobody would wake the run"
+        if outcome_of(state) == "running" and not state.busy and not ready(state, result.now):
+            assert any(isinstance(effect, WakeAt) for effect in effects), "nothing would wake the run"
         running = [step.running for step in state.steps.values() if step.running is not None]
         if running and all(attempt.awaits for attempt in running) and not state.escalations:
             assert ready(state, float("inf")), "all attempts wait for each other"
 
 
-def open_loops_wait_for_a_person(tale: Tale) -> None:
-    """Of a run in which nothing can start."""
-    state = tale.s
+def open_loops_wait_for_a_person(run: RandomRun) -> None:
+    """For a run in which nothing can start."""
+    state = run.s
     assert state.ended is not None or not state.busy
     if state.loops:
         assert state.escalations
@@ -114,37 +114,37 @@ def open_loops_wait_for_a_person(tale: Tale) -> None:
 # 3. No finding is lost
 
 
-def no_finding_is_lost(tale: Tale) -> None:
-    for turn in tale.turns:
-        assert turn.after is not None
-        for event in turn.events:
+def no_finding_is_lost(run: RandomRun) -> None:
+    for result in run.results:
+        assert result.after is not None
+        for event in result.events:
             if isinstance(event, e.VerdictGiven):
                 for sighting in event.findings:
-                    assert turn.after.findings[sighting.id].found_by == event.judge
+                    assert result.after.findings[sighting.id].found_by == event.judge
                 for id, _ in event.settled:
-                    assert id in turn.after.findings
-        given = [event for event in turn.events if isinstance(event, e.VerdictGiven)]
-        if isinstance(turn.command, c.FinishAttempt) and given:
-            sighted = {sighting.id for sighting in given[0].findings}
-            for finding in stated_findings(turn.command.outcome):
-                assert turn.after.finding_by_key[ledger_key(turn.command.step, fingerprint(finding))] in sighted
-            # What it had to answer for is answered, one way or another.
-            assert turn.before is not None
-            answered = sighted | {id for id, _ in given[0].settled}
-            assert set(turn.before.steps[turn.command.step].open_findings) <= answered
-        if turn.after.ended is not None and turn.after.ended.outcome in ("verified", "done", "accepted"):
-            standing = [f for f in turn.after.findings.values() if f.status in UNSETTLED]
-            assert not standing, standing
-    for turn in tale.turns[1:]:
-        assert turn.before is not None and turn.after is not None
-        assert len(turn.before.findings) <= len(turn.after.findings)
+                    assert id in result.after.findings
+        verdicts = [event for event in result.events if isinstance(event, e.VerdictGiven)]
+        if isinstance(result.command, c.FinishAttempt) and verdicts:
+            sighted = {sighting.id for sighting in verdicts[0].findings}
+            for finding in stated_findings(result.command.outcome):
+                assert result.after.finding_by_key[ledger_key(result.command.step, fingerprint(finding))] in sighted
+            # It reports on every finding that it had to verify.
+            assert result.before is not None
+            answered = sighted | {id for id, _ in verdicts[0].settled}
+            assert set(result.before.steps[result.command.step].open_findings) <= answered
+        if result.after.ended is not None and result.after.ended.outcome in ("verified", "done", "accepted"):
+            unsettled = [f for f in result.after.findings.values() if f.status in UNSETTLED]
+            assert not unsettled, unsettled
+    for result in run.results[1:]:
+        assert result.before is not None and result.after is not None
+        assert len(result.before.findings) <= len(result.after.findings)
 
 
 # 4. Each finding reaches each affected phase once per round
 
 
 def nearest_of_phase(graph: Graph, source: str, phase: str) -> set[str]:
-    """The steps of a phase that a judge's finding has to reach, worked out the long way."""
+    """The steps of a phase that a judge's finding has to reach, computed independently of the code under test."""
     level, distance = {source}, {source: 0}
     while level:
         level = {need for name in level for need in graph.needs[name] if need not in distance}
@@ -158,11 +158,11 @@ def nearest_of_phase(graph: Graph, source: str, phase: str) -> set[str]:
     return {name for name in legal if distance.get(name) == min(near)} if near else set(legal)
 
 
-def each_finding_reaches_each_phase_once(tale: Tale) -> None:
+def each_finding_reaches_each_phase_once(run: RandomRun) -> None:
     done: dict[str, Counter[str]] = {}
     carried: dict[tuple[str, int], tuple[str, ...]] = {}
-    for turn in tale.turns:
-        for before, event, after in turn.passages():
+    for result in run.results:
+        for before, event, after in result.transitions():
             if isinstance(event, e.FeedbackRouted):
                 for ids in event.shares.values():
                     assert len(set(ids)) == len(ids)
@@ -173,23 +173,23 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                             target
                             for phase in after.findings[finding].phases
                             for target in nearest_of_phase(after.graph, loop.source, phase)
-                            # What a person skipped before it made anything made no defect either.
+                            # A step that was skipped before it made an artifact cannot have injected the defect.
                             if after.steps[target].artifact is not None or not after.steps[target].skipped_by_decision
                         }
-                        # Who is at work on it already keeps it, and so does who was before it was sent elsewhere.
+                        # A target that already works on it keeps it, even if it was sent elsewhere since.
                         got = {to for to, share in loop.shares.items() if finding in share.findings}
                         assert expected <= got <= expected | set(event.kept)
                 done[event.loop] = Counter()
-                # An attempt that is still choosing does no more of the round that a choice began without it.
-                carried = {at: tuple(id for id in given if id != event.loop) for at, given in carried.items()}
+                # An attempt that is still choosing does not count for the round that a choice began without it.
+                carried = {at: tuple(id for id in loops if id != event.loop) for at, loops in carried.items()}
             elif isinstance(event, e.AttemptStarted):
                 assert len(set(event.loops)) == len(event.loops)
                 carried[event.step, event.attempt] = event.loops
-                told = brief(after, event.step, event.at, None, {}).feedback.findings
-                assert len({issue.id for issue in told}) == len(told)
-                owed = {f"F-{id}" for given in event.loops for id in after.loops[given].shares[event.step].findings}
-                # What a new plan is to settle was never executed: it comes with what the plan asks for.
-                owed |= {
+                briefed = brief(after, event.step, event.at, None, {}).feedback.findings
+                assert len({finding.id for finding in briefed}) == len(briefed)
+                expected = {f"F-{id}" for loop in event.loops for id in after.loops[loop].shares[event.step].findings}
+                # Feedback that a new plan has to settle was never executed: it comes with the plan's rework.
+                expected |= {
                     f"F-{id}"
                     for loop in before.loops.values()
                     if loop.state is LoopState.VALIDATING and event.mode not in SIDE_MODES and event.step in loop.shares
@@ -197,8 +197,8 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                     if not share.counted
                     for id in share.findings
                 }
-                # What several judges say in the same words is told once, with all their names for it.
-                assert {id for issue in told for id in (issue.id, *issue.same_as)} == owed
+                # The same finding of several judges appears once, with the ids of all of them.
+                assert {id for each in briefed for id in (each.id, *each.same_as)} == expected
                 assert not any(before.loops[id].shares[event.step].done for id in event.loops)
                 if event.mode not in SIDE_MODES and not event.loops:
                     own = [loop for loop in before.loops.values() if loop.source == event.step and loop.by_verdict]
@@ -209,21 +209,21 @@ def each_finding_reaches_each_phase_once(tale: Tale) -> None:
                     assert done[id][event.step] == 1, f"{id} was delivered twice to {event.step}"
 
 
-# 6. A pass belongs to what its judge saw
+# 6. A pass covers only what its judge saw
 
 
-def a_pass_belongs_to_what_was_seen(tale: Tale) -> None:
+def a_pass_covers_only_what_its_judge_saw(run: RandomRun) -> None:
     shown: dict[str, dict[str, int]] = {}
-    for turn in tale.turns:
-        for _, event, after in turn.passages():
+    for result in run.results:
+        for _, event, after in result.transitions():
             if isinstance(event, e.AttemptStarted | e.ResultDelivered):
                 shown[event.step] = event.inputs
             elif isinstance(event, e.VerdictGiven) and event.attempt:
                 verdict = after.steps[event.judge].verdict
                 assert verdict is not None
                 assert verdict.versions == shown[event.judge]
-        if turn.after is not None and turn.after.ended is not None and turn.after.ended.outcome == "verified":
-            _every_verdict_is_current(turn.after)
+        if result.after is not None and result.after.ended is not None and result.after.ended.outcome == "verified":
+            _every_verdict_is_current(result.after)
 
 
 def _every_verdict_is_current(state: RunState) -> None:
@@ -243,32 +243,32 @@ def _every_verdict_is_current(state: RunState) -> None:
 # 7. The journal is the only truth
 
 
-def replaying_gives_the_live_state(tale: Tale) -> None:
+def replaying_gives_the_live_state(run: RandomRun) -> None:
     replayed: RunState | None = None
-    for turn in tale.turns:
-        for event in turn.events:
+    for result in run.results:
+        for event in result.events:
             written = DECODER.decode(msgspec.json.encode(event))
             assert written == event
             replayed = evolve(replayed, written)
-        assert turn.after is not None and replayed is not None
+        assert result.after is not None and replayed is not None
         for name in RunState.__struct_fields__:
             if name != "graph":
-                assert getattr(replayed, name) == getattr(turn.after, name), name
-        assert replayed.workflow == turn.after.workflow
+                assert getattr(replayed, name) == getattr(result.after, name), name
+        assert replayed.workflow == result.after.workflow
 
 
 # 8. Refused feedback changes nothing
 
 
-def refused_feedback_changes_nothing(tale: Tale) -> None:
-    for turn in tale.turns:
-        refusals = [event for event in turn.events if isinstance(event, e.FeedbackRefused)]
-        if isinstance(turn.command, c.RaiseFeedback) and refusals:
-            assert turn.before is not None and turn.after is not None
-            assert turn.events[0] is refusals[0] and len(refusals) == 1
-            otherwise = decide(turn.before, c.Proceed(), turn.now, turn.room)
-            assert turn.events[1:] == otherwise
-        for before, event, after in turn.passages():
+def refused_feedback_changes_nothing(run: RandomRun) -> None:
+    for result in run.results:
+        refusals = [event for event in result.events if isinstance(event, e.FeedbackRefused)]
+        if isinstance(result.command, c.RaiseFeedback) and refusals:
+            assert result.before is not None and result.after is not None
+            assert result.events[0] is refusals[0] and len(refusals) == 1
+            otherwise = decide(result.before, c.Proceed(), result.now, result.room)
+            assert result.events[1:] == otherwise
+        for before, event, after in result.transitions():
             if isinstance(event, e.FeedbackRefused):
                 same = msgspec.structs.replace(after, seq=before.seq, refused=before.refused, last_at=before.last_at)
                 assert same == before
@@ -278,25 +278,25 @@ def refused_feedback_changes_nothing(tale: Tale) -> None:
 # 9. Deciding is a pure function
 
 
-def deciding_is_pure(tale: Tale) -> None:
-    for turn in tale.turns:
-        if turn.illegal is not None:
-            assert not turn.events and turn.after is turn.before
-            assert str(turn.illegal)
+def deciding_is_pure(run: RandomRun) -> None:
+    for result in run.results:
+        if result.illegal is not None:
+            assert not result.events and result.after is result.before
+            assert str(result.illegal)
         else:
-            assert decide(turn.before, turn.command, turn.now, turn.room) == turn.events
-            assert sum(isinstance(event, e.AttemptStarted) for event in turn.events) <= turn.room
-            times = [event.at for event in turn.events]
-            assert times == sorted(times) and (turn.before is None or not times or times[0] >= turn.before.last_at)
+            assert decide(result.before, result.command, result.now, result.room) == result.events
+            assert sum(isinstance(event, e.AttemptStarted) for event in result.events) <= result.room
+            times = [event.at for event in result.events]
+            assert times == sorted(times) and (result.before is None or not times or times[0] >= result.before.last_at)
 
 
 # 10. Pausing
 
 
-def a_pause_starts_only_what_loops_wait_for(tale: Tale) -> None:
+def while_paused_only_awaited_steps_start(run: RandomRun) -> None:
     blocking: set[str] = set()
-    for turn in tale.turns:
-        for before, event, after in turn.passages():
+    for result in run.results:
+        for before, event, after in result.transitions():
             if isinstance(event, e.LoopOpened) and event.feedback is not None:
                 if event.feedback.blocking or event.feedback.severity is Severity.CRITICAL:
                     blocking.add(event.loop)
@@ -308,21 +308,21 @@ def a_pause_starts_only_what_loops_wait_for(tale: Tale) -> None:
                 blocking.discard(event.loop)
             elif isinstance(event, e.AttemptStarted):
                 assert before.paused_by is None
-                assert not blocking or event.step in _waited_for(before), (event, blocking)
+                assert not blocking or event.step in _awaited_steps(before), (event, blocking)
             if after.ended is None:
                 assert after.paused == (bool(blocking) or after.paused_by is not None)
 
 
-def _waited_for(state: RunState) -> set[str]:
+def _awaited_steps(state: RunState) -> set[str]:
     graph = state.graph
     wanted: set[str] = set()
     for loop in state.loops.values():
-        asked = {*loop.targets, *loop.shares}
-        wanted |= {loop.source, *asked}
-        wanted |= {name for name, step in graph.steps.items() if set(step.judges) & asked}
+        targets = {*loop.targets, *loop.shares}
+        wanted |= {loop.source, *targets}
+        wanted |= {name for name, step in graph.steps.items() if set(step.judges) & targets}
     wanted |= {name for name, step in state.steps.items() if set(step.added_for) & set(state.loops)}
     wanted -= {HUMAN}
-    # What a step needs is also that the judges before it have passed.
+    # A step also needs the judges before it to pass.
     while more := {need for name in wanted for need in (*graph.needs[name], *graph.gates[name])} - wanted:
         wanted |= more
     return wanted
@@ -331,20 +331,20 @@ def _waited_for(state: RunState) -> set[str]:
 # 11. Loops move along the table
 
 
-def went_on(event: e.Event) -> bool:
-    """A decision takes a loop whose fix came while it was made, that the planner gets, or in which a person chose, through
-    two states at once."""
+def takes_two_transitions(event: e.Event) -> bool:
+    """Whether an event moves a loop through two states at once: a choice does, and so does a decision about a loop whose
+    fix came meanwhile or that a planner gets."""
     decided = isinstance(event, e.EscalationDecided) and event.choice in ("continue", "replan")
     return isinstance(event, e.ChoiceMade) or decided
 
 
-def loops_move_along_the_table(tale: Tale) -> None:
-    for turn in tale.turns:
-        for before, event, after in turn.passages():
+def loops_move_along_the_table(run: RandomRun) -> None:
+    for result in run.results:
+        for before, event, after in result.transitions():
             for id, loop in after.loops.items():
                 if id in before.loops:
                     was = before.loops[id].state
-                    assert loop.state is was or loop.state in TRANSITIONS[was].values() or went_on(event)
+                    assert loop.state is was or loop.state in TRANSITIONS[was].values() or takes_two_transitions(event)
                     assert loop.state not in FINAL
                 else:
                     assert isinstance(event, e.LoopOpened) and event.loop == id
@@ -352,23 +352,23 @@ def loops_move_along_the_table(tale: Tale) -> None:
                 assert isinstance(event, e.LoopClosed) and event.loop == id
                 closed = after.loop(id)
                 assert closed is not None and closed.state in FINAL
-        assert turn.after is not None
-        sources = Counter(loop.source for loop in turn.after.loops.values() if loop.by_verdict)
+        assert result.after is not None
+        sources = Counter(loop.source for loop in result.after.loops.values() if loop.by_verdict)
         assert all(number == 1 for number in sources.values())
-        for id, packet in turn.after.escalations.items():
-            assert packet.loop is None or turn.after.loops[packet.loop].escalation is not None, id
-        for loop in turn.after.loops.values():
-            assert loop.escalation is None or loop.escalation in turn.after.escalations
+        for id, packet in result.after.escalations.items():
+            assert packet.loop is None or result.after.loops[packet.loop].escalation is not None, id
+        for loop in result.after.loops.values():
+            assert loop.escalation is None or loop.escalation in result.after.escalations
             assert loop.state != "escalating" or loop.escalation is not None
 
 
 # 12. Early cutoff
 
 
-def nothing_runs_again_without_a_reason(tale: Tale) -> None:
+def nothing_runs_again_without_a_reason(run: RandomRun) -> None:
     lost: set[str] = set()
-    for turn in tale.turns:
-        for before, event, _ in turn.passages():
+    for result in run.results:
+        for before, event, _ in result.transitions():
             if isinstance(event, e.AttemptFailed | e.AttemptDropped):
                 lost.add(event.step)
             elif isinstance(event, e.AttemptSucceeded):
@@ -380,7 +380,7 @@ def nothing_runs_again_without_a_reason(tale: Tale) -> None:
                 )
                 checked = any(
                     isinstance(ev, e.LoopClosed) and before.loop(ev.loop).source == event.step  # type: ignore[union-attr]
-                    for ev in turn.events
+                    for ev in result.events
                 )
                 again = verifies or step.results_due or step.replaced or checked
                 if not (event.loops or step.artifact is None or again or event.step in lost):
@@ -402,9 +402,9 @@ def _digests(state: RunState, name: str) -> dict[str, str]:
 # 3.4 Starting
 
 
-def nothing_starts_too_early(tale: Tale) -> None:
-    for turn in tale.turns:
-        for before, event, _ in turn.passages():
+def nothing_starts_too_early(run: RandomRun) -> None:
+    for result in run.results:
+        for before, event, _ in result.transitions():
             if not isinstance(event, e.AttemptStarted) or event.mode in SIDE_MODES:
                 continue
             for name in (*before.graph.upstream[event.step], *before.graph.consumers[event.step]):
@@ -437,11 +437,11 @@ EVERYWHERE = (
     something_is_always_pending,
     no_finding_is_lost,
     each_finding_reaches_each_phase_once,
-    a_pass_belongs_to_what_was_seen,
+    a_pass_covers_only_what_its_judge_saw,
     replaying_gives_the_live_state,
     refused_feedback_changes_nothing,
     deciding_is_pure,
-    a_pause_starts_only_what_loops_wait_for,
+    while_paused_only_awaited_steps_start,
     loops_move_along_the_table,
     nothing_runs_again_without_a_reason,
     nothing_starts_too_early,
@@ -451,105 +451,105 @@ EVERYWHERE = (
 @given(picks())
 @effort(250)
 def test_no_run_passes_its_bound(pick: Pick) -> None:
-    tale = a_tale(pick, people=False, most=4, stubborn=True)
-    assert tale.rest(1_500)
-    no_run_passes_its_bound(tale)
+    run = a_random_run(pick, people=False, most=4, stubborn=True)
+    assert run.rest(1_500)
+    no_run_passes_its_bound(run)
 
 
 @given(picks())
 @effort(150)
 def test_people_add_no_more_attempts_than_they_grant(pick: Pick) -> None:
-    tale = a_tale(pick)
-    told_to_the_end(tale)
-    no_run_passes_its_bound(tale)
+    run = a_random_run(pick)
+    drive_to_end(run)
+    no_run_passes_its_bound(run)
 
 
 @given(picks())
 @effort(150)
 def test_every_open_loop_ends_or_waits_for_a_person(pick: Pick) -> None:
-    tale = a_tale(pick)
-    assert tale.rest()
-    open_loops_wait_for_a_person(tale)
+    run = a_random_run(pick)
+    assert run.rest()
+    open_loops_wait_for_a_person(run)
 
 
 @given(picks())
 @effort(150)
-def test_a_run_whose_inbox_is_answered_comes_to_its_end(pick: Pick) -> None:
-    tale = a_tale(pick)
-    assert told_to_the_end(tale)
-    open_loops_wait_for_a_person(tale)
-    something_is_always_pending(tale)
+def test_a_run_whose_inbox_is_answered_ends(pick: Pick) -> None:
+    run = a_random_run(pick)
+    assert drive_to_end(run)
+    open_loops_wait_for_a_person(run)
+    something_is_always_pending(run)
 
 
 @given(picks())
 @effort(150)
-def test_there_is_no_state_in_which_nothing_is_pending_running_escalated_or_finished(pick: Pick) -> None:
-    something_is_always_pending(a_tale(pick))
+def test_something_is_always_pending_running_escalated_or_finished(pick: Pick) -> None:
+    something_is_always_pending(a_random_run(pick))
 
 
 @given(picks())
 @effort(150)
 def test_no_finding_is_lost(pick: Pick) -> None:
-    tale = a_tale(pick)
-    told_to_the_end(tale)
-    no_finding_is_lost(tale)
+    run = a_random_run(pick)
+    drive_to_end(run)
+    no_finding_is_lost(run)
 
 
 @given(picks())
 @effort(150)
 def test_each_finding_reaches_each_affected_phase_once_per_round(pick: Pick) -> None:
-    each_finding_reaches_each_phase_once(a_tale(pick))
+    each_finding_reaches_each_phase_once(a_random_run(pick))
 
 
 @given(picks())
 @effort(150)
-def test_a_pass_is_never_attached_to_a_version_that_its_judge_did_not_see(pick: Pick) -> None:
-    tale = a_tale(pick)
-    told_to_the_end(tale)
-    a_pass_belongs_to_what_was_seen(tale)
+def test_a_pass_never_covers_a_version_that_its_judge_did_not_see(pick: Pick) -> None:
+    run = a_random_run(pick)
+    drive_to_end(run)
+    a_pass_covers_only_what_its_judge_saw(run)
 
 
 @given(picks())
 @effort(150)
 def test_replaying_the_events_gives_the_live_state_after_every_command(pick: Pick) -> None:
-    replaying_gives_the_live_state(a_tale(pick))
+    replaying_gives_the_live_state(a_random_run(pick))
 
 
 @given(picks())
 @effort(150)
 def test_refused_feedback_changes_nothing_but_one_event(pick: Pick) -> None:
-    refused_feedback_changes_nothing(a_tale(pick))
+    refused_feedback_changes_nothing(a_random_run(pick))
 
 
 @given(picks())
 @effort(150)
 def test_deciding_is_a_pure_function_and_an_illegal_command_changes_nothing(pick: Pick) -> None:
-    tale = a_tale(pick)
+    run = a_random_run(pick)
     for _ in range(8):
-        tale.do(tale.junk())
-    deciding_is_pure(tale)
-    replaying_gives_the_live_state(tale)
+        run.do(run.junk())
+    deciding_is_pure(run)
+    replaying_gives_the_live_state(run)
 
 
 @given(picks())
 @effort(150)
 def test_while_paused_only_what_open_loops_wait_for_starts(pick: Pick) -> None:
-    a_pause_starts_only_what_loops_wait_for(a_tale(pick))
+    while_paused_only_awaited_steps_start(a_random_run(pick))
 
 
 @given(picks())
 @effort(150)
 def test_loops_move_along_the_table_and_a_judge_has_one_at_most(pick: Pick) -> None:
-    loops_move_along_the_table(a_tale(pick))
+    loops_move_along_the_table(a_random_run(pick))
 
 
 @given(picks())
 @effort(150)
-def test_a_step_runs_again_only_for_a_reason(pick: Pick) -> None:
-    nothing_runs_again_without_a_reason(a_tale(pick))
+def test_a_step_reruns_only_for_a_reason(pick: Pick) -> None:
+    nothing_runs_again_without_a_reason(a_random_run(pick))
 
 
 @given(picks())
 @effort(150)
-def test_a_step_starts_when_nothing_upstream_is_due_or_running(pick: Pick) -> None:
-    nothing_starts_too_early(a_tale(pick))
+def test_a_step_starts_only_when_nothing_upstream_is_due_or_running(pick: Pick) -> None:
+    nothing_starts_too_early(a_random_run(pick))

@@ -1,7 +1,7 @@
-"""Judges that pull at one place, steps that contest, people who decide anything: every dispute ends and leaves nothing.
+"""Judges that contradict each other, steps that contest, people who decide at random: every dispute ends.
 
-The workflows are small and the findings few, so that the same ones meet again and again; the general properties rarely
-get that far.
+The workflows are small and the findings few, so that the same findings meet again and again. The general properties
+rarely get that far.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from backedge.core.workflow.definition import Policy, Step, Workflow
 from backedge.core.workflow.limits import Limits
 from backedge.core.workflow.validate import problems_of
 from tests.core.play import ask, made
-from tests.core.strategies import Pick, Tale, effort, one_of, picks, rarely, some_of, told_to_the_end
+from tests.core.strategies import Pick, RandomRun, drive_to_end, effort, one_of, picks, rarely, some_of
 from tests.core.test_properties import (
     loops_move_along_the_table,
     no_finding_is_lost,
@@ -39,14 +39,14 @@ def a_contest(pick: Pick) -> Workflow:
     """One step under several judges, with a plan before it and a step after it."""
     judges = [
         Step(
-            f"j{place}",
+            f"j{index}",
             judges=("code",),
             needs=("ship",) if rarely(pick, 5) else (),
             complete=bool(pick(2)),
             agents=(HUMAN,) if rarely(pick, 6) else (),
             when=("plan:/a > 0",) if rarely(pick, 6) else (),
         )
-        for place in range(1 + pick(3))
+        for index in range(1 + pick(3))
     ]
     steps = (
         Step("plan", phase="planning"),
@@ -76,18 +76,18 @@ def a_contest(pick: Pick) -> Workflow:
 
 
 @dataclass
-class Contest(Tale):
-    """A run whose agents and people are about to disagree, until they have become steady."""
+class Contest(RandomRun):
+    """A run whose agents and people disagree, until they become steady."""
 
     steady: bool = False
 
-    def finish(self, name: str, temper: str | None = None) -> None:
+    def finish(self, name: str, behaviour: str | None = None) -> None:
         running = self.s.steps[name].running
         assert running is not None
-        said = self._said(name, steady=temper is not None)
-        self.do(c.FinishAttempt(name, running.attempt, said, 1.0))
+        outcome = self._outcome(name, steady=behaviour is not None)
+        self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0))
 
-    def _said(self, name: str, steady: bool) -> Outcome:
+    def _outcome(self, name: str, steady: bool) -> Outcome:
         pick, step = self.pick, self.s.steps[name]
         assert step.running is not None
         before = step.artifact.output if step.artifact else None
@@ -98,8 +98,8 @@ class Contest(Tale):
         if self.s.graph.is_judge(name):
             return Outcome(made(None), verdict="pass") if steady else self._verdict(name)
         output = {"a": step.attempts % 3, "b": pick(2)} if not steady else {"a": 1, "b": 0}
-        said: tuple[Answer, ...] = ("fixed", "contested")
-        claims = [Claim(f"F-{id}", one_of(pick, said)) for id in some_of(pick, step.running.to_address, 2)]
+        statuses: tuple[Answer, ...] = ("fixed", "contested")
+        claims = [Claim(f"F-{id}", one_of(pick, statuses)) for id in some_of(pick, step.running.to_address, 2)]
         raised = (ask(HUMAN, message="which?"),) if not steady and rarely(pick, 8) else ()
         graph = self.s.graph
         result = made(output, before, graph.pointers[name], graph.values[name])
@@ -109,8 +109,8 @@ class Contest(Tale):
         pick = self.pick
         findings = some_of(pick, DEMANDS, 3)
         answers: tuple[Answer, ...] = ("fixed", "not_fixed", "withdrawn", "duplicate")
-        given = [f"F-{id}" for id in self.s.steps[name].open_findings]
-        claims = tuple(Claim(each, one_of(pick, answers)) for each in given) if given and pick(2) else ()
+        to_verify = [f"F-{id}" for id in self.s.steps[name].open_findings]
+        claims = tuple(Claim(each, one_of(pick, answers)) for each in to_verify) if to_verify and pick(2) else ()
         fails = bool(findings) or any(claim.status == "not_fixed" for claim in claims)
         return Outcome(made(None), verdict="fail" if fails else "pass", findings=findings, claims=claims)
 
@@ -118,8 +118,8 @@ class Contest(Tale):
         open_ones = tuple(self.s.escalations)
         if open_ones and self.pick(4):
             packet = self.s.escalations[one_of(self.pick, open_ones)]
-            going_on = [each for each in packet.options if each != "cancel"] or packet.options
-            self.decide(packet.id, one_of(self.pick, going_on))
+            continuing = [each for each in packet.options if each != "cancel"] or packet.options
+            self.decide(packet.id, one_of(self.pick, continuing))
         else:
             super().person(choice)
 
@@ -134,29 +134,29 @@ class Contest(Tale):
 
 
 def contested(pick: Pick) -> Contest:
-    tale = Contest(a_contest(pick), pick)
-    tale.do(c.StartRun("r", tale.workflow))
+    run = Contest(a_contest(pick), pick)
+    run.do(c.StartRun("r", run.workflow))
     for _ in range(10 + pick(60)):
-        if tale.s.ended is None:
-            tale.move()
-    return tale
+        if run.s.ended is None:
+            run.move()
+    return run
 
 
 @effort(150)
 @given(picks())
-def test_every_dispute_comes_to_an_end_and_leaves_nothing_open(pick: Pick) -> None:
-    tale = contested(pick)
-    assert tale.rest(temper="steady")
-    open_loops_wait_for_a_person(tale)
-    tale.steady = True
+def test_every_dispute_ends_and_leaves_nothing_open(pick: Pick) -> None:
+    run = contested(pick)
+    assert run.rest(behaviour="steady")
+    open_loops_wait_for_a_person(run)
+    run.steady = True
     first = one_of(pick, ("resolve", "accept", "skip"))
-    assert told_to_the_end(tale, wanted=(first, "resolve", "accept", "skip", "continue", "cancel"))
-    something_is_always_pending(tale)
-    no_finding_is_lost(tale)
-    loops_move_along_the_table(tale)
-    ended = tale.s.ended
-    assert ended is not None and not tale.s.loops and not tale.s.escalations
+    assert drive_to_end(run, wanted=(first, "resolve", "accept", "skip", "continue", "cancel"))
+    something_is_always_pending(run)
+    no_finding_is_lost(run)
+    loops_move_along_the_table(run)
+    ended = run.s.ended
+    assert ended is not None and not run.s.loops and not run.s.escalations
     if ended.outcome not in ("cancelled", "failed"):
-        standing = {each.name: each.status for each in tale.s.findings.values() if each.status in UNSETTLED}
-        assert not standing
-    assert replay(tale.events) == tale.s
+        unsettled = {each.name: each.status for each in run.s.findings.values() if each.status in UNSETTLED}
+        assert not unsettled
+    assert replay(run.events) == run.s

@@ -1,7 +1,7 @@
-"""A crash at any write changes nothing: whatever was recorded is enough to come to the same end.
+"""A crash at any write changes nothing: what was recorded is enough to reach the same end.
 
-The agents here are functions of what they are told, not of how often they were asked, so that a run that was cut off
-anywhere and went on has to make the same artifacts as one that was not.
+The agents here are functions of their briefing, not of how often they run. So a run that crashed anywhere and continued
+has to make the same artifacts as a run without a crash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from backedge.core.decide import transact
 from backedge.core.model import HUMAN, Decision, Feedback, Finding, Kind, Option, Outcome, Severity
 from backedge.core.scheduling.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
 from backedge.core.state.evolve import replay
-from backedge.core.state.loops import asked_key
+from backedge.core.state.loops import question_key
 from backedge.core.state.run import RunState
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.limits import Limits
@@ -28,13 +28,13 @@ from tests.core.play import made
 from tests.core.strategies import Pick, a_workflow, effort, one_of, picks
 
 PATIENCE = 60.0
-"""Longer than any wait for a retry: time must not decide what is ready."""
+"""Longer than any delay before a retry: time must not affect which steps are ready."""
 
 
 World = Literal["builds", "judges", "raises", "asks"]
-"""What agents do besides their work: nothing, find fault with what they judge, raise feedback when they are done, or
-ask one question in mid-work and wait for the answer. Not all at once: what a step is told while it runs or waits, it is
-told with its next attempt if a crash took that one, and both are right."""
+"""What agents do besides their work: nothing, report findings as judges, raise feedback when they finish, or ask one
+question while they run and wait for the answer. Not all in one run: if a crash cuts an attempt short, the next attempt
+gets the feedback that came meanwhile, and both orders are correct."""
 WORLDS: tuple[World, ...] = ("judges", "raises", "asks", "builds")
 
 
@@ -42,18 +42,18 @@ OPTIONS = (Option("polling"), Option("push"))
 
 
 class Actors:
-    """Agents whose answers follow from the briefing alone."""
+    """Agents whose outcomes depend only on the briefing."""
 
     def __init__(self, seed: int, state: RunState, name: str, world: World) -> None:
         outputs = {step: made.artifact.output for step, made in state.steps.items() if made.artifact is not None}
-        told = brief(state, name, 0.0, None, outputs)
-        issues = sorted(issue.description for issue in told.feedback.findings)
-        asked = sorted(request.message for request in told.feedback.requests)
-        facts = [seed, name, told.inputs, told.previous, issues, asked]
-        self.state, self.name, self.mode = state, name, told.mode
+        briefing = brief(state, name, 0.0, None, outputs)
+        findings = sorted(finding.description for finding in briefing.feedback.findings)
+        requests = sorted(request.message for request in briefing.feedback.requests)
+        facts = [seed, name, briefing.inputs, briefing.previous, findings, requests]
+        self.state, self.name, self.mode = state, name, briefing.mode
         self.world = world
         self._number = _number(facts)
-        self._habit = _number([seed, name])
+        self._fixed_number = _number([seed, name])
         self._asker = list(state.steps)[seed % len(state.steps)]
 
     def choose(self, n: int) -> int:
@@ -61,8 +61,8 @@ class Actors:
         return choice
 
     def asks(self) -> Feedback | None:
-        """What it asks in mid-work, and waits for: always the same, or nothing ever."""
-        self._number = self._habit
+        """The question that it asks while it runs: always the same, or none."""
+        self._number = self._fixed_number
         asks = self.world == "asks" and self.name == self._asker and self.mode == "work"
         return self._feedback() if asks else None
 
@@ -75,13 +75,13 @@ class Actors:
         return Feedback(kind, (legal[self.choose(len(legal))],), f"asked by {self.name}", severity, options=options)
 
     def outcome(self) -> Outcome | None:
-        """What it reports; None if it breaks."""
+        """The outcome; None if the agent breaks."""
         artifact = self.state.steps[self.name].artifact
         before, pointers = artifact.output if artifact else None, self.state.graph.pointers[self.name]
         if self.mode == "answer":
             return Outcome(made(None), answer=self.choose(3))
         if self.mode == "decide":
-            return Outcome(made(None), decision=Decision(OPTIONS[self._habit % 2].option))
+            return Outcome(made(None), decision=Decision(OPTIONS[self._fixed_number % 2].option))
         if self.choose(20) == 0:
             return None
         if not self.state.graph.is_judge(self.name):
@@ -100,7 +100,7 @@ def _number(facts: list[Any]) -> int:
 
 
 class Run:
-    """A run that can be cut off between two appends."""
+    """A run that can crash between two appends."""
 
     def __init__(self, workflow: Workflow, seed: int, room: int, world: World) -> None:
         self.seed, self.room, self.now, self.world = seed, room, 1_000.0, world
@@ -116,14 +116,14 @@ class Run:
 
     def do(self, command: c.Command, room: int | None = None) -> None:
         self.now += PATIENCE
-        # An attempt that waits in mid-work takes nobody's place.
+        # An attempt that waits for a loop does not occupy a slot.
         working = [name for name in self.state.steps if self._works(name)] if self.state else []
         free = max(0, self.room - len(working)) if room is None else room
         events, self.state = transact(self.state, command, self.now, free)
         self.appends.append(events)
 
     def cut(self, after: int) -> None:
-        """Crash after so many appends, and come back: what ran is in doubt, and runs again."""
+        """Crash after this many appends, and restart: running attempts are in doubt, and run again."""
         self.appends = self.appends[:after]
         self.state = replay(event for events in self.appends for event in events)
         self.asked = set()
@@ -161,7 +161,7 @@ class Run:
         if question is not None and (name, running.attempt) not in self.asked:
             self.asked.add((name, running.attempt))
             self.do(c.RaiseFeedback(name, question, running.attempt))
-            loop = self.s.steps[name].asked_loops.get(asked_key(question))
+            loop = self.s.steps[name].loop_by_question.get(question_key(question))
             if loop is not None:
                 self.do(c.BeginWait(loop, name, running.attempt))
             return
@@ -173,7 +173,7 @@ class Run:
 
     def end(self) -> dict[str, Any]:
         if self.s.ended is None:
-            # A lost attempt may have to wait for the decision that it went on without before.
+            # After a crash, an attempt may have to wait for a decision that it did not need before.
             return {"outcome": "waiting"}
         return {
             "outcome": outcome_of(self.s),
@@ -185,28 +185,28 @@ class Run:
 
 
 def a_safe_workflow(pick: Pick) -> Workflow:
-    """One whose steps may run again, and whose limits do not count what a crash took away."""
+    """A workflow whose steps may run again, and whose limits do not count attempts lost in a crash."""
     workflow = a_workflow(pick, 6)
     steps = tuple(msgspec.structs.replace(step, on_doubt="rerun", limits=None) for step in workflow.steps)
     limits = msgspec.structs.replace(
         workflow.limits, attempts=None, cost_usd=None, tokens=None, wall_clock=None, response_timeout=None
     )
-    # A breach waits for a person: by policy, what ran beside it would be lost with the crash.
+    # A breach waits for a person: with another policy, attempts that ran at the same time could be lost in the crash.
     safe = msgspec.structs.replace(workflow, steps=steps, limits=limits, on_breach="manual", routes=())
     return msgspec.structs.replace(safe, limits=Limits(response_timeout=None)) if problems_of(safe) else safe
 
 
-def crashed_and_whole(pick: Pick) -> tuple[Run, Run]:
+def crashed_and_uncrashed(pick: Pick) -> tuple[Run, Run]:
     workflow, seed, world = a_safe_workflow(pick), pick(1000), one_of(pick, WORLDS)
     room = one_of(pick, (1, 2, 3)) if world == "builds" else 1
-    whole = Run(workflow, seed, room, world).finish()
+    uncrashed = Run(workflow, seed, room, world).finish()
     crashed = Run(workflow, seed, room, world).finish()
     crashed.cut(1 + pick(len(crashed.appends)))
-    return crashed.finish(), whole
+    return crashed.finish(), uncrashed
 
 
 @given(picks())
 @effort(150)
 def test_a_crash_at_any_write_changes_nothing(pick: Pick) -> None:
-    crashed, whole = crashed_and_whole(pick)
-    assert crashed.end() == whole.end()
+    crashed, uncrashed = crashed_and_uncrashed(pick)
+    assert crashed.end() == uncrashed.end()

@@ -1,4 +1,4 @@
-"""Edges that random runs seldom meet, each found by a change of the code that no other test noticed."""
+"""Edge cases that random runs rarely reach. Each was found by a change of the code that no other test noticed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backedge.core.workflow.profiles import PROFILES
 from tests.core.play import Finding, Play, failed, flow, out, passed, step
 
 
-def test_the_second_target_of_a_round_gets_its_share_whatever_the_first_gave_back() -> None:
+def test_the_second_target_gets_its_share_even_if_the_first_oscillates() -> None:
     both = Finding("both", affected_phase=("planning", "code"))
     workflow = flow(
         step("plan", phase="planning"),
@@ -27,7 +27,7 @@ def test_the_second_target_of_a_round_gets_its_share_whatever_the_first_gave_bac
     assert play.outcome == "verified"
 
 
-def test_a_diverging_loop_is_looked_at_again_after_exactly_the_rounds_that_were_granted() -> None:
+def test_a_diverging_loop_is_checked_again_after_exactly_the_granted_rounds() -> None:
     def review(play: Play, name: str) -> object:
         count = play.attempts()["review"]
         return failed(Finding(f"defect {count}", path="/a"))
@@ -48,7 +48,7 @@ def test_a_diverging_loop_is_looked_at_again_after_exactly_the_rounds_that_were_
     assert play.s.loops["L-1"].round == before + 2
 
 
-def test_a_phase_that_is_missing_stands_for_the_nearest_earlier_one_and_not_for_the_root() -> None:
+def test_a_missing_phase_maps_to_the_nearest_earlier_one_not_to_the_root() -> None:
     sdlc = PROFILES["ai-sdlc"]
     workflow = flow(
         step("ask", phase="research"),
@@ -62,7 +62,7 @@ def test_a_phase_that_is_missing_stands_for_the_nearest_earlier_one_and_not_for_
     assert play.attempts() == {"ask": 1, "study": 2, "code": 1, "review": 2}
 
 
-def test_a_briefing_tells_what_is_left_of_the_rounds_between_a_pair_and_of_a_step() -> None:
+def test_a_briefing_has_the_remaining_rounds_of_a_pair_and_of_a_step() -> None:
     limits = {"rounds_per_pair": 2, "rounds_per_step": 3}
     play = Play(flow(step("plan"), step("review", reviews="plan"), limits=limits))
     play.finish("plan")
@@ -73,26 +73,26 @@ def test_a_briefing_tells_what_is_left_of_the_rounds_between_a_pair_and_of_a_ste
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reports",
     [
         pytest.param("a b b b", id="first seen in a later verdict"),
         pytest.param("a b a a a", id="seen again after a gap"),
     ],
 )
-def test_a_streak_begins_with_the_verdict_that_saw_the_finding(said: str) -> None:
+def test_a_streak_begins_with_the_first_verdict_that_reports_the_finding(reports: str) -> None:
     workflow = flow(
         step("plan"),
         step("review", reviews="plan"),
         limits={"same_finding": 3, "rounds_per_loop": None, "no_change": None},
     )
-    verdicts = [failed(word) for word in said.split()]
+    verdicts = [failed(word) for word in reports.split()]
     play = Play(workflow, {"plan": lambda play, name: out(play.attempts()["plan"]), "review": verdicts}).run()
     (packet,) = play.s.escalations.values()
     assert packet.breach is not None and packet.breach.limit == "same_finding"
     assert play.attempts()["review"] == len(verdicts)
 
 
-def test_a_finding_sits_in_the_last_fix_only_if_that_fix_changed_its_place() -> None:
+def test_a_finding_lies_in_the_last_fix_only_if_that_fix_changed_its_location() -> None:
     versions = [{"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 2, "b": 2}]
     late = Finding("late", path="/a")
     workflow = flow(step("plan"), step("review", reviews="plan"))
@@ -105,6 +105,6 @@ def test_a_finding_sits_in_the_last_fix_only_if_that_fix_changed_its_place() -> 
     assert not play.s.findings[3].fix_authored
 
 
-def test_who_does_not_say_how_much_room_there_is_starts_nothing() -> None:
+def test_without_a_number_of_free_slots_nothing_starts() -> None:
     events = decide(None, c.StartRun("r", flow(step("plan"))), 1.0)
     assert [type(event) for event in events] == [e.RunStarted]

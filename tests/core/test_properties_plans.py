@@ -1,4 +1,4 @@
-"""What holds for every run whose planners add, replace and remove steps at random: all that holds for any run."""
+"""The properties of all runs also hold if planners add, replace and remove steps at random."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from backedge.core.workflow.limits import Limits
 from backedge.core.workflow.plan import Plan
 from backedge.core.workflow.validate import problems_of
 from tests.core.strategies import (
+    BEHAVIOURS,
     STUBBORN,
-    TEMPERS,
     Pick,
-    Tale,
+    RandomRun,
     a_limits,
     a_workflow,
     an_outcome,
+    drive_to_end,
     effort,
     one_of,
     picks,
     rarely,
     some_of,
-    told_to_the_end,
 )
 from tests.core.test_properties import EVERYWHERE, no_run_passes_its_bound, open_loops_wait_for_a_person
 
 
 def a_plan(pick: Pick, state: RunState, name: str) -> Plan:
-    """Any change; a sensible one, if one of a few is."""
+    """A random plan, usually a valid one."""
     running = state.steps[name].running
     assert running is not None
     for _ in range(5):
@@ -47,7 +47,7 @@ def a_plan(pick: Pick, state: RunState, name: str) -> Plan:
 
 
 def _any_plan(pick: Pick, state: RunState, others: list[str]) -> Plan:
-    names = [*others, *state.retired, *(f"n{place}" for place in range(3))]
+    names = [*others, *state.retired, *(f"n{index}" for index in range(3))]
     added: dict[str, Step] = {}
     for _ in range(pick(3)):
         name = one_of(pick, [f"n{pick(6)}", one_of(pick, names)])
@@ -71,19 +71,19 @@ def _a_step(pick: Pick, state: RunState, name: str, others: list[str]) -> Step:
     )
 
 
-class Planning(Tale):
-    """A run whose planners say something about its steps, and whose other steps miss some."""
+class Planning(RandomRun):
+    """A run whose planners change its steps, and whose other steps ask for missing ones."""
 
-    def finish(self, name: str, temper: str | None = None) -> None:
+    def finish(self, name: str, behaviour: str | None = None) -> None:
         running = self.s.steps[name].running
         assert running is not None
-        outcome = an_outcome(self.pick, self.s, name, temper or self.tempers.get(name, "random"))
+        outcome = an_outcome(self.pick, self.s, name, behaviour or self.behaviours.get(name, "random"))
         if isinstance(outcome, str):
             self.do(c.FailAttempt(name, running.attempt, outcome, Usage(cost_usd=0.5), 1.0))
             return
         planner = self.s.graph.steps[name].plans
-        plan = a_plan(self.pick, self.s, name) if temper is None and (planner or rarely(self.pick, 20)) else Plan()
-        if temper is None and rarely(self.pick, 4):
+        plan = a_plan(self.pick, self.s, name) if behaviour is None and (planner or rarely(self.pick, 20)) else Plan()
+        if behaviour is None and rarely(self.pick, 4):
             missing = Feedback(Kind.DEPENDENCY_MISSING, (), "something is missing")
             outcome = msgspec.structs.replace(outcome, feedback=(*outcome.feedback, missing))
         self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0, plan=plan))
@@ -98,7 +98,7 @@ def a_planned_workflow(pick: Pick, most: int) -> Workflow:
     return made
 
 
-def a_planned_tale(pick: Pick, *, people: bool = True, moves: int = 50, stubborn: bool = False) -> Planning:
+def a_planned_run(pick: Pick, *, people: bool = True, moves: int = 50, stubborn: bool = False) -> Planning:
     workflow = a_planned_workflow(pick, 4 if stubborn else 6)
     if stubborn:
         off: dict[str, Any] = dict.fromkeys(
@@ -107,50 +107,50 @@ def a_planned_tale(pick: Pick, *, people: bool = True, moves: int = 50, stubborn
         limits = Limits(**{**off, "rounds_total": pick(4), "errors_in_a_row": 1 + pick(2)})
         bare = tuple(msgspec.structs.replace(step, limits=None) for step in workflow.steps)
         workflow = msgspec.structs.replace(workflow, limits=limits, steps=bare)
-    tale = Planning(workflow, pick, people=people)
-    tempers = STUBBORN if stubborn else TEMPERS
-    tale.tempers = {step.name: one_of(pick, tempers) for step in workflow.steps}
-    tale.do(c.StartRun("r", workflow, input={"task": 1}))
+    run = Planning(workflow, pick, people=people)
+    behaviours = STUBBORN if stubborn else BEHAVIOURS
+    run.behaviours = {step.name: one_of(pick, behaviours) for step in workflow.steps}
+    run.do(c.StartRun("r", workflow, input={"task": 1}))
     for _ in range(pick(moves)):
-        if tale.s.ended is None or rarely(pick, 4):
-            tale.move()
-    return tale
+        if run.s.ended is None or rarely(pick, 4):
+            run.move()
+    return run
 
 
 @given(picks())
 @effort(250)
 def test_no_run_passes_its_bound_whatever_its_planners_add(pick: Pick) -> None:
-    tale = a_planned_tale(pick, people=False, stubborn=True)
-    assert tale.rest(3_000)
-    no_run_passes_its_bound(tale)
+    run = a_planned_run(pick, people=False, stubborn=True)
+    assert run.rest(3_000)
+    no_run_passes_its_bound(run)
 
 
 @given(picks())
 @effort(250)
-def test_what_holds_for_every_run_holds_for_one_that_changes(pick: Pick) -> None:
-    tale = a_planned_tale(pick)
+def test_a_run_that_changes_keeps_all_properties(pick: Pick) -> None:
+    run = a_planned_run(pick)
     for holds in EVERYWHERE:
-        holds(tale)
+        holds(run)
 
 
 @given(picks())
 @effort(150)
-def test_a_run_that_changes_comes_to_its_end(pick: Pick) -> None:
-    tale = a_planned_tale(pick)
-    assert told_to_the_end(tale)
-    open_loops_wait_for_a_person(tale)
+def test_a_run_that_changes_ends(pick: Pick) -> None:
+    run = a_planned_run(pick)
+    assert drive_to_end(run)
+    open_loops_wait_for_a_person(run)
     for holds in EVERYWHERE:
-        holds(tale)
+        holds(run)
 
 
 @given(picks())
 @effort(150)
 def test_there_are_never_more_steps_than_max_steps(pick: Pick) -> None:
-    tale = a_planned_tale(pick)
-    changes = [event for event in tale.events if isinstance(event, e.StepsChanged)]
-    ever = len(tale.workflow.steps) + sum(len(event.added) for event in changes)
-    assert ever == tale.s.steps_ever <= tale.workflow.max_steps
-    assert max_attempts(tale.s.workflow) is not None
-    for loop in tale.s.loops.values():
-        assert loop.source in (*tale.s.steps, HUMAN)
-        assert set(loop.shares) <= {*tale.s.steps, HUMAN}
+    run = a_planned_run(pick)
+    changes = [event for event in run.events if isinstance(event, e.StepsChanged)]
+    ever = len(run.workflow.steps) + sum(len(event.added) for event in changes)
+    assert ever == run.s.steps_ever <= run.workflow.max_steps
+    assert max_attempts(run.s.workflow) is not None
+    for loop in run.s.loops.values():
+        assert loop.source in (*run.s.steps, HUMAN)
+        assert set(loop.shares) <= {*run.s.steps, HUMAN}

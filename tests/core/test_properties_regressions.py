@@ -1,4 +1,4 @@
-"""Counterexamples that the properties found, as plain tests: each was a run that lost something, or never ended."""
+"""Counterexamples that the properties found, as plain tests. Each was a run that lost something, or never ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def raised(*to: str, kind: Kind = Kind.MISSING_REQUIREMENT, blocking: bool = Fal
 
 
 def ask(play: Play, source: str, *to: str, wait: bool = False, kind: Kind = Kind.MISSING_REQUIREMENT) -> str:
-    """An attempt raises feedback in mid-work; the loop."""
+    """Let a running attempt raise feedback, and return its loop."""
     running = play.s.steps[source].running
     assert running is not None
     events = play.do(c.RaiseFeedback(source, raised(*to, kind=kind), running.attempt))
@@ -47,10 +47,10 @@ def running(play: Play) -> set[str]:
     return {name for name, each in play.s.steps.items() if each.running is not None}
 
 
-# Waiting in a circle
+# Attempts that wait for each other
 
 
-def test_judges_that_need_each_others_readers_do_not_wait_in_a_circle() -> None:
+def test_judges_whose_needs_cross_do_not_wait_for_each_other() -> None:
     play = Play(
         flow(
             step("x"),
@@ -72,7 +72,7 @@ def test_blocking_feedback_to_a_step_behind_a_judge_lets_that_judge_run() -> Non
     assert play.s.steps["code"].artifact is not None
 
 
-def test_a_step_that_broke_after_asking_a_later_one_is_tried_again_first() -> None:
+def test_a_step_that_broke_after_asking_a_later_step_is_retried_first() -> None:
     play = Play(flow(step("a"), step("review", reviews="a"), step("b", "a"), scope="any"))
     ask(play, "a", "b")
     fail(play, "a")
@@ -80,14 +80,14 @@ def test_a_step_that_broke_after_asking_a_later_one_is_tried_again_first() -> No
     assert play.run().outcome == "verified"
 
 
-def test_two_sources_that_ask_across_each_other_do_not_wait_for_ever() -> None:
+def test_two_sources_that_ask_each_others_steps_do_not_wait_for_ever() -> None:
     play = Play(flow(step("s1"), step("s2"), step("t1", "s2"), step("t2", "s1"), scope="any"))
     play.finish("s1", out(1, feedback=(raised("t1"),)))
     play.finish("s2", out(1, feedback=(raised("t2"),)))
     assert play.run().outcome == "done"
 
 
-def test_two_attempts_that_wait_for_each_other_are_handed_to_a_person() -> None:
+def test_two_attempts_that_wait_for_each_other_are_escalated() -> None:
     play = Play(flow(step("a"), step("b"), scope="any"))
     first = ask(play, "a", "b", wait=True)
     ask(play, "b", "a", wait=True)
@@ -97,7 +97,7 @@ def test_two_attempts_that_wait_for_each_other_are_handed_to_a_person() -> None:
     assert awaiting is not None and not awaiting.awaits
 
 
-def test_a_waiter_whose_answer_is_there_is_told_even_if_another_waits_for_it() -> None:
+def test_a_waiting_attempt_gets_its_answer_even_if_another_waits_for_it() -> None:
     play = Play(flow(step("x"), step("review", reviews="x"), step("code", "x", "review"), scope="any"))
     play.finish("x")
     play.finish("review")
@@ -114,17 +114,17 @@ def test_a_waiter_whose_answer_is_there_is_told_even_if_another_waits_for_it() -
     assert play.run().outcome == "verified"
 
 
-def test_nobody_works_from_what_a_waiting_first_attempt_has_not_made() -> None:
+def test_no_step_starts_from_the_missing_output_of_a_waiting_first_attempt() -> None:
     play = Play(flow(step("a"), step("review", reviews="a"), step("b", "a"), scope="any"))
     ask(play, "a", "b", wait=True)
     assert running(play) == {"a"}
     assert play.asked() == ["E-1"]
 
 
-# What was passed over
+# Skipped steps
 
 
-def test_feedback_in_the_name_of_a_step_that_was_passed_over_is_still_verified() -> None:
+def test_feedback_from_a_skipped_step_is_still_verified() -> None:
     play = Play(flow(step("a"), step("b", "a"), limits={"errors_in_a_row": 1}, on_breach="skip"))
     play.finish("a")
     fail(play, "b")
@@ -134,7 +134,7 @@ def test_feedback_in_the_name_of_a_step_that_was_passed_over_is_still_verified()
     assert not play.s.loops
 
 
-def test_feedback_of_a_step_that_was_passed_over_reaches_what_lies_behind_it() -> None:
+def test_feedback_from_a_skipped_step_reaches_a_later_step() -> None:
     workflow = flow(
         step("a"), step("b", "a"), step("c", "b"), limits={"errors_in_a_row": 1}, on_breach="skip", scope="any"
     )
@@ -159,7 +159,7 @@ def test_the_findings_of_a_judge_that_is_skipped_are_deferred() -> None:
     assert play.s.findings[1].status is Status.DEFERRED
 
 
-# Decisions about what runs
+# Decisions about running attempts
 
 
 def test_an_attempt_whose_loop_was_closed_meanwhile_can_finish() -> None:
@@ -181,7 +181,7 @@ def test_an_answer_to_a_loop_that_was_closed_meanwhile_is_dropped() -> None:
     assert play.run().outcome == "done"
 
 
-def test_an_attempt_does_not_answer_for_what_its_step_was_given_after_it_began() -> None:
+def test_an_attempt_does_not_answer_feedback_that_came_after_it_began() -> None:
     play = Play(flow(step("a"), step("b"), step("c", "a", "b"), limits={"rounds_total": 1}))
     play.finish("a")
     play.finish("b")
@@ -194,7 +194,7 @@ def test_an_attempt_does_not_answer_for_what_its_step_was_given_after_it_began()
     assert again is not None and again.loops == ("L-1",)
 
 
-def test_a_loop_that_a_policy_closes_at_once_asks_nobody_about_its_new_findings() -> None:
+def test_a_loop_that_a_policy_closes_at_once_does_not_escalate_its_new_findings() -> None:
     workflow = flow(
         step("plan"),
         step("review", reviews="plan"),
@@ -206,16 +206,16 @@ def test_a_loop_that_a_policy_closes_at_once_asks_nobody_about_its_new_findings(
     assert play.run().outcome == "accepted"
 
 
-def test_a_question_to_a_person_stays_known_while_a_breach_of_its_loop_is_decided() -> None:
+def test_a_question_to_a_person_stays_open_while_a_breach_of_its_loop_is_decided() -> None:
     play = Play(flow(step("plan"), step("code", "plan"), limits={"rounds_total": 1}))
     play.finish("plan")
     play.finish("code", out(1, feedback=(raised("plan", HUMAN),)))
-    asked, breach = play.s.escalations.values()
+    question, breach = play.s.escalations.values()
     play.decide("continue", breach.id)
-    assert play.s.loops["L-1"].escalation == asked.id
+    assert play.s.loops["L-1"].escalation == question.id
 
 
-def test_a_misfit_that_no_rule_routes_elsewhere_stays_with_its_producer() -> None:
+def test_an_input_error_that_no_rule_routes_goes_to_its_producer() -> None:
     play = Play(flow(step("plan"), step("code", "plan", checked=True), limits={"rounds_per_loop": 0}))
     play.finish("plan")
     play.do(c.ReportInputCheck("code", (("plan", Finding("no units")),)))
@@ -224,10 +224,10 @@ def test_a_misfit_that_no_rule_routes_elsewhere_stays_with_its_producer() -> Non
     assert running(play) == {"plan"}
 
 
-# What starts beside what
+# What may run at the same time
 
 
-def test_a_step_and_what_it_is_made_from_do_not_start_in_one_breath() -> None:
+def test_a_step_and_its_input_do_not_start_together() -> None:
     play = Play(flow(step("a"), step("b", "a"), step("c", "b"), scope="any"), slots=1)
     play.finish("a")
     play.finish("b", out(1, feedback=(raised("c"),)))
@@ -256,7 +256,7 @@ def test_a_judge_verifies_when_all_its_targets_are_done_and_not_before() -> None
     assert play.outcome == "verified"
 
 
-def test_a_step_whose_check_closed_the_loop_it_went_on_for_waits_while_another_loop_pauses() -> None:
+def test_a_step_waits_while_another_loop_pauses_after_its_check_closed_its_loop() -> None:
     workflow = flow(step("plan"), step("code", "plan", checked=True), step("other"), step("review", reviews="other"))
     play = Play(workflow)
     play.finish("plan")
@@ -269,7 +269,7 @@ def test_a_step_whose_check_closed_the_loop_it_went_on_for_waits_while_another_l
     assert play.run().outcome == "verified"
 
 
-def test_an_unfinished_step_that_answers_is_not_taken_for_done() -> None:
+def test_an_unfinished_step_that_answers_does_not_count_as_done() -> None:
     workflow = flow(step("a"), step("b", "a"), step("review", "a", reviews="b"), scope="any")
     play = Play(workflow)
     ask(play, "a", "b", kind=Kind.CONTEXT_REQUEST, wait=True)
@@ -279,10 +279,10 @@ def test_an_unfinished_step_that_answers_is_not_taken_for_done() -> None:
     assert running(play) == {"b"}
 
 
-# What is attached to what, and counted
+# Versions and rounds
 
 
-def test_a_verdict_is_about_the_versions_that_its_judge_was_shown() -> None:
+def test_a_verdict_covers_the_versions_that_its_judge_was_given() -> None:
     play = Play(flow(step("plan"), step("review", reviews="plan")))
     play.finish("plan")
     ask(play, "review", "plan", HUMAN, wait=True)
@@ -297,7 +297,7 @@ def test_a_verdict_is_about_the_versions_that_its_judge_was_shown() -> None:
     assert play.attempts()["review"] == 2
 
 
-def test_a_first_attempt_that_is_given_feedback_is_a_round() -> None:
+def test_a_first_attempt_with_feedback_counts_as_a_round() -> None:
     limits = Limits(
         errors_in_a_row=1, rounds_total=2, rounds_per_loop=None, same_finding=None, no_change=None, oscillation=None
     )

@@ -1,4 +1,4 @@
-"""What holds for every run of every workflow also holds with conditions, repetitions, checks and gates in it."""
+"""The properties of all runs also hold with conditions, repetitions, checks and gates."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from backedge.core.workflow.graph import Graph
 from backedge.core.workflow.limits import Limits
 from backedge.core.workflow.validate import problems_of
 from tests.core.play import made
-from tests.core.strategies import Pick, Tale, a_workflow, an_outcome, effort, one_of, picks, rarely, told_to_the_end
+from tests.core.strategies import Pick, RandomRun, a_workflow, an_outcome, drive_to_end, effort, one_of, picks, rarely
 from tests.core.test_properties import open_loops_wait_for_a_person, something_is_always_pending
 
 
 def shaped(pick: Pick, workflow: Workflow) -> Workflow:
-    """The workflow with conditions, repetitions, checks and gates put into it."""
+    """The workflow with random conditions, repetitions, checks and gates."""
     graph = Graph(workflow)
     steps = tuple(_shaped(pick, graph, step) for step in workflow.steps)
     producers = [step.name for step in workflow.steps if not step.judges]
@@ -61,20 +61,20 @@ def _shaped(pick: Pick, graph: Graph, step: Step) -> Step:
 
 
 @dataclass
-class ShapedTale(Tale):
-    """A run whose outcomes carry the values that conditions refer to, and whose engine measures."""
+class ShapedRun(RandomRun):
+    """A run whose outcomes have the values that conditions refer to, and whose checks and gates are executed."""
 
-    def finish(self, name: str, temper: str | None = None) -> None:
+    def finish(self, name: str, behaviour: str | None = None) -> None:
         running = self.s.steps[name].running
         assert running is not None
-        said = self._measured(name) if name in self.s.graph.measures else self._said(name, temper)
-        if isinstance(said, str):
-            self.do(c.FailAttempt(name, running.attempt, said, Usage(cost_usd=0.5), 1.0))
+        outcome = self._measured(name) if name in self.s.graph.engine_judges else self._outcome(name, behaviour)
+        if isinstance(outcome, str):
+            self.do(c.FailAttempt(name, running.attempt, outcome, Usage(cost_usd=0.5), 1.0))
         else:
-            self.do(c.FinishAttempt(name, running.attempt, said, 1.0))
+            self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0))
 
-    def _said(self, name: str, temper: str | None) -> Outcome | str:
-        outcome = an_outcome(self.pick, self.s, name, temper or self.tempers[name])
+    def _outcome(self, name: str, behaviour: str | None) -> Outcome | str:
+        outcome = an_outcome(self.pick, self.s, name, behaviour or self.behaviours[name])
         if isinstance(outcome, str):
             return outcome
         recorded = made(outcome.made.output, None, (), self.s.graph.values[name]).values
@@ -84,12 +84,12 @@ class ShapedTale(Tale):
         artifacts = {need: self.s.steps[need].artifact for need in present_needs(self.s, name)}
         inputs = {need: artifact.output for need, artifact in artifacts.items() if artifact is not None}
         try:
-            return Outcome(made(measure(self.s.graph.measures[name], inputs), None, (), ("",)))
+            return Outcome(made(measure(self.s.graph.engine_judges[name], inputs), None, (), ("",)))
         except ValueError as error:
             return str(error)
 
 
-def a_shaped_tale(pick: Pick, people: bool, stubborn: bool = False) -> ShapedTale:
+def a_shaped_run(pick: Pick, people: bool, stubborn: bool = False) -> ShapedRun:
     workflow = a_workflow(pick, 6)
     if stubborn:
         limits = Limits(
@@ -102,62 +102,64 @@ def a_shaped_tale(pick: Pick, people: bool, stubborn: bool = False) -> ShapedTal
         )
         plain = tuple(msgspec.structs.replace(step, limits=None) for step in workflow.steps)
         workflow = msgspec.structs.replace(workflow, limits=limits, steps=plain)
-    tale = ShapedTale(shaped(pick, workflow), pick, people=people)
-    tempers = ("raises", "fails", "random", "steady") if stubborn else ("random", "steady", "fails", "raises", "broken")
-    tale.tempers = {step.name: one_of(pick, tempers) for step in tale.workflow.steps}
-    tale.do(c.StartRun("r", tale.workflow))
+    run = ShapedRun(shaped(pick, workflow), pick, people=people)
+    behaviours = (
+        ("raises", "fails", "random", "steady") if stubborn else ("random", "steady", "fails", "raises", "broken")
+    )
+    run.behaviours = {step.name: one_of(pick, behaviours) for step in run.workflow.steps}
+    run.do(c.StartRun("r", run.workflow))
     for _ in range(pick(40)):
-        if tale.s.ended is None:
-            tale.move()
-    return tale
+        if run.s.ended is None:
+            run.move()
+    return run
 
 
 PASSING = ("accept", "resolve", "skip", "cancel")
-"""Lets everything pass. What is measured stays as it is: said to be resolved, it would be found again."""
+"""Choices that let everything pass. `accept` comes first: a check or gate that is resolved by hand finds the same again."""
 
 
 @effort(120)
 @given(picks())
-def test_something_is_always_pending_and_the_end_comes(pick: Pick) -> None:
-    tale = a_shaped_tale(pick, people=True)
-    assert tale.rest()
-    open_loops_wait_for_a_person(tale)
-    assert told_to_the_end(tale, wanted=PASSING)
-    something_is_always_pending(tale)
+def test_something_is_always_pending_and_the_run_ends(pick: Pick) -> None:
+    run = a_shaped_run(pick, people=True)
+    assert run.rest()
+    open_loops_wait_for_a_person(run)
+    assert drive_to_end(run, wanted=PASSING)
+    something_is_always_pending(run)
 
 
 @effort(80)
 @given(picks())
-def test_a_run_is_what_its_events_say(pick: Pick) -> None:
-    tale = a_shaped_tale(pick, people=True)
+def test_replaying_the_events_gives_the_live_state(pick: Pick) -> None:
+    run = a_shaped_run(pick, people=True)
     decoder = msgspec.json.Decoder(e.Event)
-    written = [decoder.decode(msgspec.json.encode(event)) for event in tale.events]
-    assert replay(written) == tale.s
+    written = [decoder.decode(msgspec.json.encode(event)) for event in run.events]
+    assert replay(written) == run.s
 
 
 @effort(120)
 @given(picks())
 def test_no_run_passes_its_bound(pick: Pick) -> None:
-    tale = a_shaped_tale(pick, people=False, stubborn=True)
-    assert tale.rest()
-    bound = max_attempts(tale.workflow)
+    run = a_shaped_run(pick, people=False, stubborn=True)
+    assert run.rest()
+    bound = max_attempts(run.workflow)
     assert bound is not None
     ours = [
         event
-        for event in tale.events
-        if isinstance(event, e.AttemptStarted) and event.step not in tale.s.graph.measures
+        for event in run.events
+        if isinstance(event, e.AttemptStarted) and event.step not in run.s.graph.engine_judges
     ]
-    dropped = sum(isinstance(event, e.AttemptDropped) for event in tale.events)
+    dropped = sum(isinstance(event, e.AttemptDropped) for event in run.events)
     assert len(ours) - dropped <= bound, (len(ours), dropped, bound)
-    assert tale.s.attempts == len(ours)
+    assert run.s.attempts == len(ours)
 
 
 @effort(80)
 @given(picks())
-def test_nothing_of_a_skipped_step_reaches_anybody(pick: Pick) -> None:
-    tale = a_shaped_tale(pick, people=True)
-    for turn in tale.turns:
-        for state, event, _ in turn.passages():
+def test_nothing_of_a_skipped_step_reaches_other_steps(pick: Pick) -> None:
+    run = a_shaped_run(pick, people=True)
+    for result in run.results:
+        for state, event, _ in result.transitions():
             if isinstance(event, e.AttemptStarted):
                 assert not [need for need in event.inputs if state.steps[need].condition_false]
                 reworks = event.loops and event.mode not in SIDE_MODES

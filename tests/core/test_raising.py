@@ -11,7 +11,7 @@ from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Breach, Kind, MalformedFeedback
-from backedge.core.state.loops import asked_key
+from backedge.core.state.loops import question_key
 from tests.core.play import Play, Script, Severity, ask, flow, grows, out, step
 
 PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
@@ -237,7 +237,7 @@ class TestReassigned:
         play.finish("design")
         play.raises("code", ask("plan", message="again"))
         assert (play.opened(), play.loop().targets) == (1, ("design",))
-        assert play.s.steps["code"].asked_loops == {asked_key(ask("plan", message="again")): "L-1"}
+        assert play.s.steps["code"].loop_by_question == {question_key(ask("plan", message="again")): "L-1"}
 
     def test_raising_anything_else_resolves_the_loop(self) -> None:
         play = self.reassigned()

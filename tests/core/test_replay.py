@@ -1,4 +1,4 @@
-"""Replay: what decides today must not change what was recorded before."""
+"""Replay: changed rules must not change what was recorded before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backedge.core.workflow.limits import Limits
 from backedge.engine.codec import decode_events
 from backedge.ports import Record
 from tests.core.play import Play, failed, flow, grows, out, passed, planned, step
-from tests.core.strategies import Pick, a_tale, effort, picks, told_to_the_end
+from tests.core.strategies import Pick, a_random_run, drive_to_end, effort, picks
 
 COMPLETIONS = ("attempt_started", "attempt_succeeded", "condition_basis", "consumed", "steps_changed")
 
@@ -30,13 +30,13 @@ def refuse(*_: object) -> Any:
 
 @effort(20)
 @given(picks())
-def test_an_event_of_today_says_all_that_the_fold_needs(pick: Pick) -> None:
-    tale = a_tale(pick)
-    told_to_the_end(tale)
+def test_todays_events_have_everything_that_the_fold_needs(pick: Pick) -> None:
+    run = a_random_run(pick)
+    drive_to_end(run)
     with pytest.MonkeyPatch.context() as patch:
         for name in COMPLETIONS:
             patch.setattr(version_0_1, name, refuse)
-        assert replay(tale.events) == tale.s
+        assert replay(run.events) == run.s
 
 
 def test_repeats_conditions_and_plans_are_recorded_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_a_changed_rule_does_not_change_what_was_recorded(monkeypatch: pytest.Mo
     assert replay(play.events) == before
 
 
-def test_limits_are_recorded_whole_so_that_a_new_default_leaves_old_runs_alone() -> None:
+def test_all_limits_are_recorded_so_that_a_new_default_does_not_change_old_runs() -> None:
     written = json.loads(msgspec.json.encode(Limits(rounds_total=7)))
     assert set(written) == set(Limits.__struct_fields__)
 

@@ -31,7 +31,7 @@ GAP = Finding("no export", category="missing_functionality", requirement_id="REQ
 
 
 def judged(*mention: str, finding: Finding = GAP, work: Any = WORK, **more: Any) -> Play:
-    """A test that misses a requirement, which these steps mention."""
+    """A failing test for a missing requirement, which these steps mention."""
     play = Play(flow(*work, **more))
     for name in play.s.graph.order[:-1]:
         play.finish(name)
@@ -65,13 +65,13 @@ class TestMentions:
         assert mentions(value, "REQ-1")
 
     @pytest.mark.parametrize("value", ["REQ-10", "PRE-REQ-1", {"REQ-1-b": 1}, None, True, [], {}, "req"])
-    def test_anything_else_is_none(self, value: Any) -> None:
+    def test_other_texts_do_not_mention_it(self, value: Any) -> None:
         assert not mentions(value, "REQ-1")
 
     def test_a_number_may_be_an_id(self) -> None:
         assert mentions({"requirement": 42}, "42")
 
-    def test_only_what_decides_a_route_is_looked_for(self) -> None:
+    def test_only_requirements_that_decide_a_route_are_searched(self) -> None:
         owned = Feedback(Kind.TECHNICAL_INFEASIBILITY, (), "no", requirement_id="REQ-2")
         sent = Feedback(Kind.TECHNICAL_INFEASIBILITY, ("plan",), "no", requirement_id="REQ-3")
         other = Feedback(Kind.FIX_REQUEST, (), "no", requirement_id="REQ-4")
@@ -84,7 +84,7 @@ class TestMentions:
 
 
 class TestGaps:
-    """Missing functionality goes to whoever dropped it."""
+    """A missing requirement goes to the step that dropped it."""
 
     @pytest.mark.parametrize(
         ("mention", "target", "gap"),
@@ -107,19 +107,19 @@ class TestGaps:
 
     def test_the_gap_is_named_in_the_briefing(self) -> None:
         play = judged("ask", "plan", "design")
-        told = play.briefings["code"][1]
-        assert told.feedback.findings[0].gap == "REQ-1 is in ask, plan and design, and missing in code"
-        assert "Gap: REQ-1 is in ask, plan and design, and missing in code" in feedback_text(told)
+        briefing = play.briefings["code"][1]
+        assert briefing.feedback.findings[0].gap == "REQ-1 is in ask, plan and design, and missing in code"
+        assert "Gap: REQ-1 is in ask, plan and design, and missing in code" in feedback_text(briefing)
 
-    def test_nowhere_and_without_planning_it_is_the_roots(self) -> None:
+    def test_a_requirement_mentioned_nowhere_goes_to_the_root(self) -> None:
         work = (step("first"), step("code", "first"), step("test", tests="code"))
         assert judged(work=work).loop().targets == ("first",)
 
-    def test_what_is_everywhere_stays_with_the_step_under_judgement(self) -> None:
+    def test_a_requirement_mentioned_everywhere_stays_with_the_judged_step(self) -> None:
         play = judged("ask", "plan", "design", "code")
         assert (play.loop().targets, play.loop().routed_by, play.finding().gap) == (("code",), "subject", "")
 
-    def test_a_phase_or_a_route_comes_first(self) -> None:
+    def test_a_phase_or_a_route_takes_precedence(self) -> None:
         placed = Finding("x", category="missing feature", requirement_id="REQ-1", affected_phase=("design",))
         assert judged("ask", finding=placed).loop().routed_by == "affected_phase"
 
@@ -135,7 +135,7 @@ class TestGaps:
     def test_only_a_missing_requirement_is_traced(self, finding: Finding) -> None:
         assert judged("ask", finding=finding).loop().routed_by == "subject"
 
-    def test_a_gap_that_was_closed_is_named_no_more(self) -> None:
+    def test_a_closed_gap_is_no_longer_named(self) -> None:
         play = judged("ask", "plan", "design")
         play.finish("code", out("more"))
         running = play.s.steps["test"].running
@@ -144,14 +144,14 @@ class TestGaps:
         play.do(c.FinishAttempt("test", running.attempt, failed(GAP), mentions=everywhere))
         assert (play.loop().routed_by, play.finding().gap) == ("subject", "")
 
-    def test_a_step_out_of_reach_does_not_get_it(self) -> None:
+    def test_a_step_out_of_scope_does_not_get_it(self) -> None:
         work = (step("code"), step("test", tests="code"))
         play = judged(work=work)
         assert (play.loop().targets, play.loop().routed_by) == (("code",), "requirement")
 
 
 class TestOwners:
-    """What is infeasible goes to the owner of the requirement."""
+    """An infeasible requirement goes to its owner."""
 
     INFEASIBLE = Feedback(
         Kind.TECHNICAL_INFEASIBILITY,
@@ -166,17 +166,17 @@ class TestOwners:
         assert (play.loop().targets, play.loop().routed_by) == (("plan",), "requirement")
         play.run()
         assert play.loop().state is LoopState.RESOLVED
-        told = play.briefings["plan"][1].feedback.requests[0]
-        assert told.details == {"analysis": "200 ms", "alternatives": ["polling"]}
+        request = play.briefings["plan"][1].feedback.requests[0]
+        assert request.details == {"analysis": "200 ms", "alternatives": ["polling"]}
         assert '"analysis": "200 ms"' in feedback_text(play.briefings["plan"][1])
 
-    def test_mentioned_nowhere_it_is_the_planning_steps(self) -> None:
+    def test_a_requirement_mentioned_nowhere_belongs_to_the_planning_step(self) -> None:
         assert raising(self.INFEASIBLE).loop().targets == ("plan",)
 
-    def test_a_person_may_leave_it_out_too(self) -> None:
+    def test_a_person_may_omit_the_target_too(self) -> None:
         assert raising(self.INFEASIBLE, "design", source=HUMAN).loop().targets == ("design",)
 
-    def test_without_anybody_else_it_is_refused(self) -> None:
+    def test_without_another_step_it_is_refused(self) -> None:
         play = Play(flow(step("a"), step("b", "a"))).raises("a", self.INFEASIBLE)
         assert play.of(e.FeedbackRefused)[0].reason == "to is missing: name at least one target"
 
@@ -191,7 +191,7 @@ class TestOwners:
         assert (play.opened(), play.loop().round) == (1, 2)
 
 
-def test_a_requirement_stands_for_the_newest_loop_about_it() -> None:
+def test_a_requirement_resolves_to_the_latest_loop_about_it() -> None:
     play = raising(TestOwners.INFEASIBLE, "plan")
     assert loop_about(play.s, "L-1") is play.loop()
     assert loop_about(play.s, "REQ-1") is play.loop()
@@ -200,7 +200,7 @@ def test_a_requirement_stands_for_the_newest_loop_about_it() -> None:
     assert loop_about(play.s, "REQ-2") is None
 
 
-def test_a_requirement_is_traced_through_what_was_made() -> None:
+def test_a_requirement_is_traced_through_the_artifacts() -> None:
     play = Play(flow(*WORK))
     play.finish("ask")
     assert producers_before(play.s, "test") == ["ask"]

@@ -1,4 +1,4 @@
-"""Who has to run again: only those whose inputs are not what they consumed."""
+"""Staleness: a step reruns only if its inputs differ from those it consumed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def test_a_change_upstream_reruns_what_consumed_it() -> None:
     assert play.attempts() == {"plan": 2, "design": 2, "code": 2, "review": 2}
 
 
-def test_early_cutoff_a_rework_that_gives_back_the_same_stops_the_cascade() -> None:
+def test_an_unchanged_output_stops_the_cascade() -> None:
     work = flow(step("plan"), step("design", "plan"), step("code", "design"))
     play = Play(work, {"plan": grows}).run()
     play.person_raises("plan").run().decide("resolve").run()
     assert play.attempts() == {"plan": 2, "design": 2, "code": 1}
 
 
-def test_a_rework_that_changes_nothing_reruns_nobody_below() -> None:
+def test_a_rework_that_changes_nothing_reruns_nothing_downstream() -> None:
     work = flow(step("plan"), step("design", "plan"))
     play = Play(work).run()
     play.person_raises("plan").run().decide("resolve").run()
     assert play.attempts() == {"plan": 2, "design": 1}
 
 
-def test_other_branches_are_left_alone() -> None:
+def test_other_branches_do_not_rerun() -> None:
     work = flow(step("plan"), step("api", "plan"), step("db", "plan"), step("client", "api"))
     play = Play(work, {"api": grows}).run()
     play.person_raises("api").run().decide("resolve").run()
@@ -68,8 +68,8 @@ def test_a_step_that_declares_what_it_reads_is_stale_only_if_that_changed(
     assert play.attempts()["code"] == attempts
 
 
-def test_a_part_that_was_not_described_counts_as_nothing() -> None:
-    # An agent's artifact may come without the digests of its parts, as an import from elsewhere does.
+def test_a_part_without_a_digest_counts_as_missing() -> None:
+    # An artifact may lack the digests of its parts, for example if it was imported.
     play = Play(reader(("/units",)))
     play.finish("plan")
     assert made({"units": 1}).parts == {}
@@ -85,21 +85,21 @@ def test_a_pass_is_void_when_what_it_judged_changes() -> None:
     assert play.s.steps["code"].running is None
 
 
-def test_a_judge_that_says_the_same_of_another_version_made_another_artifact() -> None:
+def test_the_same_verdict_on_another_version_is_another_artifact() -> None:
     work = flow(step("design"), step("review", reviews="design"), step("report", "review"))
     play = Play(work, {"design": grows}).run()
     play.person_raises("design").run()
     assert play.attempts() == {"design": 2, "review": 2, "report": 2}
 
 
-def test_a_step_that_was_passed_over_is_consumed_as_nothing() -> None:
+def test_a_skipped_step_is_consumed_as_missing() -> None:
     play = Play(flow(step("a"), step("b", "a")), {"a": [Exception("broken")]}).run()
     play.decide("skip").run()
     assert play.attempts() == {"a": 3, "b": 1}
     assert play.outcome == "accepted"
 
 
-def test_a_fix_that_changed_names_the_loops_that_made_it_necessary() -> None:
+def test_a_changed_artifact_names_the_loops_that_caused_it() -> None:
     work = flow(step("plan"), step("design", "plan"), step("review", reviews="design"))
     play = Play(work, {"plan": grows, "design": grows, "review": [passed(), failed("x"), passed()]}).run()
     play.person_raises("plan").run().decide("resolve").run()

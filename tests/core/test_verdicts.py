@@ -1,4 +1,4 @@
-"""What a judge may say, what it contradicts itself with, and the verdict that follows."""
+"""What a judge may report, which reports are contradictions, and the verdict that follows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def judged(*replies: Reply, **more: Any) -> Play:
     return Play(work, {"design": grows, "review": list(replies)}).run()
 
 
-def said(verdict: Any, *findings: Finding, **more: Any) -> Outcome:
-    return Outcome(made("said"), verdict=verdict, findings=findings, **more)
+def report(verdict: Any, *findings: Finding, **more: Any) -> Outcome:
+    return Outcome(made("report"), verdict=verdict, findings=findings, **more)
 
 
 def level(severity: Severity, blocking: bool = False) -> Finding:
@@ -35,66 +35,64 @@ BLOCKER = level(Severity.CRITICAL, True)
 @pytest.mark.parametrize(
     ("outcome", "error"),
     [
-        (said(None), "no verdict: say pass, fail or needs_improvement"),
-        (said("fail"), "the verdict is fail without findings"),
-        (said("fail", summary="  "), "the verdict is fail without findings"),
-        (said("pass", HIGH), "the verdict is pass, but 'high False' is critical or high"),
-        (said("pass", MEDIUM, CRITICAL), "the verdict is pass, but 'critical False'"),
-        (said("fail", Finding(" ")), "a finding has no description"),
+        (report(None), "no verdict: say pass, fail or needs_improvement"),
+        (report("fail"), "the verdict is fail without findings"),
+        (report("fail", summary="  "), "the verdict is fail without findings"),
+        (report("pass", HIGH), "the verdict is pass, but 'high False' is critical or high"),
+        (report("pass", MEDIUM, CRITICAL), "the verdict is pass, but 'critical False'"),
+        (report("fail", Finding(" ")), "a finding has no description"),
         (
-            said("fail", Finding("x", affected_phase=("desing",))),
+            report("fail", Finding("x", affected_phase=("desing",))),
             "affected_phase 'desing' is unknown: did you mean 'design'?",
         ),
-        (said("fail", HIGH, claims=(Claim("F-7", "fixed"),)), "which is not among the findings to verify (none)"),
+        (report("fail", HIGH, claims=(Claim("F-7", "fixed"),)), "which is not among the findings to verify (none)"),
     ],
 )
-def test_a_contradiction_is_an_error_of_the_agent_that_names_it_and_the_judge_is_asked_again(
-    outcome: Outcome, error: str
-) -> None:
+def test_a_contradiction_is_an_agent_error_and_the_judge_runs_again(outcome: Outcome, error: str) -> None:
     play = judged(outcome, passed())
     (failure,) = play.of(e.AttemptFailed)
     assert error in failure.error
     assert (play.outcome, play.attempts()["review"], play.opened()) == ("verified", 2, 0)
 
 
-def test_a_judge_does_not_contest() -> None:
-    play = judged(failed("x"), said("fail", claims=(Claim("F-1", "contested"),)), passed())
-    assert "F-1 is contested" in play.of(e.AttemptFailed)[0].error
+def test_a_judge_cannot_contest() -> None:
+    play = judged(failed("x"), report("fail", claims=(Claim("F-1", "contested"),)), passed())
+    assert "resolution of F-1 is 'contested'" in play.of(e.AttemptFailed)[0].error
 
 
-def test_a_pass_that_says_not_fixed_of_something_grave_contradicts_itself() -> None:
-    play = judged(failed("x"), said("pass", claims=(Claim("F-1", "not_fixed"),)), passed())
+def test_a_pass_with_a_serious_finding_not_fixed_is_a_contradiction() -> None:
+    play = judged(failed("x"), report("pass", claims=(Claim("F-1", "not_fixed"),)), passed())
     assert "the verdict is pass, but 'F-1' is critical or high" in play.of(e.AttemptFailed)[0].error
 
 
-def test_a_pass_that_says_not_fixed_of_something_small_defers_it() -> None:
-    play = judged(said("fail", LOW), said("pass", claims=(Claim("F-1", "not_fixed"),)))
+def test_a_pass_with_a_minor_finding_not_fixed_defers_it() -> None:
+    play = judged(report("fail", LOW), report("pass", claims=(Claim("F-1", "not_fixed"),)))
     assert play.outcome == "verified"
     assert play.finding().status is Status.DEFERRED
 
 
 @pytest.mark.parametrize("finding", [MEDIUM, LOW])
-def test_a_pass_may_mention_small_things(finding: Finding) -> None:
-    play = judged(said("pass", finding))
+def test_a_pass_may_have_minor_findings(finding: Finding) -> None:
+    play = judged(report("pass", finding))
     assert play.outcome == "verified"
     assert play.finding().status is Status.DEFERRED
 
 
-def test_a_fail_that_only_has_a_summary_is_one_finding_with_that_text() -> None:
-    play = judged(said("fail", summary=" nothing works "), passed())
+def test_a_fail_with_only_a_summary_has_the_summary_as_its_finding() -> None:
+    play = judged(report("fail", summary=" nothing works "), passed())
     assert play.finding().finding == Finding("nothing works")
     assert play.attempts()["design"] == 2
 
 
-def test_a_fail_that_only_says_not_fixed_needs_no_more() -> None:
-    play = judged(failed("x"), said("fail", claims=(Claim("F-1", "not_fixed"),), summary="still"), passed())
+def test_a_fail_with_only_not_fixed_is_valid() -> None:
+    play = judged(failed("x"), report("fail", claims=(Claim("F-1", "not_fixed"),), summary="still"), passed())
     assert len(play.s.findings) == 1
     assert play.attempts()["design"] == 3
 
 
 @pytest.mark.parametrize("word", ["pass", "conditional", "needs_improvement"])
-def test_all_verdicts_but_fail_let_the_work_go_on(word: Any) -> None:
-    assert judged(said(word)).outcome == "verified"
+def test_only_fail_stops_the_work(word: Any) -> None:
+    assert judged(report(word)).outcome == "verified"
 
 
 @pytest.mark.parametrize("reply", [out(verdict="pass"), out(findings=(HIGH,))])
@@ -134,62 +132,62 @@ def test_a_rule_computes_the_verdict_from_the_findings(rule: PassRule, findings:
 
 
 class TestWithARule:
-    """passes_if: the engine computes the verdict, whatever the judge says."""
+    """With passes_if, the engine computes the verdict. What the judge says does not count."""
 
     def test_a_pass_with_a_blocker_is_a_fail(self) -> None:
-        play = judged(said("pass", BLOCKER), said("pass"), passes_if=PassRule("ai-sdlc"))
+        play = judged(report("pass", BLOCKER), report("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
 
-    def test_a_fail_with_nothing_that_the_rule_minds_is_a_pass(self) -> None:
-        play = judged(said("fail", HIGH), passes_if=PassRule("ai-sdlc"))
+    def test_a_fail_that_meets_the_rule_is_a_pass(self) -> None:
+        play = judged(report("fail", HIGH), passes_if=PassRule("ai-sdlc"))
         assert play.of(e.VerdictGiven)[0].word == "pass"
         assert play.finding().status is Status.DEFERRED
 
     def test_a_fail_without_findings_but_with_a_summary_stays_a_fail(self) -> None:
-        play = judged(said("fail", summary="broken"), said("pass"), passes_if=PassRule("ai-sdlc"))
+        play = judged(report("fail", summary="broken"), report("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
         assert play.finding().finding.description == "broken"
 
-    def test_a_fail_without_anything_is_an_error_here_too(self) -> None:
-        play = judged(said("fail"), said("pass"), passes_if=PassRule("ai-sdlc"))
+    def test_an_empty_fail_is_an_error_with_a_rule_too(self) -> None:
+        play = judged(report("fail"), report("pass"), passes_if=PassRule("ai-sdlc"))
         assert "fail without findings" in play.of(e.AttemptFailed)[0].error
 
-    def test_what_is_not_fixed_counts(self) -> None:
-        again = said(None, claims=(Claim("F-1", "not_fixed"),))
-        play = judged(said(None, BLOCKER), again, said("pass"), passes_if=PassRule("ai-sdlc"))
+    def test_findings_not_fixed_count(self) -> None:
+        again = report(None, claims=(Claim("F-1", "not_fixed"),))
+        play = judged(report(None, BLOCKER), again, report("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "fail", "pass"]
 
-    def test_silence_is_no_pass(self) -> None:
-        play = judged(said(None), said("pass"), passes_if=PassRule("ai-sdlc"))
+    def test_an_empty_outcome_is_not_a_pass(self) -> None:
+        play = judged(report(None), report("pass"), passes_if=PassRule("ai-sdlc"))
         assert play.of(e.AttemptFailed)[0].error.startswith("no verdict")
 
     def test_a_conditional_pass_goes_on_and_defers(self) -> None:
-        play = judged(said(None, HIGH), passes_if=PassRule("asp-code"))
+        play = judged(report(None, HIGH), passes_if=PassRule("asp-code"))
         assert play.outcome == "verified"
         assert play.s.steps["review"].verdict is not None
         assert play.s.steps["review"].verdict.word == "conditional"
 
 
 class TestAcceptedFindings:
-    """What a person accepted does not make a verdict fail again."""
+    """Findings that a person accepted do not make a verdict fail again."""
 
     def accepted(self, *later: Reply, **more: Any) -> Play:
         work = flow(step("design"), step("review", reviews="design", **more), limits={"same_finding": 1})
-        play = Play(work, {"design": grows, "review": [said("fail", HIGH), *later]}).run()
+        play = Play(work, {"design": grows, "review": [report("fail", HIGH), *later]}).run()
         return play.decide("accept").person_raises("design").run()
 
     def test_a_rule_does_not_count_them(self) -> None:
-        play = self.accepted(said(None, HIGH, LOW), passes_if=PassRule("asp-design"))
+        play = self.accepted(report(None, HIGH, LOW), passes_if=PassRule("asp-design"))
         assert (play.outcome, play.of(e.VerdictGiven)[1].word) == ("accepted", "pass")
 
-    def test_another_judge_who_finds_it_was_not_asked(self) -> None:
+    def test_accepting_does_not_apply_to_another_judge(self) -> None:
         work = flow(
             step("design"),
             step("review", reviews="design"),
             step("audit", "review", reviews="design"),
             limits={"same_finding": 1, "rounds_per_loop": 0},
         )
-        play = Play(work, {"design": grows, "review": [said("fail", HIGH)], "audit": [said("fail", HIGH)]}).run()
+        play = Play(work, {"design": grows, "review": [report("fail", HIGH)], "audit": [report("fail", HIGH)]}).run()
         play.decide("accept").run()
         assert (play.outcome, play.opened()) == ("waiting", 2)
         assert [play.finding(id).status for id in (1, 2)] == [Status.ACCEPTED, Status.OPEN]
@@ -203,19 +201,19 @@ class TestAcceptedFindings:
             step("audit", "review", reviews="design", passes_if=passes_if),
             limits={"rounds_per_loop": 0},
         )
-        replies = [said(None if rule else "pass", HIGH), said("fail", HIGH)]
-        play = Play(work, {"design": grows, "review": [said("fail", HIGH)], "audit": replies}).run()
+        replies = [report(None if rule else "pass", HIGH), report("fail", HIGH)]
+        play = Play(work, {"design": grows, "review": [report("fail", HIGH)], "audit": replies}).run()
         play.decide("accept").run()
         assert play.of(e.VerdictGiven)[-1].word == word
         assert len(play.of(e.AttemptFailed)) == (rule is None)
 
     def test_the_same_judge_starts_nothing_when_it_finds_it_again(self) -> None:
-        play = self.accepted(said("fail", HIGH))
+        play = self.accepted(report("fail", HIGH))
         assert (play.outcome, play.opened()) == ("accepted", 2)
         assert play.loop("L-2").source == "human"
 
     def test_a_pass_may_mention_them(self) -> None:
-        play = self.accepted(said("pass", HIGH))
+        play = self.accepted(report("pass", HIGH))
         assert (play.outcome, play.of(e.AttemptFailed)) == ("accepted", [])
         assert play.finding().status is Status.ACCEPTED
 
@@ -236,16 +234,16 @@ class TestAcceptedFindings:
         ("low", "low", False),
     ],
 )
-def test_the_words_of_judges_for_severities(word: str, severity: str, blocking: bool) -> None:
+def test_words_for_severities(word: str, severity: str, blocking: bool) -> None:
     assert severity_of(word) == (Severity(severity), blocking)
 
 
-def test_a_word_that_nobody_defined_is_refused() -> None:
+def test_an_unknown_word_for_a_severity_is_refused() -> None:
     with pytest.raises(ValueError, match="severity 'banana' is unknown: use one of: blocker"):
         severity_of("banana")
 
 
-def test_without_a_word_a_finding_is_high() -> None:
+def test_the_default_severity_is_high() -> None:
     assert Finding("x").severity is Severity.HIGH
 
 
@@ -269,40 +267,46 @@ def test_usage_adds_up() -> None:
     assert Usage(0.5, 1, 2) + Usage(0.25, 3, 4) == Usage(0.75, 4, 6)
 
 
-def test_usage_never_adds_up_to_more_than_can_be_written() -> None:
+def test_the_sum_of_usage_has_a_maximum() -> None:
     most = Usage(1e12, 10**12, 10**12)
     assert most + most == most
 
 
 class TestWhatTheModeDoesNotAskFor:
-    """It is left aside, and the journal says so."""
+    """Fields that a mode does not ask for are ignored, and the journal has a warning."""
 
     def warned(self, play: Play) -> list[str]:
         return [event.warning for event in play.of(e.AttemptSucceeded)]
 
     def test_an_answer_and_a_decision_without_a_question(self) -> None:
-        said = out("a", answer="so", decision=Decision("x"))
-        play = Play(flow(step("a"), step("r", reviews="a")), {"a": [said], "r": [passed(answer=0)]}).run()
+        outcome = out("a", answer="so", decision=Decision("x"))
+        play = Play(flow(step("a"), step("r", reviews="a")), {"a": [outcome], "r": [passed(answer=0)]}).run()
         assert self.warned(play) == [
-            "answer, decision: ignored, nobody asks for that in mode work",
-            "answer: ignored, nobody asks for that in mode work",
+            "answer, decision: ignored, because mode work does not ask for it",
+            "answer: ignored, because mode work does not ask for it",
         ]
 
-    def test_what_a_question_does_not_ask_for(self) -> None:
-        asked = ask("a", kind=Kind.CONTEXT_REQUEST)
-        said = out("b", answer="so", verdict="pass", findings=(Finding("x"),), claims=(Claim("F-1", "fixed"),))
-        play = Play(flow(step("a"), step("b", "a")), {"a": [out(1), said], "b": [out(2, feedback=(asked,)), out(3)]})
+    def test_fields_that_a_question_does_not_ask_for(self) -> None:
+        question = ask("a", kind=Kind.CONTEXT_REQUEST)
+        outcome = out("b", answer="so", verdict="pass", findings=(Finding("x"),), claims=(Claim("F-1", "fixed"),))
+        play = Play(
+            flow(step("a"), step("b", "a")), {"a": [out(1), outcome], "b": [out(2, feedback=(question,)), out(3)]}
+        )
         play.run()
-        assert self.warned(play)[2] == "verdict, findings, resolutions: ignored, nobody asks for that in mode answer"
+        assert (
+            self.warned(play)[2] == "verdict, findings, resolutions: ignored, because mode answer does not ask for it"
+        )
         assert play.outcome == "done"
 
-    def test_what_a_choice_does_not_ask_for(self) -> None:
-        asked = ask("a", kind=Kind.CONSTRAINT_VIOLATION)
-        said = out(None, answer="so", decision=Decision("x"))
-        play = Play(flow(step("a"), step("b", "a")), {"a": [out(1), said], "b": [out(2, feedback=(asked,)), out(3)]})
+    def test_fields_that_a_choice_does_not_ask_for(self) -> None:
+        question = ask("a", kind=Kind.CONSTRAINT_VIOLATION)
+        outcome = out(None, answer="so", decision=Decision("x"))
+        play = Play(
+            flow(step("a"), step("b", "a")), {"a": [out(1), outcome], "b": [out(2, feedback=(question,)), out(3)]}
+        )
         play.run()
-        assert self.warned(play)[2] == "answer: ignored, nobody asks for that in mode decide"
+        assert self.warned(play)[2] == "answer: ignored, because mode decide does not ask for it"
 
-    def test_what_a_person_does_by_hand_is_what_they_were_asked_for(self) -> None:
+    def test_work_done_by_a_person_has_no_ignored_fields(self) -> None:
         play = Play(flow(step("a", agents=(HUMAN,)))).decide("resolve", note="done")
         assert self.warned(play) == [""]

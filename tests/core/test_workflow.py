@@ -1,4 +1,4 @@
-"""A definition is refused with everything that is wrong with it, named at once."""
+"""An invalid definition is refused, and the error lists every problem."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ ONE_PROBLEM: list[tuple[str, Workflow, str]] = [
     (
         "route to a stranger",
         flow(*FINE, routes=(RouteRule("codee"),)),
-        "a route leads to 'codee', neither a step nor a",
+        "a route leads to 'codee', which is not a step or a",
     ),
     ("route to a judge", flow(*FINE, routes=(RouteRule("review"),)), "a route leads to 'review', which is a judge"),
     (
@@ -86,14 +86,14 @@ ONE_PROBLEM: list[tuple[str, Workflow, str]] = [
 
 @pytest.mark.parametrize(("work", "problem"), [each[1:] for each in ONE_PROBLEM], ids=[each[0] for each in ONE_PROBLEM])
 def test_a_problem_is_named(work: Workflow, problem: str) -> None:
-    said = problems_of(work)
-    assert problem in said[0]
-    assert len(said) == 1 or "itself" in problem
+    found = problems_of(work)
+    assert problem in found[0]
+    assert len(found) == 1 or "itself" in problem
 
 
 def test_a_circle_names_the_steps_in_it() -> None:
-    (said,) = problems_of(flow(step("a", "c"), step("b", "a"), step("c", "b")))
-    assert said.count("→") == 3
+    (found,) = problems_of(flow(step("a", "c"), step("b", "a"), step("c", "b")))
+    assert found.count("→") == 3
 
 
 def test_all_problems_are_named_at_once() -> None:
@@ -104,7 +104,7 @@ def test_all_problems_are_named_at_once() -> None:
     assert error.value.problems == problems_of(work)
 
 
-def test_all_problems_of_the_shape_are_named_at_once() -> None:
+def test_all_problems_of_the_graph_are_named_at_once() -> None:
     work = flow(
         step("a", phase="code"),
         step("b", "a", phase="planning"),
@@ -114,7 +114,7 @@ def test_all_problems_of_the_shape_are_named_at_once() -> None:
     assert len(problems_of(work)) == 4
 
 
-def test_a_rule_of_counts_may_count_what_blocks() -> None:
+def test_a_pass_rule_may_count_blocking_findings() -> None:
     assert problems_of(flow(step("a"), step("b", reviews="a", passes_if=rule(blocking=0, low=3)))) == ()
 
 
@@ -122,29 +122,29 @@ def test_routes_may_lead_to_a_person() -> None:
     assert problems_of(flow(*FINE, routes=(RouteRule(HUMAN, ("legal",)),))) == ()
 
 
-def test_routes_may_lead_to_phases_that_a_profile_stands_in_for() -> None:
+def test_routes_may_lead_to_default_phases_without_steps() -> None:
     assert problems_of(flow(*FINE, phases=("planning", "code"), routes=(RouteRule("research"),))) != ()
     near = flow(*FINE, phases=("planning", "code"), routes=(RouteRule("research"),), nearest_phase=True)
     assert problems_of(near) == ()
 
 
 class TestPhases:
-    """The label that orders steps."""
+    """Phases order the steps."""
 
-    def test_the_usual_order_then_other_labels_by_their_place(self) -> None:
+    def test_the_default_phases_then_others_in_file_order(self) -> None:
         work = flow(step("a", phase="ship"), step("b", phase="code"), step("c", phase="sell"))
         assert phase_order(work) == ("research", "planning", "design", "code", "test", "ship", "sell")
 
-    def test_declared_phases_replace_the_usual_ones(self) -> None:
+    def test_declared_phases_replace_the_default_ones(self) -> None:
         work = flow(step("a", phase="make"), step("b", phase="sell"), phases=("sell",))
         assert phase_order(work) == ("sell", "make")
 
-    def test_a_judge_has_the_phase_of_its_subject_whatever_it_says(self) -> None:
+    def test_a_judge_always_has_the_phase_of_its_subject(self) -> None:
         work = flow(step("a", phase="code"), step("j", reviews="a", phase="zzz"))
         assert valid_graph(work).phase_of["j"] == "code"
         assert "zzz" not in phase_order(work)
 
-    def test_a_step_without_a_label_has_that_of_the_latest_step_it_needs(self) -> None:
+    def test_a_step_without_a_phase_has_the_latest_phase_it_needs(self) -> None:
         work = flow(step("a", phase="planning"), step("b", phase="design"), step("c", "b", "a"), step("d"))
         graph = valid_graph(work)
         assert (graph.phase_of["c"], graph.phase_of["d"]) == ("design", "")
@@ -152,7 +152,7 @@ class TestPhases:
 
 
 class TestGraph:
-    """Who is upstream of whom."""
+    """Upstream, downstream and distances."""
 
     GRAPH = valid_graph(
         flow(
@@ -181,7 +181,7 @@ class TestGraph:
         assert valid_graph(work).distances("d") == {"d": 0, "c": 1, "a": 2, "b": 2}
 
 
-def test_the_nearest_word_or_all_of_them() -> None:
+def test_a_hint_names_the_closest_word_or_all_words() -> None:
     words: Any = ("pass", "fail")
     assert did_you_mean("pas", words) == "did you mean 'pass'?"
     assert did_you_mean("PASS", words) == did_you_mean("Pas", words) == "did you mean 'pass'?"
@@ -190,15 +190,15 @@ def test_the_nearest_word_or_all_of_them() -> None:
     assert did_you_mean("zzz", words) == "use one of: pass, fail"
 
 
-def test_a_long_chain_is_not_worked_out_step_by_step_before_anybody_asks() -> None:
+def test_reachability_of_a_long_chain_is_computed_on_demand() -> None:
     chain = flow(*(step(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(2000)))
     graph = valid_graph(chain)
-    assert (len(graph.upstream), len(graph.downstream), len(graph.before)) == (0, 0, 0)
+    assert (len(graph.upstream), len(graph.downstream), len(graph.prerequisites)) == (0, 0, 0)
     assert len(graph.upstream["s1999"]) == 1999 and len(graph.downstream["s0"]) == 1999
-    assert graph.before["s3"] == {"s0", "s1", "s2"}
+    assert graph.prerequisites["s3"] == {"s0", "s1", "s2"}
 
 
-def test_what_is_known_already_is_not_walked_again() -> None:
+def test_known_reachability_is_reused() -> None:
     reach = Reach({"a": (), "b": ("a",), "c": ("b", "a"), "round": ("and", "c"), "and": ("round",)})
     assert reach["b"] == {"a"}
     assert reach["c"] == {"a", "b"}

@@ -1,4 +1,4 @@
-"""What a user wrote in Python: everything that cannot be a definition is an error that names the field."""
+"""Parsing what a user wrote in Python: an invalid value is an error that names the field."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ TEXTS = "expected text, or a list of texts"
 NAMED = "expected a mapping from names to values"
 
 
-@pytest.mark.parametrize("given", ["a", ["a"], ("a",), {"a"}, iter(["a"])])
-def test_one_word_is_a_list_of_one(given: object) -> None:
-    assert words("needs", given) == ("a",)
+@pytest.mark.parametrize("value", ["a", ["a"], ("a",), {"a"}, iter(["a"])])
+def test_one_word_is_a_list_of_one(value: object) -> None:
+    assert words("needs", value) == ("a",)
 
 
-@pytest.mark.parametrize("given", [None, 5, [1], ["a", None], {"a": 1}, b"a", True])
-def test_what_is_no_word_is_named(given: object) -> None:
+@pytest.mark.parametrize("value", [None, 5, [1], ["a", None], {"a": 1}, b"a", True])
+def test_a_value_that_is_not_a_word_is_named(value: object) -> None:
     with pytest.raises(WorkflowError) as error:
-        words("needs", given)
-    assert str(error.value) == f"needs is {given!r}: {TEXTS}"
+        words("needs", value)
+    assert str(error.value) == f"needs is {value!r}: {TEXTS}"
 
 
 READERS: list[tuple[Callable[[Any], object], Any, str]] = [
-    (lambda given: mapping("reads", given), ["/x"], f"reads is ['/x']: {NAMED}"),
-    (lambda given: mapping("limits", given), {5: 5}, f"limits is {{5: 5}}: {NAMED}"),
-    (lambda given: parse_reads({"a": given}), 5, f"reads of 'a' is 5: {TEXTS}"),
-    (lambda given: parse_reads({"a": given}), ["/x", 5], f"reads of 'a' is ['/x', 5]: {TEXTS}"),
-    (lambda given: parse_reads({"a": given}), "x", "it reads 'x' of 'a': expected a JSON pointer, such as '/x'"),
+    (lambda value: mapping("reads", value), ["/x"], f"reads is ['/x']: {NAMED}"),
+    (lambda value: mapping("limits", value), {5: 5}, f"limits is {{5: 5}}: {NAMED}"),
+    (lambda value: parse_reads({"a": value}), 5, f"reads of 'a' is 5: {TEXTS}"),
+    (lambda value: parse_reads({"a": value}), ["/x", 5], f"reads of 'a' is ['/x', 5]: {TEXTS}"),
+    (lambda value: parse_reads({"a": value}), "x", "it reads 'x' of 'a': expected a JSON pointer, such as '/x'"),
     (parse_repeat, 5, f"repeat is 5: {NAMED}"),
     (parse_repeat, {"untill": "x", "max": 3}, "repeat has the key 'untill': did you mean 'until'?"),
     (parse_repeat, {"until": "x"}, "repeat is {'until': 'x'}: expected `until`, a condition, and `max`, how often at"),
@@ -62,14 +62,14 @@ READERS: list[tuple[Callable[[Any], object], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("reader", "given", "problem"), READERS)
-def test_what_makes_no_sense_is_said(reader: Callable[[Any], object], given: Any, problem: str) -> None:
+@pytest.mark.parametrize(("reader", "value", "problem"), READERS)
+def test_an_invalid_value_is_refused_with_the_reason(reader: Callable[[Any], object], value: Any, problem: str) -> None:
     with pytest.raises(WorkflowError) as error:
-        reader(given)
+        reader(value)
     assert problem in str(error.value)
 
 
-def test_what_makes_sense_is_read() -> None:
+def test_valid_values_are_read() -> None:
     assert mapping("limits", None) == {}
     assert parse_reads({"a": ("", "/x")}) == (("a", ("", "/x")),)
     assert parse_repeat({"until": "a:/x", "max": 3.0}) == Repeat(("a:/x",), 3)
@@ -80,8 +80,8 @@ def test_what_makes_sense_is_read() -> None:
 
 
 def test_a_step_is_parsed_from_its_keys() -> None:
-    given = {"tests": "a", "needs": ["a", "b"], "reads": {"b": "/x"}, "when": "b:/x", "idempotent": True}
-    assert parse_step("t", given, agents=("t",)) == Step(
+    value = {"tests": "a", "needs": ["a", "b"], "reads": {"b": "/x"}, "when": "b:/x", "idempotent": True}
+    assert parse_step("t", value, agents=("t",)) == Step(
         "t",
         needs=("b",),
         judges=("a",),
@@ -99,8 +99,8 @@ def test_a_step_is_parsed_from_its_keys() -> None:
 
 
 def define(*steps: Step, own: Any = None, name: Any = "w", **more: Any) -> Workflow:
-    given = steps or (step("a"), step("j", reviews="a"))
-    return build_workflow(name, [(each, own if each.judges else {}) for each in given], **more)
+    value = steps or (step("a"), step("j", reviews="a"))
+    return build_workflow(name, [(each, own if each.judges else {}) for each in value], **more)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -128,20 +128,20 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("more", "problem"), BAD)
-def test_a_definition_that_could_not_be_read_back_is_refused_alone(more: dict[str, Any], problem: str) -> None:
+def test_an_invalid_definition_is_refused_with_one_problem(more: dict[str, Any], problem: str) -> None:
     with pytest.raises(WorkflowError) as error:
         define(*more.pop("steps", ()), **more)
     assert len(error.value.problems) == 1
     assert problem in error.value.problems[0]
 
 
-def test_a_definition_is_what_a_journal_gives_back() -> None:
+def test_a_definition_survives_the_journal() -> None:
     work = define(limits={"cost_usd": 5}, phases="code", routes=[{"to": "a", "category": "x"}])
     assert msgspec.json.decode(msgspec.json.encode(work), type=Workflow) == work
     assert isinstance(work.limits.cost_usd, float)
 
 
-def test_a_wrong_value_is_shown_cut_short() -> None:
+def test_a_long_wrong_value_is_shortened() -> None:
     assert shown("x" * 100) == "'" + "x" * 79 + "…"
     assert shown(10**5000) == "a very large int"
     assert shown(HUMAN) == "'human'"

@@ -88,7 +88,7 @@ def test_a_step_that_makes_no_sense_is_refused(steps: list[Step], problem: str) 
         ({"phases": ["code", "code"]}, "phase 'code' is listed twice"),
         ({"new_findings": "ignore"}, "'ignore'"),
         ({"new_findings": {"huge": "rework"}}, "new_findings names 'huge'"),
-        ({"routes": [{"to": "nowhere", "category": "x"}]}, "leads to 'nowhere', neither a step nor a phase"),
+        ({"routes": [{"to": "nowhere", "category": "x"}]}, "leads to 'nowhere', which is not a step or a phase"),
         ({"routes": [{"to": "r", "category": "x"}]}, "which is a judge"),
         ({"routes": [{"category": "x"}]}, "a route has `to` None"),
         ({"routes": [{"to": "a", "categories": "x"}]}, "did you mean 'category'?"),

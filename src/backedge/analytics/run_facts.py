@@ -75,7 +75,7 @@ def _add_attempts(facts: RunFacts, workflow: Workflow, events: Iterable[e.Event]
     for event in events:
         match event:
             case e.AttemptStarted() if event.cause and event.mode != "verify" and not graph.is_judge(event.step):
-                agent = graph.steps[event.step].called_agent(event.agent) or event.step
+                agent = graph.steps[event.step].display_name(event.agent) or event.step
                 rework[event.step, event.attempt] = (graph.phase_of[event.step], agent)
             case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
                 facts.all.add_attempt(event.usage.cost_usd, event.seconds)

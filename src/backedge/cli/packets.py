@@ -106,7 +106,7 @@ def _round_lines(turn: Round, known: str) -> Iterator[str]:
 
 def _issue_lines(findings: Sequence[BriefedFinding]) -> Iterator[str]:
     for finding in findings[:MOST_FINDINGS]:
-        place = f" {shown(finding.place, 60)}" if finding.place else ""
+        place = f" {shown(finding.location, 60)}" if finding.location else ""
         yield f"  {finding.id} [{finding.severity}] {finding.status}{place}: {shown(finding.description, 100)}"
         if finding.claim:
             yield f"    its author says: {shown(finding.claim, 100)}"

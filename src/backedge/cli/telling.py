@@ -116,7 +116,7 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
     }[event.mode]
     again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
     step = state.graph.steps[event.step]
-    who = f" by {shown(step.called_agent(event.agent), 40)}" if len(step.agents) > 1 else ""
+    who = f" by {shown(step.display_name(event.agent), 40)}" if len(step.agents) > 1 else ""
     return f"▸ {event.step}{again}{who}{why}"
 
 

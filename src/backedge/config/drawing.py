@@ -29,17 +29,17 @@ def back_edges(definition: Workflow) -> dict[str, tuple[str, ...]]:
 
 
 def _likely(graph: Graph, judge: str, routed: list[str]) -> tuple[str, ...]:
-    measure, judged = graph.measures.get(judge), graph.steps[judge].judges
+    measure, judged = graph.engine_judges.get(judge), graph.steps[judge].judges
     if measure is not None:
         return tuple(dict(measure.requests)) or judged if isinstance(measure, Gate) else judged
     near = graph.distances(judge)
-    return (*judged, *sorted(graph.upstream[judge], key=lambda each: (near[each], graph.place[each])), *routed)
+    return (*judged, *sorted(graph.upstream[judge], key=lambda each: (near[each], graph.file_order[each])), *routed)
 
 
 def mermaid(definition: Workflow) -> str:
     """The graph as a Mermaid flowchart: needs are arrows, judges are hexagons, back edges are dashed."""
     graph = graph_of(definition)
-    ids = {name: f"s{place}" for name, place in graph.place.items()}
+    ids = {name: f"s{place}" for name, place in graph.file_order.items()}
     lines = ["flowchart TD"]
     for number, (phase, names) in enumerate(_by_phase(graph)):
         boxes = _boxes(graph, names, ids, f"p{number}")
@@ -78,7 +78,7 @@ def picture(definition: Workflow, width: int = 80) -> str:
 
 def _relations(graph: Graph, name: str, targets: tuple[str, ...]) -> str:
     step = graph.steps[name]
-    needs = [need for need in graph.needs[name] if need not in step.judges and name not in graph.measures]
+    needs = [need for need in graph.needs[name] if need not in step.judges and name not in graph.engine_judges]
     more = f" and {len(targets) - _MOST} more" if len(targets) > _MOST else ""
     parts = (
         _judges(graph, name),
@@ -106,7 +106,7 @@ def _boxes(graph: Graph, names: list[str], ids: dict[str, str], phase: str) -> l
 
 def _judges(graph: Graph, name: str) -> str:
     """What a judge does, and to which steps."""
-    measure, step = graph.measures.get(name), graph.steps[name]
+    measure, step = graph.engine_judges.get(name), graph.steps[name]
     if isinstance(measure, Check):
         return f"compares {', '.join(measure.compare)}"
     if measure is not None:

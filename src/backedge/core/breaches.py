@@ -1,4 +1,5 @@
-"""Which limit is hit: the one function that stops a loop, and how much of each limit is left."""
+"""Checks the limits: which one is hit first, and how much is left of each. Limits stop a loop only through
+`first_breach`."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ def first_breach(state: RunState, now: float, loop: Loop | None = None, step: st
 def _counts(
     state: RunState, now: float, loop: Loop | None, step: str | None
 ) -> Iterator[tuple[str, float, float | None]]:
-    """Each limit that applies, in the order in which they are reported: (name, count, bound with what was granted)."""
+    """The limits that apply, in the order in which they are reported: (name, count, bound including grants)."""
     grants = state.grants
     if step is not None:
         if state.graph.budgets:
             yield from _budgets(state, now)
         own = state.graph.limits_of(step)
         if own.errors_in_a_row is not None:
-            of_step = state.steps[step]
-            yield "errors_in_a_row", of_step.errors, own.errors_in_a_row + of_step.errors_granted
+            errors, granted = state.steps[step].errors, state.steps[step].errors_granted
+            yield "errors_in_a_row", errors, own.errors_in_a_row + granted
     if loop is None:
         return
     own = loop.limits
@@ -38,7 +39,7 @@ def _counts(
     if own.recoveries_total is not None:
         yield "recoveries_total", state.recoveries, own.recoveries_total + grants.get("recoveries_total", 0)
     more, off = loop.granted, loop.waived
-    # With every share delivered nothing is asked for any more; what is left is still told of all targets.
+    # If every share is delivered, no target waits. What is left is then reported for all targets.
     waiting = [target for target, share in loop.shares.items() if not share.counted] or list(loop.shares)
     if own.rounds_per_loop is not None and not loop.delivered:
         yield "rounds_per_loop", loop.round - off.get("loop", 0), own.rounds_per_loop + more
@@ -50,7 +51,7 @@ def _counts(
         yield "rounds_per_step", max(rounds, default=0), own.rounds_per_step + more
     if loop.delivered:
         return
-    # These are about the round as a whole: once a first target has it, the others get their share of it.
+    # The following limits apply to a round as a whole: once the first target has started it, the others may start too.
     if own.same_finding is not None:
         yield "same_finding", loop.longest_streak, own.same_finding + more
     if own.failures_in_a_row is not None:
@@ -72,12 +73,12 @@ def _budgets(state: RunState, now: float) -> Iterator[tuple[str, float, float | 
 
 
 def _exact(amount: float) -> float:
-    """Eight times 0.1 is 0.8: what binary fractions leave behind neither hides a breach nor is shown to anybody."""
+    """Round off the error of binary fractions, so that eight times 0.1 is 0.8: it must not hide a breach or be shown."""
     return round(amount, 9)
 
 
 def spent(state: RunState, budget: str, now: float) -> float:
-    """How much of a budget of the run is used up."""
+    """How much of a budget of the run is spent."""
     match budget:
         case "cost_usd":
             return _exact(state.usage.cost_usd)
@@ -90,7 +91,7 @@ def spent(state: RunState, budget: str, now: float) -> float:
 
 
 def limit_counts(state: RunState, now: float, loop: Loop | None, step: str | None) -> tuple[Breach, ...]:
-    """Each limit that applies, hit or not, with what counts towards a further try; budgets always."""
+    """All limits that apply to a further try, hit or not, with their counts. Budgets are always included."""
     if loop is not None and loop.delivered:
         loop = replace(loop, delivered=False)
     counts = list(_counts(state, now, loop, step))
@@ -100,7 +101,7 @@ def limit_counts(state: RunState, now: float, loop: Loop | None, step: str | Non
 
 
 def limits_left(state: RunState, now: float, loop: Loop | None, step: str | None) -> dict[str, float]:
-    """How much is left of each limit that applies, for briefings. What a round used up is counted once it is given."""
+    """How much is left of each limit that applies, for briefings. A round counts as used once it is delivered."""
     if loop is not None and loop.delivered:
         loop = replace(loop, delivered=False)
     found = {name: _exact(bound - count) for name, count, bound in _counts(state, now, loop, step) if bound is not None}

@@ -1,4 +1,4 @@
-"""All that the next attempt is told: exactly its share of the feedback, what came before, and what is left."""
+"""The briefing of an attempt: exactly its share of the feedback, the earlier rounds, and what is left of the limits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from backedge.core.value import Json, Value, replace
 
 
 class BriefedFinding(Value, frozen=True):
-    """A finding as a briefing tells it."""
+    """A finding as it appears in a briefing."""
 
     id: str
     description: str
     severity: Severity
     found_by: str
-    """Its judge; all of them, if several found the same."""
+    """Its judge; if several judges found the same, all of them."""
     blocking: bool = False
     word: str = ""
     category: str = ""
@@ -36,25 +36,25 @@ class BriefedFinding(Value, frozen=True):
     affected_phase: tuple[str, ...] = ()
     status: str = "open"
     persistent: bool = False
-    """Seen in two or more rounds."""
+    """Whether it was reported in two or more rounds."""
     fix_authored: bool = False
     same_as: tuple[str, ...] = ()
-    """Findings of other judges that say the same."""
+    """The ids of the same finding of other judges."""
     claim: str = ""
-    """What the step that reworked says of it, for the judge to check."""
+    """What the step that reworked it claims, for the judge to check."""
     gap: str = ""
-    """Where the requirement that it misses got lost."""
+    """For a missing requirement: where it got lost."""
 
     @property
-    def place(self) -> str:
-        """Where it is, as people write it."""
+    def location(self) -> str:
+        """File and line, file, or path; empty if it names none."""
         if self.file is not None:
             return f"{self.file}:{self.line}" if self.line is not None else self.file
         return self.path or ""
 
 
 class Request(Value, frozen=True):
-    """Feedback that somebody raised, as its target is told."""
+    """Feedback raised by an agent or a person, as its target gets it."""
 
     loop: str
     kind: str
@@ -69,13 +69,13 @@ class Request(Value, frozen=True):
     requirement_id: str | None = None
     details: Json = None
     positions: tuple[Position, ...] = ()
-    """What the targets of a choice have said so far, and in which round."""
+    """The options that the targets of a choice have preferred so far, by round."""
     choice: ChosenOption | None = None
-    """What was chosen, for the steps that it sends to rework."""
+    """The chosen option, for the steps that have to rework because of it."""
 
 
 class LoopResult(Value, frozen=True):
-    """How something that this step raised came out."""
+    """The result of feedback that this step raised."""
 
     loop: str
     kind: str
@@ -97,20 +97,20 @@ class EarlierRound(Value, frozen=True):
 
 
 class FeedbackForAttempt(Value, frozen=True):
-    """What this attempt has to address."""
+    """The feedback that this attempt has to address."""
 
     findings: tuple[BriefedFinding, ...] = ()
     requests: tuple[Request, ...] = ()
     resolutions: tuple[LoopResult, ...] = ()
     advice: tuple[str, ...] = ()
-    """New approaches that people gave, in their words."""
+    """What people wrote about how to go on."""
 
     def __bool__(self) -> bool:
         return bool(self.findings or self.requests or self.resolutions)
 
 
 class KnownStep(Value, frozen=True):
-    """A step of the run, as a planner is told of it."""
+    """A step of the run, in the briefing of a planner."""
 
     name: str
     phase: str
@@ -118,11 +118,12 @@ class KnownStep(Value, frozen=True):
     judges: tuple[str, ...] = ()
     attempts: int = 0
     running: bool = False
-    """It cannot be replaced or removed now."""
+    """Whether it is running. A running step cannot be replaced or removed."""
 
 
 class Briefing(Value, frozen=True, gc=True):
-    """What one attempt works from. Its inputs may be objects of the user's own, with any references."""
+    """Everything that one attempt works from. Unlike other values it is garbage collected, because its inputs may be
+    objects of the user."""
 
     run: str
     step: str
@@ -130,11 +131,11 @@ class Briefing(Value, frozen=True, gc=True):
     attempt: int
     mode: Mode
     round: int = 0
-    """The round of the feedback it addresses; 0 when there is none."""
+    """The round of the feedback it addresses; 0 if there is none."""
     agent: str = ""
-    """Who makes it, by the name in the workflow file."""
+    """The agent that makes the attempt, by its name in the workflow file."""
     session: str | None = None
-    """The conversation of this step's last attempt, for agents that can go on with one."""
+    """The conversation of this step's last attempt, for agents that can continue one."""
     input: Json = None
     inputs: dict[str, Json] = {}
     feedback: FeedbackForAttempt = FeedbackForAttempt()
@@ -143,80 +144,89 @@ class Briefing(Value, frozen=True, gc=True):
     history: tuple[EarlierRound, ...] = ()
     left: dict[str, float] = {}
     last_error: str = ""
-    """Why this step's last attempt did not count, if it did not: the agent broke, or contradicted itself."""
+    """Why the last attempt of this step did not count: its agent broke, or contradicted itself. Else empty."""
     steps: tuple[KnownStep, ...] = ()
-    """All steps of the run as they are now, for one that plans."""
+    """All steps of the run; only for a step that plans."""
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
-    """The briefing of the attempt that runs. `outputs` has the outputs of its needs, and its own last one."""
+    """The briefing of the running attempt of a step. `outputs` has the outputs of its needs, and its own last output."""
     running = state.steps[step].running
     if running is None:
         raise ValueError(f"step {step!r} is not running: there is nothing to brief")
     graph, judge = state.graph, step in state.graph.judges and running.mode not in SIDE_MODES
     people = human_feedback_to_verify(state, step) if judge and state.loops else ()
-    of_loops = running.loops or running.unverified_loops or running.verifies or running.results or people
-    told_more = _feedback(state, step, now, running, people) if of_loops else {}
+    has_loops = running.loops or running.unverified_loops or running.verifies or running.results or people
+    about_loops = _about_loops(state, step, now, running, people) if has_loops else {}
     return Briefing(
         run=state.run,
         step=step,
         phase=graph.phase_of[step],
         attempt=running.attempt,
         mode=running.mode,
-        agent=graph.steps[step].called_agent(running.agent),
+        agent=graph.steps[step].display_name(running.agent),
         session=state.steps[step].session,
         input=input,
         inputs={need: outputs[need] for need in present_needs(state, step) if need in outputs},
         verify=briefed_findings(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
         last_error=state.steps[step].last_error,
-        steps=_known(state) if graph.steps[step].plans else (),
-        **(told_more or {"left": limits_left(state, now, None, step)}),
+        steps=_known_steps(state) if graph.steps[step].plans else (),
+        **(about_loops or {"left": limits_left(state, now, None, step)}),
     )
 
 
-def _known(state: RunState) -> tuple[KnownStep, ...]:
+def _known_steps(state: RunState) -> tuple[KnownStep, ...]:
     graph = state.graph
     return tuple(
         KnownStep(
-            name, graph.phase_of[name], graph.needs[name], each.judges, of_step.attempts, of_step.running is not None
+            name,
+            graph.phase_of[name],
+            graph.needs[name],
+            each.judges,
+            state.steps[name].attempts,
+            state.steps[name].running is not None,
         )
         for name, each in graph.steps.items()
-        for of_step in (state.steps[name],)
     )
 
 
-def _feedback(state: RunState, step: str, now: float, running: Running, people: tuple[Loop, ...]) -> dict[str, Any]:
-    """The part of a briefing that is about loops."""
-    # A decision may have closed a loop, or sent it elsewhere, since the attempt began.
-    waiting = [loop for id in running.unverified_loops if (loop := state.loop(id)) is not None]
-    reminded = [loop for loop in waiting if not not_delivered_yet(loop, step)]
-    given = [loop for id in running.loops if (loop := state.loop(id)) is not None]
-    given += [loop for loop in waiting if not_delivered_yet(loop, step)]
-    verified = [loop for id in running.verifies if (loop := state.loop(id)) is not None]
-    raised = [loop for loop in verified if loop.feedback is not None]
-    judged = [loop for loop in verified if loop.by_verdict]
-    closed = [ended for id in running.results if (ended := state.loop(id)) is not None]
+def _about_loops(state: RunState, step: str, now: float, running: Running, people: tuple[Loop, ...]) -> dict[str, Any]:
+    """The fields of a briefing that depend on loops. `people` are the loops of people that this judge verifies."""
+    # Since the attempt began, a decision may have closed a loop or sent it elsewhere.
+    unverified = [loop for id in running.unverified_loops if (loop := state.loop(id)) is not None]
+    delivered_before = [loop for loop in unverified if not not_delivered_yet(loop, step)]
+    to_address = [loop for id in running.loops if (loop := state.loop(id)) is not None]
+    to_address += [loop for loop in unverified if not_delivered_yet(loop, step)]
+    to_verify = [loop for id in running.verifies if (loop := state.loop(id)) is not None]
+    raised = [loop for loop in to_verify if loop.feedback is not None]
+    judged = [loop for loop in to_verify if loop.by_verdict]
+    closed = [loop for id in running.results if (loop := state.loop(id)) is not None]
+    by_priority = sorted((*to_address, *people), key=_priority)
     return {
-        "round": max((loop.round for loop in (*given, *judged, *people)), default=0),
+        "round": max((loop.round for loop in (*to_address, *judged, *people)), default=0),
         "feedback": FeedbackForAttempt(
             findings=briefed_findings(state, running.to_address),
-            requests=tuple(
-                request for loop in sorted((*given, *people), key=_turn) if (request := request_of(loop)) is not None
-            ),
+            requests=tuple(request for loop in by_priority if (request := request_of(loop)) is not None),
             resolutions=tuple(loop_result(loop) for loop in (*closed, *raised)),
-            advice=tuple(dict.fromkeys(loop.advice for loop in (*given, *reminded, *judged) if loop.advice)),
+            advice=tuple(
+                dict.fromkeys(loop.advice for loop in (*to_address, *delivered_before, *judged) if loop.advice)
+            ),
         ),
         "history": (
-            *(earlier for loop in (*given, *reminded, *judged, *raised) for earlier in _history(state, loop)),
-            *(_unverified(state, step, loop) for loop in reminded),
+            *(
+                earlier
+                for loop in (*to_address, *delivered_before, *judged, *raised)
+                for earlier in _history(state, loop)
+            ),
+            *(_unverified(state, step, loop) for loop in delivered_before),
         ),
-        "left": limits_left(state, now, max(given, key=lambda loop: loop.round, default=None), step),
+        "left": limits_left(state, now, max(to_address, key=lambda loop: loop.round, default=None), step),
     }
 
 
-def _turn(loop: Loop) -> tuple[int, int]:
-    """The order in which feedback is told: by severity, then later rounds; what is as urgent, by age."""
+def _priority(loop: Loop) -> tuple[int, int]:
+    """The order of requests in a briefing: by severity, then later rounds first. Equal ones stay in order of age."""
     return loop.severity.rank, -loop.round
 
 
@@ -247,21 +257,21 @@ def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
 
 
 def briefed_findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
-    """The worst first, blocking before the rest; one finding once, whichever loops bring it and whoever found it."""
+    """The findings by severity, blocking ones first. The same finding of several loops or judges appears once."""
     same: dict[str, list[BriefedFinding]] = {}
     for id in dict.fromkeys(ids):
         tracked = state.findings[id]
         same.setdefault(tracked.fingerprint, []).append(briefed_finding(tracked))
-    merged = [found[0] if len(found) == 1 else _merged(sorted(found, key=_gravity)) for found in same.values()]
-    return tuple(sorted(merged, key=_gravity))
+    merged = [found[0] if len(found) == 1 else _merged(sorted(found, key=_by_severity)) for found in same.values()]
+    return tuple(sorted(merged, key=_by_severity))
 
 
-def _gravity(each: BriefedFinding) -> tuple[int, bool]:
-    return each.severity.rank, not each.blocking
+def _by_severity(finding: BriefedFinding) -> tuple[int, bool]:
+    return finding.severity.rank, not finding.blocking
 
 
 def _merged(found: list[BriefedFinding]) -> BriefedFinding:
-    """What several judges found, as the worst of them states it."""
+    """The same finding of several judges as one, in the words of the most severe."""
     return replace(
         found[0],
         found_by=", ".join(dict.fromkeys(each.found_by for each in found)),
@@ -271,7 +281,7 @@ def _merged(found: list[BriefedFinding]) -> BriefedFinding:
 
 
 def request_of(loop: Loop) -> Request | None:
-    """What somebody raised; None for a loop that a verdict started."""
+    """The request of a loop that an agent or a person raised; None for a loop that a verdict started."""
     raised = loop.feedback
     if raised is None:
         return None
@@ -294,31 +304,33 @@ def request_of(loop: Loop) -> Request | None:
 
 
 def loop_result(loop: Loop) -> LoopResult:
-    """How a loop came out so far, for the step that raised it."""
+    """The result of a loop so far, for the step that raised it."""
     message = loop.feedback.message if loop.feedback else ""
-    end = loop.resolution
-    if end is None:
-        end = with_chooser(loop, result_so_far(loop, "fixed" if loop.choice is None else "chosen"))
-    return LoopResult(loop.id, loop.kind_name, end.state, message, end.by, end.text, end.option, end.answers)
+    result = loop.resolution
+    if result is None:
+        result = with_chooser(loop, result_so_far(loop, "fixed" if loop.choice is None else "chosen"))
+    return LoopResult(
+        loop.id, loop.kind_name, result.state, message, result.by, result.text, result.option, result.answers
+    )
 
 
 def _history(state: RunState, loop: Loop) -> tuple[EarlierRound, ...]:
     return tuple(
         EarlierRound(
             loop.id,
-            turn.round,
+            past.round,
             tuple(
                 f"{(tracked := state.findings[id]).name} ({tracked.status}): {tracked.finding.description}"
-                for id in turn.findings
+                for id in past.findings
             ),
-            turn.message,
+            past.message,
         )
-        for turn in loop.past_rounds
+        for past in loop.past_rounds
     )
 
 
 def _unverified(state: RunState, step: str, loop: Loop) -> EarlierRound:
-    """What an earlier attempt of a step did for a loop, and has to stay done until it is verified."""
+    """What an earlier attempt of a step fixed for a loop. Until that is verified, later attempts must keep it."""
     share, raised, choice = loop.shares.get(step), loop.feedback, loop.choice
     findings = (state.findings[id] for id in (share.findings if share is not None else ()))
     chosen = f" (chosen: {choice.option})" if choice is not None else ""
@@ -344,7 +356,7 @@ class Notice(Value, frozen=True):
     options: tuple[Option, ...] = ()
     resolution: LoopResult | None = None
     response: Json = None
-    """What the target said when it acknowledged it: message, action and eta."""
+    """The message, action and eta of the target's acknowledgement."""
 
 
 def notices(state: RunState, target: str) -> tuple[Notice, ...]:

@@ -1,7 +1,7 @@
-"""The hash chain of a run: each link covers its event and, through the link before, all that came earlier.
+"""The hash chain of a run: each link covers its event and, through the link before it, all earlier events.
 
-Whoever changes, drops or reorders an event without recomputing every later link is found out; whoever recomputes
-them is found out by a head that was kept elsewhere.
+It shows whether an event was changed, dropped or reordered, unless every later link was recomputed too. Keep the last
+link in another place to detect even that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hashlib import sha256
 
 
 def genesis(run: str) -> str:
-    """The link before the first event: it ties the chain to its run, so that events cannot move between runs."""
+    """The link before the first event. It contains the run id, so that events cannot be moved between runs."""
     return sha256(b"backedge:" + run.encode()).hexdigest()
 
 

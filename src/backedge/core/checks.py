@@ -44,7 +44,7 @@ def _at(inputs: Mapping[str, Json], text: str) -> Json:
 def with_verdict(graph: Graph, name: str, outcome: Outcome) -> Outcome:
     """The outcome of a check or gate with the verdict that follows from the measured values. Raises ValueError if they
     cannot be compared."""
-    judge, measured = graph.measures[name], outcome.made.values.get("")
+    judge, measured = graph.engine_judges[name], outcome.made.values.get("")
     if not isinstance(measured, dict) or (isinstance(judge, Check) and "positions" not in measured):
         raise ValueError(f"{name!r} finished without its measured values: it has to be measured again")
     findings = _conflict(judge, measured) if isinstance(judge, Check) else _shortfall(judge, measured)
@@ -54,7 +54,7 @@ def with_verdict(graph: Graph, name: str, outcome: Outcome) -> Outcome:
 def route_of_engine_judge(state: RunState, name: str, finding: Finding) -> Route:
     """Which steps rework a finding of a check or gate. For a check: all that disagree, except the one with authority.
     For a gate: those that it has a request for, else the producer of the metric."""
-    judge, subjects = state.graph.measures[name], state.graph.steps[name].judges
+    judge, subjects = state.graph.engine_judges[name], state.graph.steps[name].judges
     if isinstance(judge, Check):
         available = tuple(each for each in subjects if not state.steps[each].condition_false)
         winner = _winner(judge, available)

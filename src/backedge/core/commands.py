@@ -1,4 +1,4 @@
-"""What can be asked of a run. A command is legal only if it answers something that is pending, and quotes it."""
+"""Commands: what can be asked of a run. A command is legal only if it refers to something that is pending, by its id."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ DEFAULT_ROUNDS = 3
 class Instruction(
     Value, frozen=True, tag_field="command", tag=lambda name: re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 ):
-    """Base of all commands. Each carries its name, so that one decoder reads them all."""
+    """The base of all commands. In JSON each has its name as a tag, so that one decoder reads them all."""
 
 
 class StartRun(Instruction, frozen=True):
+    """Start a run of a workflow."""
+
     run: str
     workflow: Workflow
     input: Json = None
@@ -30,7 +32,7 @@ class StartRun(Instruction, frozen=True):
 
 
 class ImportFile(Instruction, frozen=True):
-    """Bring a file of another system along, as a run of its own that has ended."""
+    """Import a file of another system, as a run that has ended."""
 
     run: str
     form: str
@@ -39,10 +41,12 @@ class ImportFile(Instruction, frozen=True):
 
 
 class Proceed(Instruction, frozen=True):
-    """Start what can start; time may have passed."""
+    """Start the steps that can start now. Time may have passed since the last command."""
 
 
 class FinishAttempt(Instruction, frozen=True):
+    """Record the outcome of an attempt."""
+
     step: str
     attempt: int
     outcome: Outcome
@@ -51,11 +55,11 @@ class FinishAttempt(Instruction, frozen=True):
     session: str | None = None
     plan: Plan = Plan()
     mentions: dict[str, tuple[str, ...]] = {}
-    """The steps whose artifacts mention a requirement that the outcome is about, by its id."""
+    """For each requirement id in the outcome: the steps whose artifacts mention it."""
 
 
 class FailAttempt(Instruction, frozen=True):
-    """The agent broke."""
+    """Record that the agent broke."""
 
     step: str
     attempt: int
@@ -67,7 +71,8 @@ class FailAttempt(Instruction, frozen=True):
 
 
 class DropAttempt(Instruction, frozen=True):
-    """The attempt was interrupted, was found after a crash without an outcome, or goes on without anybody listening."""
+    """Give up an attempt that was interrupted, or whose outcome is unknown: it was found after a crash, or no process
+    waits for it any more."""
 
     step: str
     attempt: int
@@ -75,28 +80,28 @@ class DropAttempt(Instruction, frozen=True):
     usage: Usage = Usage()
     seconds: float = 0.0
     why: str = "the process that ran it ended before its outcome was recorded"
-    """How it came to be in doubt, for whoever is asked about it."""
+    """Why it is in doubt. The person who has to decide about it reads this."""
 
 
 class ReportInputCheck(Instruction, frozen=True):
-    """The inputs of a step were held against what it accepts: the problems, by producer; none if they fit."""
+    """Report what the check of a step's inputs found: problems with their producers, or none."""
 
     step: str
     problems: tuple[tuple[str, Finding], ...] = ()
 
 
 class RaiseFeedback(Instruction, frozen=True):
-    """Feedback by an agent in mid-work, which quotes its attempt, or by a person or outsider, which does not."""
+    """Raise feedback. A running agent gives the number of its attempt; a person or another program leaves it 0."""
 
     source: str
     feedback: Feedback | MalformedFeedback
     attempt: int = 0
     mentions: dict[str, tuple[str, ...]] = {}
-    """The steps whose artifacts mention the requirement that it is about, by its id."""
+    """For the requirement id in the feedback: the steps whose artifacts mention it."""
 
 
 class BeginWait(Instruction, frozen=True):
-    """An attempt waits in mid-work for a loop that it raised."""
+    """Let a running attempt wait for a loop that it raised."""
 
     loop: str
     step: str
@@ -104,7 +109,7 @@ class BeginWait(Instruction, frozen=True):
 
 
 class EndWait(Instruction, frozen=True):
-    """An attempt gives up waiting."""
+    """Let an attempt stop waiting for a loop."""
 
     loop: str
     step: str
@@ -112,6 +117,8 @@ class EndWait(Instruction, frozen=True):
 
 
 class Acknowledge(Instruction, frozen=True):
+    """Say that a target received its feedback, so that it does not time out."""
+
     loop: str
     target: str
     message: str = ""
@@ -120,7 +127,7 @@ class Acknowledge(Instruction, frozen=True):
 
 
 class Decide(Instruction, frozen=True):
-    """A person's answer to an escalation."""
+    """Decide an escalation."""
 
     escalation: str
     choice: str
@@ -134,7 +141,7 @@ class Decide(Instruction, frozen=True):
 
 
 class Reclassify(Instruction, frozen=True):
-    """A person says which phase injected a finding."""
+    """Name the phase that injected a finding."""
 
     finding: str
     phase: str
@@ -142,13 +149,13 @@ class Reclassify(Instruction, frozen=True):
 
 
 class ChangeInput(Instruction, frozen=True):
-    """Let the run work on something else from now on; what is done stays done."""
+    """Change the input of the run for later attempts. Finished work stays as it is."""
 
     input: Json = None
 
 
 class SetValue(Instruction, frozen=True):
-    """Keep a value of one's own beside the run, under a path of words with dots between them."""
+    """Store a value with the run, under a dotted path."""
 
     path: str
     value: Json = None
@@ -156,32 +163,40 @@ class SetValue(Instruction, frozen=True):
 
 
 class SaveCheckpoint(Instruction, frozen=True):
-    """Make a checkpoint of all values; one of the same name is replaced."""
+    """Save all stored values under a name. A checkpoint of the same name is replaced."""
 
     name: str
     by: str = ""
 
 
 class RestoreCheckpoint(Instruction, frozen=True):
+    """Replace all stored values by those of a checkpoint."""
+
     name: str
     by: str = ""
 
 
 class ReadFeedback(Instruction, frozen=True):
-    """Read a step's inbox, which clears it."""
+    """Mark all feedback in the inbox of a step as read."""
 
     step: str
 
 
 class Pause(Instruction, frozen=True):
+    """Start no new attempts until the run is resumed."""
+
     by: str = ""
 
 
 class Resume(Instruction, frozen=True):
+    """End a pause."""
+
     by: str = ""
 
 
 class Cancel(Instruction, frozen=True):
+    """End the run."""
+
     by: str = ""
     reason: str = ""
 

@@ -207,14 +207,14 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
         record_verdict(tx, name, command.attempt, outcome, word)
     for item in outcome.feedback:
         raise_feedback(tx, name, item, running)
-    if name in tx.state.graph.untils and running.mode not in SIDE_MODES:
+    if name in tx.state.graph.until_conditions and running.mode not in SIDE_MODES:
         _escalate_exhausted_repeat(tx, name)
 
 
 def _validated(state: RunState, name: str, running: Running, outcome: Outcome) -> Outcome:
     """The outcome in the form that the rules work on. Raises ValueError, with the reason, if this step cannot have it."""
     outcome = with_known_phases(state, outcome)
-    if name in state.graph.measures:
+    if name in state.graph.engine_judges:
         outcome = with_verdict(state.graph, name, outcome)
     problem = _outcome_problem(state, name, running, outcome)
     if problem is not None:
@@ -224,7 +224,7 @@ def _validated(state: RunState, name: str, running: Running, outcome: Outcome) -
 
 def _record_success(tx: Transaction, running: Running, command: c.FinishAttempt, outcome: Outcome) -> None:
     state, name = tx.state, command.step
-    repeats = name in state.graph.untils and running.mode not in SIDE_MODES
+    repeats = name in state.graph.until_conditions and running.mode not in SIDE_MODES
     tx.add(
         e.AttemptSucceeded(
             tx.now,
@@ -247,7 +247,7 @@ def _record_success(tx: Transaction, running: Running, command: c.FinishAttempt,
 def _resolve_own_loops(tx: Transaction, running: Running, name: str, outcome: Outcome) -> Outcome:
     """Resolve the loops that a step raised earlier, except those it raises again. A step that has used up its
     repetitions asks for help, as if its agent had raised that feedback."""
-    if name in tx.state.graph.untils:
+    if name in tx.state.graph.until_conditions:
         if must_repeat(tx.state, name):
             return outcome
         request = help_request(tx.state, name)

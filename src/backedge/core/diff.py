@@ -1,4 +1,4 @@
-"""Where two versions of an artifact differ: JSON pointers for values, line ranges for text."""
+"""Finds where two versions of an artifact differ: JSON pointers for values, line ranges for text."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from difflib import SequenceMatcher
 from backedge.core.model import Change
 from backedge.core.value import Json
 
-MOST = 200
-"""More places than this say no more than the place that holds them."""
-LONGEST_TEXT = 2_000
-"""Lines beyond which two texts are only compared from both ends."""
-DEEPEST = 50
-"""Below this depth a value is compared as a whole."""
+MAX_CHANGES = 200
+"""If more locations than this changed, only the artifact as a whole is reported as changed."""
+MAX_LINES_COMPARED = 2_000
+"""Texts that differ in more lines than this are compared only from both ends, which is fast."""
+MAX_DEPTH = 50
+"""Values nested deeper than this are compared as a whole."""
 
 
 def changes(before: Json, after: Json) -> tuple[Change, ...]:
-    """The places of the new value that differ from the old one; what vanished counts at its old place."""
+    """The locations where the new value differs from the old one. A removed value is reported at its old location."""
     found = []
     for change in _changes(before, after, ""):
         found.append(change)
-        if len(found) > MOST:
+        if len(found) > MAX_CHANGES:
             return (Change(""),)
     return tuple(found)
 
 
 def _changes(before: Json, after: Json, where: str, depth: int = 0) -> Iterator[Change]:
-    if depth == DEEPEST:
+    if depth == MAX_DEPTH:
         if before != after:
             yield Change(where)
     elif isinstance(before, dict) and isinstance(after, dict):
@@ -38,11 +38,11 @@ def _changes(before: Json, after: Json, where: str, depth: int = 0) -> Iterator[
             else:
                 yield Change(below)
     elif isinstance(before, list) and isinstance(after, list):
-        for place in range(max(len(before), len(after))):
-            if place < len(before) and place < len(after):
-                yield from _changes(before[place], after[place], f"{where}/{place}", depth + 1)
+        for index in range(max(len(before), len(after))):
+            if index < len(before) and index < len(after):
+                yield from _changes(before[index], after[index], f"{where}/{index}", depth + 1)
             else:
-                yield Change(f"{where}/{place}")
+                yield Change(f"{where}/{index}")
     elif isinstance(before, str) and isinstance(after, str):
         if before != after:
             yield Change(where, changed_lines(before, after) if "\n" in before or "\n" in after else ())
@@ -51,14 +51,14 @@ def _changes(before: Json, after: Json, where: str, depth: int = 0) -> Iterator[
 
 
 def changed_lines(before: str, after: str) -> tuple[tuple[int, int], ...]:
-    """The line ranges of the new text that are new or different, first and last included, counted from 1.
+    """The line ranges of the new text that are new or different, both ends included, counted from 1.
 
-    Where lines were only removed, the range is the line that now stands in their place.
+    Where lines were only removed, the range is the line that follows them.
     """
     old, new = before.splitlines(), after.splitlines()
     start, end = _common_ends(old, new)
     old, inner = old[start : len(old) - end], new[start : len(new) - end]
-    if len(old) + len(inner) > LONGEST_TEXT:
+    if len(old) + len(inner) > MAX_LINES_COMPARED:
         return ((start + 1, max(start + 1, start + len(inner))),)
     ranges = []
     for tag, _, _, first, last in SequenceMatcher(None, old, inner, autojunk=False).get_opcodes():
@@ -68,11 +68,11 @@ def changed_lines(before: str, after: str) -> tuple[tuple[int, int], ...]:
 
 
 def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    most = min(len(old), len(new))
+    shorter = min(len(old), len(new))
     start = 0
-    while start < most and old[start] == new[start]:
+    while start < shorter and old[start] == new[start]:
         start += 1
     end = 0
-    while end < most - start and old[-1 - end] == new[-1 - end]:
+    while end < shorter - start and old[-1 - end] == new[-1 - end]:
         end += 1
     return start, end

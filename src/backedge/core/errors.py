@@ -1,14 +1,15 @@
-"""What can go wrong, split by who has to act. Every message says what was got, what was expected and what to do."""
+"""The errors that backedge raises, by the party that has to act. Every message says what was got, what was expected and
+what to do."""
 
 from __future__ import annotations
 
 
 class BackedgeError(Exception):
-    """Base of every error that backedge raises on purpose."""
+    """The base of all errors that backedge raises on purpose."""
 
 
 class WorkflowError(BackedgeError):
-    """The workflow is wrong: its author has to change it. `problems` lists all of them, not the first only."""
+    """The workflow is invalid, and its author has to change it. `problems` lists everything that is wrong with it."""
 
     def __init__(self, problems: tuple[str, ...] | str) -> None:
         self.problems = (problems,) if isinstance(problems, str) else problems
@@ -16,11 +17,11 @@ class WorkflowError(BackedgeError):
 
 
 class IllegalCommand(BackedgeError):
-    """The command does not answer anything that is pending in this run: nothing was recorded."""
+    """The command does not refer to anything that is pending in this run. Nothing was recorded."""
 
 
 class ImportRefused(BackedgeError):
-    """The file is not what it should be: nothing was recorded. `problems` lists what is wrong, each with its line."""
+    """The file to import is invalid. Nothing was recorded. `problems` lists what is wrong, with line numbers."""
 
     def __init__(self, problems: tuple[str, ...] | str) -> None:
         self.problems = (problems,) if isinstance(problems, str) else problems
@@ -32,25 +33,25 @@ class NotFound(IllegalCommand):
 
 
 class AlreadyClosed(IllegalCommand):
-    """The loop or escalation was closed before; the message names what closed it."""
+    """The loop or escalation is already closed. The message says what closed it."""
 
 
 class NotExecuted(IllegalCommand):
-    """Nobody executes the run, or not here any more: resume it."""
+    """This process does not execute the run, or no longer does. Resume the run first."""
 
 
 class EngineClosed(BackedgeError):
-    """The engine was closed: open another one on the same journal."""
+    """The engine is closed. Open a new one on the same journal."""
 
 
 class FeedbackRefused(BackedgeError):
-    """The feedback cannot be delivered. One event with the reason was recorded, and nothing else happened."""
+    """The feedback cannot be delivered. One event with the reason was recorded, and nothing else changed."""
 
 
 class AgentError(BackedgeError):
-    """The agent broke (not the work it judged): never a pass, never a round.
+    """The agent itself broke. This says nothing about the work it judged, so it is never a pass and never a round.
 
-    What it cost and said until then is kept: `usage`, `log` and `session`, where there are any.
+    `usage`, `log` and `session` hold what is known of the attempt up to that point.
     """
 
     def __init__(self, message: str, usage: object = None, log: bytes = b"", session: str | None = None) -> None:
@@ -59,11 +60,11 @@ class AgentError(BackedgeError):
 
 
 class JournalError(BackedgeError):
-    """The journal cannot be used as asked. What was recorded before stays recorded."""
+    """The journal cannot do what was asked. Everything recorded before is still recorded."""
 
 
 class JournalConflict(JournalError):
-    """Somebody else appended first: reload and decide again."""
+    """Another process appended first. Reload the run and decide again."""
 
 
 class KeyUsed(JournalError):
@@ -71,23 +72,23 @@ class KeyUsed(JournalError):
 
 
 class JournalUnavailable(JournalError):
-    """The journal cannot be opened or written: a read-only folder, a full disk, a lock that stays."""
+    """The journal cannot be opened or written: a read-only folder, a full disk, a lock that is not released."""
 
 
 class JournalDamaged(JournalError):
-    """The file is not a journal, or its contents do not add up."""
+    """The file is not a journal, or its contents are inconsistent."""
 
 
 class PayloadPruned(JournalDamaged):
-    """The large value is no longer there: it was pruned to give its space back."""
+    """The large value was deleted by `prune` to save space."""
 
 
 class JournalTooNew(JournalError):
-    """The journal was written by a newer version of backedge than this one."""
+    """A newer version of backedge wrote this journal."""
 
 
 class RunHeld(BackedgeError):
-    """Another process executes this run; `holder` says which."""
+    """Another process executes this run. `holder` names it."""
 
     def __init__(self, run: str, holder: str) -> None:
         self.run, self.holder = run, holder

@@ -1,7 +1,7 @@
-"""What happened, as facts. The journal is a list of these; everything else is computed from them.
+"""The events of a run: facts about what happened. The journal is a list of events; the state is computed from them.
 
-Each event is one JSON object with its type and version. A field that an older version did not write takes its
-default; an unknown type or field was written by a newer version, and is refused.
+Each event is one JSON object with its type and version. A field that an older version did not write has its default.
+An unknown type or field is refused, because a newer version wrote it.
 """
 
 from __future__ import annotations
@@ -31,51 +31,58 @@ from backedge.core.workflow.plan import NotedValues
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type"):
-    """An event: it happened at a time, and it stays."""
+    """The base of all events: a fact with the time at which it happened. Events never change."""
 
     at: float
 
 
 class RunStarted(Fact, frozen=True, tag="run_started/2"):
+    """A run started. It keeps this definition of its workflow."""
+
     run: str
     workflow: Workflow
     input: Json = None
     input_payload: str | None = None
     files: dict[str, str] = {}
-    """The workflow file and the files it names, as digests of stored values, by path: another machine can go on."""
+    """The workflow file and the files it names: digests of stored values, by path. Another machine can continue the run
+    with them."""
 
 
 class AttemptStarted(Fact, frozen=True, tag="attempt_started/2"):
+    """An attempt of a step started."""
+
     step: str
     attempt: int
     mode: Mode = "work"
     agent: str = ""
     inputs: dict[str, int] = {}
-    """The versions it works from, by producer."""
+    """The versions of its inputs, by producer."""
     loops: tuple[str, ...] = ()
-    """The loops whose feedback it is given to address."""
+    """The loops whose feedback it has to address."""
     cause: tuple[str, ...] = ()
     """The loops that caused this attempt: its own, and those whose fix changed its inputs."""
     consumed: dict[str, str] | None = None
-    """The digests of its inputs, by producer. None in events of version 0.1, which did not record this and what follows:
-    see `state/version_0_1.py`."""
+    """The digests of its inputs, by producer. None in events of version 0.1, which did not record this field and the
+    following ones: see `state/version_0_1.py`."""
     counted: tuple[str, ...] = ()
-    """Those of `loops` for which this attempt counts as a round; a retry after an error does not count again."""
+    """The loops among `loops` for which this attempt counts as a round. A retry after an error does not count again."""
     to_address: tuple[int, ...] = ()
     """The findings it has to address."""
     must_keep_fixed: tuple[int, ...] = ()
-    """The findings that an earlier attempt addressed and nobody has verified yet."""
+    """The findings that an earlier attempt addressed and no judge has verified yet."""
     unverified: tuple[str, ...] = ()
     """The loops whose fix by an earlier attempt is not verified yet."""
     verifies: tuple[str, ...] = ()
-    """The loops of this step whose fix it verifies."""
+    """The loops raised by this step whose fix it verifies."""
     results: tuple[str, ...] = ()
-    """The loops of this step whose result it is given."""
+    """The loops raised by this step whose result it is given."""
     executor: str = ""
     """The worker that makes the attempt; empty for the process that executes the run."""
 
 
 class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
+    """An attempt ended with an outcome."""
+
     step: str
     attempt: int
     made: OutputDigest
@@ -84,20 +91,20 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
     usage: Usage = Usage()
     seconds: float = 0.0
     log: str | None = None
-    """The digest of what the agent said on the way."""
+    """The digest of the agent's log."""
     session: str | None = None
-    """The conversation that a rework can go on with."""
+    """The conversation that a rework can continue."""
     warning: str = ""
-    """Which fields of the outcome are ignored, since its mode does not ask for them."""
+    """The fields of the outcome that were ignored because its mode does not ask for them."""
     artifact: str | None = None
-    """The digest of the artifact, where it is not that of the output: a judge's artifact includes the versions it judged.
-    None in events of version 0.1, which did not record it."""
+    """The digest of the artifact, if it differs from that of the output: the artifact of a judge includes the versions
+    that it judged. None in events of version 0.1, which did not record it."""
     repeats: tuple[int, int] | None = None
-    """For a step that repeats: how often it ran in a row, and how many more times a person granted."""
+    """For a step that repeats: how often it ran in a row, and how many more executions a person granted."""
 
 
 class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
-    """The agent broke. Never a pass, never a round."""
+    """The agent broke. This is never a pass and never counts as a round."""
 
     step: str
     attempt: int
@@ -110,7 +117,7 @@ class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
 
 
 class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):
-    """The attempt ended without an outcome and without a fault of its agent."""
+    """The attempt ended without an outcome, and its agent is not to blame."""
 
     step: str
     attempt: int
@@ -120,27 +127,31 @@ class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):
 
 
 class Sighting(Value, frozen=True):
-    """One finding in a verdict. The text is left out where the ledger has it word for word."""
+    """One finding in a verdict. The text is left out if it is the same as in the ledger."""
 
     id: int
     status: Status
     finding: Finding | None = None
     fingerprint: str = ""
-    """Recorded with a new finding: what makes two findings one must not change under a journal that exists."""
+    """Recorded with a new finding, so that a later change of the rules of identity does not affect existing journals."""
     fix_authored: bool = False
 
 
 class VerdictGiven(Fact, frozen=True, tag="verdict_given/1"):
+    """A judge gave its verdict, or a check of inputs found problems or found them fixed."""
+
     judge: str
     attempt: int
-    """0 for the check of inputs, which costs no attempt."""
+    """0 for a check of inputs, which is not an attempt."""
     word: VerdictWord
     findings: tuple[Sighting, ...] = ()
     settled: tuple[tuple[int, Status], ...] = ()
-    """What became of open findings that were not reported again."""
+    """The new status of open findings that were not reported again."""
 
 
 class LoopOpened(Fact, frozen=True, tag="loop_opened/1"):
+    """Feedback was raised, by a verdict, by an agent or by a person."""
+
     loop: str
     kind: Kind
     source: str
@@ -152,23 +163,25 @@ class LoopOpened(Fact, frozen=True, tag="loop_opened/1"):
 
 
 class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
-    """A round of a loop: who gets what, and which rule said so."""
+    """A round of a loop: which target gets which findings, and by which rule."""
 
     loop: str
     shares: dict[str, tuple[int, ...]]
     rules: dict[str, tuple[int, ...]] = {}
-    """The findings each rule routed; an empty list for feedback without findings."""
+    """The findings that each rule routed; an empty list for feedback without findings."""
     feedback: Feedback | None = None
-    """What was raised again, in its new words."""
+    """The new text of feedback that was raised again."""
     gaps: tuple[tuple[int, str], ...] = ()
-    """Where the requirement of a finding got lost, in words."""
+    """For a missing requirement: where it got lost, in words."""
     balance: tuple[int, int] | None = None
-    """How many findings the last fix wrote, and how many it removed."""
+    """How many findings the last fix caused, and how many it removed."""
     kept: tuple[str, ...] = ()
-    """The targets that have their share of this round already and keep it: the rest of the round was routed anew."""
+    """The targets that already have their share of this round and keep it. Only the rest was routed again."""
 
 
 class FeedbackRefused(Fact, frozen=True, tag="feedback_refused/1"):
+    """Feedback could not be delivered. Nothing else changed."""
+
     source: str
     targets: tuple[str, ...]
     reason: str
@@ -176,6 +189,8 @@ class FeedbackRefused(Fact, frozen=True, tag="feedback_refused/1"):
 
 
 class FeedbackAcknowledged(Fact, frozen=True, tag="feedback_acknowledged/1"):
+    """A target said that it received feedback, so that it does not time out."""
+
     loop: str
     target: str
     message: str = ""
@@ -184,7 +199,7 @@ class FeedbackAcknowledged(Fact, frozen=True, tag="feedback_acknowledged/1"):
 
 
 class FeedbackRejoined(Fact, frozen=True, tag="feedback_rejoined/1"):
-    """An attempt asked again what an attempt before it, lost in mid-work, had asked: it gets that loop's result."""
+    """An attempt raised the same feedback as an earlier attempt that was lost. It gets the result of the same loop."""
 
     loop: str
     step: str
@@ -192,13 +207,15 @@ class FeedbackRejoined(Fact, frozen=True, tag="feedback_rejoined/1"):
 
 
 class AnswerGiven(Fact, frozen=True, tag="answer_given/1"):
+    """A target answered a question."""
+
     loop: str
     target: str
     answer: Json
 
 
 class PositionTaken(Fact, frozen=True, tag="position_taken/1"):
-    """A target of a choice says which option it is for."""
+    """A target of a choice said which option it prefers."""
 
     loop: str
     target: str
@@ -207,7 +224,7 @@ class PositionTaken(Fact, frozen=True, tag="position_taken/1"):
 
 
 class ChoiceMade(Fact, frozen=True, tag="choice_made/1"):
-    """The option that holds; what it says happens in the same round."""
+    """An option was chosen. Its rework belongs to the same round."""
 
     loop: str
     option: str
@@ -216,7 +233,7 @@ class ChoiceMade(Fact, frozen=True, tag="choice_made/1"):
 
 
 class WaitBegan(Fact, frozen=True, tag="wait_began/1"):
-    """An attempt waits in mid-work: until it is told, it does not keep others from changing what it consumed."""
+    """A running attempt waits for a loop. While it waits, other steps may change its inputs."""
 
     loop: str
     step: str
@@ -224,7 +241,7 @@ class WaitBegan(Fact, frozen=True, tag="wait_began/1"):
 
 
 class WaitEnded(Fact, frozen=True, tag="wait_ended/1"):
-    """An attempt gave up waiting: it goes on with what it had."""
+    """An attempt gave up waiting, and continues with the inputs it had."""
 
     loop: str
     step: str
@@ -232,7 +249,7 @@ class WaitEnded(Fact, frozen=True, tag="wait_ended/1"):
 
 
 class ResultDelivered(Fact, frozen=True, tag="result_delivered/1"):
-    """A waiting attempt was given the result of its loop, and goes on with its inputs as they are now."""
+    """A waiting attempt was given the result of its loop, and continues with the current versions of its inputs."""
 
     loop: str
     step: str
@@ -243,12 +260,16 @@ class ResultDelivered(Fact, frozen=True, tag="result_delivered/1"):
 
 
 class LoopClosed(Fact, frozen=True, tag="loop_closed/1"):
+    """A loop came to its end."""
+
     loop: str
     state: LoopState
     resolution: Resolution
 
 
 class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
+    """A person has to decide."""
+
     escalation: str
     reason: str
     options: tuple[str, ...]
@@ -256,17 +277,19 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
     step: str | None = None
     breach: Breach | None = None
     about: Question | None = None
-    """What a person is asked to do, or to approve."""
+    """What a person is asked to do or to approve."""
 
 
 class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
-    """No person answered in time. It happens once to a question."""
+    """No person answered in time. This happens at most once for each question."""
 
     loop: str
     breach: Breach
 
 
 class EscalationDecided(Fact, frozen=True, tag="escalation_decided/1"):
+    """An escalation was decided by a person, a policy or a planner, or it was withdrawn."""
+
     escalation: str
     choice: str
     by: str = ""
@@ -279,44 +302,48 @@ class EscalationDecided(Fact, frozen=True, tag="escalation_decided/1"):
 
 
 class StepSkipped(Fact, frozen=True, tag="step_skipped/1"):
+    """A decision skipped a step. The steps that need it run without it."""
+
     step: str
     reason: str
 
 
 class ConditionEvaluated(Fact, frozen=True, tag="condition_evaluated/1"):
-    """A step's condition was evaluated: the step runs, or is skipped until what the condition refers to changes."""
+    """A step's condition was evaluated. The step runs, or is skipped until the values in the condition change."""
 
     step: str
     met: bool
     reason: str = ""
     basis: str = ""
-    """The digest of the values that it was evaluated on; empty in events of version 0.1."""
+    """The digest of the values that the condition refers to; empty in events of version 0.1."""
 
 
 class FindingsSettled(Fact, frozen=True, tag="findings_settled/1"):
-    """A decision, not a verdict, said what becomes of findings."""
+    """A decision, not a verdict, changed the status of findings."""
 
     findings: tuple[int, ...]
     status: Status
 
 
 class FindingsContested(Fact, frozen=True, tag="findings_contested/1"):
-    """Demands that cannot both be met: a person decides between them."""
+    """Findings contradict each other, or a step contests one. A person decides."""
 
     loop: str
     findings: tuple[int, ...]
 
 
 class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
+    """A person named the phase that injected a finding."""
+
     finding: int
     phase: str
     by: str = ""
     introduced_by: tuple[str, ...] = ()
-    """The steps of that phase that its judge may send it to; nobody new, if there is none."""
+    """The steps of that phase that its judge may send it to. If empty, the earlier value stays."""
 
 
 class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
-    """A planner changed the run."""
+    """A planner changed the steps of the run."""
 
     by: str
     attempt: int
@@ -324,27 +351,27 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
     """New steps, and steps that replace those of the same name."""
     removed: tuple[str, ...] = ()
     gained: dict[str, tuple[str, ...]] = {}
-    """What those who missed something need from now on."""
+    """Additional needs of the steps that had asked for something that was missing."""
     loops: tuple[str, ...] = ()
-    """The loops whose feedback asked for it."""
+    """The loops whose feedback asked for the change."""
     specs: dict[str, Json] = {}
-    """The added steps as they were written, from which their agents are found again."""
+    """The added steps as the planner wrote them. Their agents are built from this again after a restart."""
     noted: dict[str, NotedValues] = {}
-    """What the new steps read, or refer to, of artifacts that were there already."""
+    """The parts of existing artifacts that the new steps read or refer to."""
     replaced: tuple[str, ...] = ()
     """The added steps that replace one of the same name."""
     changed: tuple[Step, ...] | None = None
-    """Other steps as they are after the change: without removed needs, with new ones. None in events of version 0.1."""
+    """The other steps whose needs changed, as they are after the change. None in events of version 0.1."""
 
 
 class InputChanged(Fact, frozen=True, tag="input_changed/1"):
-    """What the run works on was changed: the attempts that follow are told so. What is done stays done."""
+    """The input of the run was changed. Later attempts get the new input; finished work stays as it is."""
 
     input: Json = None
 
 
 class ValueSet(Fact, frozen=True, tag="value_set/1"):
-    """An agent or a person keeps a value of its own beside the run."""
+    """An agent or a person stored a value with the run."""
 
     path: str
     value: Json = None
@@ -352,42 +379,50 @@ class ValueSet(Fact, frozen=True, tag="value_set/1"):
 
 
 class CheckpointSaved(Fact, frozen=True, tag="checkpoint_saved/1"):
-    """A checkpoint of all values that agents and people keep."""
+    """A copy of all stored values was saved under a name."""
 
     name: str
     by: str = ""
 
 
 class CheckpointRestored(Fact, frozen=True, tag="checkpoint_restored/1"):
+    """All stored values were replaced by those of a checkpoint."""
+
     name: str
     by: str = ""
 
 
 class FeedbackRead(Fact, frozen=True, tag="feedback_read/1"):
-    """A step's inbox was read, and is empty until more comes."""
+    """The inbox of a step was read. It is empty until more feedback comes."""
 
     step: str
     loops: tuple[str, ...]
 
 
 class RunPaused(Fact, frozen=True, tag="run_paused/1"):
+    """A person paused the run. No new attempts start."""
+
     by: str = ""
 
 
 class RunResumed(Fact, frozen=True, tag="run_resumed/1"):
+    """A person ended the pause."""
+
     by: str = ""
 
 
 class FileImported(Fact, frozen=True, tag="file_imported/1"):
-    """A file of another system was brought along: the run is what the file says, and nobody executes it."""
+    """A file of another system was imported. The run shows what the file says, and is never executed."""
 
     form: str
-    """What kind of file it is."""
+    """The format of the file."""
     name: str
     text: str
 
 
 class RunEnded(Fact, frozen=True, tag="run_ended/1"):
+    """The run ended. Its outcome stays as recorded, whatever later rules would say."""
+
     outcome: Literal["verified", "done", "accepted", "failed", "cancelled", "imported"]
     reason: str = ""
 

@@ -1,4 +1,4 @@
-"""The words of the product as values: what agents say, what they make, what goes back."""
+"""The vocabulary of the product as values: findings, feedback, verdicts, outcomes, limits that were hit."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json, Value
 
 HUMAN = "human"
-"""The name of the person behind the inbox: a legal target everywhere, and the source of what a person raises."""
+"""The person who answers the inbox. Feedback may always go to this name, and feedback of people has it as its source."""
 
 ROOT = "root"
-"""A name for the first step without needs, whatever it is called."""
+"""Stands for the first step without needs, whatever its name is."""
 
 Mode = Literal["work", "rework", "verify", "answer", "decide"]
-"""Why a step is executed: for the first time or because its inputs changed; to fix; to judge a fix; to answer; to
-choose."""
+"""Why a step is executed. work: for the first time, or because its inputs changed. rework: to address feedback. verify:
+to judge a fix. answer: to answer a question. decide: to choose one of several options."""
 
 SIDE_MODES: tuple[Mode, ...] = ("answer", "decide")
-"""Executions that leave the step's artifact as it is: nothing downstream is stale after them."""
+"""Modes that do not change the step's artifact, so that nothing downstream becomes stale."""
 
 VerdictWord = Literal["pass", "conditional", "needs_improvement", "fail"]
-"""The judgement of an artifact version. All but `fail` let the work go on."""
+"""What a judge says about an artifact version. Only `fail` stops the work."""
 
 
 class Severity(StrEnum):
@@ -41,7 +41,7 @@ class Severity(StrEnum):
 
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
-# The words judges use, and what they mean here: (severity, blocking).
+# The words that judges use for severities, and what they mean: (severity, blocking).
 _SEVERITY_WORDS: dict[str, tuple[Severity, bool]] = {
     "blocker": (Severity.CRITICAL, True),
     "blocking": (Severity.CRITICAL, True),
@@ -55,7 +55,7 @@ _SEVERITY_WORDS: dict[str, tuple[Severity, bool]] = {
 
 
 def severity_of(word: str) -> tuple[Severity, bool]:
-    """The severity and the blocking flag that a judge's word stands for; ValueError for a word nobody defined."""
+    """The severity and the blocking flag that a judge's word stands for. Raises ValueError for an unknown word."""
     meaning = _SEVERITY_WORDS.get(word.strip().lower())
     if meaning is None:
         raise ValueError(f"severity {word!r} is unknown: {did_you_mean(word, sorted(_SEVERITY_WORDS))}")
@@ -63,7 +63,7 @@ def severity_of(word: str) -> tuple[Severity, bool]:
 
 
 class Status(StrEnum):
-    """Where a finding stands in the ledger."""
+    """The status of a finding in the ledger."""
 
     OPEN = "open"
     FIXED = "fixed"
@@ -78,7 +78,7 @@ class Status(StrEnum):
 
 
 class Kind(StrEnum):
-    """What feedback asks for. A new member makes the type checker list every place that has to know it."""
+    """What feedback asks for. If you add a member, the type checker lists every place that has to handle it."""
 
     FIX_REQUEST = "fix_request"
     REVIEW_REJECTION = "review_rejection"
@@ -95,7 +95,8 @@ class Kind(StrEnum):
 
 
 MAX_USAGE = 1_000_000_000_000
-"""Nobody spends more, in dollars or tokens: a larger amount is a mistake, and sums stay numbers that can be written."""
+"""The largest amount of dollars or tokens. More is surely a mistake, and without a maximum a sum could become infinite,
+which JSON cannot write."""
 
 
 class Usage(Value, frozen=True):
@@ -113,7 +114,7 @@ class Usage(Value, frozen=True):
                 raise ValueError(f"usage {name} is {got}: expected a number from 0 to {MAX_USAGE}")
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together; what is more than can be told is told as the most that can."""
+        """The sum of both, at most MAX_USAGE."""
         if other == NO_USAGE:
             return self
         return Usage(
@@ -139,15 +140,15 @@ class Finding(Value, frozen=True):
     file: str | None = None
     line: int | None = None
     path: str | None = None
-    """The place in an artifact, as a JSON pointer."""
+    """The location in an artifact, as a JSON pointer."""
     suggested_fix: str | None = None
     requirement_id: str | None = None
     word: str = ""
-    """The judge's own word for the severity, where it differs from ours."""
+    """The judge's own word for the severity, if it differs from ours."""
 
 
 class Option(Value, frozen=True):
-    """One way out of a decision that feedback asks for."""
+    """One option of feedback that asks for a decision."""
 
     option: str
     effort: str = ""
@@ -155,18 +156,18 @@ class Option(Value, frozen=True):
     rework: tuple[str, ...] = ()
     """The steps that have to be done again if it is chosen."""
     accept: bool = False
-    """Choosing it accepts the limitation: it is recorded, and nothing is mended."""
+    """Whether choosing it accepts the limitation: that is recorded, and nothing is fixed."""
 
 
 class Decision(Value, frozen=True):
-    """The option that somebody is for, and why."""
+    """The option that an agent or a person prefers, and why."""
 
     option: str
     reason: str = ""
 
 
 class Position(Value, frozen=True):
-    """Who said what in which round of a choice."""
+    """The option that a target of a choice preferred, in which round, and why."""
 
     round: int
     who: str
@@ -175,7 +176,7 @@ class Position(Value, frozen=True):
 
 
 class ChosenOption(Value, frozen=True):
-    """The option that holds, whose word that is, and why."""
+    """The option that was chosen, by whom, and why."""
 
     option: str
     by: str
@@ -183,7 +184,7 @@ class ChosenOption(Value, frozen=True):
 
 
 class Feedback(Value, frozen=True, tag="feedback", tag_field="form"):
-    """What an agent or a person sends back to the steps that can mend it."""
+    """What an agent or a person sends back to the steps that can fix it."""
 
     kind: Kind
     to: tuple[str, ...]
@@ -197,7 +198,7 @@ class Feedback(Value, frozen=True, tag="feedback", tag_field="form"):
     requirement_id: str | None = None
     details: Json = None
     called: str = ""
-    """The workflow's own name for the kind, where it has one."""
+    """The workflow's own name for the kind, if it has one."""
 
     @property
     def word(self) -> str:
@@ -206,7 +207,7 @@ class Feedback(Value, frozen=True, tag="feedback", tag_field="form"):
 
 
 class MalformedFeedback(Value, frozen=True, tag="malformed", tag_field="form"):
-    """Feedback that could not be understood: it is refused like any other that cannot be delivered."""
+    """Feedback that could not be parsed. It is refused like any feedback that cannot be delivered."""
 
     to: tuple[str, ...]
     reason: str
@@ -217,7 +218,8 @@ Answer = Literal["fixed", "not_fixed", "withdrawn", "duplicate", "contested"]
 
 
 class Claim(Value, frozen=True):
-    """What a step says of one finding: a judge's word is final, a reworker's (fixed, contested) is shown to the judge."""
+    """What a step reports about one finding. The claim of a judge is final. A step that reworks may claim only fixed or
+    contested, and its judge sees the claim."""
 
     finding: str
     status: Answer
@@ -225,16 +227,16 @@ class Claim(Value, frozen=True):
 
 
 class Change(Value, frozen=True):
-    """One place where two versions of an artifact differ."""
+    """One location where two versions of an artifact differ."""
 
     where: str
-    """A JSON pointer into the output ("" is the whole), or the name of a file in the workspace."""
+    """A JSON pointer into the output ("" is all of it), or the name of a file in the workspace."""
     lines: tuple[tuple[int, int], ...] = ()
     """For text: the line ranges of the new version, first and last included."""
 
 
 class OutputDigest(Value, frozen=True):
-    """What an attempt produced, described: enough to decide on, without the value itself when that is large."""
+    """A description of the output of an attempt. It has what the rules need, without the output itself if that is large."""
 
     digest: str
     output: Json = None
@@ -242,15 +244,15 @@ class OutputDigest(Value, frozen=True):
     """The digest under which a large output is stored; `output` is None then."""
     size: int = 0
     parts: dict[str, str] = {}
-    """Digests of the parts that consumers declare to read, by JSON pointer."""
+    """Digests of the parts that consumers declare in `reads`, by JSON pointer."""
     changed: tuple[Change, ...] = ()
     """Where it differs from the version before."""
     values: dict[str, Json] = {}
-    """The values that conditions refer to, by JSON pointer; without those that are not there."""
+    """The values that conditions refer to, by JSON pointer; missing values are left out."""
 
 
 class Outcome(Value, frozen=True):
-    """All that an attempt can report, in the engine's own words."""
+    """Everything that an attempt can report."""
 
     made: OutputDigest
     summary: str = ""
@@ -264,7 +266,7 @@ class Outcome(Value, frozen=True):
 
 
 class Resolution(Value, frozen=True):
-    """How a loop ended, as its waiters and its source are told."""
+    """How a loop ended. Its source and the attempts that wait for it are given this."""
 
     state: str
     """resolved, accepted, cancelled, failed, escalated or timeout."""
@@ -272,11 +274,11 @@ class Resolution(Value, frozen=True):
     text: str = ""
     option: str | None = None
     answers: dict[str, Json] = {}
-    """What the targets answered, by target."""
+    """The answers, by target."""
 
 
 class Question(Value, frozen=True):
-    """What a person is asked to do, or to approve: it holds for these versions of its inputs, and for no others."""
+    """What a person is asked to do or to approve. It is valid only for these versions of the inputs."""
 
     mode: Mode
     inputs: dict[str, int] = {}
@@ -286,14 +288,14 @@ class Question(Value, frozen=True):
 
 
 class Breach(Value, frozen=True):
-    """Which limit was hit, by how much."""
+    """A limit that was hit: its name, the count and the bound."""
 
     limit: str
     count: float
     bound: float
 
     def __post_init__(self) -> None:
-        # Whole numbers are written as such, whether they were counted, granted or read back.
+        # Write whole numbers as integers, whether they were counted, granted or read from JSON.
         for name in ("count", "bound"):
             amount = getattr(self, name)
             if isinstance(amount, float) and amount.is_integer():

@@ -19,7 +19,7 @@ from backedge.core.transaction import Transaction
 from backedge.core.value import replace
 from backedge.core.workflow.bound import max_attempts
 from backedge.core.workflow.definition import Step
-from backedge.core.workflow.plan import Plan, asks_for_steps, group_members_added, with_plan
+from backedge.core.workflow.plan import Plan, group_members_added, requests_new_steps, with_plan
 from backedge.core.workflow.validate import problems_of
 
 
@@ -213,5 +213,5 @@ def _gained(state: RunState, name: str, running: Running, plan: Plan) -> dict[st
     """The new needs of the steps that asked for steps: each needs the new ones. Judges of these gate it anyway."""
     new = tuple(step.name for step in plan.add if step.name not in state.steps and not step.judges)
     loops = (state.loops[id] for id in running.loops if still_answers(state, id, name))
-    sources = dict.fromkeys(loop.source for loop in loops if asks_for_steps(loop.kind) and loop.source != HUMAN)
+    sources = dict.fromkeys(loop.source for loop in loops if requests_new_steps(loop.kind) and loop.source != HUMAN)
     return {source: new for source in sources if new and source not in plan.remove}

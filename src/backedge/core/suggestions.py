@@ -1,4 +1,4 @@
-"""Did you mean …? The nearest valid word for one that is not, whatever its capitals."""
+"""Did you mean …? Finds the valid word that is most similar to a mistyped one, ignoring case."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _LONGEST = 200
-"""Nobody mistypes a longer word: comparing it would only take time."""
+"""A longer text is not a mistyped word, and comparing it would take long."""
 
 
 def closest(word: object, known: Iterable[str], alike: float = 0.6) -> str:
-    """The valid word that another one is probably a slip of; empty if none is near."""
+    """The known word that is most similar to `word`; empty if none is similar enough."""
     if not isinstance(word, str) or len(word) > _LONGEST:
         return ""
     folded: dict[str, str] = {}
@@ -21,7 +21,7 @@ def closest(word: object, known: Iterable[str], alike: float = 0.6) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """A hint at the nearest valid word; at all of them, if none is near."""
+    """A hint that names the most similar known word, or all known words if none is similar."""
     known = tuple(map(str, known))
-    meant = closest(word, known)
-    return f"did you mean {meant!r}?" if meant else f"use one of: {', '.join(known)}"
+    suggestion = closest(word, known)
+    return f"did you mean {suggestion!r}?" if suggestion else f"use one of: {', '.join(known)}"

@@ -1,11 +1,11 @@
-"""Text that can be shown to people: nothing in it gives orders to a terminal."""
+"""Makes text safe to show: removes what a terminal or an editor would interpret instead of display."""
 
 from __future__ import annotations
 
 import re
 
 ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
-"""An escape sequence, as a regular expression."""
+"""A regular expression for an escape sequence of a terminal."""
 _CONTROL = re.compile(rf"{ANSI}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -13,22 +13,22 @@ _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: bytes) -> bytes:
-    """JSON text whose strings show what a terminal or an editor would obey: the same values."""
+    """JSON text with the same values, in which control and direction characters are written as \\u escapes."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode()).encode()
 
 
 def clean(text: str) -> str:
-    """Text that can be shown: no escape sequences, no control characters but tab and newline, nothing that turns lines."""
+    """The text without escape sequences, control characters (except tab and newline) and text direction marks."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def one_line(text: str) -> str:
-    """Text for one line of a list or a log: words kept, the rest folded."""
+    """The text as one line of a list or a log: white space becomes single spaces, backticks are removed."""
     return " ".join(clean(text).replace("`", "").split())
 
 
 def printable_line(text: str) -> str:
-    """A name or a reason as one line, without orders to a terminal."""
+    """A name or a reason as one line of printable characters."""
     plain = re.sub(ANSI, "", text)
     return " ".join("".join(each if each.isprintable() else " " for each in plain).split())
 

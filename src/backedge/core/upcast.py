@@ -1,6 +1,6 @@
-"""Events of earlier versions, read as today's: other names, other keys, and defaults that have changed since.
+"""Reads events of earlier versions as today's: it maps old names and keys, and fills in old defaults.
 
-A fact that only the state of the run can supply is added by the fold, in `state/version_0_1.py`.
+A fact that can only be computed from the state of the run is added by the fold, in `state/version_0_1.py`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ LIMITS_0_1: dict[str, Json] = {
     "chain_depth": 3,
     "response_timeout": 600.0,
 }
-"""Version 0.1 left limits out that had their defaults of the day."""
+"""The default limits of version 0.1, whose events left out limits that had their default."""
 
 
 def upcast(event: dict[str, Json]) -> dict[str, Json]:
-    """An event as today's version writes it; one that no earlier version wrote is returned as it is."""
-    known = _UPCASTS.get(event.get("type", ""))
-    return known(event) if known is not None else event
+    """The event as today's version would write it. An event of today's version is returned unchanged."""
+    convert = _UPCASTS.get(event.get("type", ""))
+    return convert(event) if convert is not None else event
 
 
 def is_old(tag: str) -> bool:
-    """Whether an event of this type was written by an earlier version."""
+    """Whether only an earlier version writes events of this type."""
     return tag in _UPCASTS
 
 

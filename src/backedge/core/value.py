@@ -1,4 +1,4 @@
-"""The one base of everything in the core: an immutable value that reads and writes itself as plain JSON."""
+"""The base of all values in the core: immutable structs that are read from and written to plain JSON."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ Json = Any
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """An immutable value. Fields that hold their default are left out of the JSON, which keeps events readable.
+    """An immutable value. Fields that have their default are left out of the JSON, which keeps events readable.
 
-    Values are made of older values, so that none can be part of a cycle: the collector need not look at them.
+    A value can only contain values that existed before it, so values never form cycles. They are therefore exempt from
+    garbage collection (`gc=False`), which makes large states cheaper.
     """
 
 

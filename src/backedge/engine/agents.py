@@ -79,7 +79,7 @@ def require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
     ]
     missing += [
         f"{each.name!r} has no agent to measure it: give one that reads its report or compares its values"
-        for each in workflow.measures
+        for each in workflow.engine_judges
         if needs_agent(each) and each.name not in agents
     ]
     if missing:

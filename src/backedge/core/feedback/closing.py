@@ -46,7 +46,7 @@ def skip_step(tx: Transaction, step: str, by: str) -> None:
 def _has_no_subject(state: RunState, judge: str) -> bool:
     """Whether every step that a judge judges was skipped before it made anything. The judge is then skipped too: a
     failing verdict would undo the decision to skip."""
-    return all(state.steps[each].never_made for each in state.graph.steps[judge].judges)
+    return all(state.steps[each].skipped_without_output for each in state.graph.steps[judge].judges)
 
 
 def _defer(tx: Transaction, loop: Loop, by: str) -> None:

@@ -13,7 +13,7 @@ from backedge.core.feedback.routing import Route, route_for
 from backedge.core.findings.disputes import find_dispute
 from backedge.core.findings.identity import fingerprints
 from backedge.core.findings.ledger import TrackedFinding, ledger_key
-from backedge.core.findings.verdicts import REMOVED, changes_since, read_verdict
+from backedge.core.findings.verdicts import REMOVED_STATUSES, changes_since, read_verdict
 from backedge.core.model import HUMAN, Finding, Kind, Outcome, Resolution, Status, VerdictWord
 from backedge.core.scheduling.skipping import is_skipped
 from backedge.core.state.run import RunState
@@ -26,7 +26,7 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     state = tx.state
     loop = verdict_loop(state, name)
     # A check or gate cannot have missed a finding earlier: each measured value is a new finding.
-    later = loop is not None and name not in state.graph.measures
+    later = loop is not None and name not in state.graph.engine_judges
     changed = changes_since(state, name)
     reading = read_verdict(state, name, outcome.findings, outcome.claims, word, changed, later)
     granted = loop is not None and loop.round < loop.diverging_from
@@ -52,7 +52,7 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
         balance = None
     else:
         authored = sum(sighting.fix_authored for sighting in reading.sightings if sighting.finding is not None)
-        balance = (authored, sum(status in REMOVED for _, status in reading.settled))
+        balance = (authored, sum(status in REMOVED_STATUSES for _, status in reading.settled))
     if dispute is not None:
         end_dispute(tx, loop.id, dispute.findings)
         tx.add(e.FindingsContested(tx.now, loop.id, dispute.findings))
@@ -63,7 +63,7 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
 
 
 def _kind_of(state: RunState, judge: str) -> Kind:
-    measure = state.graph.measures.get(judge)
+    measure = state.graph.engine_judges.get(judge)
     if measure is not None:
         return Kind.INCONSISTENCY if isinstance(measure, Check) else Kind.QUALITY_GATE_FAILURE
     return Kind.TEST_FAILURE if state.graph.steps[judge].tests else Kind.REVIEW_REJECTION
@@ -72,7 +72,7 @@ def _kind_of(state: RunState, judge: str) -> Kind:
 def route_of(state: RunState, source: str, tracked: TrackedFinding, blockers: int) -> Route:
     """Where a finding goes. A check or gate routes its own findings. Skipped steps are left out, because no step
     receives what they make; if no target remains, the finding goes to the step under judgement."""
-    if source in state.graph.measures and not tracked.reclassified:
+    if source in state.graph.engine_judges and not tracked.reclassified:
         return route_of_engine_judge(state, source, tracked.finding)
     route = route_for(state.graph, source, tracked.phases, tracked.finding, blockers)
     if not state.graph.conditions and not state.has_accepted:
@@ -86,7 +86,7 @@ def _not_skipped(state: RunState, targets: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
         target
         for target in targets
-        if target == HUMAN or not (is_skipped(state, target) or state.steps[target].never_made)
+        if target == HUMAN or not (is_skipped(state, target) or state.steps[target].skipped_without_output)
     )
 
 

@@ -12,11 +12,11 @@ from backedge.core.feedback.rerouting import no_target_left
 from backedge.core.feedback.routing import BY_PLANNER, goes_to_planner, planner_for, refusal_reason, step_adder_for
 from backedge.core.feedback.voting import option_refusal
 from backedge.core.model import HUMAN, ROOT, Feedback, Kind, MalformedFeedback
-from backedge.core.state.loops import asked_key
+from backedge.core.state.loops import question_key
 from backedge.core.state.run import Running, RunState
 from backedge.core.transaction import Transaction
 from backedge.core.value import replace
-from backedge.core.workflow.plan import asks_for_steps
+from backedge.core.workflow.plan import requests_new_steps
 
 
 def raise_feedback(
@@ -80,7 +80,7 @@ def with_targets(state: RunState, feedback: Feedback, source: str, mentions: Men
         owner = owner_of(state, source, mentions.get(feedback.requirement_id, ()))
         return replace(feedback, to=(owner,)) if owner is not None else feedback
     if goes_to_planner(feedback):
-        adds = asks_for_steps(feedback.kind)
+        adds = requests_new_steps(feedback.kind)
         planner = step_adder_for(state.graph, source) if adds else planner_for(state.graph, source)
         return replace(feedback, to=(planner,)) if planner is not None else feedback
     if ROOT not in feedback.to or ROOT in state.graph.steps:
@@ -99,7 +99,7 @@ def _escalate_or_ask(tx: Transaction, id: str) -> None:
 
 def _rejoined(tx: Transaction, source: str, feedback: Feedback, running: Running) -> bool:
     """Whether this attempt, or an earlier one that was lost while it ran, has raised the same feedback already."""
-    known = tx.state.steps[source].asked_loops.get(asked_key(feedback))
+    known = tx.state.steps[source].loop_by_question.get(question_key(feedback))
     if known is None:
         return False
     if known not in running.raised_loops:
@@ -133,7 +133,7 @@ def _rejects(loop: Loop, feedback: Feedback, running: Running | None) -> bool:
 
 def _same_words(loop: Loop, feedback: Feedback) -> bool:
     assert loop.feedback is not None
-    return asked_key(loop.feedback) == asked_key(replace(feedback, to=loop.feedback.to))
+    return question_key(loop.feedback) == question_key(replace(feedback, to=loop.feedback.to))
 
 
 def _is_about(loop: Loop, feedback: Feedback) -> bool:

@@ -59,7 +59,7 @@ def _settle_findings(tx: Transaction) -> bool:
     """Settle the findings of skipped judges without an open loop: deferred if a subject still runs, else withdrawn."""
     state = tx.state
     sources = {loop.source for loop in state.loops.values()}
-    for name in state.graph.in_turn:
+    for name in state.graph.by_urgency:
         if name not in state.graph.conditional or name in sources:
             continue
         unresolved = (*state.steps[name].open_findings, *state.steps[name].unmentioned)

@@ -1,1 +1,1 @@
-"""Findings: what makes two reports one finding, what became of it, what a verdict says."""
+"""Findings: how a recurring finding is recognised, what became of it, and what a verdict says about it."""

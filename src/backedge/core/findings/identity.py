@@ -1,4 +1,4 @@
-"""What makes two reports of a defect one finding, and whether a finding lies in what changed."""
+"""The identity of a finding: when two reports describe the same defect. Also: whether a finding lies in a change."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from backedge.core.text import ANSI
 
 
 def fingerprint(finding: Finding) -> str:
-    """The identity of a finding: equality of category, file, requirement and description, less what is accidental."""
-    parts = (finding.category, plain_path(finding.file or ""), finding.requirement_id or "", finding.description)
+    """The identity of a finding: a digest of its category, file, requirement and description, all normalised."""
+    parts = (finding.category, relative_path(finding.file or ""), finding.requirement_id or "", finding.description)
     return sha256("\n".join(map(normalised, parts)).encode()).hexdigest()[:16]
 
 
 def fingerprints(findings: Iterable[Finding]) -> list[str]:
-    """The identities of the findings of one report. What it says in the same words of several places are several
-    findings, known again by their order; what it says twice of one place is one."""
+    """The identities of the findings of one report. The same text for several locations makes several findings, which
+    are recognised later by their order. The same text twice for one location makes one."""
     found: list[str] = []
-    places: dict[str, list[tuple[str | None, int | None, str | None]]] = {}
+    locations: dict[str, list[tuple[str | None, int | None, str | None]]] = {}
     for finding in findings:
         print_ = fingerprint(finding)
-        known = places.setdefault(print_, [])
-        place = (finding.file, finding.line, finding.path)
-        if place not in known:
-            known.append(place)
-        turn = known.index(place) + 1
-        found.append(print_ if turn == 1 else f"{print_}#{turn}")
+        known = locations.setdefault(print_, [])
+        location = (finding.file, finding.line, finding.path)
+        if location not in known:
+            known.append(location)
+        ordinal = known.index(location) + 1
+        found.append(print_ if ordinal == 1 else f"{print_}#{ordinal}")
     return found
 
 
-def plain_path(file: str) -> str:
-    """A file name as seen from the folder that it is in."""
+def relative_path(file: str) -> str:
+    """A file name without a leading `./`."""
     while file.startswith("./"):
         file = file[2:]
     return file
 
 
 def location_of(finding: Finding) -> str:
-    """Where a finding is, as far as it says so; empty if it does not."""
+    """The location that a finding names: file and line, file, or path; empty if it names none."""
     if finding.file:
         return f"{finding.file}:{finding.line}" if finding.line is not None else finding.file
     return finding.path or ""
 
 
 def lies_in(finding: Finding, changes: Iterable[Change]) -> bool:
-    """Whether a finding lies in what changed. A finding that names no place does not."""
+    """Whether a finding lies in one of the changes. A finding without a location does not."""
     changes = list(changes)
     if finding.file is not None and any(change.where and not change.where.startswith("/") for change in changes):
-        # The files that changed are named: whatever became of the output says nothing of the others.
+        # The changes name files, so a change of the output as a whole says nothing about the other files.
         changes = [change for change in changes if change.where]
     return any(_touches(finding, change) for change in changes)
 
 
 def _touches(finding: Finding, change: Change) -> bool:
     if change.where == "":
-        # So much changed that no places were noted, or the whole is a text.
-        placed = bool(finding.path) or finding.file is not None or finding.line is not None
-        return placed and _in_lines(finding, change)
+        # The output changed in too many locations to list them, or it is a text.
+        has_location = bool(finding.path) or finding.file is not None or finding.line is not None
+        return has_location and _in_lines(finding, change)
     if finding.path and change.where.startswith("/"):
         inner, outer = finding.path.rstrip("/") + "/", change.where + "/"
         if inner == outer:
@@ -70,7 +70,9 @@ def _touches(finding: Finding, change: Change) -> bool:
     if finding.file is None:
         return False
     last = change.where.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
-    return plain_path(finding.file) in (plain_path(change.where), plain_path(last)) and _in_lines(finding, change)
+    return relative_path(finding.file) in (relative_path(change.where), relative_path(last)) and _in_lines(
+        finding, change
+    )
 
 
 def _in_lines(finding: Finding, change: Change) -> bool:
@@ -93,7 +95,8 @@ _TEMPORARY = (
 
 
 _HOMES = rf"(?:home{_SLASH}{_NAME}|Users{_SLASH}{_NAME}|root|srv|work|workspace|workspaces|app|build|builds|ci)"
-"""Where people and machines keep their checkouts. Routes begin with such words too: only a file tells."""
+"""Where people and machines keep their checkouts. URL routes begin with such words too, so the path must end in a file
+name with an extension."""
 
 
 _BELOW = rf"(?:{_SLASH}{_NAME})"
@@ -106,15 +109,16 @@ _LOCAL = re.compile(
     rf"{_START}(?:{'|'.join(_TEMPORARY)})(?P<below>{_BELOW}+)"
     rf"|{_START}{_HOMES}(?P<file>{_BELOW}*{_SLASH}{_NAME}\.\w{{1,6}}(?![\w\\/]))"
 )
-"""A path that begins with a place of one machine, and what lies below that place."""
+"""A path that begins with a folder of one machine, and the part below that folder."""
 
 
 def _below(path: re.Match[str]) -> str:
     return (path["below"] or path["file"])[1:].replace("\\", "/")
 
 
-# Each accident with what a text must contain to have it: looking for that first is what makes this cheap.
-_ACCIDENTS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+# What varies between two reports of one defect: (a character that it contains, its pattern, what replaces it). Looking
+# for the character first is cheap, and saves most searches.
+_VARIATIONS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("\x1b", re.compile(ANSI), ""),
     ("", re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"), ""),
     (":", re.compile(r"\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"), "<time>"),
@@ -132,14 +136,14 @@ _ACCIDENTS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], st
 
 
 _SUSPICIOUS = re.compile(r"[\d/\\\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Without one of these a text has no accidents but white space."""
+"""A text without any of these characters varies only in white space."""
 
 
 @lru_cache(maxsize=2_048)
 def normalised(text: str) -> str:
-    """The text without its accidents: times, paths of a machine, line numbers, ids, addresses, colours, white space."""
+    """The text without what varies by chance: times, local paths, line numbers, ids, addresses, colours, white space."""
     if _SUSPICIOUS.search(text):
-        for sign, pattern, substitute in _ACCIDENTS:
-            if sign in text:
+        for character, pattern, substitute in _VARIATIONS:
+            if character in text:
                 text = pattern.sub(substitute, text)
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The ledger of findings: what a verdict says of each, and how one finding is known again in a later round."""
+"""The ledger of findings: the history of each finding over the rounds of a run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from backedge.core.model import Claim, Finding, Status
 from backedge.core.value import Value, replace
 
 UNSETTLED = frozenset({Status.OPEN, Status.NOT_FIXED, Status.REGRESSED, Status.UNCONFIRMED, Status.CONTESTED})
-"""What still stands, and has to be answered for when its judge judges again."""
-_ASKED_ABOUT = UNSETTLED - {Status.UNCONFIRMED}
+"""The statuses that a later verdict or a decision still has to settle."""
+_AWAITS_VERDICT = UNSETTLED - {Status.UNCONFIRMED}
 
 
 class TrackedFinding(Value, frozen=True):
-    """One finding over the rounds of a run."""
+    """An entry of the ledger: one finding over the rounds of a run."""
 
     id: int
     finding: Finding
@@ -22,22 +22,22 @@ class TrackedFinding(Value, frozen=True):
     loop: str | None = None
     rounds_seen: int = 1
     streak: int = 1
-    """In how many consecutive verdicts of its judge, or checks of inputs, it was seen, up to the last time."""
+    """How many consecutive verdicts of its judge, or checks of inputs, reported it, up to the last report."""
     last_verdict: int = 0
     fix_authored: bool = False
     introduced_by: tuple[str, ...] = ()
     reclassified: tuple[str, ...] = ()
-    """The phase that a person named: the truth, whatever the judge said."""
+    """The phase that a person named. It overrules the judge."""
     claim: Claim | None = None
-    """What the step that reworked says of it."""
+    """What the step that reworked it claims: fixed or contested."""
     addressed_at: int = 0
-    """The attempt of the run, counted from its start, that was given it last."""
+    """The number of the last attempt that was given it, counted over all attempts of the run."""
     fixed_at: int = 0
-    """How many attempts the run had made when its judge last said that it is fixed."""
+    """How many attempts the run had made when its judge last reported it fixed."""
     insisted: int = 0
-    """How often its judge saw it again although the step that reworked had contested it."""
+    """How often its judge reported it again although the step that reworked it had contested it."""
     gap: str = ""
-    """Where the requirement that it misses got lost."""
+    """For a missing requirement: where it got lost, in words."""
 
     @property
     def name(self) -> str:
@@ -60,13 +60,14 @@ class TrackedFinding(Value, frozen=True):
         return self.status in UNSETTLED
 
     @property
-    def asked_about(self) -> bool:
-        """Whether its judge is asked about it when it judges again. It left the others open without a word before."""
-        return self.status in _ASKED_ABOUT
+    def awaits_verdict(self) -> bool:
+        """Whether its judge is asked about it when it judges again. Unconfirmed findings are not asked about: the judge
+        did not mention them before."""
+        return self.status in _AWAITS_VERDICT
 
 
 def after_sighting(before: TrackedFinding | None, sighting: Sighting, judge: str, verdict: int) -> TrackedFinding:
-    """The ledger entry after one more sighting, in the judge's verdict of that number."""
+    """The ledger entry after one more sighting. `verdict` is the number of the judge's verdict."""
     if before is None:
         assert sighting.finding is not None
         return TrackedFinding(

@@ -1,4 +1,4 @@
-"""What a judge said, checked for contradictions, and the verdict that follows from it."""
+"""Reads the outcome of a judge: checks it for contradictions, and derives the verdict and what it means for the ledger."""
 
 from __future__ import annotations
 
@@ -17,50 +17,53 @@ from backedge.core.workflow.definition import PassRule
 SERIOUS = (Severity.CRITICAL, Severity.HIGH)
 
 
-_UNASKED: dict[Mode, tuple[str, ...]] = {
+_IGNORED: dict[Mode, tuple[str, ...]] = {
     "answer": ("verdict", "findings", "claims", "decision"),
     "decide": ("verdict", "findings", "claims", "answer"),
 }
-"""What an outcome says in vain in a mode that asks for something else; in all others an answer and a decision."""
+"""The fields of an outcome that a mode ignores. All other modes ignore `answer` and `decision`."""
 
 
 def ignored_fields_warning(mode: Mode, outcome: Outcome) -> str:
-    """What of an outcome is ignored in a mode, as a warning; empty if nothing is."""
-    unasked = _UNASKED.get(mode, ("answer", "decision"))
-    names = [name for name in unasked if getattr(outcome, name) not in (None, ())]
-    said = ", ".join("resolutions" if name == "claims" else name for name in names)
-    return f"{said}: ignored, nobody asks for that in mode {mode}" if said else ""
+    """A warning that names the fields of an outcome that its mode ignores; empty if there are none."""
+    ignored = _IGNORED.get(mode, ("answer", "decision"))
+    fields = [name for name in ignored if getattr(outcome, name) not in (None, ())]
+    names = ", ".join("resolutions" if name == "claims" else name for name in fields)
+    return f"{names}: ignored, because mode {mode} does not ask for it" if names else ""
 
 
 def stated_findings(outcome: Outcome) -> tuple[Finding, ...]:
-    """The findings of an outcome; a failing one that only has a summary states that as its one finding."""
+    """The findings of an outcome. If a fail has only a summary, the summary becomes its one finding."""
     summary = outcome.summary.strip()
     if outcome.verdict != "fail" or outcome.findings or not summary:
         return outcome.findings
-    again = any(claim.status == "not_fixed" for claim in outcome.claims)
-    return () if again else (Finding(description=summary),)
+    has_not_fixed = any(claim.status == "not_fixed" for claim in outcome.claims)
+    return () if has_not_fixed else (Finding(description=summary),)
 
 
 def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
     """Why a judge's outcome cannot be a verdict; None if it can. The judge is asked again, as after any error."""
     step = state.graph.steps[judge]
     findings = stated_findings(outcome)
-    again = [claim.finding for claim in outcome.claims if claim.status == "not_fixed"]
-    of_judge = state.steps[judge]
-    known = {f"F-{id}" for id in of_judge.open_findings}
+    not_fixed = [claim.finding for claim in outcome.claims if claim.status == "not_fixed"]
+    judge_state = state.steps[judge]
+    known = {f"F-{id}" for id in judge_state.open_findings}
     for claim in outcome.claims:
-        if claim.finding not in known and not of_judge.unconfirmed.get(number(claim.finding)):
-            given = ", ".join(sorted(known)) or "none"
-            return f"resolutions name {claim.finding!r}, which is not among the findings to verify ({given})"
+        if claim.finding not in known and not judge_state.unconfirmed.get(number(claim.finding)):
+            to_verify = ", ".join(sorted(known)) or "none"
+            return f"resolutions name {claim.finding!r}, which is not among the findings to verify ({to_verify})"
         if claim.status == "contested":
-            return f"resolutions say that {claim.finding} is contested: a judge says fixed, not_fixed, withdrawn or duplicate"
+            return (
+                f"resolution of {claim.finding} is 'contested': a judge may report only fixed, not_fixed, withdrawn or "
+                "duplicate"
+            )
     for finding in findings:
         if not finding.description.strip():
             return "a finding has no description: say what is wrong"
         for phase in finding.affected_phase:
             if phase not in state.graph.phases:
                 return f"affected_phase {phase!r} is unknown: {did_you_mean(phase, state.graph.phases)}"
-    if outcome.verdict == "fail" and not findings and not again:
+    if outcome.verdict == "fail" and not findings and not not_fixed:
         return "the verdict is fail without findings: say what is wrong, at least in the summary"
     computable = step.passes_if is not None and (findings or outcome.claims or outcome.summary.strip())
     if outcome.verdict is None and not computable:
@@ -68,28 +71,28 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
     if step.passes_if is not None:
         return None
     if outcome.verdict == "pass":
-        grave = [finding.description for finding in _standing(state, judge, findings) if finding.severity in SERIOUS]
-        grave += [name for name in again if state.findings[number(name)].finding.severity in SERIOUS]
-        if grave:
-            return f"the verdict is pass, but {grave[0]!r} is critical or high: say fail, or lower the severity"
+        serious = [each.description for each in _not_accepted(state, judge, findings) if each.severity in SERIOUS]
+        serious += [name for name in not_fixed if state.findings[number(name)].finding.severity in SERIOUS]
+        if serious:
+            return f"the verdict is pass, but {serious[0]!r} is critical or high: say fail, or lower the severity"
     return None
 
 
 def verdict_of(state: RunState, judge: str, outcome: Outcome) -> VerdictWord:
-    """The verdict of an outcome without contradictions: computed where the step says how, else as stated."""
+    """The verdict of an outcome without contradictions: computed if the step has `passes_if`, else as the judge said."""
     rule = state.graph.steps[judge].passes_if
     if rule is None:
         assert outcome.verdict is not None
         return outcome.verdict
-    again = (claim.finding for claim in outcome.claims if claim.status == "not_fixed")
-    findings = [*outcome.findings, *(state.findings[number(name)].finding for name in again)]
+    not_fixed = (claim.finding for claim in outcome.claims if claim.status == "not_fixed")
+    findings = [*outcome.findings, *(state.findings[number(name)].finding for name in not_fixed)]
     if outcome.verdict == "fail" and not findings:
         return "fail"
-    return verdict_by_rule(rule, _standing(state, judge, findings))
+    return verdict_by_rule(rule, _not_accepted(state, judge, findings))
 
 
-def _standing(state: RunState, judge: str, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that nobody has accepted: what was accepted of a judge does not make its verdict fail again."""
+def _not_accepted(state: RunState, judge: str, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that no person has accepted. An accepted finding does not make a verdict of its judge fail again."""
     if not state.accepted:
         return list(findings)
     prints = fingerprints(findings)
@@ -114,7 +117,7 @@ def verdict_by_rule(rule: PassRule, findings: list[Finding]) -> VerdictWord:
         case _:
             counts = {level.value: sum(f.severity is level for f in findings) for level in Severity}
             counts["blocking"] = blocking
-            return "fail" if any(counts[level] > most for level, most in rule.at_most) else "pass"
+            return "fail" if any(counts[level] > allowed for level, allowed in rule.at_most) else "pass"
 
 
 def with_stated_findings(outcome: Outcome) -> Outcome:
@@ -123,7 +126,7 @@ def with_stated_findings(outcome: Outcome) -> Outcome:
 
 
 def with_known_phases(state: RunState, outcome: Outcome) -> Outcome:
-    """The outcome with phases as the workflow writes them: judges need not mind capitals."""
+    """The outcome with phases spelled as in the workflow. Judges may use other capitals."""
     if not any(finding.affected_phase for finding in outcome.findings):
         return outcome
     known = {phase.casefold(): phase for phase in state.graph.phases}
@@ -137,17 +140,17 @@ def with_known_phases(state: RunState, outcome: Outcome) -> Outcome:
 ACTIONABLE = (Status.OPEN, Status.NOT_FIXED, Status.REGRESSED)
 
 
-REMOVED = (Status.FIXED, Status.WITHDRAWN, Status.DUPLICATE)
+REMOVED_STATUSES = (Status.FIXED, Status.WITHDRAWN, Status.DUPLICATE)
 
 
 class VerdictReading(Value, frozen=True):
-    """What one verdict says about the ledger."""
+    """What one verdict changes in the ledger."""
 
     word: VerdictWord
     sightings: tuple[e.Sighting, ...]
     settled: tuple[tuple[int, Status], ...]
     ask: bool = False
-    """It brings findings that could have been made earlier, and a person wants to be asked about those."""
+    """Whether a person has to be asked about new findings that the judge could have reported earlier."""
 
     @property
     def actionable(self) -> tuple[int, ...]:
@@ -163,7 +166,8 @@ def read_verdict(
     changed: list[Change],
     later: bool,
 ) -> VerdictReading:
-    """What a verdict says of each finding. `later` means that its loop is open: the goalposts stand."""
+    """The status that a verdict gives each finding. `later` means that the loop of the judge is already open: then new
+    findings that the judge could have reported earlier follow the policy of the workflow."""
     sightings: dict[int, e.Sighting] = {}
     ask = False
     new: dict[str, int] = {}
@@ -183,25 +187,25 @@ def read_verdict(
             ask = ask or (policy == "ask" and tracked is None)
             status = Status.DEFERRED if policy == "defer" else _seen_again(state, tracked)
         if id is None:
-            # The same defect may stand twice in one report.
+            # One report may contain the same defect twice.
             id = new.setdefault(print_, len(state.findings) + len(new) + 1)
         text = finding if tracked is None or tracked.finding != finding else None
         sightings.setdefault(id, e.Sighting(id, status, text, print_ if tracked is None else "", authored))
-    said = {number(claim.finding): claim.status for claim in claims}
-    for id, answer in said.items():
+    reported = {number(claim.finding): claim.status for claim in claims}
+    for id, answer in reported.items():
         if answer == "not_fixed" and id not in sightings:
             sightings[id] = e.Sighting(id, _seen_again(state, state.findings[id]) if fails else Status.DEFERRED)
     if fails and not any(sighting.status in ACTIONABLE for sighting in sightings.values()):
         word = "needs_improvement"
     complete = state.graph.steps[judge].complete or word != "fail"
     settled = []
-    of_judge = state.steps[judge]
-    unmentioned = of_judge.unmentioned if word != "fail" else tuple(id for id in said if of_judge.unconfirmed.get(id))
-    for id in (*of_judge.open_findings, *unmentioned):
+    before = state.steps[judge]
+    unmentioned = before.unmentioned if word != "fail" else tuple(id for id in reported if before.unconfirmed.get(id))
+    for id in (*before.open_findings, *unmentioned):
         if id not in sightings:
-            unsaid = Status.FIXED if complete else Status.UNCONFIRMED
-            status = Status(said[id]) if id in said else unsaid
-            # The fix that its judge sees is just what another finding is against.
+            default = Status.FIXED if complete else Status.UNCONFIRMED
+            status = Status(reported[id]) if id in reported else default
+            # In a dispute, the fix of this finding is exactly what the other finding objects to.
             settled.append((id, Status.CONTESTED if status is Status.FIXED and is_disputed(state, id) else status))
     return VerdictReading(word, tuple(sightings.values()), tuple(settled), ask and word == "fail")
 
@@ -215,7 +219,7 @@ def _seen_again(state: RunState, tracked: TrackedFinding | None) -> Status:
 
 
 def changes_since(state: RunState, judge: str) -> list[Change]:
-    """Where the artifacts that a judge sees differ from the versions it judged last."""
+    """Where the artifacts that a judge judges differ from the versions that it judged last."""
     verdict = state.steps[judge].verdict
     if verdict is None:
         return []
@@ -223,7 +227,7 @@ def changes_since(state: RunState, judge: str) -> list[Change]:
     for name, version in verdict.versions.items():
         step = state.steps.get(name)
         if step is None or step.artifact is None:
-            continue  # a planner has removed what was judged
+            continue  # a planner has removed the judged step
         artifact = step.artifact
         found += [change for made, changed in artifact.changes if made > version for change in changed]
     return found

@@ -27,7 +27,7 @@ class Index(Value, frozen=True):
     unsettled: dict[str, None] = {}
     """Steps that have to run, or are running, regardless of open loops."""
     front: tuple[int, ...] = ()
-    """The unsettled steps that are not running and need nothing unsettled, as positions in `graph.in_turn`."""
+    """The unsettled steps that are not running and need nothing unsettled, as positions in `graph.by_urgency`."""
     running: dict[str, None] = {}
     erring: dict[str, None] = {}
     """Steps whose last attempt ended with an error."""
@@ -48,13 +48,13 @@ def running_attempts(state: RunState) -> list[tuple[str, Running]]:
     """The running attempts with their steps, in the order of the steps."""
     names = index_of(state).running
     if len(names) > 1:
-        names = dict.fromkeys(sorted(names, key=state.graph.place.__getitem__))
+        names = dict.fromkeys(sorted(names, key=state.graph.file_order.__getitem__))
     return [(name, running) for name in names if (running := state.steps[name].running) is not None]
 
 
 def _built(state: RunState) -> Index:
     unsettled = {name: None for name in state.steps if _unsettled(state, name)}
-    front = (state.graph.turn[name] for name in unsettled if _in_front(state, unsettled, name))
+    front = (state.graph.urgency[name] for name in unsettled if _in_front(state, unsettled, name))
     return Index(
         unsettled,
         tuple(sorted(front)),
@@ -109,7 +109,7 @@ def _toggled(names: dict[str, None], changed: Iterable[str]) -> dict[str, None]:
 
 def _with_membership(front: tuple[int, ...], graph: Graph, name: str, member: bool) -> tuple[int, ...]:
     """The front with or without one step, as `member` says. Positions stay sorted."""
-    position = graph.turn[name]
+    position = graph.urgency[name]
     index = bisect_left(front, position)
     is_member = index < len(front) and front[index] == position
     if is_member == member:

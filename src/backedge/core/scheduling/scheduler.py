@@ -118,7 +118,7 @@ class _Scheduler:
         """The steps of the front that can start and that no loop touches. Steps with an input check do not count towards
         `enough`, because the check may keep them from starting."""
         found: list[Start] = []
-        for name in (self.graph.in_turn[position] for position in front):
+        for name in (self.graph.by_urgency[position] for position in front):
             if enough is not None and enough <= 0:
                 break
             if name in self.fresh:
@@ -161,7 +161,7 @@ class _Scheduler:
         questions = self.questions.get(name, [])
         if self._needs_no_run(name):
             return questions
-        return [loop for loop in questions if loop.source in self.graph.before[name]]
+        return [loop for loop in questions if loop.source in self.graph.prerequisites[name]]
 
     def _held(self) -> set[str] | None:
         """The steps that an open escalation keeps from starting; None means all of them."""
@@ -201,7 +201,7 @@ class _Scheduler:
         if self.state.plans:
             wanted |= {name for name, step in self.state.steps.items() if self._added_for_open_loop(step)}
         wanted.discard(HUMAN)
-        return wanted.union(*(self.graph.before[name] for name in wanted))
+        return wanted.union(*(self.graph.prerequisites[name] for name in wanted))
 
     def _added_for_open_loop(self, step: StepState) -> bool:
         return any(id in self.state.loops for id in step.added_for)
@@ -302,7 +302,7 @@ class _Scheduler:
             for target, loops in requests.items():
                 for loop in loops:
                     if loop.source != HUMAN:
-                        found.setdefault(loop.source, set()).update((target, *self.graph.before[target]))
+                        found.setdefault(loop.source, set()).update((target, *self.graph.prerequisites[target]))
         growing = len(found) > 1
         while growing:
             growing = False
@@ -325,7 +325,7 @@ class _Scheduler:
             min((loop.severity.rank for loop in loops), default=9),
             -max((loop.round for loop in loops), default=0),
             min((loop.opened_at for loop in loops), default=0.0),
-            self.graph.place[start.step],
+            self.graph.file_order[start.step],
         )
 
 

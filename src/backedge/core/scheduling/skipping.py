@@ -83,7 +83,7 @@ def _max_repeats(state: RunState, name: str) -> int:
 
 
 def _unfinished(state: RunState, name: str) -> bool:
-    until = state.graph.untils.get(name)
+    until = state.graph.until_conditions.get(name)
     return until is not None and state.steps[name].artifact is not None and unmet(state, until) is not None
 
 
@@ -107,7 +107,7 @@ def exhausted_reason(state: RunState, name: str) -> str | None:
     """Why a step that has used up its repetitions is not finished; None if it is, or can still repeat."""
     if not _unfinished(state, name) or must_repeat(state, name):
         return None
-    condition = unmet(state, state.graph.untils[name])
+    condition = unmet(state, state.graph.until_conditions[name])
     assert condition is not None
     value = value_of(state, condition)
     got = "there is no value" if isinstance(value, Missing) else f"it is {json.dumps(value, ensure_ascii=False)[:200]}"
@@ -123,5 +123,5 @@ def help_request(state: RunState, name: str) -> Feedback | None:
     reason = exhausted_reason(state, name)
     if reason is None:
         return None
-    wanted = " and ".join(each.text for each in state.graph.untils[name])
+    wanted = " and ".join(each.text for each in state.graph.until_conditions[name])
     return Feedback(Kind.FIX_REQUEST, (repeat.to,), reason, suggested_fix=f"make {wanted} possible")

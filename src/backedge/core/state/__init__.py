@@ -1,1 +1,1 @@
-"""What a run is, and what each event does to it. No rule is applied here."""
+"""The state of a run, and what each event changes in it. No rules are applied here: `decide` has applied them."""

@@ -1,4 +1,4 @@
-"""What events about attempts lead to: they start, end, and leave artifacts behind."""
+"""Folds the events of attempts: they start, they end, and they leave artifacts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from backedge.core.state import version_0_1
 from backedge.core.state.run import Artifact, Running, RunState, StepState, number, with_loop, with_step
 from backedge.core.value import replace
 
-KEPT_CHANGES = 4
-"""How many versions back a new finding can be traced to the fix that wrote it."""
+MAX_VERSIONS_TRACED = 4
+"""How many versions of an artifact keep their changes, so that a new finding can be traced to the fix that caused it."""
 
 
 def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
@@ -18,7 +18,7 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         event = version_0_1.attempt_started(state, event)
     assert event.consumed is not None
     name, step = event.step, state.steps[event.step]
-    # A first attempt that is given feedback counts too: its source runs again to verify it.
+    # A first attempt that is given feedback counts as a round too: the source of the feedback runs again to verify it.
     counted = 1 if event.counted else 0
     loops, pairs = state.loops, state.pairs
     if event.loops:
@@ -30,8 +30,8 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
             loops[id] = _delivered(loops[id], name)
     findings = state.findings
     if event.to_address or event.must_keep_fixed:
-        given = (*event.to_address, *event.must_keep_fixed)
-        findings = findings.merged({id: replace(findings[id], addressed_at=state.attempts + 1) for id in given})
+        briefed = (*event.to_address, *event.must_keep_fixed)
+        findings = findings.merged({id: replace(findings[id], addressed_at=state.attempts + 1) for id in briefed})
     running = Running(
         attempt=event.attempt,
         mode=event.mode,
@@ -55,7 +55,7 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         findings=findings,
         loops=loops,
         pairs=pairs,
-        attempts=state.attempts + (name not in state.graph.measures),
+        attempts=state.attempts + (name not in state.graph.engine_judges),
         rounds=state.rounds + counted,
         busy=state.busy + 1,
         busy_since=state.busy_since if state.busy else event.at,
@@ -63,7 +63,7 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
 
 
 def _delivered(loop: Loop, target: str) -> Loop:
-    """A loop whose feedback a target has begun to address: the first one begins the round."""
+    """A loop whose feedback a target has begun to address. The first target to begin starts the round."""
     return replace(
         loop.resumed(),
         round=loop.round + (not loop.delivered),
@@ -75,11 +75,11 @@ def _delivered(loop: Loop, target: str) -> Loop:
 def _attempt_over(
     state: RunState, event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped, step: StepState
 ) -> RunState:
-    """What every way to end an attempt has in common: it costs, and `step` is what it leaves, which no longer runs."""
+    """What all ends of an attempt have in common: the cost is added, and the step becomes `step`, which is not running."""
     busy, since, worked = state.busy - 1, state.busy_since, state.seconds_worked
     if isinstance(event, e.AttemptDropped) and event.reason == "in doubt":
-        # If its process died after the last event and before this one, the time between is nobody's work, but for what
-        # somebody says was.
+        # Its process died some time after the last event. The time since then does not count as work, except for the
+        # seconds that this event reports.
         since = event.at
         worked = state.seconds_at_work(state.last_at) + min(event.seconds, max(0.0, event.at - state.last_at))
     elif not busy:
@@ -101,36 +101,36 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     name, step = event.step, state.steps[event.step]
     running = step.running
     assert running is not None
-    aside = running.mode in SIDE_MODES
-    turns, granted = event.repeats or (step.repeats, step.repeats_granted)
-    artifact = step.artifact if aside else _made(event, step, running)
+    side = running.mode in SIDE_MODES
+    repeats, repeats_granted = event.repeats or (step.repeats, step.repeats_granted)
+    artifact = step.artifact if side else _artifact_of(event, step, running)
     done = replace(
         step,
         running=None,
         artifact=artifact,
         errors=0,
-        approved=step.approved and aside,
+        approved=step.approved and side,
         errors_granted=0,
         last_error="",
         session=event.session or step.session,
-        asked_loops={},
-        replaced=step.replaced and aside,
+        loop_by_question={},
+        replaced=step.replaced and side,
         results_due=tuple(id for id in step.results_due if id not in running.results) if step.results_due else (),
-        repeats=turns,
-        repeats_granted=granted,
+        repeats=repeats,
+        repeats_granted=repeats_granted,
     )
     state = _attempt_over(state, event, done)
-    if aside:
+    if side:
         return state
     if running.loops:
-        state = _fixed(state, name, running, step.artifact, artifact)
+        state = _with_fix(state, name, running, step.artifact, artifact)
     if event.claims and name not in state.graph.judges:
-        return _claims_noted(state, event.claims, (*running.to_address, *running.must_keep_fixed))
+        return _with_claims(state, event.claims, (*running.to_address, *running.must_keep_fixed))
     return state
 
 
-def _made(event: e.AttemptSucceeded, step: StepState, running: Running) -> Artifact:
-    """The artifact of an attempt: a new version, if it differs from the one before."""
+def _artifact_of(event: e.AttemptSucceeded, step: StepState, running: Running) -> Artifact:
+    """The artifact of an attempt. It is a new version only if it differs from the one before."""
     before, made = step.artifact, event.made
     digest = event.artifact or made.digest
     changed = before is None or before.digest != digest
@@ -138,7 +138,10 @@ def _made(event: e.AttemptSucceeded, step: StepState, running: Running) -> Artif
     if before is None:
         version = 1
     elif changed:
-        version, changes = before.version + 1, (*before.changes, (before.version + 1, made.changed))[-KEPT_CHANGES:]
+        version, changes = (
+            before.version + 1,
+            (*before.changes, (before.version + 1, made.changed))[-MAX_VERSIONS_TRACED:],
+        )
     else:
         version, changes = before.version, before.changes
     return Artifact(
@@ -157,8 +160,10 @@ def _made(event: e.AttemptSucceeded, step: StepState, running: Running) -> Artif
     )
 
 
-def _fixed(state: RunState, name: str, running: Running, before: Artifact | None, after: Artifact | None) -> RunState:
-    """The loops whose findings an attempt was given have its fix, which may be none."""
+def _with_fix(
+    state: RunState, name: str, running: Running, before: Artifact | None, after: Artifact | None
+) -> RunState:
+    """The run after an attempt has finished its share of its loops, whether or not it changed the artifact."""
     assert after is not None
     changed = before is None or before.digest != after.digest
     unchanged = 0
@@ -179,7 +184,7 @@ def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
     failed = replace(
         step,
         running=None,
-        results_due=_to_tell_again(state, step),
+        results_due=_undelivered_results(state, step),
         errors=step.errors + 1,
         retry_at=event.retry_at,
         last_error=event.error,
@@ -190,11 +195,11 @@ def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
 
 def attempt_dropped(state: RunState, event: e.AttemptDropped) -> RunState:
     step = state.steps[event.step]
-    return _attempt_over(state, event, replace(step, running=None, results_due=_to_tell_again(state, step)))
+    return _attempt_over(state, event, replace(step, running=None, results_due=_undelivered_results(state, step)))
 
 
-def _to_tell_again(state: RunState, step: StepState) -> tuple[str, ...]:
-    """What the next attempt has to be told: what ended while one that waited for it was lost, too."""
+def _undelivered_results(state: RunState, step: StepState) -> tuple[str, ...]:
+    """The loops whose results the next attempt needs, including those that the lost attempt raised and that ended."""
     assert step.running is not None
     ended = (id for id in step.running.raised_loops if id not in state.loops)
     return tuple(dict.fromkeys((*step.results_due, *ended)))
@@ -207,7 +212,7 @@ def answer_given(state: RunState, event: e.AnswerGiven) -> RunState:
 
 
 def still_answers(state: RunState, loop: str, target: str) -> bool:
-    """Whether a target's attempt still answers a loop: it may have been closed or sent elsewhere by a decision."""
+    """Whether a target's attempt still works for a loop. A decision may have closed the loop or sent it elsewhere."""
     share = state.loops[loop].shares.get(target) if loop in state.loops else None
     return share is not None and share.counted and not share.done
 
@@ -217,21 +222,21 @@ def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
     loop = replace(loop, shares=shares)
     if not all(share.done for share in shares.values()):
         return loop
-    idle = not any(share.changed for share in shares.values())
-    loop = replace(loop, unchanged_reworks=loop.unchanged_reworks + idle)
-    # A fix that comes while a person is asked about its loop waits for the decision.
+    unchanged = not any(share.changed for share in shares.values())
+    loop = replace(loop, unchanged_reworks=loop.unchanged_reworks + unchanged)
+    # If a person is deciding about the loop, its fix waits for that decision.
     return loop if loop.state is LoopState.ESCALATING else loop.on("fix done")
 
 
-def _claims_noted(state: RunState, claims: tuple[Claim, ...], given: tuple[int, ...]) -> RunState:
-    """What a step says of a finding holds for the same finding of other judges, which it was told of as one."""
+def _with_claims(state: RunState, claims: tuple[Claim, ...], briefed: tuple[int, ...]) -> RunState:
+    """A claim about a finding also applies to the same finding of other judges: the briefing merged them into one."""
     findings = state.findings
-    said = {number(claim.finding): claim for claim in claims}
-    for id, claim in tuple(said.items()):
-        same = (other for other in given if findings[other].fingerprint == findings[id].fingerprint)
+    claim_by_id = {number(claim.finding): claim for claim in claims}
+    for id, claim in tuple(claim_by_id.items()):
+        same = (other for other in briefed if findings[other].fingerprint == findings[id].fingerprint)
         for other in same:
-            said.setdefault(other, claim)
-    for id, claim in said.items():
+            claim_by_id.setdefault(other, claim)
+    for id, claim in claim_by_id.items():
         tracked = findings[id]
         contested = claim.status == "contested" and tracked.needs_answer
         status = Status.CONTESTED if contested else tracked.status

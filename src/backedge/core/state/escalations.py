@@ -1,11 +1,11 @@
-"""What events about escalations lead to: they are opened, become overdue, and are decided."""
+"""Folds the events of escalations: they are opened, become overdue, and are decided."""
 
 from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN
-from backedge.core.state.loops import times_spoken
+from backedge.core.state.loops import reports_made
 from backedge.core.state.run import ASKED, REPEAT, Escalation, RunState, number, with_loop, with_step
 from backedge.core.state.waits import without_waiter
 from backedge.core.value import replace
@@ -29,7 +29,7 @@ def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
             state = without_waiter(state, loop)
         return with_loop(state, loop)
     if event.step is not None and event.breach is not None:
-        # The fix failed: the loops that wait for this step wait for the decision about it.
+        # The fix failed, so the loops that wait for this step now wait for the decision about it.
         for loop in [each for each in state.loops.values() if _fixing(each, event.step)]:
             failed = replace(loop.on("fix failed"), escalation=packet.id)
             state = without_waiter(with_loop(state, failed), failed)
@@ -37,19 +37,19 @@ def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
 
 
 def _person_asked(state: RunState, id: str) -> RunState:
-    """A question to a person is a round of its loop, counted when it is put."""
+    """Asking a person is a round of the loop. It is counted when the question is asked."""
     loop = state.loops[id]
     share = loop.shares.get(HUMAN)
     if share is None or share.counted:
         return state
     pair = (loop.source, HUMAN)
-    asked = replace(
+    updated = replace(
         loop,
         round=loop.round + (not loop.delivered),
         delivered=True,
         shares={**loop.shares, HUMAN: replace(share, counted=True)},
     )
-    state = replace(with_loop(state, asked), rounds=state.rounds + 1)
+    state = replace(with_loop(state, updated), rounds=state.rounds + 1)
     return replace(state, pairs={**state.pairs, pair: state.pairs.get(pair, 0) + 1})
 
 
@@ -74,9 +74,9 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         escalations=open_ones,
         decided_escalations=state.decided_escalations.set(number(packet.id), replace(packet, decided=event)),
     )
-    goes_on = event.choice in ("continue", "revise", "reassign", "reclassify")
+    continues = event.choice in ("continue", "revise", "reassign", "reclassify")
     limit = packet.breach.limit if packet.breach else ""
-    if goes_on and limit in OF_THE_RUN:
+    if continues and limit in OF_THE_RUN:
         more = event.amount if limit in BUDGETS else event.rounds
         state = replace(state, grants={**state.grants, limit: state.grants.get(limit, 0) + more})
     if packet.step is not None and event.choice == "continue":
@@ -91,18 +91,18 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
     for id, loop in state.loops.items():
         if loop.escalation == packet.id:
             loop = replace(loop, escalation=next((other for other in open_ones if open_ones[other].loop == id), None))
-            if goes_on and loop.state is LoopState.ESCALATING:
+            if continues and loop.state is LoopState.ESCALATING:
                 loop = loop.on("continued")
                 if event.choice == "continue" and loop.unverified:
                     loop = loop.on("fix done")
             if event.choice == "replan":
-                loop = _left_to_its_source(loop)
+                loop = _back_to_source(loop)
             loops[id] = _granted(state, loop, event) if packet.loop else loop
     return replace(state, loops=loops, replanned=state.replanned or event.choice == "replan")
 
 
-def _left_to_its_source(loop: Loop) -> Loop:
-    """Nobody mends it any more; its source says once more whether it stands, when the new plan was carried out."""
+def _back_to_source(loop: Loop) -> Loop:
+    """No step works on the loop any more. Its source verifies it again after the new plan was carried out."""
     done = {target: replace(share, done=True) for target, share in loop.shares.items()}
     return replace(loop.resumed().on("fix done"), shares=done)
 
@@ -119,7 +119,7 @@ def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
             granted=0,
             longest_streak=0,
             failures=0,
-            revised_at=times_spoken(state.steps.get(loop.source), loop),
+            revised_at=reports_made(state.steps.get(loop.source), loop),
             unchanged_reworks=0,
             oscillations=0,
             balance=(),

@@ -1,7 +1,7 @@
-"""Where events lead: the fold of a run's history into its state.
+"""The fold: from the events of a run to its state.
 
-`evolve` only writes down what an event says; every judgement was made by `decide` before. What a run is stands in
-`core/state/run.py`; what the larger events do in `core/state/`.
+`evolve` only records what an event says, because `decide` has already made every judgement. `core/state/run.py` defines
+the state; the other modules of `core/state/` fold the larger events.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from backedge.core.workflow.graph import graph_of
 
 
 def replay(events: Iterable[e.Event]) -> RunState | None:
-    """The state after these events; None for none."""
+    """The state after these events; None if there are no events."""
     state: RunState | None = None
     for event in events:
         state = evolve(state, event)
@@ -148,13 +148,13 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.RunResumed():
             return replace(state, paused_by=None)
         case e.RunStarted():
-            raise ValueError(f"run {state.run!r} was started before: run_started comes once, and first")
+            raise ValueError(f"run {state.run!r} got a second run_started: it may only be the first event of a run")
         case _:
             assert_never(event)
 
 
 def with_value(values: Json, path: str, value: Json) -> Json:
-    """The values with one more; those on the way to it are made as needed."""
-    part, _, rest = path.partition(".")
-    inside = values.get(part, {}) if rest else None
-    return {**values, part: with_value(inside, rest, value) if rest else value}
+    """The values with one more at a dotted path. Missing parents are created."""
+    key, _, rest = path.partition(".")
+    child = values.get(key, {}) if rest else None
+    return {**values, key: with_value(child, rest, value) if rest else value}

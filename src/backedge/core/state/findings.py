@@ -1,4 +1,4 @@
-"""What events about findings lead to: verdicts that see them, decisions that settle or reclassify them."""
+"""Folds the events of findings: verdicts report them, decisions settle or reclassify them."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from backedge.core.state.persistent_map import Map
 from backedge.core.state.run import LastVerdict, RunState, StepState, with_loop, with_step
 from backedge.core.value import replace
 
-AT_A_PLACE = 8
-"""How many findings of one place are remembered."""
+MAX_PER_LOCATION = 8
+"""How many findings are remembered for each location."""
 
 
-_ALL_SETTLED: Map[int, bool] = Map()
-"""What is unconfirmed after a pass."""
+_NONE_UNCONFIRMED: Map[int, bool] = Map()
+"""The unconfirmed findings after a pass: a pass settles all of them."""
 
 
 def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
     judge = state.steps[event.judge]
     by_check = not event.attempt
-    turn = 1 + (judge.checks if by_check else judge.verdicts)
+    verdict_number = 1 + (judge.checks if by_check else judge.verdicts)
     findings = state.findings
     changed = {
-        sighting.id: after_sighting(findings.get(sighting.id), sighting, event.judge, turn)
+        sighting.id: after_sighting(findings.get(sighting.id), sighting, event.judge, verdict_number)
         for sighting in event.findings
     }
     known = state.finding_by_key.merged({tracked.key: id for id, tracked in changed.items() if id not in findings})
     for id, status in event.settled:
         settled = with_status(changed.get(id) or findings[id], status)
-        gone = status in (Status.FIXED, Status.CONTESTED)
-        changed[id] = replace(settled, fixed_at=state.attempts) if gone else settled
+        fixed = status in (Status.FIXED, Status.CONTESTED)
+        changed[id] = replace(settled, fixed_at=state.attempts) if fixed else settled
     findings = findings.merged(changed)
-    given = [id for id in judge.open_findings if id not in changed] + sorted(changed)
-    standing = tuple([id for id in given if findings[id].asked_about])
+    candidates = [id for id in judge.open_findings if id not in changed] + sorted(changed)
+    still_open = tuple([id for id in candidates if findings[id].awaits_verdict])
     if by_check:
         unconfirmed = _unconfirmed(judge.unconfirmed, changed)
-        judge = replace(judge, open_findings=standing, unconfirmed=unconfirmed, checks=turn)
+        judge = replace(judge, open_findings=still_open, unconfirmed=unconfirmed, checks=verdict_number)
     else:
         assert judge.artifact is not None
         fails = event.word == "fail"
         judge = replace(
             judge,
-            open_findings=standing,
-            unconfirmed=_unconfirmed(judge.unconfirmed, changed) if fails else _ALL_SETTLED,
+            open_findings=still_open,
+            unconfirmed=_unconfirmed(judge.unconfirmed, changed) if fails else _NONE_UNCONFIRMED,
             verdict=LastVerdict(event.word, judge.artifact.inputs),
-            verdicts=turn,
+            verdicts=verdict_number,
             failures=judge.failures + 1 if fails else 0,
         )
     return with_step(
@@ -55,18 +55,18 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
         judge,
         findings=findings,
         finding_by_key=known,
-        findings_by_location=_placed(state, event),
+        findings_by_location=_by_location(state, event),
     )
 
 
-def _placed(state: RunState, event: e.VerdictGiven) -> Map[str, tuple[int, ...]]:
-    """The findings by place, with those of one more verdict: only the last few at a place can stand against each other."""
+def _by_location(state: RunState, event: e.VerdictGiven) -> Map[str, tuple[int, ...]]:
+    """The findings by location, with those of one more verdict. Disputes need only the last few at each location."""
     found: dict[str, tuple[int, ...]] = {}
     for sighting in event.findings:
-        place = location_of(sighting.finding) if sighting.finding is not None else ""
-        if place:
-            there = found.get(place, state.findings_by_location.get(place, ()))
-            found[place] = (*(id for id in there if id != sighting.id), sighting.id)[-AT_A_PLACE:]
+        location = location_of(sighting.finding) if sighting.finding is not None else ""
+        if location:
+            before = found.get(location, state.findings_by_location.get(location, ()))
+            found[location] = (*(id for id in before if id != sighting.id), sighting.id)[-MAX_PER_LOCATION:]
     return state.findings_by_location.merged(found)
 
 
@@ -77,12 +77,12 @@ def findings_contested(state: RunState, event: e.FindingsContested) -> RunState:
 
 
 def _unconfirmed(before: Map[int, bool], changed: dict[int, TrackedFinding]) -> Map[int, bool]:
-    noted: dict[int, bool] = {}
+    entries: dict[int, bool] = {}
     for id, tracked in changed.items():
-        still = tracked.status is Status.UNCONFIRMED
-        if still or id in before:
-            noted[id] = still
-    return before.merged(noted)
+        unconfirmed = tracked.status is Status.UNCONFIRMED
+        if unconfirmed or id in before:
+            entries[id] = unconfirmed
+    return before.merged(entries)
 
 
 def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
@@ -114,6 +114,6 @@ def findings_settled(state: RunState, event: e.FindingsSettled) -> RunState:
 def _without_settled(step: StepState, findings: Map[int, TrackedFinding]) -> StepState:
     return replace(
         step,
-        open_findings=tuple(id for id in step.open_findings if findings[id].asked_about),
+        open_findings=tuple(id for id in step.open_findings if findings[id].awaits_verdict),
         unconfirmed=_unconfirmed(step.unconfirmed, {id: findings[id] for id in step.unmentioned}),
     )

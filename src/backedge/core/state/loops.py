@@ -1,4 +1,4 @@
-"""What events about loops lead to: they are opened, routed round by round, and closed."""
+"""Folds the events of loops: they are opened, routed round by round, and closed."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ def loop_opened(state: RunState, event: e.LoopOpened) -> RunState:
     )
     state = replace(with_loop(state, loop), opened_loops=number(event.loop), ended=None)
     if raised is not None and event.attempt and state.steps[source].running is not None:
-        return _asked_in_mid_work(state, source, raised, loop.id)
+        return _with_question(state, source, raised, loop.id)
     if loop.by_verdict:
         return with_step(state, source, replace(state.steps[source], last_loop=loop.id))
     return state
 
 
-def asked_key(feedback: Feedback) -> str:
-    """What makes two pieces of feedback, raised in mid-work, the same question."""
+def question_key(feedback: Feedback) -> str:
+    """The identity of feedback raised during an attempt: an attempt that runs again asks with the same key."""
     more = (feedback.severity, feedback.requested_info, feedback.requirement_id, feedback.details)
-    told = json.dumps(more, sort_keys=True, default=str)
-    return "\n".join((feedback.word, ",".join(sorted(feedback.to)), feedback.message, told))
+    more_text = json.dumps(more, sort_keys=True, default=str)
+    return "\n".join((feedback.word, ",".join(sorted(feedback.to)), feedback.message, more_text))
 
 
 def feedback_acknowledged(state: RunState, event: e.FeedbackAcknowledged) -> RunState:
-    said = {"message": event.message, "action": event.action, "eta": event.eta}
+    response = {"message": event.message, "action": event.action, "eta": event.eta}
     loop = state.loops[event.loop]
     moved = loop.on("started") if loop.state is LoopState.WAITING_RESPONSE else loop
-    return with_loop(state, replace(moved, acknowledged={**loop.acknowledged, event.target: said}))
+    return with_loop(state, replace(moved, acknowledged={**loop.acknowledged, event.target: response}))
 
 
 def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
     loop = state.loops[event.loop]
     recent = loop.past_rounds
     if loop.delivered and not event.kept:
-        told = loop.feedback.message if loop.feedback else ""
-        recent = (*recent, PastRound(loop.round, loop.targets, loop.finding_ids, told))[-MAX_PAST_ROUNDS:]
+        message = loop.feedback.message if loop.feedback else ""
+        recent = (*recent, PastRound(loop.round, loop.targets, loop.finding_ids, message))[-MAX_PAST_ROUNDS:]
     findings = state.findings
     routed: dict[int, list[str]] = {}
     for target, ids in event.shares.items():
@@ -75,8 +75,8 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
             routed.setdefault(id, []).append(target)
     severity, blocking, streak = loop.severity, loop.blocking, 0
     changed: dict[int, TrackedFinding] = {}
-    lost = dict(event.gaps)
-    chosen = {id for ids in event.rules.values() for id in ids}
+    gaps = dict(event.gaps)
+    routed_by_rule = {id for ids in event.rules.values() for id in ids}
     to_subject = event.rules.get("subject", ())
     for id, targets in routed.items():
         before = findings[id]
@@ -84,9 +84,9 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         changed[id] = tracked = replace(
             before,
             loop=loop.id,
-            # A person may mend it, but it was a step that injected it.
-            introduced_by=steps if steps and id in chosen else before.introduced_by,
-            gap=lost.get(id, "") if id in lost or id in to_subject else before.gap,
+            # A person may fix the defect, but a step injected it.
+            introduced_by=steps if steps and id in routed_by_rule else before.introduced_by,
+            gap=gaps.get(id, "") if id in gaps or id in to_subject else before.gap,
         )
         if tracked.finding.severity.rank < severity.rank:
             severity = tracked.finding.severity
@@ -94,7 +94,7 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         streak = max(streak, tracked.streak)
     findings = findings.merged(changed)
     source = state.steps.get(loop.source)
-    spoken = times_spoken(source, loop) - loop.revised_at
+    since_revision = reports_made(source, loop) - loop.revised_at
     shares = {target: loop.shares[target] for target in event.kept}
     shares |= {target: Share(findings=ids) for target, ids in event.shares.items()}
     rejected = loop.rejected
@@ -105,7 +105,7 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
             rejected = rejected.set(f"{name}:{artifact.digest}", True)
     loop = replace(
         _routed(loop),
-        feedback=_in_new_words(loop, event.feedback),
+        feedback=_latest_feedback(loop, event.feedback),
         shares=shares,
         targets=tuple(shares),
         routed_by=next(iter(event.rules), loop.routed_by),
@@ -114,8 +114,8 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
         past_rounds=recent,
         severity=severity,
         blocking=blocking,
-        longest_streak=min(streak, spoken),
-        failures=min(source.failures, spoken) if source and loop.by_verdict else 0,
+        longest_streak=min(streak, since_revision),
+        failures=min(source.failures, since_revision) if source and loop.by_verdict else 0,
         rejected=rejected,
         balance=(*loop.balance, event.balance)[-2:] if event.balance else loop.balance,
         result_delivered=False,
@@ -124,39 +124,41 @@ def feedback_routed(state: RunState, event: e.FeedbackRouted) -> RunState:
     )
     loop = with_choice_routed(state.loops[loop.id], loop, event)
     if loop.state is LoopState.RESOLVING and all(share.done for share in shares.values()):
-        # Those who were left have mended their shares already.
+        # The remaining targets had finished their shares before this routing.
         loop = loop.on("fix done")
     state = replace(state, loops={**state.loops, loop.id: loop}, findings=findings)
     if event.feedback is not None and source is not None and source.running is not None:
-        return _asked_in_mid_work(state, loop.source, event.feedback, loop.id)
+        return _with_question(state, loop.source, event.feedback, loop.id)
     return state
 
 
 def _routed(loop: Loop) -> Loop:
-    """A loop whose feedback was sent: for the first time, or for the next round. What waits for its target still does."""
+    """A loop whose feedback was sent, for the first time or for the next round. A loop that waits for a response stays
+    in that state."""
     if loop.state is LoopState.NOTIFYING:
         return loop.on("delivered")
     return loop if loop.state is LoopState.WAITING_RESPONSE else loop.resumed()
 
 
-def _in_new_words(loop: Loop, raised: Feedback | None) -> Feedback | None:
-    """What the loop is about, as it was raised last; to whom it was raised first, wherever a person sent it since."""
+def _latest_feedback(loop: Loop, raised: Feedback | None) -> Feedback | None:
+    """The feedback as it was raised last, with the targets of the first time: a person may have sent it elsewhere."""
     if raised is None or loop.feedback is None:
         return loop.feedback
     return replace(raised, to=loop.feedback.to)
 
 
-def _asked_in_mid_work(state: RunState, name: str, feedback: Feedback, loop: str) -> RunState:
-    """Remember under which words an attempt asked: one that repeats its work after a crash asks in the same words."""
+def _with_question(state: RunState, name: str, feedback: Feedback, loop: str) -> RunState:
+    """Remember what a running attempt asked: if it is lost and runs again, it asks the same and gets the same loop."""
     step = state.steps[name]
     assert step.running is not None
-    joined = step.running.raised_loops if loop in step.running.raised_loops else (*step.running.raised_loops, loop)
-    asked = {**step.asked_loops, asked_key(feedback): loop}
-    return with_step(state, name, replace(step, asked_loops=asked, running=replace(step.running, raised_loops=joined)))
+    raised = step.running.raised_loops if loop in step.running.raised_loops else (*step.running.raised_loops, loop)
+    questions = {**step.loop_by_question, question_key(feedback): loop}
+    running = replace(step.running, raised_loops=raised)
+    return with_step(state, name, replace(step, loop_by_question=questions, running=running))
 
 
-def times_spoken(source: StepState | None, loop: Loop) -> int:
-    """How often the source of a loop has spoken in the way that started it: by a verdict, or by a check of inputs."""
+def reports_made(source: StepState | None, loop: Loop) -> int:
+    """How many reports of the kind that started a loop its source has made: verdicts, or checks of inputs."""
     if source is None:
         return 0
     return source.checks if loop.by_check else source.verdicts
@@ -178,33 +180,33 @@ def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     source = state.steps[loop.source]
     if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
         source = replace(source, verdict=replace(source.verdict, accepted=True))
-    lost = source.running is None and loop.id in source.asked_loops.values()
-    if (lost or _told_later(event)) and not is_awaited(state, loop):
+    asker_lost = source.running is None and loop.id in source.loop_by_question.values()
+    if (asker_lost or _source_reruns(event)) and not is_awaited(state, loop):
         source = replace(source, results_due=(*source.results_due, loop.id))
     return without_waiter(with_step(state, loop.source, source), loop)
 
 
-def _told_later(event: e.LoopClosed) -> bool:
-    """Whether the source of a loop has to be executed again with its end: it was decided by hand, chosen, or cancelled
-    by a planner."""
+def _source_reruns(event: e.LoopClosed) -> bool:
+    """Whether the source has to run again with the result of its loop: an option was chosen, a person decided, or a
+    planner cancelled the loop."""
     chosen = event.state is LoopState.ACCEPTED and event.resolution.option is not None
     by_hand = event.state in (LoopState.RESOLVED, LoopState.CANCELLED) and bool(event.resolution.by)
     return chosen or by_hand
 
 
-KEPT_POSITIONS = 40
-"""How many positions a loop remembers: enough to decide on, flat in cost."""
+MAX_POSITIONS = 40
+"""How many positions a loop remembers: enough to decide on, and the cost per event stays flat."""
 
 
 def position_taken(state: RunState, event: e.PositionTaken) -> RunState:
     loop = state.loops[event.loop]
-    said = Position(loop.round, event.target, event.option, event.reason)
+    position = Position(loop.round, event.target, event.option, event.reason)
     shares = {**loop.shares, event.target: replace(loop.shares[event.target], done=True)}
-    return with_loop(state, replace(loop, shares=shares, positions=(*loop.positions, said)[-KEPT_POSITIONS:]))
+    return with_loop(state, replace(loop, shares=shares, positions=(*loop.positions, position)[-MAX_POSITIONS:]))
 
 
 def choice_made(state: RunState, event: e.ChoiceMade) -> RunState:
-    """Nobody is asked any more: the loop waits for its source, unless the option sends somebody to rework."""
+    """The choice is over. The loop waits for its source, unless the chosen option asks steps for rework."""
     loop = state.loops[event.loop]
     chosen = replace(
         loop.resumed().on("fix done"),
@@ -215,9 +217,9 @@ def choice_made(state: RunState, event: e.ChoiceMade) -> RunState:
 
 
 def with_choice_routed(before: Loop, after: Loop, event: e.FeedbackRouted) -> Loop:
-    """A loop after a routing, with what that means for its choice."""
+    """A loop after a routing, with its choice brought up to date."""
     if BY_OPTION in event.rules:
-        # The rework that was chosen belongs to the round of the choice; who chose stays on record as its target.
+        # The chosen rework belongs to the round of the choice. The steps that chose stay recorded as its targets.
         return replace(
             after,
             targets=before.targets,

@@ -1,8 +1,8 @@
-"""A persistent map: `set` gives a new map that shares all but the path to the change.
+"""A persistent map: `set` returns a new map that shares everything with the old one except the path to the change.
 
-Findings, closed loops and rejected digests accumulate over a run. Copying a dict per event would make the cost of a
-step grow with history; here it stays flat. Up to a few dozen entries a plain dict is copied, which is fastest; beyond
-that the shape is a hash trie of small dicts, 32 ways per level.
+Findings, closed loops and rejected digests accumulate over a run. If each event copied a dict, the cost of an event
+would grow with the history; with this map it stays flat. A small map is a plain dict that is copied, which is fastest;
+a larger one is a hash trie of small dicts, with 32 branches per level.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MISSING: Any = object()
 
 
 class Map(Generic[K, V]):
-    """An immutable mapping with cheap `set`; iteration is in the order of the keys, never of their hashes."""
+    """An immutable mapping with a cheap `set`. It iterates in the order of its keys, never of their hashes."""
 
     __slots__ = ("_root", "_size", "_small")
 
@@ -75,11 +75,11 @@ class Map(Generic[K, V]):
         return isinstance(other, Map) and self._size == other._size and dict(self.items()) == dict(other.items())
 
     def set(self, key: K, value: V) -> Map[K, V]:
-        """The map with one entry more, or another value for one."""
+        """The map with one entry added or replaced."""
         return self.merged({key: value})
 
     def merged(self, entries: dict[K, V]) -> Map[K, V]:
-        """The map with these entries."""
+        """The map with these entries added or replaced."""
         if not entries:
             return self
         new: Map[K, V] = Map()
@@ -119,7 +119,7 @@ def _set(node: _Node, code: int, shift: int, key: Any, value: Any) -> _Node:
     elif below[0] == code:
         new[slot] = (code, (*(pair for pair in below[1] if pair[0] != key), (key, value)))
     else:
-        # Two hashes meet in one slot: push the leaf one level down and try again there.
+        # Two hashes share this slot: move the existing leaf one level down and insert there.
         deeper: _Node = {(below[0] >> (shift + _BITS)) & _MASK: below}
         new[slot] = _set(deeper, code, shift + _BITS, key, value)
     return new

@@ -1,7 +1,6 @@
-"""What a run is: its steps, loops, findings and escalations as they stand. `core/state/evolve.py` says how events lead there.
+"""The state of a run: its steps, loops, findings and escalations. `core/state/evolve.py` computes it from the events.
 
-States are immutable: a decision that could not be appended is simply dropped, together with the state that it would
-have led to.
+States are immutable. If the events of a decision cannot be appended, the new state is simply dropped.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.graph import Graph
 
 REPEAT = "repeat"
-"""The name of the bound on the executions of a step that is repeated until a condition is met."""
+"""The name in a breach for the `max` of a step that repeats until a condition is met."""
 
 ASKED = "asked"
-"""The reason of an escalation that is a question to a person, not a breach."""
+"""The reason of an escalation that asks a person a question because feedback was sent to them, not because of a breach."""
 NO_APPROVER = "no approver"
-"""How the reason of an escalation begins that asks for the approval of a step."""
+"""The reason of an escalation that asks for approval of a step begins with this."""
 
 
 class Artifact(Value, frozen=True):
@@ -36,20 +35,20 @@ class Artifact(Value, frozen=True):
     payload: str | None = None
     parts: dict[str, str] = {}
     consumed: dict[str, str] = {}
-    """What it was made from: the digest of each input."""
+    """The digest of each input it was made from."""
     values: dict[str, Json] = {}
-    """What conditions refer to, by JSON pointer."""
+    """The values that conditions refer to, by JSON pointer."""
     changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
-    """Where the last few versions differ from the ones before them."""
+    """For the last few versions: where each differs from the one before."""
     inputs: dict[str, int] = {}
     """The versions it was made from, by producer."""
     cause: tuple[str, ...] = ()
-    """The loops that made this version necessary."""
+    """The loops that caused this version."""
     summary: str = ""
 
 
 class Running(Value, frozen=True):
-    """An attempt under way."""
+    """A running attempt."""
 
     attempt: int
     mode: Mode
@@ -59,20 +58,20 @@ class Running(Value, frozen=True):
     to_address: tuple[int, ...] = ()
     """The findings it has to address."""
     must_keep_fixed: tuple[int, ...] = ()
-    """The findings that an earlier attempt addressed and nobody has verified yet: it is to keep them so."""
+    """The findings that an earlier attempt addressed and no judge has verified yet. This attempt must not undo the fix."""
     unverified_loops: tuple[str, ...] = ()
-    """The loops whose fix, by an earlier attempt, still waits for a verdict."""
+    """The loops whose fix by an earlier attempt still waits for a verdict."""
     verifies: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     cause: tuple[str, ...] = ()
     consumed: dict[str, str] = {}
     input_versions: dict[str, int] = {}
     awaits: tuple[str, ...] = ()
-    """The loops that it waits for, in mid-work."""
+    """The loops whose result it waits for while it runs."""
     raised_loops: tuple[str, ...] = ()
     """The loops that this attempt raised or rejoined."""
     replanned: bool = False
-    """It changed the steps of the run."""
+    """Whether it changed the steps of the run."""
 
 
 class LastVerdict(Value, frozen=True):
@@ -80,21 +79,21 @@ class LastVerdict(Value, frozen=True):
 
     word: VerdictWord
     versions: dict[str, int]
-    """The artifact versions it saw."""
+    """The artifact versions that it judged."""
     accepted: bool = False
-    """A person let it count as passed."""
+    """Whether a person accepted its findings, so that it counts as a pass."""
 
 
 class ConditionResult(Value, frozen=True):
-    """What was seen when a step's condition was looked at."""
+    """The result of evaluating the condition of a step."""
 
     met: bool
     basis: str
-    """The digest of the values that it refers to."""
+    """The digest of the values that the condition refers to."""
 
 
 class StepState(Value, frozen=True):
-    """What is known of one step."""
+    """The state of one step."""
 
     attempts: int = 0
     running: Running | None = None
@@ -103,54 +102,56 @@ class StepState(Value, frozen=True):
     errors_granted: int = 0
     last_error: str = ""
     session: str | None = None
-    """The conversation that its agent can go on with."""
+    """The conversation that its agent can continue."""
     retry_at: float = 0.0
     rounds: int = 0
-    """Executions that feedback asked for."""
+    """How many of its executions were rounds of feedback."""
     replaced: bool = False
-    """A planner replaced it after its artifact was made."""
+    """Whether a planner replaced it after its artifact was made."""
     added_for: tuple[str, ...] = ()
-    """The loops whose feedback asked a planner for it."""
+    """The loops for which a planner added it."""
     skipped_by_decision: bool = False
     condition_false: bool = False
-    """Its condition was not met: whatever it made before is not used."""
+    """Whether its condition was not met. Then an earlier artifact of it is not used."""
     condition: ConditionResult | None = None
-    """The last look at its condition."""
+    """The last evaluation of its condition."""
     repeats: int = 0
-    """How often it was executed in a row to meet what it is repeated for."""
+    """How often in a row it was executed to meet its `until` conditions."""
     repeats_granted: int = 0
     approved: bool = False
-    """A person let its next execution happen."""
+    """Whether a person approved its next execution."""
     results_due: tuple[str, ...] = ()
-    """Loops closed by hand whose resolution the next attempt has to be given."""
-    asked_loops: dict[str, str] = {}
-    """Feedback raised in mid-work since the last finished attempt: what was asked, and the loop."""
+    """The loops whose results its next attempt has to be given."""
+    loop_by_question: dict[str, str] = {}
+    """Feedback raised by running attempts since the last finished one: its `question_key`, and its loop."""
     verdict: LastVerdict | None = None
     verdicts: int = 0
     failures: int = 0
     """Failing verdicts in a row."""
     checks: int = 0
-    """Checks of its inputs that found something, or found it mended: they are no verdicts of its agent."""
+    """How many checks of its inputs found a problem, or found one fixed. They are not verdicts of its agent."""
     last_loop: str | None = None
     """The last loop that its verdicts started."""
     open_findings: tuple[int, ...] = ()
-    """The findings that it has to answer for when it judges again."""
+    """The findings whose status it has to report when it judges again."""
     unconfirmed: Map[int, bool] = Map()
-    """The findings since its last pass that a later verdict did not mention, and whether that is so still."""
+    """The findings since its last pass that a later verdict did not mention. The value is false for those that were
+    mentioned again since."""
 
     @property
     def unmentioned(self) -> tuple[int, ...]:
-        """The findings that it left open without a word: not asked about again, known if seen, and fixed by a pass."""
-        return tuple(sorted(id for id, still in self.unconfirmed.items() if still))
+        """The findings that its verdicts no longer mention. It is not asked about them; it recognises them if it reports
+        them again; and a pass marks them as fixed."""
+        return tuple(sorted(id for id, unconfirmed in self.unconfirmed.items() if unconfirmed))
 
     @property
-    def never_made(self) -> bool:
-        """Whether it was passed over before it made anything."""
+    def skipped_without_output(self) -> bool:
+        """Whether a decision skipped it before it made an artifact."""
         return self.skipped_by_decision and self.artifact is None
 
 
 class Escalation(Value, frozen=True):
-    """A decision packet."""
+    """A question to a person, with the options to choose from."""
 
     id: str
     reason: str
@@ -160,7 +161,7 @@ class Escalation(Value, frozen=True):
     step: str | None = None
     breach: Breach | None = None
     about: Question | None = None
-    """What a person is asked to do, or to approve: withdrawn as soon as it is no longer what the step would do."""
+    """What a person is asked to do or to approve. It is withdrawn as soon as the step would do something else."""
     decided: e.EscalationDecided | None = None
 
     @property
@@ -169,8 +170,8 @@ class Escalation(Value, frozen=True):
 
 
 class Derived:
-    """What the scheduler worked out of a state, and the steps that changed since. It says nothing that the rest of the
-    state does not, so two states that differ only here are equal."""
+    """What the scheduler computed from a state, and the steps that changed since. It is a cache: two states that differ
+    only here are equal."""
 
     __slots__ = ("changed", "index")
 
@@ -180,14 +181,14 @@ class Derived:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Derived)
 
-    __hash__ = None  # type: ignore[assignment]  # a state that compares by value has no use for one
+    __hash__ = None  # type: ignore[assignment]  # states compare by value and are never used as keys
 
 
 NOTHING_DERIVED = Derived()
 
 
 class RunState(Value, frozen=True):
-    """Everything that the rules need to know of a run."""
+    """Everything that the rules need to know about a run."""
 
     run: str
     graph: Graph
@@ -197,17 +198,17 @@ class RunState(Value, frozen=True):
     input_payload: str | None = None
     steps: dict[str, StepState] = {}
     loops: dict[str, Loop] = {}
-    """The open ones."""
+    """Only the open ones."""
     closed_loops: Map[int, Loop] = Map()
     findings: Map[int, TrackedFinding] = Map()
     finding_by_key: Map[str, int] = Map()
-    """Finding by judge and fingerprint."""
+    """The id of each finding, by `ledger_key`."""
     findings_by_location: Map[str, tuple[int, ...]] = Map()
-    """The last findings at each place that findings name."""
+    """The ids of the last findings at each location."""
     accepted: Map[str, int] = Map()
-    """Finding by judge and fingerprint, for those that a person accepted."""
+    """The ids of the findings that a person accepted, by `ledger_key`."""
     escalations: dict[str, Escalation] = {}
-    """The open ones."""
+    """Only the open ones."""
     decided_escalations: Map[int, Escalation] = Map()
     refused: Map[int, e.FeedbackRefused] = Map()
     opened_loops: int = 0
@@ -226,20 +227,20 @@ class RunState(Value, frozen=True):
     replanned: bool = False
     """A loop that hit its limit was sent to the planner: that happens once."""
     has_accepted: bool = False
-    """Something was accepted or passed over."""
+    """Whether a decision accepted a finding or skipped a step."""
     ended: e.RunEnded | None = None
     steps_ever: int = 0
-    """How many steps there have been, removed and replaced ones included."""
+    """How many steps the run has ever had, including removed and replaced ones."""
     retired: dict[str, int] = {}
-    """Removed steps, and how many attempts they made: a number is never used twice."""
+    """Removed steps, and how many attempts they made. If such a step is added again, its attempts are counted on."""
     specs: dict[str, Json] = {}
-    """The steps that planners added, as they were written."""
+    """The steps that planners added, as the planners wrote them."""
     plans: Map[int, e.StepsChanged] = Map()
     values: dict[str, Json] = {}
-    """What agents and people keep beside the run."""
+    """Values that agents and people stored with the run."""
     checkpoints: dict[str, dict[str, Json]] = {}
     read: dict[str, tuple[str, ...]] = {}
-    """The loops whose feedback was read, by step."""
+    """The loops whose feedback was read from the inbox, by step."""
     imported: e.FileImported | None = None
     """The file that the run was imported from."""
     derived: Derived = NOTHING_DERIVED
@@ -275,7 +276,7 @@ def number(id: str) -> int:
 
 
 def with_step(state: RunState, name: str, step: StepState, **more: Any) -> RunState:
-    """The run with another state of one step, and whatever else changes with it."""
+    """The run with a new state of one step, and with other fields changed as given."""
     derived = state.derived
     changed = Derived(derived.index, (*derived.changed, name))
     return replace(state, steps={**state.steps, name: step}, derived=changed, **more)

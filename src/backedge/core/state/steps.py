@@ -1,4 +1,4 @@
-"""What a planner's change of the run leads to: other steps, and another graph."""
+"""Folds the changes of a planner: the run gets other steps, and another graph."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
         else:
             steps[name] = _replaced(step, judges=name in graph.judges) if name in added else step
         if name in event.noted:
-            steps[name] = _with_notes(steps[name], event.noted[name])
+            steps[name] = _with_noted(steps[name], event.noted[name])
     planner = steps[event.by]
     assert planner.running is not None
     steps[event.by] = replace(planner, running=replace(planner.running, replanned=True))
-    gone = {name: state.steps[name].attempts for name in event.removed}
-    kept = {name: spec for name, spec in state.specs.items() if name not in gone}
+    removed = {name: state.steps[name].attempts for name in event.removed}
+    other_specs = {name: spec for name, spec in state.specs.items() if name not in removed}
     return replace(
         state,
         graph=graph,
         steps=steps,
         derived=NOTHING_DERIVED,
         steps_ever=state.steps_ever + len(added),
-        retired={**state.retired, **gone},
-        specs={**kept, **event.specs},
+        retired={**state.retired, **removed},
+        specs={**other_specs, **event.specs},
         plans=state.plans.set(len(state.plans), event),
     )
 
 
 def _workflow_after(workflow: Workflow, event: e.StepsChanged) -> Workflow:
-    """The workflow with the steps that the event states: those that stay keep their places, new ones come last."""
-    stated = {step.name: step for step in (*(event.changed or ()), *event.added)}
-    stay = [stated.pop(step.name, step) for step in workflow.steps if step.name not in event.removed]
-    return replace(workflow, steps=(*stay, *stated.values()))
+    """The workflow with the steps that the event lists. Existing steps keep their order, new ones come last."""
+    listed = {step.name: step for step in (*(event.changed or ()), *event.added)}
+    existing = [listed.pop(step.name, step) for step in workflow.steps if step.name not in event.removed]
+    return replace(workflow, steps=(*existing, *listed.values()))
 
 
-def _with_notes(step: StepState, noted: NotedValues) -> StepState:
-    made = step.artifact
-    if made is None:
+def _with_noted(step: StepState, noted: NotedValues) -> StepState:
+    before = step.artifact
+    if before is None:
         return step
-    artifact = replace(made, parts={**made.parts, **noted.parts}, values={**made.values, **noted.values})
+    artifact = replace(before, parts={**before.parts, **noted.parts}, values={**before.values, **noted.values})
     return replace(step, artifact=artifact)
 
 
 def _replaced(step: StepState, judges: bool) -> StepState:
-    """What stays of a step when another definition takes its place: its counters, and what it made until it makes it
-    anew. Errors were those of the old one."""
+    """What is left of a step after another definition replaced it: its counters, and its artifact until the new step has
+    made one. Errors are forgotten, because the old step made them."""
     return StepState(
         attempts=step.attempts,
         artifact=step.artifact,

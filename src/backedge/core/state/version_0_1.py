@@ -1,9 +1,8 @@
-"""How version 0.1 folded: what its events left to be computed, completed here.
+"""The rules of version 0.1 that its fold applied, frozen so that its journals replay to the same state for ever.
 
-Version 0.1 did not record what an attempt consumed, which findings it was given, and a few facts more; its fold worked
-them out by the rules of the day. Its journals have to replay to the same state for ever, so these rules are frozen here,
-apart from those that decide today. Nothing else may import this module, and nothing in it changes:
-tests/histories/0.1 holds it to that.
+The events of version 0.1 did not record what an attempt consumed, which findings it was given, and a few other facts;
+its fold computed them. This module adds these facts to such events. Only the fold may import it, and its behaviour must
+never change: tests/histories/0.1 checks that.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> e.AttemptSu
     if event.step in state.graph.judges:
         judged = "\n".join(f"{name} {digest}" for name, digest in running.consumed.items())
         artifact = sha256(f"{event.made.digest}\n{judged}".encode()).hexdigest()
-    repeats = event.step in state.graph.untils and running.mode not in SIDE_MODES
+    repeats = event.step in state.graph.until_conditions and running.mode not in SIDE_MODES
     return replace(event, artifact=artifact, repeats=_repeats(state, event.step) if repeats else None)
 
 
@@ -99,17 +98,19 @@ def _repeats(state: RunState, name: str) -> tuple[int, int]:
     assert step.running is not None and repeat is not None
     if step.artifact is None or step.artifact.consumed != step.running.consumed or step.running.loops:
         return 1, 0
-    unmet = any(not holds(each, _value_of(state, each)) for each in state.graph.untils[name])
+    unmet = any(not holds(each, _value_of(state, each)) for each in state.graph.until_conditions[name])
     again = unmet and step.repeats < repeat.max + step.repeats_granted
     return (step.repeats + 1, step.repeats_granted) if again else (1, 0)
 
 
 def _with_plan(workflow: Workflow, event: e.StepsChanged) -> Workflow:
-    left = [step for step in workflow.steps if step.name in event.removed]
-    kept = {
-        step.name: _joined(_without(step, event.removed), event.added) for step in workflow.steps if step not in left
+    leaving = [step for step in workflow.steps if step.name in event.removed]
+    staying = {
+        step.name: _with_new_members(_without(step, event.removed), event.added)
+        for step in workflow.steps
+        if step not in leaving
     }
-    steps = {**kept, **{step.name: _parted(step, left) for step in event.added}}
+    steps = {**staying, **{step.name: _without_old_members(step, leaving) for step in event.added}}
     gained = {name: tuple(event.gained.get(name, ())) for name in steps}
     return replace(
         workflow,
@@ -120,7 +121,7 @@ def _with_plan(workflow: Workflow, event: e.StepsChanged) -> Workflow:
     )
 
 
-def _joined(step: Step, added: tuple[Step, ...]) -> Step:
+def _with_new_members(step: Step, added: tuple[Step, ...]) -> Step:
     groups, known = (*step.needs_groups, *step.judges_groups), (step.name, *step.needs, *step.judges)
     new = [each for each in added if each.group and each.group in groups and each.name not in known]
     judged = tuple(each.name for each in new if each.group in step.judges_groups)
@@ -128,9 +129,9 @@ def _joined(step: Step, added: tuple[Step, ...]) -> Step:
     return replace(step, needs=(*step.needs, *needed), judges=(*step.judges, *judged)) if new else step
 
 
-def _parted(step: Step, left: list[Step]) -> Step:
+def _without_old_members(step: Step, leaving: list[Step]) -> Step:
     groups = (*step.needs_groups, *step.judges_groups)
-    return _without(step, tuple(each.name for each in left if each.group in groups))
+    return _without(step, tuple(each.name for each in leaving if each.group in groups))
 
 
 def _without(step: Step, removed: tuple[str, ...]) -> Step:

@@ -1,11 +1,14 @@
-"""Termination as arithmetic: the largest number of attempts that any run of a workflow can make.
+"""Why every run ends: the largest number of attempts that a run of a workflow can make.
 
-Every step is executed once, and once more for each execution that feedback asks for (that execution and everything
-that its change makes stale or due for verification). A step with `repeat` may be executed as often as that says, each
-time. Each execution is tried at most `errors_in_a_row` times. So E x S x (1 + R) attempts end every run, where S is the
-number of steps, a repeated one counted by its bound (where a step plans, `max_steps` times the largest such bound: see
-core/planning.py); decisions by people add what they grant, and an attempt that a crash or an interruption took away
-may be made again.
+- Every step is executed once. Each round of feedback executes every step at most once more: the step that reworks, and
+  everything that its change makes stale or due for verification. So there are S x (1 + R) executions, where S is the
+  number of steps and R the number of rounds that the limits allow.
+- A step with `repeat` counts in S as often as its `max` says. If a step plans, S is `max_steps` times the largest such
+  `max` (see core/planning.py).
+- Each execution is tried at most E times, where E is the limit `errors_in_a_row`.
+
+A run therefore makes at most E x S x (1 + R) attempts. People can grant more, and an attempt that a crash or an
+interruption cut short may be made again.
 """
 
 from __future__ import annotations
@@ -16,13 +19,12 @@ from backedge.core.workflow.graph import Graph
 
 def max_attempts(workflow: Workflow) -> int | None:
     """The bound, or None if nothing bounds the workflow."""
-
-    # A step with limits of its own loosens what it does not bound as tightly.
-    every = [workflow.limits, *(step.limits for step in workflow.steps if step.limits)]
-    tries = _loosest([limits.errors_in_a_row for limits in every])
-    total = _loosest([limits.rounds_total for limits in every])
-    per_step = _loosest([limits.rounds_per_step for limits in every])
-    per_pair = _loosest([limits.rounds_per_pair for limits in every])
+    # A step may have looser limits than the workflow, so the loosest value of each limit counts.
+    all_limits = [workflow.limits, *(step.limits for step in workflow.steps if step.limits)]
+    tries = _loosest([limits.errors_in_a_row for limits in all_limits])
+    total = _loosest([limits.rounds_total for limits in all_limits])
+    per_step = _loosest([limits.rounds_per_step for limits in all_limits])
+    per_pair = _loosest([limits.rounds_per_pair for limits in all_limits])
     rounds: int | None = None
     steps = workflow.max_steps if workflow.plans else len(workflow.steps)
     if total is not None:
@@ -40,9 +42,9 @@ def max_attempts(workflow: Workflow) -> int | None:
 
 
 def bounded_by_pairs(workflow: Workflow) -> bool:
-    """Whether nothing but the rounds of each legal pair bounds the rounds of a run."""
-    every = [workflow.limits, *(step.limits for step in workflow.steps if step.limits)]
-    total, per_step = ([getattr(limits, name) for limits in every] for name in ("rounds_total", "rounds_per_step"))
+    """Whether `rounds_per_pair` is the only limit that bounds the rounds of a run."""
+    all_limits = [workflow.limits, *(step.limits for step in workflow.steps if step.limits)]
+    total, per_step = ([getattr(limits, name) for limits in all_limits] for name in ("rounds_total", "rounds_per_step"))
     return None in total and None in per_step
 
 

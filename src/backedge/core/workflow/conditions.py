@@ -1,7 +1,7 @@
-"""Conditions on what steps made: `plan:/ui == true`, `not plan:/ui`, `open_loops == 0`.
+"""Conditions on artifacts: `plan:/ui == true`, `not plan:/ui`, `open_loops == 0`.
 
-A condition compares a place in an artifact, or the number of open loops, with a literal. Where there is nothing, the
-value is null: it equals null only, is not true, and is neither more nor less than anything.
+A condition compares a value in an artifact, or the number of open loops, with a literal. A missing value counts as
+null: it equals only null, it is not true, and it is neither greater nor less than anything.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from backedge.core.value import Json, Value
 from backedge.core.workflow.values import Missing, Reference, equal, parse_reference
 
 OPEN_LOOPS = "open_loops"
-"""A value besides those of artifacts: how many loops of the run are open."""
+"""The number of open loops of the run: the one value that does not come from an artifact."""
 
 Operator = Literal["", "not", "==", "!=", "<", "<=", ">", ">=", "in", "contains"]
 OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "contains")
 _SHAPE = "write `step:/pointer == value`, `step:/pointer` or `not step:/pointer`"
 _OTHER_WORDS = {"=": "==", "is": "==", "eq": "==", "ne": "!=", "<>": "!=", "=>": ">=", "=<": "<=", "has": "contains"}
 _JOINING = {"and", "or", "&&", "||", "==", "!=", "<", "<=", ">", ">="}
-"""Words of which a value without quotes has none: they are meant for another comparison."""
+"""A value without quotes may not contain these words: they mean that the user tried to write a second comparison."""
 
 
 class Condition(Value, frozen=True):
@@ -32,12 +32,12 @@ class Condition(Value, frozen=True):
     text: str
     of: Reference | None
     operator: Operator = ""
-    """Empty for the truth of the value, "not" for the contrary."""
+    """Empty if the value has to be true, "not" if it has to be false."""
     literal: Json = None
 
 
 def parse_condition(text: str) -> Condition:
-    """A condition as people write it. Raises ValueError that names the problem and the nearest valid thing."""
+    """Parse a condition. Raises ValueError, which names the problem and suggests what to write instead."""
     words = text.split(None, 2)
     if not words:
         raise ValueError(f"the condition is empty: {_SHAPE}")
@@ -53,31 +53,33 @@ def parse_condition(text: str) -> Condition:
         raise ValueError(f"condition {text!r} has nothing after {operator}: give the value to compare with")
     literal = _literal(words[2].strip())
     if literal == words[2].strip() and not _JOINING.isdisjoint(words[2].split()):
-        raise ValueError(f"condition {text!r} has a second one in it: write several as a list, or put a text in quotes")
+        raise ValueError(
+            f"condition {text!r} contains a second one: write several as a list, or put the text in quotes"
+        )
     if operator == "in" and not isinstance(literal, list | str):
-        raise ValueError(f"condition {text!r} looks into {words[2]}: `in` needs a list, such as [a, b]")
+        raise ValueError(f"condition {text!r} has {words[2]} after `in`: expected a list, such as [a, b]")
     return Condition(text, of, operator, literal)
 
 
-def holds(each: Condition, value: Json | Missing) -> bool:
+def holds(condition: Condition, value: Json | Missing) -> bool:
     """Whether a condition is met by the value it refers to."""
     if isinstance(value, Missing):
         value = None
-    match each.operator:
+    match condition.operator:
         case "":
             return bool(value)
         case "not":
             return not value
         case "==":
-            return equal(value, each.literal)
+            return equal(value, condition.literal)
         case "!=":
-            return not equal(value, each.literal)
+            return not equal(value, condition.literal)
         case "in":
-            return _contains(each.literal, value)
+            return _contains(condition.literal, value)
         case "contains":
-            return _contains(value, each.literal)
+            return _contains(value, condition.literal)
         case _:
-            return _ordered(value, each.literal) and _ORDERS[each.operator](value, each.literal)
+            return _comparable(value, condition.literal) and _ORDERS[condition.operator](value, condition.literal)
 
 
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
@@ -88,26 +90,26 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _ordered(one: Json, other: Json) -> bool:
-    """Whether two values can be more or less than each other: two numbers, or two texts."""
+def _comparable(one: Json, other: Json) -> bool:
+    """Whether two values have an order: two numbers, or two texts."""
     if isinstance(one, bool) or isinstance(other, bool):
         return False
     numbers = isinstance(one, int | float) and isinstance(other, int | float)
     return numbers or (isinstance(one, str) and isinstance(other, str))
 
 
-def _contains(whole: Json, piece: Json) -> bool:
-    if isinstance(whole, list):
-        return any(equal(each, piece) for each in whole)
-    return isinstance(piece, str) and isinstance(whole, str | dict) and piece in whole
+def _contains(container: Json, item: Json) -> bool:
+    if isinstance(container, list):
+        return any(equal(each, item) for each in container)
+    return isinstance(item, str) and isinstance(container, str | dict) and item in container
 
 
 def _value(text: str, word: str) -> Reference | None:
     if word == OPEN_LOOPS:
         return None
-    glued = re.search(r"==|!=|<=|>=|<|>", word)
-    if glued:
-        raise ValueError(f"condition {text!r} has no space around {glued.group()}: {_SHAPE}")
+    without_spaces = re.search(r"==|!=|<=|>=|<|>", word)
+    if without_spaces:
+        raise ValueError(f"condition {text!r} has no space around {without_spaces.group()}: {_SHAPE}")
     try:
         return parse_reference(word)
     except ValueError as error:
@@ -119,7 +121,7 @@ def _operator(text: str, word: str) -> Operator:
         return OPERATORS[OPERATORS.index(word)]
     meant = _OTHER_WORDS.get(word.lower()) or closest(word, OPERATORS)
     hint = f"did you mean {meant!r}?" if meant else f"use one of {' '.join(OPERATORS)}"
-    raise ValueError(f"condition {text!r} has the operator {word!r}: {hint}")
+    raise ValueError(f"condition {text!r} has the unknown operator {word!r}: {hint}")
 
 
 def _literal(text: str) -> Json:

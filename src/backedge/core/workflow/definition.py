@@ -1,4 +1,4 @@
-"""The definition of a workflow: plain data, validated as a whole, with every problem named at once."""
+"""The definition of a workflow: plain data. `validate.py` checks it as a whole and reports every problem at once."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ Agreement = Literal["first", "all", "authority"]
 
 
 class PassRule(Value, frozen=True):
-    """When the engine computes a verdict from the findings: how many of each severity still pass."""
+    """How the engine computes a verdict from the findings: how many of each severity are allowed."""
 
     name: str = ""
-    """One of the named rules; empty when counts are given."""
+    """The name of a built-in rule; empty if the rule counts by `at_most`."""
     at_most: tuple[tuple[str, int], ...] = ()
-    """(severity or "blocking", how many are allowed)."""
+    """Pairs of a severity (or "blocking") and how many such findings are allowed."""
 
 
 PASS_RULES = ("ai-sdlc", "asp-design", "asp-code")
 
 
 class Repeat(Value, frozen=True):
-    """A step that is executed until conditions on its artifact are met."""
+    """Runs a step again until conditions on its artifact are met."""
 
     until: tuple[str, ...]
     max: int
-    """The most executions in a row."""
+    """How many executions in a row are allowed."""
     to: str = ""
-    """Who gets a fix_request when that was not enough; empty means a person is asked."""
+    """The step that gets a fix_request if the conditions are still not met after `max`; empty means: ask a person."""
 
 
 class Step(Value, frozen=True):
@@ -47,42 +47,42 @@ class Step(Value, frozen=True):
     phase: str = ""
     needs: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
-    """The steps whose artifacts it judges; they are among its needs."""
+    """The steps whose artifacts it judges. Judging a step implies needing it."""
     tests: bool = False
-    """A judge that tests; any other judge reviews."""
+    """Whether this judge tests; any other judge reviews."""
     complete: bool = False
-    """A judge that lists everything it sees: a finding it does not repeat is fixed."""
+    """Whether this judge lists everything it sees. Then a finding that it does not repeat counts as fixed."""
     agents: tuple[str, ...] = ()
-    """Who does it; round 2 and later climb to the next."""
+    """The agents that execute it, in order of escalation: from round 2 on, each round uses the next one."""
     called: tuple[str, ...] = ()
-    """What people call these agents, where that is not their name."""
+    """The names that people use for these agents, where they differ from `agents`."""
     passes_if: PassRule | None = None
     limits: Limits | None = None
-    """The limits of the loops it starts, where they differ from the workflow's."""
+    """The limits of the loops it starts, if they differ from those of the workflow."""
     on_doubt: Literal["ask", "rerun"] = "ask"
     timeout: float | None = None
     checked: bool = False
-    """Its inputs are checked before each attempt."""
+    """Whether its inputs are checked before each attempt."""
     reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """(producer, JSON pointers): the parts of an input whose change makes this step stale."""
+    """Pairs of a producer and JSON pointers: the parts of that input whose change makes this step stale."""
     when: tuple[str, ...] = ()
-    """Conditions; if one is not met the step is skipped, and what needs it runs without it."""
+    """Conditions. If one is not met, the step is skipped, and the steps that need it run without it."""
     repeat: Repeat | None = None
     question: str = ""
-    """What a person who does it is asked."""
+    """The question shown to the person who executes this step."""
     approval: Literal["human"] | None = None
-    """Who has to approve before each execution."""
+    """Set if a person has to approve each execution."""
     group: str = ""
-    """The set of steps that it belongs to; whoever needs the group needs all of them."""
+    """The group of steps that it belongs to. A step that needs the group needs all its members."""
     plans: bool = False
-    """It may add, replace and remove steps while the run goes on."""
+    """Whether it may add, replace and remove steps during the run."""
     needs_groups: tuple[str, ...] = ()
-    """The groups among what it was written to need: whoever joins one of them is needed as well."""
+    """The groups that its definition needs. A step that joins one of them later is needed too."""
     judges_groups: tuple[str, ...] = ()
-    """The groups among what it was written to judge."""
+    """The groups that its definition judges."""
 
-    def called_agent(self, name: str) -> str:
-        """What people call one of its agents."""
+    def display_name(self, name: str) -> str:
+        """The name that people use for one of its agents."""
         return dict(zip(self.agents, self.called, strict=False)).get(name, name) if self.called else name
 
 
@@ -93,7 +93,7 @@ class Workflow(Value, frozen=True):
     steps: tuple[Step, ...]
     profile: str = "default"
     phases: tuple[str, ...] = ()
-    """The order of phases; empty means the usual one, other labels by their place."""
+    """The phases in order. If empty, the default phases, then any other phase in the order of the file."""
     scope: Literal["upstream", "any"] = "upstream"
     routes: tuple[RouteRule, ...] = ()
     limits: Limits = Limits()
@@ -107,35 +107,35 @@ class Workflow(Value, frozen=True):
     judges_in_order: bool = False
     nearest_phase: bool = False
     kinds: tuple[tuple[str, Kind], ...] = ()
-    """Kinds of feedback of its own: (name, the kind that it behaves as)."""
+    """Custom kinds of feedback: pairs of a name and the built-in kind that it behaves as."""
     agreement: Agreement = "all"
-    """How several targets of a choice agree."""
+    """When a choice with several targets counts as made."""
     authority: tuple[str, ...] = ()
-    """Whose word holds first, where the agreement is authority."""
+    """The steps that decide, highest first, if the agreement is "authority"."""
     checks: tuple[Check, ...] = ()
     gates: tuple[Gate, ...] = ()
     max_steps: int = MAX_STEPS
-    """Where a step plans: how many steps there may ever be, removed and replaced ones included."""
+    """If a step plans: how many steps the run may ever have, including removed and replaced ones."""
 
     @property
     def plans(self) -> bool:
-        """Whether a step of it may change it."""
+        """Whether one of its steps may change the workflow during the run."""
         return any(step.plans for step in self.steps)
 
     @property
-    def measures(self) -> tuple[EngineJudge, ...]:
-        """The judges that the engine is itself."""
+    def engine_judges(self) -> tuple[EngineJudge, ...]:
+        """The checks and gates: judges that the engine executes itself."""
         return (*self.checks, *self.gates)
 
     def policy_for(self, severity: Severity) -> Policy:
-        """What becomes of a finding that a judge could have made earlier but did not."""
+        """What to do with a new finding that the judge could have reported in an earlier round."""
         return dict(self.new_findings)[severity]
 
 
 def phase_order(workflow: Workflow) -> tuple[str, ...]:
-    """All phases in their order: declared, else the usual ones, then other labels by their place in the file."""
-    labels = list(workflow.phases or DEFAULT_PHASES)
+    """All phases in order: the declared or default ones, then any other phase in the order of the file."""
+    phases = list(workflow.phases or DEFAULT_PHASES)
     for step in workflow.steps:
-        if step.phase and not step.judges and step.phase not in labels:
-            labels.append(step.phase)
-    return tuple(labels)
+        if step.phase and not step.judges and step.phase not in phases:
+            phases.append(step.phase)
+    return tuple(phases)

@@ -1,4 +1,4 @@
-"""The graph of a workflow, worked out once: who is upstream of whom, who judges whom, how far apart they are."""
+"""The graph of a workflow, computed once: which steps are upstream of which, which judge which, and the distances."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from backedge.core.workflow.limits import BUDGETS, Limits
 
 
 class Reach(dict[str, frozenset[str]]):
-    """All that can be reached from each name over the direct ways from it, also where these go in a circle.
+    """Everything that can be reached from each name over its direct edges. Cycles are allowed.
 
-    Worked out when it is first asked for: all of it would grow with the square of a long chain of steps."""
+    Each entry is computed when it is first asked for: computing all of them would take time and memory that grow with
+    the square of a long chain of steps."""
 
     def __init__(self, direct: Mapping[str, Iterable[str]]) -> None:
         self._direct = direct
@@ -36,19 +37,19 @@ class Reach(dict[str, frozenset[str]]):
 
 
 class Graph:
-    """Facts about the shape of a workflow. Everything here is fixed once the workflow is.
+    """Facts that follow from the definition of a workflow, and never change for it.
 
-    Raises graphlib.CycleError if the needs form a circle.
+    Raises graphlib.CycleError if steps need each other in a circle.
     """
 
     def __init__(self, workflow: Workflow) -> None:
 
         self.workflow = workflow
         self.steps: dict[str, Step] = {step.name: step for step in workflow.steps}
-        self.measures: dict[str, EngineJudge] = {each.name: each for each in workflow.measures}
-        """The judges that the engine is itself: they are steps of the graph, and of nothing else."""
-        self.steps |= {name: as_step(measure, self.steps) for name, measure in self.measures.items()}
-        self.place = {name: place for place, name in enumerate(self.steps)}
+        self.engine_judges: dict[str, EngineJudge] = {each.name: each for each in workflow.engine_judges}
+        """Checks and gates. They are steps of the graph, but not of the workflow."""
+        self.steps |= {name: as_step(judge, self.steps) for name, judge in self.engine_judges.items()}
+        self.file_order = {name: index for index, name in enumerate(self.steps)}
         self.needs: dict[str, tuple[str, ...]] = {
             name: tuple(dict.fromkeys((*step.judges, *step.needs))) for name, step in self.steps.items()
         }
@@ -61,7 +62,7 @@ class Graph:
         self.phases = phase_order(workflow)
         self._ranks = {label: rank for rank, label in enumerate(self.phases)}
         self.phase_of = self._phases()
-        self.gates, self.before = self._waiting()
+        self.gates, self.prerequisites = self._waiting()
         self.root = next(name for name in self.steps if not self.needs[name])
         self.has_judges = bool(self.judges)
         self.budgets: tuple[tuple[str, float], ...] = tuple(
@@ -71,13 +72,13 @@ class Graph:
         self.conditions: dict[str, tuple[Condition, ...]] = {
             step.name: tuple(map(parse_condition, step.when)) for step in workflow.steps if step.when
         }
-        self.untils: dict[str, tuple[Condition, ...]] = {
+        self.until_conditions: dict[str, tuple[Condition, ...]] = {
             step.name: tuple(map(parse_condition, step.repeat.until)) for step in workflow.steps if step.repeat
         }
         self.conditional = self._conditional()
-        self.in_turn = tuple(sorted(self.steps, key=lambda name: (self.rank(name), self.place[name])))
-        """All steps, the most urgent first where no feedback says otherwise."""
-        self.turn = {name: turn for turn, name in enumerate(self.in_turn)}
+        self.by_urgency = tuple(sorted(self.steps, key=lambda name: (self.rank(name), self.file_order[name])))
+        """All steps, the most urgent first. Feedback may change the order."""
+        self.urgency = {name: index for index, name in enumerate(self.by_urgency)}
         self.pointers: dict[str, tuple[str, ...]] = self._pointers()
         self.values: dict[str, tuple[str, ...]] = self._values()
         self.reads: dict[tuple[str, str], tuple[str, ...]] = {
@@ -88,14 +89,14 @@ class Graph:
         return name in self.judges
 
     def rank(self, name: str) -> int:
-        """The place of a step's phase in the order of phases; before all of them for a step without one."""
+        """The index of a step's phase in the order of phases; -1 for a step without a phase."""
         return self._ranks.get(self.phase_of[name], -1)
 
     def limits_of(self, name: str) -> Limits:
         return self.steps[name].limits or self.workflow.limits
 
     def legal_targets(self, source: str) -> tuple[str, ...]:
-        """The steps that feedback of this source may go to, in file order."""
+        """The steps that feedback from this source may go to, in file order."""
         others = (name for name in self._makers if name != source)
         if self.workflow.scope == "any":
             return tuple(others)
@@ -103,21 +104,21 @@ class Graph:
         return tuple(name for name in others if name in upstream or self.rank(name) < rank or name == self.root)
 
     def is_legal(self, source: str, target: str) -> bool:
-        """Whether a step is one of the legal targets of another, without looking at all of them."""
+        """The same as `target in legal_targets(source)`, without computing all targets."""
         if target == source or target in self.judges:
             return False
-        near = self.workflow.scope == "any" or target == self.root or target in self.upstream[source]
-        return near or self.rank(target) < self.rank(source)
+        in_scope = self.workflow.scope == "any" or target == self.root or target in self.upstream[source]
+        return in_scope or self.rank(target) < self.rank(source)
 
     def legal_pairs(self) -> int:
-        """How many pairs of a source and a target there can be among the steps. A check of inputs may find fault with
-        all that a step needs, judges too."""
+        """How many pairs of a source and a target feedback can have. A check of inputs may blame every step that the
+        checked step needs, including judges."""
         checked = (name for name, step in self.steps.items() if step.checked)
         judged = sum(need in self.judges for name in checked for need in self.needs[name])
         return sum(len(self.legal_targets(name)) for name in self.steps) + judged
 
     def distances(self, source: str) -> dict[str, int]:
-        """How many needs lie between a step and each step upstream of it."""
+        """How many edges lie between a step and each step upstream of it."""
         found = {source: 0}
         queue = deque([source])
         while queue:
@@ -139,11 +140,12 @@ class Graph:
         return {n: tuple(c) for n, c in consumers.items()}, {n: tuple(j) for n, j in judges.items()}
 
     def _phases(self) -> dict[str, str]:
-        """A judge has its subject's phase; a check, a gate or a step without a label that of the latest step it needs."""
+        """A judge has the phase of its subject. A check, a gate or a step without a phase has the latest phase among
+        the steps it needs."""
         found: dict[str, str] = {}
         for name in self.order:
             step = self.steps[name]
-            if step.judges and name not in self.measures:
+            if step.judges and name not in self.engine_judges:
                 found[name] = found[step.judges[0]]
             else:
                 inherited = (found[need] for need in step.needs)
@@ -158,14 +160,14 @@ class Graph:
             gates += [judge for need in self.needs[name] for judge in self.judges_of[need]]
         elif self.workflow.judges_in_order:
             earlier = (judge for subject in step.judges for judge in self.judges_of[subject])
-            gates += [judge for judge in earlier if self.place[judge] < self.place[name]]
+            gates += [judge for judge in earlier if self.file_order[judge] < self.file_order[name]]
         return tuple(dict.fromkeys(judge for judge in gates if name not in self.upstream[judge]))
 
     def _waiting(self) -> tuple[dict[str, tuple[str, ...]], Reach]:
-        """The gates of each step, and all that has to be done and passed before it starts.
+        """The gates of each step, and all steps that have to be done and passed before it starts.
 
-        A judge that in its turn waits for the step is no gate of it: judges that need each other's readers would
-        otherwise wait in a circle.
+        A judge that itself waits for this step does not gate it. Otherwise two judges, each needing a step that reads
+        what the other one judges, would wait for each other for ever.
         """
         gates = {name: self._gates(name) for name in self.steps}
         before = Reach({name: (*self.needs[name], *gates[name]) for name in self.steps})
@@ -175,8 +177,8 @@ class Graph:
         return open_gates, before
 
     def _conditional(self) -> frozenset[str]:
-        """The steps whose being due is a matter of conditions: theirs, or those of all that they judge."""
-        found = {*self.conditions, *self.untils}
+        """The steps that may be skipped or repeated: those with conditions, and judges that judge only such steps."""
+        found = {*self.conditions, *self.until_conditions}
         for name in self.order:
             judged = self.steps[name].judges
             if judged and all(subject in found for subject in judged):
@@ -184,17 +186,19 @@ class Graph:
         return frozenset(found)
 
     def _values(self) -> dict[str, tuple[str, ...]]:
-        """For each producer, the places of its output whose values are recorded, since conditions refer to them; all of
-        what was measured."""
-        wanted: dict[str, dict[str, None]] = {name: {"": None} if name in self.measures else {} for name in self.steps}
-        for conditions in (*self.conditions.values(), *self.untils.values()):
+        """For each producer, the pointers into its output whose values are recorded because conditions refer to them.
+        The output of a check or gate is recorded as a whole."""
+        wanted: dict[str, dict[str, None]] = {
+            name: {"": None} if name in self.engine_judges else {} for name in self.steps
+        }
+        for conditions in (*self.conditions.values(), *self.until_conditions.values()):
             for each in conditions:
                 if each.of is not None:
                     wanted[each.of.step][each.of.pointer] = None
         return {name: tuple(pointers) for name, pointers in wanted.items()}
 
     def _pointers(self) -> dict[str, tuple[str, ...]]:
-        """For each producer, the parts of its output that anyone declares to read."""
+        """For each producer, the parts of its output that some step declares in `reads`."""
         wanted: dict[str, dict[str, None]] = {name: {} for name in self.steps}
         for step in self.steps.values():
             for producer, pointers in step.reads:
@@ -202,28 +206,27 @@ class Graph:
         return {name: tuple(pointers) for name, pointers in wanted.items()}
 
 
-def as_step(measure: EngineJudge, steps: Mapping[str, Step]) -> Step:
-    """A check or gate as the graph has it: a judge of the steps it refers to, or of what those judge."""
-
-    subjects = (each for name in measure.producers for each in steps[name].judges or (name,))
+def as_step(judge: EngineJudge, steps: Mapping[str, Step]) -> Step:
+    """A check or gate as a step of the graph: it judges the steps it refers to or, if those are judges, their subjects."""
+    subjects = (each for name in judge.producers for each in steps[name].judges or (name,))
     read: dict[str, list[str]] = {}
-    for each in measure.references:
+    for each in judge.references:
         read.setdefault(each.step, []).append(each.pointer)
-    whole = measure.needs if isinstance(measure, Gate) else ()
+    read_as_a_whole = judge.needs if isinstance(judge, Gate) else ()
     return Step(
-        measure.name,
-        needs=measure.producers,
+        judge.name,
+        needs=judge.producers,
         judges=tuple(dict.fromkeys(subjects)),
-        agents=(measure.name,) if needs_agent(measure) else (),
+        agents=(judge.name,) if needs_agent(judge) else (),
         on_doubt="rerun",
-        reads=tuple((name, tuple(pointers)) for name, pointers in read.items() if name not in whole),
+        reads=tuple((name, tuple(pointers)) for name, pointers in read.items() if name not in read_as_a_whole),
     )
 
 
 @lru_cache(maxsize=256)
 def graph_of(workflow: Workflow) -> Graph:
-    """The compiled graph of a definition: one for all runs of the same definition.
+    """The graph of a definition, shared by all runs of the same definition.
 
-    It is not validated again. A recorded run must replay even if today's rules would refuse its workflow.
+    The definition is not validated again: a recorded run must replay even if today's rules would refuse its workflow.
     """
     return Graph(workflow)

@@ -1,4 +1,4 @@
-"""What a planner may change about a run: steps added, replaced or removed, and the workflow that follows from it."""
+"""A plan: the steps that a planner adds, replaces or removes during a run, and the workflow after that."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from backedge.core.workflow.definition import Step, Workflow
 
 
 class NotedValues(Value, frozen=True):
-    """What new steps read, or refer to in conditions, of an artifact that was made before them; by JSON pointer."""
+    """The parts of an existing artifact that new steps read, or refer to in conditions; by JSON pointer.
+
+    They are recorded with the plan because the artifact is older than the steps that read it.
+    """
 
     parts: dict[str, str] = {}
     values: dict[str, Json] = {}
 
 
 class Plan(Value, frozen=True):
-    """What a planner asks for. A step that is there already is replaced."""
+    """The changes that a planner asks for. Adding a step that exists replaces it."""
 
     add: tuple[Step, ...] = ()
     remove: tuple[str, ...] = ()
     specs: dict[str, Json] = {}
-    """The added steps as they were written: enough to find their agents again."""
+    """The added steps as the planner wrote them. Their agents are built from this again after a restart."""
     noted: dict[str, NotedValues] = {}
-    """Of artifacts that are there already, by their steps."""
+    """What the new steps read of existing artifacts, by the steps that made these."""
 
     def __bool__(self) -> bool:
         return bool(self.add or self.remove)
@@ -33,23 +36,25 @@ class Plan(Value, frozen=True):
 def with_plan(
     workflow: Workflow, added: tuple[Step, ...], removed: tuple[str, ...], gained: Mapping[str, tuple[str, ...]]
 ) -> Workflow:
-    """The workflow after a change: replaced steps keep their place, others lose their needs of removed ones, and
-    `gained` says who needs what from now on."""
-    left = [step for step in workflow.steps if step.name in removed]
-    kept = {step.name: _joined(_without(step, removed), added) for step in workflow.steps if step not in left}
-    steps = {**kept, **{step.name: _parted(step, left) for step in added}}
+    """The workflow after a change. Replaced steps keep their position, the other steps no longer need removed ones, and
+    `gained` has the additional needs of each step."""
+    leaving = [step for step in workflow.steps if step.name in removed]
+    staying = {
+        step.name: _with_new_members(_without(step, removed), added) for step in workflow.steps if step not in leaving
+    }
+    steps = {**staying, **{step.name: _without_old_members(step, leaving) for step in added}}
     return replace(workflow, steps=tuple(_with_needs(step, gained.get(name, ())) for name, step in steps.items()))
 
 
 def group_members_added(step: Step, added: tuple[Step, ...]) -> tuple[str, ...]:
-    """The steps that a step needs because they join a group that it needs or judges."""
+    """The added steps that a step needs because they join a group that it needs or judges."""
     groups = (*step.needs_groups, *step.judges_groups)
     known = (step.name, *step.needs, *step.judges)
     return tuple(each.name for each in added if each.group and each.group in groups and each.name not in known)
 
 
-def _joined(step: Step, added: tuple[Step, ...]) -> Step:
-    """A step with those who join the groups that it needs or judges."""
+def _with_new_members(step: Step, added: tuple[Step, ...]) -> Step:
+    """A step that also needs or judges the new members of its groups."""
     names = group_members_added(step, added)
     if not names:
         return step
@@ -58,11 +63,11 @@ def _joined(step: Step, added: tuple[Step, ...]) -> Step:
     return replace(step, needs=(*step.needs, *needed), judges=(*step.judges, *judged))
 
 
-def _parted(step: Step, left: list[Step]) -> Step:
-    """A new step without those who leave the groups that it needs or judges with its coming."""
+def _without_old_members(step: Step, leaving: list[Step]) -> Step:
+    """A new step that does not need or judge the members that leave its groups in the same plan."""
     groups = (*step.needs_groups, *step.judges_groups)
-    gone = {each.name for each in left if each.group in groups}
-    return _without(step, tuple(gone)) if gone else step
+    members = {each.name for each in leaving if each.group in groups}
+    return _without(step, tuple(members)) if members else step
 
 
 def _without(step: Step, removed: tuple[str, ...]) -> Step:
@@ -72,7 +77,7 @@ def _without(step: Step, removed: tuple[str, ...]) -> Step:
     return replace(
         step,
         needs=tuple(name for name in step.needs if name not in removed),
-        # A judge whose every subject is gone keeps them: the definition is refused, and the problem names it.
+        # A judge that loses all its subjects keeps them: validation then refuses the definition and names the judge.
         judges=judged or step.judges,
         reads=tuple((name, pointers) for name, pointers in step.reads if name not in removed),
     )
@@ -82,6 +87,6 @@ def _with_needs(step: Step, more: tuple[str, ...]) -> Step:
     return replace(step, needs=tuple(dict.fromkeys((*step.needs, *more)))) if more else step
 
 
-def asks_for_steps(kind: Kind) -> bool:
-    """Whether feedback of this kind is answered by steps that its source then needs."""
+def requests_new_steps(kind: Kind) -> bool:
+    """Whether feedback of this kind asks a planner for new steps, which its source will then need."""
     return kind is Kind.DEPENDENCY_MISSING

@@ -1,4 +1,4 @@
-"""What can be wrong with the shape of a workflow: groups, conditions and repetitions."""
+"""Validates a definition: names, references, conditions, checks, gates, phases, and whether anything bounds the run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from backedge.core.workflow.values import parse_amount
 
 
 def naming_problems(workflow: Workflow) -> Iterable[str]:
-    """What is wrong with names and words, before there is a graph."""
-    yield from measure_problems(workflow)
+    """Problems with groups, conditions, repetitions, checks and gates that can be found without a graph."""
+    yield from engine_judge_problems(workflow)
     names = dict.fromkeys(step.name for step in workflow.steps)
     for step in workflow.steps:
         if step.group and step.group in names:
@@ -36,7 +36,7 @@ def naming_problems(workflow: Workflow) -> Iterable[str]:
         if step.repeat.max < 1:
             yield f"step {step.name!r} has repeat with max {step.repeat.max}: expected 1 or more"
         if not step.repeat.until:
-            yield f"step {step.name!r} has repeat without a condition: say `until`"
+            yield f"step {step.name!r} has repeat without a condition: add `until`"
         for text in step.repeat.until:
             yield from _condition_problems(f"step {step.name!r} has repeat until", text, names)
         if step.repeat.to and step.repeat.to not in (*names, HUMAN):
@@ -45,49 +45,49 @@ def naming_problems(workflow: Workflow) -> Iterable[str]:
             )
 
 
-def measure_problems(workflow: Workflow) -> Iterable[str]:
-    """What is wrong with checks and gates, before there is a graph."""
+def engine_judge_problems(workflow: Workflow) -> Iterable[str]:
+    """Problems with checks and gates that can be found without a graph."""
     steps = {step.name: step for step in workflow.steps}
     taken = [*steps, *(step.group for step in workflow.steps), HUMAN]
-    for measure in workflow.measures:
-        word = "check" if isinstance(measure, Check) else "gate"
-        where = f"{word} {measure.name!r}"
-        if measure.name in taken:
+    for judge in workflow.engine_judges:
+        word = "check" if isinstance(judge, Check) else "gate"
+        where = f"{word} {judge.name!r}"
+        if judge.name in taken:
             yield f"{where} has the name of a step, a group or another check or gate: rename one of them"
-        taken.append(measure.name)
+        taken.append(judge.name)
         try:
-            named = [*measure.producers, *(dict(measure.requests) if isinstance(measure, Gate) else measure.authority)]
+            named = [*judge.producers, *(dict(judge.requests) if isinstance(judge, Gate) else judge.authority)]
         except ValueError as error:
             yield f"{where}: {error}"
             continue
         for name in dict.fromkeys(named):
-            if name not in steps and not (name == HUMAN and isinstance(measure, Gate)):
+            if name not in steps and not (name == HUMAN and isinstance(judge, Gate)):
                 yield f"{where} names {name!r}, which does not exist: {did_you_mean(name, steps)}"
-        yield from _check_problems(measure) if isinstance(measure, Check) else _gate_problems(measure, steps)
+        yield from _check_problems(judge) if isinstance(judge, Check) else _gate_problems(judge, steps)
 
 
 def _check_problems(check: Check) -> Iterable[str]:
     where = f"check {check.name!r}"
     if len(check.compare) < 2:
-        yield f"{where} compares {len(check.compare)} places: name two or more"
+        yield f"{where} compares {len(check.compare)} values: name two or more"
     if check.resolve == "authority":
         if not set(check.authority) & set(check.producers):
-            yield f"{where} has no authority among {', '.join(check.producers)}: say whose position stands"
+            yield f"{where} has no authority among {', '.join(check.producers)}: name the step whose value wins"
         if len(check.producers) < 2:
-            yield f"{where} compares places of one step: nobody else could give way; use consensus"
+            yield f"{where} compares values of one step, so no other step could change its value: use consensus"
 
 
 def _gate_problems(gate: Gate, steps: Mapping[str, Step]) -> Iterable[str]:
     where = f"gate {gate.name!r}"
     if bool(gate.metric) is bool(gate.report):
-        yield f"{where} has no metric: give a reference such as test:/coverage, or {{report: file, path: /place}}"
+        yield f"{where} has no metric: give a reference such as test:/coverage, or {{report: file, path: /json/pointer}}"
     elif not gate.producers:
-        yield f"{where} refers to no step: say in `needs` after which steps the report is there"
+        yield f"{where} refers to no step: list in `needs` the steps that write the report"
     if gate.bound in ("at_least", "at_most") and parse_amount(gate.threshold) is None:
         yield f"{where} has {gate.bound} {json.dumps(gate.threshold)}: expected a number, or a number with a unit"
     for target, _ in gate.requests:
         if target in steps and steps[target].judges:
-            yield f"{where} requests something of {target!r}, which is a judge: name the step that should mend it"
+            yield f"{where} requests something of {target!r}, which is a judge: name the step that should fix it"
 
 
 def _condition_problems(where: str, text: str, names: Collection[str]) -> Iterable[str]:
@@ -101,12 +101,12 @@ def _condition_problems(where: str, text: str, names: Collection[str]) -> Iterab
 
 
 def upstream_problems(graph: Graph) -> Iterable[str]:
-    """What refers to steps that have not run by then."""
+    """References to steps that do not run before the step that refers to them."""
     for name, conditions in graph.conditions.items():
         for producer in _producers(conditions):
             if producer not in graph.upstream[name]:
                 yield f"step {name!r} has when on {producer!r}, which does not run before it: add it to needs"
-    for name, conditions in graph.untils.items():
+    for name, conditions in graph.until_conditions.items():
         for producer in _producers(conditions):
             if producer != name and producer not in graph.upstream[name]:
                 yield f"step {name!r} has repeat until on {producer!r}, which does not run before it: add it to needs"
@@ -136,7 +136,7 @@ def _producers(conditions: Iterable[Condition]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def problems_of(workflow: Workflow) -> tuple[str, ...]:
-    """Everything that is wrong with a definition; nothing for one that can run."""
+    """Everything that is wrong with a definition; empty for a valid one."""
     try:
         valid_graph(workflow)
     except WorkflowError as error:
@@ -145,15 +145,14 @@ def problems_of(workflow: Workflow) -> tuple[str, ...]:
 
 
 def valid_graph(workflow: Workflow) -> Graph:
-    """The graph of a definition. Raises WorkflowError with everything that is wrong; what only a graph can show is
-    looked for once the names are right."""
-
+    """The graph of a definition. Raises WorkflowError with everything that is wrong. Problems that only a graph can
+    show are reported once all names are right."""
     _refuse([*_naming_problems(workflow), *naming_problems(workflow)])
     try:
         graph = graph_of(workflow)
     except CycleError as circle:
-        way = " → ".join(circle.args[1])
-        raise WorkflowError(f"steps need each other in a circle: {way}; remove one of these needs") from None
+        path = " → ".join(circle.args[1])
+        raise WorkflowError(f"steps need each other in a circle: {path}; remove one of these needs") from None
     _refuse(_graph_problems(graph))
     _refuse(upstream_problems(graph))
     _refuse(_bound_problems(workflow))
@@ -174,11 +173,11 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
         yield "the workflow has no steps: add at least one"
     if workflow.profile not in PROFILES:
         yield f"profile {workflow.profile!r} is unknown: {did_you_mean(workflow.profile, PROFILES)}"
-    for who in workflow.authority:
-        if who != HUMAN and who not in names:
-            yield f"authority names {who!r}, which is no step: {did_you_mean(who, [*names, HUMAN])}"
+    for name in workflow.authority:
+        if name != HUMAN and name not in names:
+            yield f"authority names {name!r}, which is not a step: {did_you_mean(name, [*names, HUMAN])}"
     if workflow.agreement == "authority" and not workflow.authority:
-        yield "agreement is 'authority', but authority names nobody: list the steps whose word holds, highest first"
+        yield "agreement is 'authority', but authority is empty: list the steps that decide, highest first"
     for kind, _ in workflow.kinds:
         if kind in list(Kind):
             yield f"kind {kind!r} in kinds has the name of a kind that exists: choose another name"
@@ -192,7 +191,7 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
         if not step.name.strip():
             yield "a step has an empty name: give it one"
         if step.name == HUMAN:
-            yield f"step {step.name!r} has a reserved name: it is the person behind the inbox"
+            yield f"step {step.name!r} has a reserved name, which stands for the person who answers the inbox: rename it"
         for word, others in (("needs", step.needs), ("judges", step.judges), ("reads", [p for p, _ in step.reads])):
             for other in others:
                 if other == step.name:
@@ -226,9 +225,9 @@ def _graph_problems(graph: Graph) -> Iterable[str]:
     targets = {*known, HUMAN}
     for rule in workflow.routes:
         if rule.to not in targets:
-            yield f"a route leads to {rule.to!r}, neither a step nor a phase: {did_you_mean(rule.to, known)}"
+            yield f"a route leads to {rule.to!r}, which is not a step or a phase: {did_you_mean(rule.to, known)}"
         if rule.to in graph.steps and rule.to in graph.judges:
-            yield f"a route leads to {rule.to!r}, which is a judge: name the step that should mend it"
+            yield f"a route leads to {rule.to!r}, which is a judge: name the step that should fix it"
     for step in workflow.steps:
         for need in step.needs:
             if graph.rank(need) > graph.rank(step.name):
@@ -239,7 +238,6 @@ def _graph_problems(graph: Graph) -> Iterable[str]:
 
 
 def _bound_problems(workflow: Workflow) -> Iterable[str]:
-
     if max_attempts(workflow) is None:
         yield (
             "nothing bounds this workflow: set limits.attempts, or errors_in_a_row together with one of rounds_total, "

@@ -11,7 +11,7 @@ _POINTER = re.compile(r"(/([^~/]|~[01])*)*")
 
 
 class Missing:
-    """The one value that stands for a place where there is nothing; null is something."""
+    """The type of MISSING, which stands for a value that does not exist. Null exists."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -21,7 +21,7 @@ MISSING = Missing()
 
 
 class Reference(Value, frozen=True):
-    """A place in the output of a step."""
+    """A pointer into the output of a step."""
 
     step: str
     pointer: str = ""
@@ -31,10 +31,10 @@ class Reference(Value, frozen=True):
 
 
 def parse_reference(text: str) -> Reference:
-    """A reference as people write it. Raises ValueError, saying how, for what is none."""
+    """Parse a reference. Raises ValueError, which shows how to write one."""
     step, _, pointer = text.strip().partition(":")
     if not step or re.search(r"\s", text.strip()):
-        raise ValueError(f"{text!r} is no reference: write step:/json/pointer, such as plan:/ui")
+        raise ValueError(f"{text!r} is not a reference: write step:/json/pointer, such as plan:/ui")
     if not _POINTER.fullmatch(pointer):
         fixed = f"{step}:/{pointer.lstrip('/')}" if "~" not in pointer else f"{step}:/name"
         raise ValueError(f"{text!r} has no JSON pointer after the colon: write {fixed!r}")
@@ -42,7 +42,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def value_at(value: Json, pointer: str) -> Json | Missing:
-    """What a JSON pointer names in a value; MISSING where there is nothing."""
+    """The value at a JSON pointer; MISSING if there is none."""
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and key in value:
@@ -55,9 +55,9 @@ def value_at(value: Json, pointer: str) -> Json | Missing:
 
 
 def values_at(value: Json, pointers: tuple[str, ...]) -> Mapping[str, Json]:
-    """What several pointers name in a value, without those that name nothing."""
-    there = ((pointer, value_at(value, pointer)) for pointer in pointers)
-    return {pointer: each for pointer, each in there if not isinstance(each, Missing)}
+    """The values at several pointers, without the missing ones."""
+    found = ((pointer, value_at(value, pointer)) for pointer in pointers)
+    return {pointer: each for pointer, each in found if not isinstance(each, Missing)}
 
 
 def equal(one: Json, other: Json) -> bool:
@@ -71,22 +71,24 @@ def equal(one: Json, other: Json) -> bool:
     return bool(one == other)
 
 
-_WRITTEN = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![.,]?\d)\s*(.*)", re.DOTALL)
-"""A number and its unit. Digits after a comma, or after a second point, could mean anything: that is no number."""
+_AMOUNT = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![.,]?\d)\s*(.*)", re.DOTALL)
+"""A number and its unit. Digits after a comma, or after a second point, are ambiguous, so they do not match."""
 
 
 class Amount(Value, frozen=True):
+    """A number with or without a unit."""
+
     number: float
     unit: str = ""
 
     def fits(self, other: Amount) -> bool:
-        """Whether two amounts can be held against each other: in the same unit, or one of them says none."""
+        """Whether two amounts can be compared: they have the same unit, or one of them has none."""
         return not self.unit or not other.unit or self.unit == other.unit
 
 
 def parse_amount(value: Json) -> Amount | None:
-    """The amount that a value is; None for one that is none."""
+    """The amount that a value stands for; None if it is not an amount."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Amount(value)
-    written = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
-    return Amount(float(written[1]), written[2].strip()) if written else None
+    match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    return Amount(float(match[1]), match[2].strip()) if match else None

@@ -16,7 +16,7 @@ from backedge.core.feedback.raising import with_targets
 from backedge.core.feedback.requirements import loop_about, requirements_to_trace
 from backedge.core.model import Feedback, MalformedFeedback, Resolution, Usage
 from backedge.core.scheduling.skipping import present_needs
-from backedge.core.state.loops import asked_key
+from backedge.core.state.loops import question_key
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.engine import protocol
@@ -97,7 +97,7 @@ class LiveAttempt:
         if named:
             return str(named[0])
         state = self._run.state
-        return state.steps[self._step].asked_loops[asked_key(with_targets(state, item, self._step, mentions))]
+        return state.steps[self._step].loop_by_question[question_key(with_targets(state, item, self._step, mentions))]
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
         about = loop_about(self._run.state, loop, self._step)

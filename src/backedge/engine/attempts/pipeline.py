@@ -33,7 +33,10 @@ async def task_for(
     journal: Journal, state: RunState, step: str, running: Running, now: float, timeout: float | None, recover: bool
 ) -> Task:
     """All that an executor needs to make the attempt that runs. Reads large inputs from the journal."""
-    known, measure = await outputs(journal, state, (*state.graph.needs[step], step)), state.graph.measures.get(step)
+    known, measure = (
+        await outputs(journal, state, (*state.graph.needs[step], step)),
+        state.graph.engine_judges.get(step),
+    )
     return Task(
         running.agent,
         brief(state, step, now, await input_of(journal, state), known),

@@ -85,7 +85,7 @@ class Attempts:
         return timeout
 
     def _agent(self, step: str, running: Running) -> object:
-        return agent_for(self._agents.by_name, self.run.state.graph.measures.get(step), running.agent)
+        return agent_for(self._agents.by_name, self.run.state.graph.engine_judges.get(step), running.agent)
 
     def tasks(self) -> list[asyncio.Task[None]]:
         return [attempt.task for attempt in self.under_way.values()]
