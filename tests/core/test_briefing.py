@@ -9,7 +9,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core.briefing import Briefing, notices
 from backedge.core.model import HUMAN, Finding, Kind, Option, Severity
-from backedge.core.text import clean, escaped, one_line
+from backedge.core.text import clean, escaped, one_line, shortened
 from backedge.core.wording import feedback_text, summary_of
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
@@ -277,6 +277,9 @@ class TestWords:
 
     def test_one_line_keeps_the_words(self) -> None:
         assert one_line(" \x1b[1ma\x1b[0m\n`b`\r\n\tc ") == "a b c"
+
+    def test_a_long_line_is_shortened(self) -> None:
+        assert (shortened("a\nb", 3), shortened("a\nbcd", 4)) == ("a b", "a b…")
 
     def test_the_summary_counts_by_severity(self) -> None:
         briefing: Briefing = played(
