@@ -103,7 +103,7 @@ MEANINGS: dict[str, str] = {
     "Claim.finding": "the id",
     "Claim.status": "a judge says `fixed`, `not_fixed`, `withdrawn` or `duplicate`; a rework says `fixed` or `contested`",
     "Claim.note": "why",
-    "Feedback.kind": "see [the kinds](../concepts.md#routing)",
+    "Feedback.kind": "see [the kinds](rules.md#kinds-of-feedback)",
     "Feedback.to": "a step, several, or `human`; required, but where the planner (`dependency_missing`, `architecture_issue`) or the owner of `requirement_id` (`technical_infeasibility`, `missing_requirement`) gets it",
     "Feedback.message": "what is wrong, or what is asked",
     "Feedback.severity": "as in findings",
@@ -276,7 +276,7 @@ def workflow_file() -> str:
     }
     notes = {
         "Limits": "A step that judges may have `limits` too, without the first four: they are of its own loops. The "
-        "defaults are those of the profile `default`; [concepts](../concepts.md#limits) has the others.",
+        "defaults are those of the profile `default`; [the rules](rules.md#limits) list all limits and profiles.",
         "A step": "Exactly one of `run`, `agent` and `agents` says who does it. The options of its agent may stand beside it.",
         "Options of an agent": "They stand in a step, or in an entry of `agents`. One that has no effect on the kind of agent "
         "is refused.",

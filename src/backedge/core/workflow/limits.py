@@ -11,7 +11,7 @@ from backedge.core.value import Value, replace
 
 
 class Limits(Value, frozen=True, omit_defaults=False):
-    """The bounds of a run and its loops; see the table in docs/concepts.md.
+    """The bounds of a run and its loops; see the table in docs/reference/rules.md.
 
     All of them are written into the journal, so that a run keeps its limits when a default changes.
     """
