@@ -32,17 +32,17 @@ Executor = Function | Agent | Literal["human"]
 class Step:
     """One step of a workflow and the function that does it.
 
-    `agent` takes a Briefing, or a Briefing and an Attempt; several make a ladder: round 2 and later use the next one.
-    "human" is a person: the step becomes a question in the inbox, and is done by the decision; `question` words it.
-    `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of inputs, by producer (or one
-    type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
-    the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
-    left in doubt may simply be run again. `approval="human"` has a person approve each execution before it starts. One that
-    `plans` may add, replace and remove steps with its outcome.
+    `agent` takes a Briefing, or a Briefing and an Attempt. Several agents form a ladder: round 2 and later use the next
+    one. "human" is a person: the step becomes a question in the inbox, worded by `question`, and the decision is its
+    result. `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of its inputs by producer (or
+    one type if it needs only one step); they are checked before it runs. `returns` declares the type of its output.
+    `reads` names the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` means that an attempt
+    that a crash left in doubt may run again. With `approval="human"`, a person approves each execution before it starts. A
+    step that `plans` may add, replace and remove steps with its outcome.
 
-    `when` has conditions such as "plan:/ui == true": if one is not met the step is skipped, and what needs it runs without
-    it. `repeat` is `{"until": condition, "max": times}`, and `"to": step` for who gets a fix_request when that was not
-    enough. `group` names a set of steps: whoever needs the group needs all of them.
+    `when` has conditions such as "plan:/ui == true": if one does not hold, the step is skipped, and steps that need it run
+    without it. `repeat` is `{"until": condition, "max": times}`; with `"to": step`, that step gets a fix_request if the
+    condition still does not hold. `group` names a set of steps: a step that needs the group needs all of them.
     """
 
     name: str
@@ -69,9 +69,9 @@ class Step:
 
 
 class Workflow:
-    """A checked definition with its agents. Raises WorkflowError, naming everything that is wrong.
+    """A validated definition with its agents. Raises WorkflowError that lists all problems.
 
-    `agents` registers those whom steps that are added while a run goes on can name; there are never more than `max_steps`.
+    `agents` registers agents that steps can name when a planner adds them to a run; a run has at most `max_steps` steps.
     """
 
     def __init__(
@@ -134,19 +134,19 @@ class Workflow:
 
     @property
     def name(self) -> str:
-        """What listings call its runs."""
+        """The name under which its runs are listed."""
         return self.definition.name
 
     @property
     def max_attempts(self) -> int:
-        """The largest number of attempts that any run can make without decisions by people."""
+        """The maximum number of attempts of a run, not counting attempts that people grant."""
         bound = max_attempts(self.definition)
         assert bound is not None  # a definition that nothing bounds was refused
         return bound
 
     def resolve(self, added: Mapping[str, object], workflow: core.Workflow) -> ResolvedSteps:
-        """Who does steps that a planner adds to a run: a Step, or a mapping that names registered agents. Raises
-        WorkflowError with all that is wrong."""
+        """The agents of steps that a planner adds to a run: each is a Step, or a mapping that names registered agents.
+        Raises WorkflowError that lists all problems."""
         steps, problems, agents, specs = [], list[str](), dict[str, Agent](), dict[str, Any]()
         for name, given in mapping("add_steps", added).items():
             try:

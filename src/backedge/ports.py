@@ -57,7 +57,7 @@ Listener = Callable[[str, int], None]
 
 
 class Journal(Protocol):
-    """The append-only event log; the only truth."""
+    """The append-only event log; everything else is computed from it."""
 
     async def append(self, entry: Append) -> None:
         """Store all events of the entry, or none; durable on return.
@@ -121,7 +121,7 @@ class Result(msgspec.Struct, frozen=True):
     log: bytes = b""
     """What the agent said on the way, for people to read."""
     session: str | None = None
-    """The conversation that a rework can go on with."""
+    """The conversation that a rework can continue."""
 
 
 @runtime_checkable
@@ -176,18 +176,19 @@ class Recoverable(Protocol):
 
 
 class Attempt(Protocol):
-    """What an agent can do in mid-work, besides working.
+    """What an agent can do while it works.
 
-    A plain function is given the same words without `await`: they wait on its own thread.
+    A plain function gets the same methods without `await`: they block its own thread.
     """
 
     @property
     def inputs(self) -> Mapping[str, Json]:
-        """The outputs it works from, by producer; newer than in the briefing if they changed while it waited."""
+        """The outputs it works from, by producer; newer than in the briefing if they changed while the attempt
+        waited."""
         ...
 
     def spend(self, usage: Usage) -> None:
-        """Say what was used so far, besides what the outcome will report: it counts however the attempt ends."""
+        """Report usage in addition to that of the outcome. It counts however the attempt ends."""
         ...
 
     async def raise_feedback(self, feedback: object) -> str:
@@ -195,5 +196,5 @@ class Attempt(Protocol):
         ...
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """Wait until the feedback is dealt with; `inputs` may be newer then."""
+        """Wait until the feedback is settled; `inputs` may be newer then."""
         ...

@@ -48,7 +48,7 @@ class LoopReport(Shape, frozen=True):
     blocking: bool = False
     options: tuple[Option, ...] = ()
     positions: tuple[Position, ...] = ()
-    """What the targets of a choice said, oldest first."""
+    """The positions of the targets of a choice, oldest first."""
     choice: ChosenOption | None = None
     responses: dict[str, Json] = {}
     """What targets said when they acknowledged this round: message, action and eta, by target."""
@@ -71,7 +71,7 @@ class FindingReport(Shape, frozen=True):
     loop: str | None = None
     requirement_id: str | None = None
     gap: str = ""
-    """Where the requirement that it misses got lost."""
+    """Where the missing requirement got lost."""
 
 
 class EscalationReport(Shape, frozen=True):
@@ -90,7 +90,7 @@ class EscalationReport(Shape, frozen=True):
     positions: tuple[Position, ...] = ()
     """What the targets of a choice have said so far."""
     note: str = ""
-    """What was said with the decision, or why the question was withdrawn."""
+    """The note of the decision, or why the question was withdrawn."""
 
 
 class RefusalReport(Shape, frozen=True):
@@ -120,7 +120,7 @@ class UsageReport(Shape, frozen=True):
 
 
 class Report(Shape, frozen=True):
-    """Where a run stands, and how it came there."""
+    """The state of a run, and how it got there."""
 
     run: str
     workflow: str
@@ -134,7 +134,7 @@ class Report(Shape, frozen=True):
     usage: UsageReport
     plans: tuple[PlanReport, ...] = ()
     checks: dict[str, StepReport] = {}
-    """The judges that the engine is itself; their attempts are measurements."""
+    """The judges that the engine executes itself; their attempts are measurements."""
     gates: dict[str, StepReport] = {}
 
     @property

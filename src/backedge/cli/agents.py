@@ -1,4 +1,4 @@
-"""`agents`: what is installed here and works, and the prompts that agent CLIs are told."""
+"""`agents`: which agent CLIs are installed and work, and their prompts."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Probe(msgspec.Struct, frozen=True):
 @click.option("--force", is_flag=True, help="With --eject: overwrite files that are there.")
 @json_option
 def agents(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Say which agent CLIs are installed and work: each is asked for its version.
+    """List the agent CLIs that are installed and work. Each one is asked for its version.
 
-    An agent CLI is told what to do by the prompt of its role: plan, design, code, review or test-writer, chosen by the
-    step's phase. `prompt: review` in a step chooses another one; `--eject review` writes it to a file that you change
+    The prompt of an agent CLI depends on its role: plan, design, code, review or test-writer, chosen by the step's
+    phase. `prompt: review` in a step chooses another one; `--eject review` writes it to a file that you change
     and name with `prompt: prompts/review.md`.
 
     \b

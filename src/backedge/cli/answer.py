@@ -1,4 +1,4 @@
-"""`feedback`, `pause` and `cancel`: what people tell a run. Whoever executes it goes on at once."""
+"""`feedback`, `pause` and `cancel`: how people steer a run. The process that executes it reacts at once."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def feedback() -> None:
 @click.option("--kind", required=True, help="fix_request, context_request, missing_requirement …")
 @click.option("--to", multiple=True, help="A target; may be repeated.")
 @click.option("--message", required=True, help="What is wrong.")
-@click.option("--from", "source", default=HUMAN, show_default=True, help="Who says so.")
+@click.option("--from", "source", default=HUMAN, show_default=True, help="The source: a step, or human.")
 @click.option("--severity", default="high", show_default=True)
 @click.option("--blocking", is_flag=True, help="Pause the run until it is resolved.")
 @click.option("--suggested-fix")
 @click.option("--requested-info")
 @click.option("--requirement-id")
-@click.option("--option", "options", multiple=True, help="One way out that the targets may choose; may be repeated.")
-@click.option("--run", "run_name", metavar="RUN", help="Which run; the newest, if not given.")
+@click.option("--option", "options", multiple=True, help="An option that the targets may choose; may be repeated.")
+@click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
 @journal_option
 def raise_(
     kind: str,
@@ -117,7 +117,7 @@ def raise_(
 
 @feedback.command()
 @click.argument("loop", type=own_id)
-@click.option("--target", help="Who acknowledges it; its target, if it has only one.")
+@click.option("--target", help="The target that confirms. Default: the only target.")
 @click.option("--message", default="")
 @click.option("--action", default="")
 @click.option("--eta", default="")
@@ -126,7 +126,7 @@ def raise_(
 def acknowledge(
     loop: str, target: str | None, message: str, action: str, eta: str, run_name: str | None, journal: Path | None
 ) -> None:
-    """Say that a target has received feedback and works on it.
+    """Confirm that a target has received feedback and works on it.
 
     \b
     Example:
@@ -183,7 +183,7 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
 @click.option("--run", "run_name", metavar="RUN")
 @journal_option
 def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | None) -> None:
-    """Say which phase injected a finding: that is the truth from then on.
+    """Correct which phase injected a finding. Routing uses it from then on.
 
     \b
     Example:
@@ -201,7 +201,7 @@ def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | N
 @click.argument("run_name", metavar="[RUN]", required=False)
 @journal_option
 def pause(run_name: str | None, journal: Path | None) -> None:
-    """Start nothing more in RUN, or the newest; what runs finishes. `backedge resume` goes on.
+    """Start nothing more in RUN, or the newest run; running attempts finish. `backedge resume` continues.
 
     \b
     Example:
@@ -221,7 +221,7 @@ def pause(run_name: str | None, journal: Path | None) -> None:
 @click.option("--reason", default="")
 @journal_option
 def cancel(run_name: str, reason: str, journal: Path | None) -> None:
-    """End RUN; what was made stays, and running attempts are stopped.
+    """End RUN and stop its running attempts; the work so far is kept.
 
     \b
     Example:

@@ -9,30 +9,30 @@ import click
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup", "Write a workflow file to start from."),
-    "check": ("inspect", "Validate the workflow file, draw it, and say the largest number of attempts."),
+    "check": ("inspect", "Validate and draw the workflow file, and print its bounds."),
     "schema": ("inspect", "Print the JSON Schema of the workflow file."),
     "run": ("execute", "Start a run and watch it."),
-    "resume": ("execute", "Go on with a run where its journal ends."),
+    "resume": ("execute", "Continue a run from its journal."),
     "runs": ("look", "List the runs, newest first."),
-    "show": ("look", "Tell the story of a run."),
+    "show": ("look", "Show what happened in a run."),
     "watch": ("look", "Follow a run that another process executes."),
     "inbox": ("look", "List the open decisions of all runs."),
     "decide": ("decide", "Answer an escalation."),
     "feedback": ("answer", "Raise, acknowledge, list or reclassify feedback."),
-    "what-if": ("inspect", "Say who would run again for a loop, and what that would cost."),
-    "pause": ("answer", "Start nothing more in a run; what runs finishes."),
-    "cancel": ("answer", "End a run; what was made stays."),
-    "context": ("context", "Read a run by path, and keep values of your own beside it."),
-    "next": ("stories", "Say what would be done about the stories, and why."),
+    "what-if": ("inspect", "Show which steps a loop would run again, and the cost."),
+    "pause": ("answer", "Start nothing more in a run; running attempts finish."),
+    "cancel": ("answer", "End a run; the work so far is kept."),
+    "context": ("context", "Read a run by path, and store your own values with it."),
+    "next": ("stories", "List the next actions on the stories, with reasons."),
     "board": ("stories", "Show the stories as a board."),
     "details": ("stories", "Show a story with the history of its refinement."),
-    "unblock": ("stories", "Let a blocked story go on."),
+    "unblock": ("stories", "Unblock a story."),
     "audit": ("audit", "Export or verify the events of a run."),
     "export": ("files", "Print a run as a file of another system, or as its report."),
-    "import": ("files", "Bring a file of another system along, as a run of its own."),
-    "stats": ("stats", "Say how feedback ended, where defects come from, and what rework cost."),
-    "prune": ("prune", "Give back the space of runs that ended long ago; events stay."),
-    "agents": ("agents", "Say which agent CLIs are installed and work; write their prompts."),
+    "import": ("files", "Import a file of another system as a run."),
+    "stats": ("stats", "Show how feedback ended, where defects come from, and the cost of rework."),
+    "prune": ("prune", "Free the space of runs that ended long ago; events are kept."),
+    "agents": ("agents", "List the agent CLIs that are installed; write their prompts."),
     "completions": ("setup", "Print the completion script of your shell."),
     "demo": ("setup", "Run the demo."),
 }
@@ -84,8 +84,8 @@ class Lazy(click.Group):
 def main() -> None:
     """Close the loop in multi-agent software work.
 
-    Whatever a later step finds wrong goes back to the step that caused it, is redone with that feedback, verified by
-    whoever complained, and recorded.
+    When a later step finds a defect, it goes back to the step that caused it. That step reworks with the feedback, and
+    the judge that found the defect verifies the fix.
 
     \b
     Example:

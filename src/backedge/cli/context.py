@@ -15,13 +15,13 @@ from backedge.cli.common import asking, journal_option, print_json, the_run
 from backedge.context import Context
 
 T = TypeVar("T")
-run_option = click.option("--run", "run_name", metavar="RUN", help="Which run; the newest, if not given.")
-by_option = click.option("--by", default="", metavar="WHO", help="Who says so.")
+run_option = click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
+by_option = click.option("--by", default="", metavar="WHO", help="The name to record with it.")
 
 
 @click.group()
 def context() -> None:
-    """Read a run by path, and keep values of your own beside it.
+    """Read a run by path, and store your own values with it.
 
     Paths are agent_contexts.STEP.status (output, feedback_received), feedback_loops.ID, workflow_state.paused
     (pause_reason) and values.PATH.
@@ -45,7 +45,7 @@ def _asked(journal: Path | None, run_name: str | None, ask: Callable[[Context], 
 @run_option
 @journal_option
 def get(path: str, run_name: str | None, journal: Path | None) -> None:
-    """Print what stands under PATH as JSON; the whole tree without one.
+    """Print the value at PATH as JSON, or the whole tree.
 
     \b
     Example:
@@ -61,7 +61,7 @@ def get(path: str, run_name: str | None, journal: Path | None) -> None:
 @by_option
 @journal_option
 def set_(path: str, value: str, run_name: str | None, by: str, journal: Path | None) -> None:
-    """Keep VALUE, JSON or else text, under values.PATH.
+    """Store VALUE (JSON, or else text) at values.PATH.
 
     \b
     Example:
@@ -79,7 +79,7 @@ def set_(path: str, value: str, run_name: str | None, by: str, journal: Path | N
 @by_option
 @journal_option
 def checkpoint(name: str, run_name: str | None, by: str, journal: Path | None) -> None:
-    """Remember all values under NAME.
+    """Save all values under NAME.
 
     \b
     Example:
@@ -94,7 +94,7 @@ def checkpoint(name: str, run_name: str | None, by: str, journal: Path | None) -
 @by_option
 @journal_option
 def restore(name: str, run_name: str | None, by: str, journal: Path | None) -> None:
-    """Have all values as they were at the checkpoint NAME.
+    """Restore all values from the checkpoint NAME.
 
     \b
     Example:

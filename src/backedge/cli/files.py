@@ -54,7 +54,7 @@ def export(run_name: str | None, form: str, journal: Path | None) -> None:
     the defect log: injected, detected, attempts, cost, latency. `progress` and `scratchpad` tell the iterations of a
     tight loop.
 
-    What was imported is printed byte for byte as it was, if it is asked for in its own form.
+    An imported file in its own format is printed byte for byte.
 
     \b
     Example:
@@ -137,14 +137,14 @@ _PRINT: dict[str, Callable[[Report, Contents], None]] = {
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--as", "form", type=click.Choice(FORMS), help="What the file is; what it looks like, if not given.")
+@click.option("--as", "form", type=click.Choice(FORMS), help="The format of the file. Default: detected.")
 @journal_option
 @json_option
 def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -> None:
-    """Bring FILE along from another system, as a run of its own: `runs`, `show`, `stats` and `export` know it then.
+    """Import FILE from another system as a run of its own, for `runs`, `show`, `stats` and `export`.
 
-    A file that is not what it should be is refused with every line that is wrong, and nothing is stored. The same file
-    is imported once. With - for FILE it is read from stdin.
+    An invalid file is refused with a list of all wrong lines, and nothing is stored. The same file is imported only
+    once. If FILE is -, it is read from stdin.
 
     \b
     Example:

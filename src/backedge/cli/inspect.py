@@ -40,10 +40,10 @@ LOOKED_AT = 100
 @journal_option
 @json_option
 def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bool) -> None:
-    """Validate the workflow file, draw its graph with the back edges, and say the most that a run can do and cost.
+    """Validate the workflow file, draw its graph with the back edges, and print the maximum attempts and cost of a run.
 
-    All problems are listed, each with its line and column; the exit code is 2 then. A program that is not installed
-    here is a warning. Costs are those of the attempts in the journal so far.
+    Lists all problems with line and column, and exits with 2 if there are any. A program that is not installed is a
+    warning. Costs are estimated from the attempts in the journal.
 
     \b
     Example:
@@ -124,7 +124,7 @@ def schema() -> None:
 @journal_option
 @json_option
 def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """Say who would run again if the next round of LOOP changed its targets, and what that would cost.
+    """Show which steps would run again if the next round of LOOP changed its targets, and what that would cost.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`runs`, `show`, `watch` and `inbox`: read the journal, whoever executes the runs."""
+"""`runs`, `show`, `watch` and `inbox`: read the journal, whichever process executes the runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GLANCE = 0.5
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many, without --json.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many rows, without --json.")
 @journal_option
 @json_option
 def runs(limit: int, journal: Path | None, as_json: bool) -> None:
@@ -68,13 +68,13 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--diff", is_flag=True, help="What each rework changed in an artifact, instead of the story.")
-@click.option("--step", "step_name", metavar="STEP", help="With --diff: of this step only.")
+@click.option("--diff", is_flag=True, help="Show what each rework changed in an artifact instead.")
+@click.option("--step", "step_name", metavar="STEP", help="With --diff: only this step.")
 @journal_option
 @json_option
 def show(run_name: str | None, diff: bool, step_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """Tell the story of RUN, or of the newest: its timeline, each loop with its findings and rounds, who
-    decided what, and what was accepted.
+    """Show RUN, or the newest run: its timeline, each loop with its findings and rounds, the decisions, and what was
+    accepted.
 
     \b
     Example:

@@ -4,7 +4,7 @@ import sys
 
 
 def entry() -> None:
-    """Run the command. What goes wrong is told in a sentence, not in a traceback."""
+    """Run the command. Errors are printed as one sentence, not as a traceback."""
     try:
         from backedge.cli.running import code_of
 

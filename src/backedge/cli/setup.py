@@ -18,18 +18,18 @@ CLIS = ("claude", "codex", "gemini", "opencode")
 
 @click.command()
 @click.option(
-    "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="What to start from."
+    "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="The template to start from."
 )
 @click.option(
-    "--agent", type=click.Choice([*CLIS, "scripts"]), help="Who does the work; what is installed, if not given."
+    "--agent", type=click.Choice([*CLIS, "scripts"]), help="The agent that does the work. Default: what is installed."
 )
-@click.option("--name", help="The name of the workflow; that of the folder, if not given.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--name", help="The name of the workflow. Default: the name of the folder.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def init(template: str, agent: str | None, name: str | None, force: bool) -> None:
-    """Write a workflow file that runs here: it looks for agent CLIs, tests and linters, and proposes what to do with them.
+    """Write a workflow file that runs here. It uses the agent CLIs, tests and linters that it finds.
 
-    Where no agent CLI is installed, small scripts in agents/ stand in for agents: everything runs at once, and you replace
-    them one by one.
+    If no agent CLI is installed, small scripts in agents/ play the agents, so that everything runs; replace them one by
+    one.
 
     \b
     Example:
@@ -102,9 +102,9 @@ def completions(shell: str) -> None:
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Leave the folder of the demo, to look around in it.")
+@click.option("--keep", is_flag=True, help="Keep the folder of the demo, so that you can look around.")
 def demo(keep: bool) -> None:
-    """Watch a small repository being built: a linter, tests and a reviewer send the work back until it is right.
+    """Watch a small repository being built: a linter, tests and a reviewer send work back until it is verified.
 
     \b
     Example:

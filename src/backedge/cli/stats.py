@@ -40,12 +40,12 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 
 
 @click.command()
-@click.option("--run", "run_name", metavar="RUN", help="Of this run only.")
-@click.option("--workflow", metavar="NAME", help="Of the runs of this workflow only.")
+@click.option("--run", "run_name", metavar="RUN", help="Only this run.")
+@click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
 @click.option(
-    "--since", metavar="WHEN", callback=_time, help="Of the runs that began then or later: a date, or 12h, 7d, 4w ago."
+    "--since", metavar="WHEN", callback=_time, help="Only runs that started since then: a date, or 12h, 7d, 4w ago."
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print one row per number: measure, of what, value.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one row per number: measure, subject, value.")
 @journal_option
 @json_option
 def stats(
@@ -56,8 +56,8 @@ def stats(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how the loops of all runs ended and how many rounds they took, which phases injected and which detected the
-    findings, how many each phase let through, what rework cost by phase and agent, and which runs needed most of it.
+    """Show how the loops of all runs ended and how many rounds they took, which phases injected and detected the
+    findings, how many each phase let through, the cost of rework by phase and agent, and the runs with the most rework.
 
     \b
     Example:

@@ -52,12 +52,12 @@ def _backlog(source: WorkflowFile, spot: Project) -> Backlog:
 
 @click.command()
 @click.option(
-    "--limit", type=click.IntRange(1), default=MOST_SHOWN, show_default=True, help="How many, without --json."
+    "--limit", type=click.IntRange(1), default=MOST_SHOWN, show_default=True, help="How many rows, without --json."
 )
 @journal_option
 @json_option
 def next(limit: int, journal: Path | None, as_json: bool) -> None:
-    """Say what would be done about the stories, the most urgent first, and why. `backedge run` does the first.
+    """List the next actions on the stories, the most urgent first, with reasons. `backedge run` does the first.
 
     \b
     Example:
@@ -103,12 +103,12 @@ def _action_json(action: Action, entry: Entry) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--width", type=click.IntRange(20), help="In columns; that of the terminal, if not given.")
+@click.option("--width", type=click.IntRange(20), help="The width in columns. Default: that of the terminal.")
 @click.option("--all", "everything", is_flag=True, help="All stories of a column, however many.")
 @journal_option
 @json_option
 def board(width: int | None, everything: bool, journal: Path | None, as_json: bool) -> None:
-    """Show the stories by status: what waits for you is marked, and how many of its rounds each has used.
+    """Show the stories by status, with their used rounds, and mark those that wait for you.
 
     \b
     Example:
@@ -245,18 +245,18 @@ def _detail_lines(entry: Entry) -> list[str]:
 
 @click.command()
 @click.argument("story")
-@click.option("--reset", is_flag=True, help="Begin to count anew, instead of granting more rounds.")
+@click.option("--reset", is_flag=True, help="Reset the counter instead of granting more rounds.")
 @click.option(
     "--rounds", type=click.IntRange(1), default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds."
 )
 @click.option("--note", default="", help="What the agents should do differently, in words.")
-@click.option("--by", default=None, metavar="WHO", help="Who decides; you, if not given.")
+@click.option("--by", default=None, metavar="WHO", help="The person who decides. Default: you.")
 @journal_option
 @json_option
 def unblock(
     story: str, reset: bool, rounds: int, note: str, by: str | None, journal: Path | None, as_json: bool
 ) -> None:
-    """Let a blocked STORY go on. That is a decision, and recorded as one; what the story says stays.
+    """Unblock STORY. The journal records this as a decision; the text of the story does not change.
 
     \b
     Example:

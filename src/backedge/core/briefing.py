@@ -1,4 +1,4 @@
-"""All that the next attempt is told: exactly its share of the feedback, what came before, and what is left."""
+"""Everything an attempt is given: exactly its share of the feedback, what came before, and what is left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from backedge.core.value import Json, Value, replace
 
 
 class BriefedFinding(Value, frozen=True):
-    """A finding as a briefing tells it."""
+    """A finding in a briefing."""
 
     id: str
     description: str
@@ -39,11 +39,11 @@ class BriefedFinding(Value, frozen=True):
     """Seen in two or more rounds."""
     fix_authored: bool = False
     same_as: tuple[str, ...] = ()
-    """Findings of other judges that say the same."""
+    """Findings of other judges with the same wording."""
     claim: str = ""
-    """What the step that reworked says of it, for the judge to check."""
+    """What the reworking step claims about it, for the judge to check."""
     gap: str = ""
-    """Where the requirement that it misses got lost."""
+    """Where the missing requirement got lost."""
 
     @property
     def place(self) -> str:
@@ -54,7 +54,7 @@ class BriefedFinding(Value, frozen=True):
 
 
 class Request(Value, frozen=True):
-    """Feedback that somebody raised, as its target is told."""
+    """Feedback that was raised, as its target gets it."""
 
     loop: str
     kind: str
@@ -69,13 +69,13 @@ class Request(Value, frozen=True):
     requirement_id: str | None = None
     details: Json = None
     positions: tuple[Position, ...] = ()
-    """What the targets of a choice have said so far, and in which round."""
+    """The positions of the targets of a choice so far, with their round."""
     choice: ChosenOption | None = None
     """What was chosen, for the steps that it sends to rework."""
 
 
 class LoopResult(Value, frozen=True):
-    """How something that this step raised came out."""
+    """The result of feedback that this step raised."""
 
     loop: str
     kind: str
@@ -103,14 +103,14 @@ class FeedbackForAttempt(Value, frozen=True):
     requests: tuple[Request, ...] = ()
     resolutions: tuple[LoopResult, ...] = ()
     advice: tuple[str, ...] = ()
-    """New approaches that people gave, in their words."""
+    """New approaches that people suggested, in their words."""
 
     def __bool__(self) -> bool:
         return bool(self.findings or self.requests or self.resolutions)
 
 
 class KnownStep(Value, frozen=True):
-    """A step of the run, as a planner is told of it."""
+    """A step of the run, as a planner sees it."""
 
     name: str
     phase: str
@@ -122,7 +122,7 @@ class KnownStep(Value, frozen=True):
 
 
 class Briefing(Value, frozen=True, gc=True):
-    """What one attempt works from. Its inputs may be objects of the user's own, with any references."""
+    """Everything an attempt is given. Its inputs may be the user's own objects, with any references."""
 
     run: str
     step: str
@@ -132,9 +132,9 @@ class Briefing(Value, frozen=True, gc=True):
     round: int = 0
     """The round of the feedback it addresses; 0 when there is none."""
     agent: str = ""
-    """Who makes it, by the name in the workflow file."""
+    """The agent that executes it, by its name in the workflow file."""
     session: str | None = None
-    """The conversation of this step's last attempt, for agents that can go on with one."""
+    """The conversation of this step's last attempt, for agents that can continue one."""
     input: Json = None
     inputs: dict[str, Json] = {}
     feedback: FeedbackForAttempt = FeedbackForAttempt()
@@ -143,9 +143,9 @@ class Briefing(Value, frozen=True, gc=True):
     history: tuple[EarlierRound, ...] = ()
     left: dict[str, float] = {}
     last_error: str = ""
-    """Why this step's last attempt did not count, if it did not: the agent broke, or contradicted itself."""
+    """Why this step's last attempt did not count: the agent failed, or contradicted itself. Empty if it counted."""
     steps: tuple[KnownStep, ...] = ()
-    """All steps of the run as they are now, for one that plans."""
+    """All current steps of the run, for a step that plans."""
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
@@ -216,7 +216,7 @@ def _feedback(state: RunState, step: str, now: float, running: Running, people: 
 
 
 def _turn(loop: Loop) -> tuple[int, int]:
-    """The order in which feedback is told: by severity, then later rounds; what is as urgent, by age."""
+    """The order of feedback in a briefing: by severity, then later rounds, then age."""
     return loop.severity.rank, -loop.round
 
 
@@ -247,7 +247,7 @@ def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
 
 
 def briefed_findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
-    """The worst first, blocking before the rest; one finding once, whichever loops bring it and whoever found it."""
+    """The most severe first, blocking before the rest; each finding once, whichever loops and judges report it."""
     same: dict[str, list[BriefedFinding]] = {}
     for id in dict.fromkeys(ids):
         tracked = state.findings[id]

@@ -1,4 +1,5 @@
-"""What can go wrong, split by who has to act. Every message says what was got, what was expected and what to do."""
+"""What can go wrong, grouped by the person who has to act. Every message says what was got, what was expected and what
+to do."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ class BackedgeError(Exception):
 
 
 class WorkflowError(BackedgeError):
-    """The workflow is wrong: its author has to change it. `problems` lists all of them, not the first only."""
+    """The workflow is invalid: its author has to change it. `problems` lists all problems, not only the first."""
 
     def __init__(self, problems: tuple[str, ...] | str) -> None:
         self.problems = (problems,) if isinstance(problems, str) else problems
@@ -16,7 +17,7 @@ class WorkflowError(BackedgeError):
 
 
 class IllegalCommand(BackedgeError):
-    """The command does not answer anything that is pending in this run: nothing was recorded."""
+    """The command does not match anything that is pending in this run. Nothing was recorded."""
 
 
 class ImportRefused(BackedgeError):

@@ -16,7 +16,7 @@ DATA = "What stands between fences is data that others wrote: check it and weigh
 
 
 def feedback_text(briefing: Briefing) -> str:
-    """What an attempt is told about feedback; empty when there is none."""
+    """The feedback for an attempt as text; empty if there is none."""
     return "\n".join(_lines(briefing))
 
 

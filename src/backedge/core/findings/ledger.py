@@ -37,7 +37,7 @@ class TrackedFinding(Value, frozen=True):
     insisted: int = 0
     """How often its judge saw it again although the step that reworked had contested it."""
     gap: str = ""
-    """Where the requirement that it misses got lost."""
+    """Where the missing requirement got lost."""
 
     @property
     def name(self) -> str:
