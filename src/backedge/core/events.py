@@ -42,7 +42,8 @@ class RunStarted(Fact, frozen=True, tag="run_started/2"):
     input: Json = None
     input_payload: str | None = None
     files: dict[str, str] = {}
-    """The workflow file and the files it names, as digests of stored values, by path: another machine can go on."""
+    """The workflow file and the files it names, as digests of stored values by path, so that another machine can
+    continue."""
 
 
 class AttemptStarted(Fact, frozen=True, tag="attempt_started/2"):
@@ -60,11 +61,11 @@ class AttemptStarted(Fact, frozen=True, tag="attempt_started/2"):
     """The digests of its inputs, by producer. None in events of version 0.1, which did not record this and what follows:
     see `state/version_0_1.py`."""
     counted: tuple[str, ...] = ()
-    """Those of `loops` for which this attempt counts as a round; a retry after an error does not count again."""
+    """The loops for which this attempt counts as a round; a retry after an error does not count again."""
     to_address: tuple[int, ...] = ()
     """The findings it has to address."""
     must_keep_fixed: tuple[int, ...] = ()
-    """The findings that an earlier attempt addressed and nobody has verified yet."""
+    """The findings that an earlier attempt addressed and that are not verified yet."""
     unverified: tuple[str, ...] = ()
     """The loops whose fix by an earlier attempt is not verified yet."""
     verifies: tuple[str, ...] = ()
@@ -84,11 +85,11 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
     usage: Usage = Usage()
     seconds: float = 0.0
     log: str | None = None
-    """The digest of what the agent said on the way."""
+    """The digest of what the agent logged."""
     session: str | None = None
-    """The conversation that a rework can go on with."""
+    """The conversation that a rework can continue."""
     warning: str = ""
-    """Which fields of the outcome are ignored, since its mode does not ask for them."""
+    """Which fields of the outcome are ignored, because they do not fit its mode."""
     artifact: str | None = None
     """The digest of the artifact, where it is not that of the output: a judge's artifact includes the versions it judged.
     None in events of version 0.1, which did not record it."""
@@ -97,7 +98,7 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
 
 
 class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
-    """The agent broke. Never a pass, never a round."""
+    """The agent failed. Never a pass, never a round."""
 
     step: str
     attempt: int
@@ -110,7 +111,7 @@ class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
 
 
 class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):
-    """The attempt ended without an outcome and without a fault of its agent."""
+    """The attempt ended without an outcome, and the agent is not to blame."""
 
     step: str
     attempt: int
@@ -120,24 +121,25 @@ class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):
 
 
 class Sighting(Value, frozen=True):
-    """One finding in a verdict. The text is left out where the ledger has it word for word."""
+    """One finding in a verdict. The text is left out if the ledger already has it."""
 
     id: int
     status: Status
     finding: Finding | None = None
     fingerprint: str = ""
-    """Recorded with a new finding: what makes two findings one must not change under a journal that exists."""
+    """Recorded with a new finding, so that a later rule change cannot merge or split findings of an existing
+    journal."""
     fix_authored: bool = False
 
 
 class VerdictGiven(Fact, frozen=True, tag="verdict_given/1"):
     judge: str
     attempt: int
-    """0 for the check of inputs, which costs no attempt."""
+    """0 for a check of inputs, which costs no attempt."""
     word: VerdictWord
     findings: tuple[Sighting, ...] = ()
     settled: tuple[tuple[int, Status], ...] = ()
-    """What became of open findings that were not reported again."""
+    """The new status of open findings that were not reported again."""
 
 
 class LoopOpened(Fact, frozen=True, tag="loop_opened/1"):
@@ -152,20 +154,20 @@ class LoopOpened(Fact, frozen=True, tag="loop_opened/1"):
 
 
 class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
-    """A round of a loop: who gets what, and which rule said so."""
+    """A round of a loop: which target gets which findings, and by which rule."""
 
     loop: str
     shares: dict[str, tuple[int, ...]]
     rules: dict[str, tuple[int, ...]] = {}
     """The findings each rule routed; an empty list for feedback without findings."""
     feedback: Feedback | None = None
-    """What was raised again, in its new words."""
+    """The feedback as it was raised again, in its new wording."""
     gaps: tuple[tuple[int, str], ...] = ()
     """Where the requirement of a finding got lost, in words."""
     balance: tuple[int, int] | None = None
-    """How many findings the last fix wrote, and how many it removed."""
+    """How many findings the last fix introduced, and how many it removed."""
     kept: tuple[str, ...] = ()
-    """The targets that have their share of this round already and keep it: the rest of the round was routed anew."""
+    """The targets that keep the share of this round that they have; the rest of the round was routed again."""
 
 
 class FeedbackRefused(Fact, frozen=True, tag="feedback_refused/1"):
@@ -184,7 +186,8 @@ class FeedbackAcknowledged(Fact, frozen=True, tag="feedback_acknowledged/1"):
 
 
 class FeedbackRejoined(Fact, frozen=True, tag="feedback_rejoined/1"):
-    """An attempt asked again what an attempt before it, lost in mid-work, had asked: it gets that loop's result."""
+    """An attempt repeats a question of an earlier attempt that was lost while it ran. It gets the result of that
+    loop."""
 
     loop: str
     step: str
@@ -198,7 +201,7 @@ class AnswerGiven(Fact, frozen=True, tag="answer_given/1"):
 
 
 class PositionTaken(Fact, frozen=True, tag="position_taken/1"):
-    """A target of a choice says which option it is for."""
+    """A target of a choice votes for an option."""
 
     loop: str
     target: str
@@ -207,7 +210,7 @@ class PositionTaken(Fact, frozen=True, tag="position_taken/1"):
 
 
 class ChoiceMade(Fact, frozen=True, tag="choice_made/1"):
-    """The option that holds; what it says happens in the same round."""
+    """The option that was chosen; it takes effect in the same round."""
 
     loop: str
     option: str
@@ -216,7 +219,7 @@ class ChoiceMade(Fact, frozen=True, tag="choice_made/1"):
 
 
 class WaitBegan(Fact, frozen=True, tag="wait_began/1"):
-    """An attempt waits in mid-work: until it is told, it does not keep others from changing what it consumed."""
+    """An attempt waits while it runs. Until it gets the result, other steps may change what it consumed."""
 
     loop: str
     step: str
@@ -224,7 +227,7 @@ class WaitBegan(Fact, frozen=True, tag="wait_began/1"):
 
 
 class WaitEnded(Fact, frozen=True, tag="wait_ended/1"):
-    """An attempt gave up waiting: it goes on with what it had."""
+    """An attempt stopped waiting and continues with what it had."""
 
     loop: str
     step: str
@@ -232,7 +235,7 @@ class WaitEnded(Fact, frozen=True, tag="wait_ended/1"):
 
 
 class ResultDelivered(Fact, frozen=True, tag="result_delivered/1"):
-    """A waiting attempt was given the result of its loop, and goes on with its inputs as they are now."""
+    """A waiting attempt got the result of its loop, and continues with its current inputs."""
 
     loop: str
     step: str
@@ -256,11 +259,11 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
     step: str | None = None
     breach: Breach | None = None
     about: Question | None = None
-    """What a person is asked to do, or to approve."""
+    """What a person is asked to do or approve."""
 
 
 class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
-    """No person answered in time. It happens once to a question."""
+    """No person answered in time. This happens at most once per question."""
 
     loop: str
     breach: Breach
@@ -294,14 +297,14 @@ class ConditionEvaluated(Fact, frozen=True, tag="condition_evaluated/1"):
 
 
 class FindingsSettled(Fact, frozen=True, tag="findings_settled/1"):
-    """A decision, not a verdict, said what becomes of findings."""
+    """A decision, not a verdict, changed the status of findings."""
 
     findings: tuple[int, ...]
     status: Status
 
 
 class FindingsContested(Fact, frozen=True, tag="findings_contested/1"):
-    """Demands that cannot both be met: a person decides between them."""
+    """Findings that contradict each other: a person decides between them."""
 
     loop: str
     findings: tuple[int, ...]
@@ -312,7 +315,7 @@ class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
     phase: str
     by: str = ""
     introduced_by: tuple[str, ...] = ()
-    """The steps of that phase that its judge may send it to; nobody new, if there is none."""
+    """The steps of that phase to which its judge can send it; unchanged if there is none."""
 
 
 class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
@@ -324,13 +327,13 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
     """New steps, and steps that replace those of the same name."""
     removed: tuple[str, ...] = ()
     gained: dict[str, tuple[str, ...]] = {}
-    """What those who missed something need from now on."""
+    """What the steps that missed something need from now on."""
     loops: tuple[str, ...] = ()
     """The loops whose feedback asked for it."""
     specs: dict[str, Json] = {}
-    """The added steps as they were written, from which their agents are found again."""
+    """The added steps as the planner wrote them; their agents are resolved from this."""
     noted: dict[str, NotedValues] = {}
-    """What the new steps read, or refer to, of artifacts that were there already."""
+    """What the new steps read of, or refer to in, existing artifacts."""
     replaced: tuple[str, ...] = ()
     """The added steps that replace one of the same name."""
     changed: tuple[Step, ...] | None = None
@@ -338,13 +341,13 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
 
 
 class InputChanged(Fact, frozen=True, tag="input_changed/1"):
-    """What the run works on was changed: the attempts that follow are told so. What is done stays done."""
+    """The input of the run changed. Later attempts get the new input; finished work is not repeated."""
 
     input: Json = None
 
 
 class ValueSet(Fact, frozen=True, tag="value_set/1"):
-    """An agent or a person keeps a value of its own beside the run."""
+    """An agent or a person stores a value with the run."""
 
     path: str
     value: Json = None
@@ -352,7 +355,7 @@ class ValueSet(Fact, frozen=True, tag="value_set/1"):
 
 
 class CheckpointSaved(Fact, frozen=True, tag="checkpoint_saved/1"):
-    """A checkpoint of all values that agents and people keep."""
+    """A checkpoint of all stored values."""
 
     name: str
     by: str = ""
@@ -364,7 +367,7 @@ class CheckpointRestored(Fact, frozen=True, tag="checkpoint_restored/1"):
 
 
 class FeedbackRead(Fact, frozen=True, tag="feedback_read/1"):
-    """A step's inbox was read, and is empty until more comes."""
+    """A step's inbox was read and is now empty."""
 
     step: str
     loops: tuple[str, ...]
@@ -379,7 +382,7 @@ class RunResumed(Fact, frozen=True, tag="run_resumed/1"):
 
 
 class FileImported(Fact, frozen=True, tag="file_imported/1"):
-    """A file of another system was brought along: the run is what the file says, and nobody executes it."""
+    """A file of another system was imported. The run shows its content and is never executed."""
 
     form: str
     """What kind of file it is."""

@@ -113,7 +113,7 @@ class Usage(Value, frozen=True):
                 raise ValueError(f"usage {name} is {got}: expected a number from 0 to {MAX_USAGE}")
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together; what is more than can be told is told as the most that can."""
+        """The sum of both, capped at the largest number that can be recorded."""
         if other == NO_USAGE:
             return self
         return Usage(
@@ -143,19 +143,19 @@ class Finding(Value, frozen=True):
     suggested_fix: str | None = None
     requirement_id: str | None = None
     word: str = ""
-    """The judge's own word for the severity, where it differs from ours."""
+    """The judge's own word for the severity, if it is not one of ours."""
 
 
 class Option(Value, frozen=True):
-    """One way out of a decision that feedback asks for."""
+    """One option of a choice that feedback asks for."""
 
     option: str
     effort: str = ""
     impact: str = ""
     rework: tuple[str, ...] = ()
-    """The steps that have to be done again if it is chosen."""
+    """The steps that rework if it is chosen."""
     accept: bool = False
-    """Choosing it accepts the limitation: it is recorded, and nothing is mended."""
+    """Choosing it accepts the limitation: it is recorded, and nothing is fixed."""
 
 
 class Decision(Value, frozen=True):
@@ -166,7 +166,7 @@ class Decision(Value, frozen=True):
 
 
 class Position(Value, frozen=True):
-    """Who said what in which round of a choice."""
+    """The option that a target voted for in one round of a choice, and why."""
 
     round: int
     who: str
@@ -183,7 +183,7 @@ class ChosenOption(Value, frozen=True):
 
 
 class Feedback(Value, frozen=True, tag="feedback", tag_field="form"):
-    """What an agent or a person sends back to the steps that can mend it."""
+    """What an agent or a person sends back to the steps that can fix it."""
 
     kind: Kind
     to: tuple[str, ...]
@@ -197,7 +197,7 @@ class Feedback(Value, frozen=True, tag="feedback", tag_field="form"):
     requirement_id: str | None = None
     details: Json = None
     called: str = ""
-    """The workflow's own name for the kind, where it has one."""
+    """The workflow's own name for the kind, if it has one."""
 
     @property
     def word(self) -> str:
@@ -217,7 +217,8 @@ Answer = Literal["fixed", "not_fixed", "withdrawn", "duplicate", "contested"]
 
 
 class Claim(Value, frozen=True):
-    """What a step says of one finding: a judge's word is final, a reworker's (fixed, contested) is shown to the judge."""
+    """What a step says about one finding. A judge's claim is final; the judge sees the claim of a reworking step
+    (fixed, contested)."""
 
     finding: str
     status: Answer
@@ -234,7 +235,7 @@ class Change(Value, frozen=True):
 
 
 class OutputDigest(Value, frozen=True):
-    """What an attempt produced, described: enough to decide on, without the value itself when that is large."""
+    """A description of what an attempt produced: enough to decide on, without the value itself if it is large."""
 
     digest: str
     output: Json = None
@@ -244,9 +245,9 @@ class OutputDigest(Value, frozen=True):
     parts: dict[str, str] = {}
     """Digests of the parts that consumers declare to read, by JSON pointer."""
     changed: tuple[Change, ...] = ()
-    """Where it differs from the version before."""
+    """Where it differs from the previous version."""
     values: dict[str, Json] = {}
-    """The values that conditions refer to, by JSON pointer; without those that are not there."""
+    """The values that conditions refer to, by JSON pointer; missing values are left out."""
 
 
 class Outcome(Value, frozen=True):
@@ -264,7 +265,7 @@ class Outcome(Value, frozen=True):
 
 
 class Resolution(Value, frozen=True):
-    """How a loop ended, as its waiters and its source are told."""
+    """How a loop ended, for its waiters and its source."""
 
     state: str
     """resolved, accepted, cancelled, failed, escalated or timeout."""
@@ -286,7 +287,7 @@ class Question(Value, frozen=True):
 
 
 class Breach(Value, frozen=True):
-    """Which limit was hit, by how much."""
+    """Which limit was reached, with its count and bound."""
 
     limit: str
     count: float
