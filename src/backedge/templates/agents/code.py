@@ -1,6 +1,6 @@
 """A stand-in for a coder: replace it by your own program in any language, or by `agent: claude` in backedge.yaml.
 
-It forgets something the first time, so that you see a finding come back, be mended and be verified.
+It forgets something the first time, so that you see a finding go back, get fixed and be verified.
 """
 
 import json
@@ -21,10 +21,10 @@ briefing = json.load(sys.stdin)
 # `mode` is work, rework, verify or answer; a rework has the findings to address, the worst first.
 findings = briefing["feedback"]["findings"]
 for finding in findings:
-    print(f"to mend: {finding['id']} {finding['description']}", file=sys.stderr)
+    print(f"to fix: {finding['id']} {finding['description']}", file=sys.stderr)
 
 target = Path("example/hello.py")
 target.parent.mkdir(exist_ok=True)
 target.write_text(MENDED if findings or briefing["previous"] else FIRST)
-summary = f"mended {', '.join(finding['id'] for finding in findings)}" if findings else "wrote greet"
+summary = f"fixed {', '.join(finding['id'] for finding in findings)}" if findings else "wrote greet"
 print(json.dumps({"output": {"file": str(target)}, "summary": summary}))

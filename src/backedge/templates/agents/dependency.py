@@ -14,7 +14,7 @@ def plan(told: Any) -> Any:
     for request in told["feedback"]["requests"]:
         if request["kind"] == "dependency_missing":
             models["refund"] = "Refund"
-            # A step as in backedge.yaml. Who missed it will need it: nothing has to be said about that.
+            # A step, written as in backedge.yaml. The step that reported it will need it automatically.
             added["refund"] = {"phase": "code", "needs": ["plan"], "agent": "coder", "writes": []}
     return {"output": models, "add_steps": added, "summary": f"models: {', '.join(models.values())}"}
 

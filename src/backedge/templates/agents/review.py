@@ -27,7 +27,7 @@ briefing = json.load(sys.stdin)
 findings = []
 for producer, output in briefing["inputs"].items():
     for line in "\n".join(texts(output)).splitlines():
-        # In a diff, what was taken out is no defect.
+        # In a diff, removed lines are not defects.
         if MARK in line and not line.startswith("-"):
             finding = {"description": f"{producer} is not finished: {line.strip()[:200]}", "severity": "high"}
             findings.append(finding)
