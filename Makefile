@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: demo test deep check format bench mutate coverage clean
 .DEFAULT_GOAL := help
 
-help:            ## show what there is
+help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml constraints.txt
@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## a small repository, sent back and mended until it is verified, told as it happens
+demo: $(STAMP)   ## watch a small repository being built: work goes back until it is verified
 	$(BIN)/python -m backedge.demo
 
 test: $(STAMP)   ## every test
@@ -30,7 +30,7 @@ check: $(STAMP)  ## format, lint, types, import rule
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(STAMP) ## mend what can be mended
+format: $(STAMP) ## auto-fix format and lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -38,11 +38,11 @@ coverage: $(STAMP) ## branch coverage of the core, 100 % or it fails
 	$(BIN)/python -m coverage run -m pytest tests/core tests/histories
 	$(BIN)/python -m coverage report --fail-under=100
 
-mutate: $(STAMP) ## change the core in small ways, and list the changes that no test notices
+mutate: $(STAMP) ## change the core in small ways and list the changes that no test catches
 	$(BIN)/python tools/mutate.py core/breaches.py core/feedback/routing.py core/decide.py core/feedback/loop.py core/findings/ledger.py
 
-bench: $(STAMP)  ## us, the peers and the bare journal, as ratios
+bench: $(STAMP)  ## compare backedge with its peers and a bare journal
 	$(BIN)/python -m bench
 
-clean:           ## what can be made again
+clean:           ## remove what can be generated again
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage coverage.json mutants

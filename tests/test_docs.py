@@ -418,12 +418,18 @@ def test_every_error_is_in_the_reference() -> None:
             assert f".{name}`" in text, name
 
 
-def test_every_limit_profile_kind_status_and_state_is_in_the_concepts() -> None:
-    text = (DOCS / "concepts.md").read_text(encoding="utf-8")
+def test_every_limit_profile_kind_and_status_is_in_the_rules() -> None:
+    text = (DOCS / "reference" / "rules.md").read_text(encoding="utf-8")
     for name in (*Limits.__struct_fields__, *PROFILES):
         assert f"| `{name}` |" in text, name
-    for word in (*Kind, *Status, *LoopState):
-        assert word in text, word
+    for word in (*Kind, *Status):
+        assert f"`{word}`" in text, word
+
+
+def test_every_state_and_transition_of_a_loop_is_in_the_concepts() -> None:
+    text = (DOCS / "concepts.md").read_text(encoding="utf-8")
+    for state in LoopState:
+        assert f"| `{state}` |" in text, state
     for state, ways in TRANSITIONS.items():
         for why, end in ways.items():
             assert f"{state} --> {end}: {why}" in text, f"{state} to {end}"

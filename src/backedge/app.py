@@ -55,8 +55,8 @@ class Engine:
     """Runs workflows on a journal: the path or URL of one (`sqlite:///backedge.db`, `memory:`), a journal object, or None
     for memory only.
 
-    Use it as an async context manager. Leaving it stops what runs, and records that: a later resume goes on. `grace` is
-    how many seconds an agent has to stop when it is told to; one that does not is left behind.
+    Use it as an async context manager. Leaving it stops running attempts and records that, so that a later resume
+    continues. `grace` is how many seconds an agent gets to stop; one that does not stop in time is abandoned.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Engine:
         await self.close()
 
     async def close(self) -> None:
-        """Stop what runs, record it as interrupted, and close the journal if this engine opened it."""
+        """Stop running attempts, record them as interrupted, and close the journal if this engine opened it."""
         try:
             await self._inner.close()
         finally:
@@ -98,11 +98,11 @@ class Engine:
                 await self.journal.close()
 
     def kill_now(self) -> None:
-        """Give agents that are told to stop no more time: closing leaves behind what still runs."""
+        """Give stopping agents no more time: closing abandons those that still run."""
         self._inner.kill_now()
 
     async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
-        """Start a run of a workflow; it works on while you do other things."""
+        """Start a run of a workflow in the background."""
         _require_workflow(workflow)
         live = await self._inner.start(workflow.definition, workflow.agents, input, run, _resolver(workflow))
         return Run(self._inner, live.run)
@@ -120,8 +120,8 @@ class Engine:
         return Run(self._inner, run)
 
     async def resume(self, run: str, workflow: Runnable) -> Run:
-        """Go on with a run where its journal ends; a pause by hand is lifted. The run keeps the definition it started
-        with; `workflow` lends its functions.
+        """Continue a run from its journal; a manual pause is lifted. The run keeps the definition it started
+        with; `workflow` provides its functions.
 
         A paused run that another process executes goes on there, and this is the way to follow it; one that is not
         paused raises RunHeld.
@@ -137,7 +137,7 @@ class Engine:
         return Run(self._inner, run)
 
     async def find(self, run: str) -> Run:
-        """A run to look at and to answer, whoever executes it. Raises NotFound."""
+        """A run to look at and to answer, whichever process executes it. Raises NotFound."""
         await self._inner.state_of(run)
         return Run(self._inner, run)
 
@@ -146,7 +146,7 @@ class Engine:
         return await self._inner.runs(limit, after)
 
     async def inbox(self) -> list[Packet]:
-        """The decision packet of every open escalation of all runs, whoever executes them, oldest run first.
+        """The decision packet of every open escalation of all runs, whichever process executes them, oldest run first.
 
         `(await engine.find(packet.run)).decide(packet.escalation, choice)` answers one.
         """
@@ -159,11 +159,11 @@ class Engine:
         return [await self._inner.state_of(run) for run in runs]
 
     def allow(self, attempts: int | None) -> None:
-        """Let so many more attempts start, and then none, to go step by step; None lets all start that can."""
+        """Let this many more attempts start, to go step by step; None removes the restriction."""
         self._inner.allow(attempts)
 
     def subscribe(self, subscriber: Callable[[str, Event], None]) -> Callable[[], None]:
-        """Be told of every event of the runs that this engine executes; returns what ends that."""
+        """Subscribe to the events of the runs that this engine executes; call the returned function to unsubscribe."""
         return self._inner.subscribe(subscriber)
 
 
@@ -183,13 +183,13 @@ class Run:
 
     @property
     def executed_here(self) -> bool:
-        """Whether it is this engine that executes the run; a run that has ended is executed by nobody."""
+        """Whether this engine executes the run; false if the run has ended."""
         return self._live is not None
 
     async def result(self) -> Report:
-        """Wait until the run has ended or only a person can help, then say where it stands.
+        """Wait until the run has ended or only a person can continue it, and return its report. Raises NotExecuted if
 
-        Raises NotExecuted if nobody executes a run that could go on: resume it."""
+        the run could continue but no process executes it: resume it."""
         live = self._live
         await self.at_rest()
         report = await self.report()
@@ -199,16 +199,16 @@ class Run:
         return report
 
     async def at_rest(self) -> RunOutcome:
-        """Wait until the run has ended or only a person can help, whoever executes it; `result` says more.
+        """Wait until the run has ended or only a person can continue it, whichever process executes it. Raises
 
-        Raises NotExecuted if nobody executes a run that could go on: resume it."""
+        NotExecuted if the run could continue but no process executes it: resume it."""
         self._engine.require_open()
         if (live := self._live) is not None:
             return await live.at_rest()
         return await self._engine.follow(self.id, resting, executed=True)
 
     async def changed(self, since: int | None = None) -> None:
-        """Wait until anything happens in the run, or has happened after event number `since`."""
+        """Wait until something happens in the run, or has happened after event number `since`."""
         self._engine.require_open()
         seq = (await self.state()).seq if since is None else since
         if (live := self._live) is not None:
@@ -217,7 +217,7 @@ class Run:
             await self._engine.follow(self.id, lambda state: True if state.seq > seq else None)
 
     async def release(self) -> None:
-        """Stop executing the run here, so that its memory is free and another process can go on with it."""
+        """Stop executing the run here, so that its memory is freed and another process can continue it."""
         self._engine.require_open()
         await self._engine.release(self.id)
 
@@ -228,7 +228,7 @@ class Run:
         return report(state, await outputs(self._engine.journal, state, large))
 
     async def state(self) -> RunState:
-        """Everything that the rules know of the run; `report` is what people read."""
+        """Everything that the rules know about the run; `report` is for people."""
         return await self._engine.state_of(self.id)
 
     async def events(self) -> list[Event]:
@@ -237,7 +237,7 @@ class Run:
 
     @property
     def context(self) -> Context:
-        """The run as a tree that is read by path, and values of your own in it."""
+        """The run as a tree that you read by path, with your own values in it."""
         return Context(self._engine, self.id)
 
     async def notices(self, step: str) -> tuple[Notice, ...]:
@@ -245,8 +245,8 @@ class Run:
         return notices(await self.state(), step)
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """How a loop came out, the moment it does: resolved, accepted, cancelled, failed, escalated or timeout. A
-        requirement's id stands for the newest loop about it."""
+        """Wait for the result of a loop: resolved, accepted, cancelled, failed, escalated or timeout. The id of a
+        requirement means the newest loop about it."""
         self._engine.require_open()
         about = loop_about(await self.state(), loop)
         loop = about.id if about is not None else loop
@@ -297,15 +297,15 @@ class Run:
         return str(routed[0])
 
     async def acknowledge(self, loop: str, target: str, message: str = "", action: str = "", eta: str = "") -> None:
-        """Say for a target that feedback was received and is being worked on."""
+        """Confirm for a target that feedback was received and is being worked on."""
         await self._submit(c.Acknowledge(loop, target, message, action, eta))
 
     async def reclassify(self, finding: str, phase: str, by: str = "") -> None:
-        """Say which phase injected a finding: from now on that is the truth."""
+        """Correct which phase injected a finding. Routing uses it from now on."""
         await self._submit(c.Reclassify(finding, phase, by))
 
     async def change_input(self, input: Json) -> None:
-        """Tell the attempts that follow of another input; what is done stays done. Raises IllegalCommand."""
+        """Change the input for later attempts; finished work is not repeated. Raises IllegalCommand."""
         try:
             canonical(input, self._engine.max_output, "the input")
         except AgentError as error:
@@ -317,20 +317,20 @@ class Run:
         return await input_of(self._engine.journal, await self.state())
 
     async def pause(self, by: str = "") -> None:
-        """Start nothing more; what runs finishes."""
+        """Start nothing more; running attempts finish."""
         await self._submit(c.Pause(by))
 
     async def resume(self, by: str = "") -> None:
-        """Go on after a pause by hand."""
+        """Continue after a manual pause."""
         await self._submit(c.Resume(by))
 
     async def cancel(self, by: str = "", reason: str = "") -> None:
-        """End the run; what was made stays."""
+        """End the run; the work so far is kept."""
         await self._submit(c.Cancel(by, reason))
 
     async def end_attempts(self, end: Callable[[str, str, int], Awaitable[None]]) -> None:
-        """In a run that was cancelled or failed, end what a process that died left under way: `end` is given the run, the
-        step and the attempt. Raises RunHeld if somebody executes the run: that process does it."""
+        """End the attempts that a dead process left running in a cancelled or failed run: `end` gets the run, the step
+        and the attempt. Raises RunHeld if another process executes the run: that process does it."""
         state = await self._engine.state_of(self.id)
         left = {name: step.running.attempt for name, step in state.steps.items() if step.running is not None}
         if not left or state.ended is None or state.ended.outcome not in ("cancelled", "failed"):
@@ -376,9 +376,9 @@ def run(
     run: str | None = None,
     on_event: Callable[[str, Event], None] | None = None,
 ) -> Report:
-    """The synchronous door, for scripts and notebooks: run a workflow until it ends or only a person can help.
+    """Run a workflow synchronously, for scripts and notebooks, until it ends or only a person can continue it.
 
-    With a journal and the id of a run that exists there, it goes on with that run.
+    With a journal and the id of an existing run, it continues that run.
     """
 
     async def go() -> Report:

@@ -135,12 +135,12 @@ class Workflow:
 
     @property
     def name(self) -> str:
-        """What listings call its runs."""
+        """The name under which its runs are listed."""
         return self.definition.name
 
     @property
     def max_attempts(self) -> int:
-        """The largest number of attempts that any run can make without decisions by people."""
+        """The maximum number of attempts of a run, not counting attempts that people grant."""
         bound = max_attempts(self.definition)
         assert bound is not None  # a definition without a bound was refused
         return bound

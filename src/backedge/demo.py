@@ -115,7 +115,7 @@ class Demo:
         self._title("A till: total(prices) and discounted(price, percent)")
         self._narrate(
             "A planner and a coder (scripts) work on a fresh repository. Three judges look at the code: ruff, pytest,",
-            "and a reviewer that tries it out. What they find goes back to whoever caused it.",
+            "and a reviewer that tries it out. Their findings go back to the step that caused them.",
         )
         self._shown("check")
 
@@ -144,8 +144,8 @@ class Demo:
 
         self._title("4. A defect of the plan goes back to the plan")
         self._narrate(
-            "Tests and linter are content, the reviewer is not: no rule limits a discount. Like a forgotten",
-            "authentication that is no bug of the code: the plan is done again, then what was made from it.",
+            "The tests and the linter pass, but the reviewer finds that nothing limits a discount. That defect",
+            "comes from planning, not from the code: the plan is reworked, then what depends on it.",
         )
         self._until(going, None)
 

@@ -254,7 +254,8 @@ class Attempt(Protocol):
 
     @property
     def inputs(self) -> Mapping[str, Json]:
-        """The outputs it works from, by producer; newer than in the briefing if they changed while it waited."""
+        """The outputs it works from, by producer; newer than in the briefing if they changed while the attempt
+        waited."""
         ...
 
     def spend(self, usage: Usage) -> None:

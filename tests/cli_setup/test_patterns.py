@@ -47,7 +47,7 @@ def told(folder: Path, pattern: str, expect: int = 0) -> Story:
 
 def retold(folder: Path) -> Story:
     events = backedge(folder, "audit", "export").stdout.splitlines()
-    started = [each for each in map(json.loads, events) if each["type"] == "attempt_started/1"]
+    started = [each for each in map(json.loads, events) if each["type"].startswith("attempt_started/")]
     return Story(folder, asked(folder, "show"), [(each["step"], each.get("mode", "work")) for each in started])
 
 

@@ -71,7 +71,7 @@ class FindingReport(Shape, frozen=True):
     loop: str | None = None
     requirement_id: str | None = None
     gap: str = ""
-    """Where the requirement that it misses got lost."""
+    """Where the missing requirement got lost."""
 
 
 class EscalationReport(Shape, frozen=True):
@@ -134,7 +134,7 @@ class Report(Shape, frozen=True):
     usage: UsageReport
     plans: tuple[PlanReport, ...] = ()
     checks: dict[str, StepReport] = {}
-    """The judges that the engine is itself; their attempts are measurements."""
+    """The judges that the engine executes itself; their attempts are measurements."""
     gates: dict[str, StepReport] = {}
 
     @property

@@ -51,7 +51,7 @@ class Probe(msgspec.Struct, frozen=True):
 @click.option("--force", is_flag=True, help="With --eject: overwrite files that are there.")
 @json_option
 def agents(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Say which agent CLIs are installed and work: each is asked for its version.
+    """List the agent CLIs that are installed and work. Each one is asked for its version.
 
     An agent CLI gets the prompt of its role: plan, design, code, review or test-writer, chosen by the step's phase.
     `prompt: review` in a step chooses another one. `--eject review` writes it to a file that you can change; use it with

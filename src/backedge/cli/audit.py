@@ -44,16 +44,16 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
 @audit.command("verify")
 @click.argument("run_name", metavar="[RUN]", required=False)
 @click.option(
-    "--head", help="A link, or the head of the whole journal, that was kept elsewhere: it must be in the chain."
+    "--head", help="A link, or the head of the whole journal, that you kept elsewhere: it must be in the chain."
 )
 @journal_option
 @json_option
 def verify_events(run_name: str | None, head: str | None, journal: Path | None, as_json: bool) -> None:
-    """Check the hash chain of RUN, or of every run, and whether a run is missing. Exit code 2 and the first event that does
-    not fit, if one does not.
+    """Check the hash chain of RUN, or of all runs, and whether a run is missing. If an event does not fit, the exit
+    code is 2, and the first one is named.
 
-    Only a head that was kept elsewhere proves that the newest events were not deleted: the "head" of `--json` for the whole
-    journal, or any link of RUN.
+    Only a head that you keep elsewhere proves that the newest events were not deleted: the "head" of `--json` for the
+    whole journal, or any link of RUN.
 
     \b
     Example:

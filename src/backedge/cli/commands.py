@@ -26,13 +26,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "next": ("stories", "Say what would be done about the stories, and why."),
     "board": ("stories", "Show the stories as a board."),
     "details": ("stories", "Show a story with the history of its refinement."),
-    "unblock": ("stories", "Let a blocked story go on."),
+    "unblock": ("stories", "Unblock a story."),
     "audit": ("audit", "Export or verify the events of a run."),
     "export": ("files", "Print a run as a file of another system, or as its report."),
-    "import": ("files", "Bring a file of another system along, as a run of its own."),
-    "stats": ("stats", "Say how feedback ended, where defects come from, and what rework cost."),
-    "prune": ("prune", "Give back the space of runs that ended long ago; events stay."),
-    "agents": ("agents", "Say which agent CLIs are installed and work; write their prompts."),
+    "import": ("files", "Import a file of another system as a run."),
+    "stats": ("stats", "Show how feedback ended, where defects come from, and the cost of rework."),
+    "prune": ("prune", "Free the space of runs that ended long ago; events are kept."),
+    "agents": ("agents", "List the agent CLIs that are installed; write their prompts."),
     "completions": ("setup", "Print the completion script of your shell."),
     "demo": ("setup", "Run the demo."),
 }
@@ -84,8 +84,8 @@ class Lazy(click.Group):
 def main() -> None:
     """Close the loop in multi-agent software work.
 
-    Whatever a later step finds wrong goes back to the step that caused it, is redone with that feedback, verified by
-    whoever complained, and recorded.
+    When a later step finds a defect, it goes back to the step that caused it. That step reworks with the feedback, and
+    the judge that found the defect verifies the fix.
 
     \b
     Example:

@@ -34,14 +34,14 @@ LOOKED_AT = 100
 @click.command()
 @click.argument("escalation", required=False, type=own_id)
 @click.argument("choice", required=False)
-@click.option("--run", "run_name", metavar="RUN", help="Which run, if the id alone does not say.")
+@click.option("--run", "run_name", metavar="RUN", help="The run, if the id is ambiguous.")
 @click.option("--rounds", type=int, default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds or tries.")
-@click.option("--amount", type=float, help="How much more of a budget; its size again, if not given.")
+@click.option("--amount", type=float, help="How much more of a budget. Default: its size.")
 @click.option("--option", help="One of the options that the feedback offers, or a person's verdict.")
-@click.option("--target", metavar="STEP", help="Who gets it, for reassign.")
+@click.option("--target", metavar="STEP", help="The new target, for reassign.")
 @click.option("--phase", help="Which phase injected it, for reclassify.")
 @click.option("--note", default="", help="Free text: the answer, the new approach, the reason.")
-@click.option("--by", default=None, metavar="WHO", help="Who decides; you, if not given.")
+@click.option("--by", default=None, metavar="WHO", help="The person who decides. Default: you.")
 @journal_option
 def decide(
     escalation: str | None,
@@ -58,7 +58,9 @@ def decide(
 ) -> None:
     """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, accept, skip or cancel.
 
-    An approval may also be answered with approve or reject. Without a choice it asks you, about the only open question if no id is given. The run goes on at once if a process executes it, else with the next resume.
+    For an approval, use approve or reject. Without a choice it asks you; without an id, it takes the only open
+    escalation. If
+    a process executes the run, it continues at once; otherwise with the next resume.
 
     \b
     Example:
@@ -120,7 +122,7 @@ async def _decided_before(engine: Engine, escalation: str) -> Run:
 
 
 async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[str, str]]:
-    """The choice of whoever sits at the terminal, and what it needs besides."""
+    """The choice that the person at the terminal makes, and the arguments that it needs."""
     state = await run.state()
     known = state.escalation(escalation)
     if known is not None and known.decided is not None:

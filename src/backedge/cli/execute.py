@@ -84,7 +84,10 @@ class Execution:
 
 def execution_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that `run` and `resume` share."""
-    auto = "All attempts, until the run has ended or waits for a person (the default); or one attempt and then a stop, on a terminal with a question before each."
+    auto = (
+        "Make all attempts until the run ends or waits for a person (default), or stop after one attempt. "
+        "On a terminal, --step asks before each attempt."
+    )
     for option in (
         json_option,
         journal_option,
@@ -106,13 +109,13 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--input", "pairs", multiple=True, metavar="KEY=VALUE", help="Part of the run's input; may be repeated.")
-@click.option("--input-file", type=click.Path(dir_okay=False, path_type=Path), help="The input: JSON, or else text.")
+@click.option("--input-file", type=click.Path(dir_okay=False, path_type=Path), help="The input: JSON, or text.")
 @click.option(
     "--story", type=click.Path(dir_okay=False, path_type=Path), help="The story to work on: its file, or its id."
 )
-@click.option("--watch", is_flag=True, help="Work through the stories, and go on whenever one has changed.")
+@click.option("--watch", is_flag=True, help="Work through the stories, and continue whenever one has changed.")
 @click.option("--run", "run_id", metavar="ID", help="The id of the new run.")
-@click.option("--dry-run", is_flag=True, help="Check everything and say what would start; start nothing.")
+@click.option("--dry-run", is_flag=True, help="Check everything and list what would start; start nothing.")
 @execution_options
 def run(
     file: Path | None,
@@ -126,12 +129,12 @@ def run(
 ) -> None:
     """Start a run of the workflow in this folder, or of FILE.
 
-    In a project with stories it does the next action about one of them, the first that `backedge next` names; with
-    `--auto` one after the other until nothing is left, or all that is left waits for a person. `--input` and `--run` start
-    a single run there, too.
+    In a project with stories, it does the next action, the first one that `backedge next` lists. With `--auto` it
+    continues until nothing is left, or everything that is left waits for a person. `--input` and `--run` start a single
+    run there, too.
 
-    It stops when the run has ended (exit code 0 verified or done, 4 accepted, 1 failed or cancelled) or when only a
-    person can help (3); `--wait` stays. Ctrl-C stops it cleanly (130), and `backedge resume` goes on.
+    It exits when the run has ended (exit code 0 verified or done, 4 accepted, 1 failed or cancelled) or waits for a
+    person (3); with `--wait` it keeps running. Ctrl-C stops it cleanly (130), and `backedge resume` continues.
 
     \b
     Example:
@@ -169,11 +172,11 @@ def run(
 @click.argument("run_name", metavar="[RUN]", required=False)
 @execution_options
 def resume(run_name: str | None, **how: Any) -> None:
-    """Go on with RUN (the newest, if none is named) where its journal ends.
+    """Continue RUN, or the newest run, from its journal.
 
-    A run keeps the workflow that it started with, what its prompts and schemas said then, and its folder: that of a
-    story its worktree, if it has one. Attempts that a crash left in doubt are adopted, waited for, run
-    again or asked about: never silently run twice.
+    A run keeps the workflow that it started with, with its prompts and schemas, and its folder (for a story, its
+    worktree if it has one). Attempts that a crash left in doubt are adopted, awaited, run again or escalated, but never
+    silently run twice.
 
     \b
     Example:

@@ -45,7 +45,7 @@ OF_A_LOOP = 40
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many, without --json.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many rows, without --json.")
 @journal_option
 @json_option
 def runs(limit: int, journal: Path | None, as_json: bool) -> None:

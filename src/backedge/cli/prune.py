@@ -45,16 +45,16 @@ class Freed(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@click.option("--keep", metavar="TIME", help="Leave runs alone that ended less than this ago: 30d, 12h. Default: 30d.")
-@click.option("--runs", "count", type=click.IntRange(0), help="Leave this many of the newest ended runs alone.")
-@click.option("--dry-run", is_flag=True, help="Say what would go; remove nothing.")
+@click.option("--keep", metavar="TIME", help="Keep runs that ended less than this long ago: 30d, 12h. Default: 30d.")
+@click.option("--runs", "count", type=click.IntRange(0), help="Keep this many of the newest ended runs.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed; remove nothing.")
 @journal_option
 @json_option
 def prune(keep: str | None, count: int | None, dry_run: bool, journal: Path | None, as_json: bool) -> None:
     """Remove attempt folders, kept workflow files and large outputs of runs that ended long ago.
 
-    Events are never removed: `show`, `audit` and `export` go on telling the run, without its large outputs. With both
-    --keep and --runs, what either of them keeps stays.
+    Events are never removed: `show`, `audit` and `export` still work, without the large outputs. With both --keep and
+    --runs, a run stays if either of them keeps it.
 
     \b
     Example:

@@ -17,7 +17,7 @@ from backedge.templates import PATTERNS, TEMPLATES, found_in, rendered
 
 @click.command()
 @click.option(
-    "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="What to start from."
+    "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="The template to start from."
 )
 @click.option(
     "--agent",
@@ -103,9 +103,9 @@ def completions(shell: str) -> None:
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Leave the folder of the demo, to look around in it.")
+@click.option("--keep", is_flag=True, help="Keep the folder of the demo, so that you can look around.")
 def demo(keep: bool) -> None:
-    """Watch a small repository being built: a linter, tests and a reviewer send the work back until it is right.
+    """Watch a small repository being built: a linter, tests and a reviewer send work back until it is verified.
 
     \b
     Example:

@@ -47,7 +47,7 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 @click.option(
     "--since", metavar="WHEN", callback=_time, help="Count runs that started then or later: a date, or 12h, 7d, 4w ago."
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print one row per number: measure, of what, value.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one row per number: measure, subject, value.")
 @journal_option
 @json_option
 def stats(

@@ -154,7 +154,7 @@ class Option(Value, frozen=True):
     effort: str = ""
     impact: str = ""
     rework: tuple[str, ...] = ()
-    """The steps that have to be done again if it is chosen."""
+    """The steps that rework if it is chosen."""
     accept: bool = False
     """Whether choosing it accepts the limitation: that is recorded, and nothing is fixed."""
 
@@ -246,7 +246,7 @@ class OutputDigest(Value, frozen=True):
     parts: dict[str, str] = {}
     """Digests of the parts that consumers declare in `reads`, by JSON pointer."""
     changed: tuple[Change, ...] = ()
-    """Where it differs from the version before."""
+    """Where it differs from the previous version."""
     values: dict[str, Json] = {}
     """The values that conditions refer to, by JSON pointer; missing values are left out."""
 

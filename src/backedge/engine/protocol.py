@@ -101,7 +101,7 @@ class Claim(AgentMessage, frozen=True):
 
 
 class Outcome(AgentMessage, frozen=True):
-    """All that an attempt can report. Every field is optional: `Outcome()` is done, with no output."""
+    """Everything an attempt can report. Every field is optional: `Outcome()` means done, without an output."""
 
     output: Json = None
     summary: str = ""

@@ -15,7 +15,7 @@ __all__ = ["Crashed", "CrashingJournal", "FakeClock", "JournalContract", "Script
 
 
 def __getattr__(name: str) -> object:
-    # The contract needs pytest, which whoever only wants a fake clock may not have.
+    # The contract needs pytest, which is not installed everywhere; a fake clock works without it.
     if name == "JournalContract":
         from backedge.testing.journal_contract import JournalContract
 

@@ -14,7 +14,7 @@ class ScriptedAgent:
     """Replies by attempt: the first reply to attempt 1, and so on; the last one is repeated.
 
     A reply is what a function would return; an exception is raised; a function, async or not, is called with the
-    briefing. What it was told is kept in `briefings`.
+    briefing. `briefings` has the briefings it received.
     """
 
     def __init__(self, *replies: Any, delay: float = 0.0) -> None:

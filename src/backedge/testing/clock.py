@@ -1,4 +1,4 @@
-"""A clock that goes only when it is told to."""
+"""A clock that a test controls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import heapq
 
 
 class FakeClock:
-    """Time as a test sets it. With `auto=True` every sleep moves the time forward at once and nobody has to."""
+    """Time as a test sets it. With `auto=True` every sleep moves the time forward at once."""
 
     def __init__(self, start: float = 1_700_000_000.0, auto: bool = False) -> None:
         self._now = start

@@ -18,7 +18,7 @@ from backedge.ports import (
 
 
 class Crashed(BaseException):
-    """The process died here, as far as the test goes. Not an Exception, so that no handler saves it."""
+    """The simulated process died. Not an Exception, so that no handler catches it by accident."""
 
 
 class CrashingJournal:

@@ -132,7 +132,8 @@ class Blocking:
 
     @property
     def inputs(self) -> Mapping[str, Json]:
-        """The outputs it works from, by producer; newer than in the briefing if they changed while it waited."""
+        """The outputs it works from, by producer; newer than in the briefing if they changed while the attempt
+        waited."""
         return self._attempt.inputs
 
     def spend(self, usage: Usage) -> None:
@@ -144,7 +145,7 @@ class Blocking:
         return self._asked("raise_feedback", self._attempt.raise_feedback(feedback))
 
     def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """Wait until the feedback is dealt with; `inputs` may be newer then."""
+        """Wait until the feedback is settled; `inputs` may be newer then."""
         return self._asked("wait_for", self._attempt.wait_for(loop, timeout))
 
     def _asked(self, what: str, question: Coroutine[Any, Any, T]) -> T:

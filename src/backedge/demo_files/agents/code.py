@@ -43,7 +43,7 @@ target.parent.mkdir(exist_ok=True)
 known = target.read_text() if target.exists() else ""
 for finding in feedback["findings"]:
     place = f"{finding['file']}:{finding['line']} " if finding["file"] else ""
-    say(f"to mend: {finding['id']} {place}{finding['description']}")
+    say(f"to fix: {finding['id']} {place}{finding['description']}")
 for advice in feedback["advice"]:
     say(f"a person says: {advice}")
 

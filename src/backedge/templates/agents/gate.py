@@ -12,28 +12,28 @@ from typing import Any
 def asked_by(gate: str, told: Any) -> bool:
     """Whether a gate found something, now or before."""
     found = [finding["found_by"] for finding in told["feedback"]["findings"]]
-    return gate in found or gate in (told["previous"] or {}).get("mended", [])
+    return gate in found or gate in (told["previous"] or {}).get("fixed", [])
 
 
-def mended(told: Any, **output: Any) -> Any:
+def fixed(told: Any, **output: Any) -> Any:
     gates = [gate for gate in ("accessibility", "performance") if asked_by(gate, told)]
     fixes = [finding["suggested_fix"] for finding in told["feedback"]["findings"]]
-    return {"output": {**output, "mended": gates}, "summary": ", ".join(fixes) or "a first version"}
+    return {"output": {**output, "fixed": gates}, "summary": ", ".join(fixes) or "a first version"}
 
 
 def ux(told: Any) -> Any:
     violations = [] if asked_by("accessibility", told) else ["color_contrast", "aria_labels"]
-    return mended(told, violations=violations, pictures_kb=100 if asked_by("performance", told) else 900)
+    return fixed(told, violations=violations, pictures_kb=100 if asked_by("performance", told) else 900)
 
 
 def architect(told: Any) -> Any:
-    return mended(told, libraries_kb=200 if asked_by("performance", told) else 800)
+    return fixed(told, libraries_kb=200 if asked_by("performance", told) else 800)
 
 
 def developer(told: Any) -> Any:
     inputs = told["inputs"]
     code = 100 if asked_by("performance", told) else 800
-    return mended(told, total_kb=code + inputs["ux"]["pictures_kb"] + inputs["architect"]["libraries_kb"])
+    return fixed(told, total_kb=code + inputs["ux"]["pictures_kb"] + inputs["architect"]["libraries_kb"])
 
 
 def audit(told: Any) -> Any:

@@ -1,7 +1,7 @@
 """A team with a requirement that cannot be met: replace it step by step with your own programs, or with `agent: claude`.
 
 The architect finds REQ-89 infeasible, and the pm weighs the alternatives. Later the developer forgets REQ-12, and the
-test has it traced to whoever dropped it.
+test traces it to the step that dropped it.
 """
 
 import json

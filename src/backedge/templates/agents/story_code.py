@@ -9,7 +9,7 @@ from pathlib import Path
 
 briefing = json.load(sys.stdin)
 for finding in briefing["feedback"]["findings"]:
-    print(f"to mend: {finding['id']} {finding['description']}", file=sys.stderr)
+    print(f"to fix: {finding['id']} {finding['description']}", file=sys.stderr)
 
 done = briefing["inputs"]["plan"]["units"][: briefing["attempt"]]
 target = Path("example") / f"{briefing['input']['story']['id']}.txt"
