@@ -29,7 +29,7 @@ ANOTHER_MEANING = {
 }
 """Names in which such a word means something else than in the glossary."""
 
-NOT_YET = {"_issue", "_issues", "_issue_lines"}
+NOT_YET = {"_issue_lines"}
 """Names that should use the word of the glossary. The list may only get shorter."""
 
 USED_TWICE = {
@@ -42,7 +42,12 @@ USED_TWICE = {
         "Outcome",
     ),  # as the core has them, and as agents write them
     *("Engine", "Step", "Workflow"),  # for users, and inside
-    *("Execution", "FeedbackRefused", "Iteration", "Progress", "Refinement", "Report", "Rework", "Round", "Running"),
+    *(
+        "Iteration",
+        "Progress",
+        "Report",
+        "Rework",
+    ),
     "Span",
 }
 """Names of more than one public class. The list may only get shorter."""

@@ -24,7 +24,7 @@ from backedge.core.briefing import Notice, notices
 from backedge.core.errors import AgentError, FeedbackRefused, IllegalCommand, NotFound, RunHeld
 from backedge.core.escalation.packet import Packet, packet
 from backedge.core.events import Event, LoopOpened
-from backedge.core.events import FeedbackRefused as Refused
+from backedge.core.events import RefusedFeedback as Refused
 from backedge.core.feedback.requirements import loop_about, requirements_to_trace
 from backedge.core.model import HUMAN, Resolution
 from backedge.core.scheduling.pending import RunOutcome

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from backedge.adapters.agents.attempt_folder import Ended, Running, Starting
+from backedge.adapters.agents.attempt_folder import Ended, RunningProcess, Starting
 from backedge.adapters.reports import ReportSpec
 from backedge.core.errors import AgentError
 from backedge.core.model import Change
@@ -220,7 +220,7 @@ def test_a_number_that_is_another_process_now_is_not_waited_for(tmp_path: Path) 
     folder.starting = Starting(time.time())
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
-        folder.running = Running(stranger.pid, "earlier", ("sleep", "60"))
+        folder.running = RunningProcess(stranger.pid, "earlier", ("sleep", "60"))
         assert recover(tmp_path, shell("true")) is None
         folder.outcome.write_text('{"output": 1}')
         result = recover(tmp_path, shell("true"))

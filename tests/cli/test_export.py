@@ -54,4 +54,5 @@ def test_case_a4_17_without_loops_everything_is_zero(make: Make) -> None:
         "by_state": {},
         "success_rate": 0.0,
         "average_rounds": 0.0,
+        "rounds_to_resolution": {},
     }

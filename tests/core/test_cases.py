@@ -46,7 +46,7 @@ def test_a0_01_a_triggered_loop_is_active_and_delivered_once() -> None:
 @pytest.mark.parametrize(("feedback", "field"), [(ask(), "to"), (ask("architect", message=""), "message")])
 def test_a0_02_a_missing_field_is_named_and_nothing_is_stored(feedback: Feedback, field: str) -> None:
     play = developing().raises("developer", feedback)
-    assert play.of(e.FeedbackRefused)[0].reason.startswith(f"{field} is missing")
+    assert play.of(e.RefusedFeedback)[0].reason.startswith(f"{field} is missing")
     assert play.opened() == 0
     with pytest.raises(NotFound, match="unknown source ''"):
         play.do(c.RaiseFeedback("", ask("architect")))

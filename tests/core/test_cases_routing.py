@@ -168,7 +168,7 @@ def test_a4_02_feedback_with_a_missing_or_unknown_field_is_refused_naming_it(
     play = working()
     before = play.s
     play.do(c.RaiseFeedback("e2e", feedback, 1))
-    assert play.of(e.FeedbackRefused)[0].reason.startswith(field)
+    assert play.of(e.RefusedFeedback)[0].reason.startswith(field)
     assert (play.s.loops, play.s.rounds) == (before.loops, before.rounds)
 
 
@@ -180,13 +180,13 @@ def test_a4_04_three_hops_pass_a_fourth_is_refused_and_changes_nothing() -> None
     assert [loop.depth for loop in play.s.loops.values()] == [1, 2, 3]
     before = play.s
     play.raises("model", ask("root"))
-    assert "chain_depth" in play.of(e.FeedbackRefused)[0].reason
+    assert "chain_depth" in play.of(e.RefusedFeedback)[0].reason
     assert (play.s.loops, play.s.steps, play.s.opened_loops) == (before.loops, before.steps, 3)
     assert play.run().outcome == "done"
 
 
 def test_a4_06_self_feedback_is_refused() -> None:
-    assert "is the source itself" in working().raises("e2e", ask("e2e")).of(e.FeedbackRefused)[0].reason
+    assert "is the source itself" in working().raises("e2e", ask("e2e")).of(e.RefusedFeedback)[0].reason
 
 
 def test_a4_08_feedback_reaches_an_earlier_sibling_that_made_the_model() -> None:

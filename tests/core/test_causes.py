@@ -26,19 +26,19 @@ OFF = Limits(
 def test_chain_depth_refuses_feedback_deeper_than_its_bound(bound: int, depth: int) -> None:
     play = chain(bound)
     assert [loop.depth for loop in play.s.loops.values()][-1] == depth
-    (refused,) = play.of(e.FeedbackRefused)
+    (refused,) = play.of(e.RefusedFeedback)
     assert f"chain_depth: {bound + 1} hops" in refused.reason
 
 
 def test_chain_depth_3_lets_three_hops_pass_and_refuses_the_fourth() -> None:
     play = chain(3)
     assert [(loop.source, *loop.targets) for loop in play.s.loops.values()] == [("e", "d"), ("d", "c"), ("c", "b")]
-    assert "e → d → c → b → a" in play.of(e.FeedbackRefused)[0].reason
+    assert "e → d → c → b → a" in play.of(e.RefusedFeedback)[0].reason
     assert play.loop("L-3").caused_by == "L-2"
 
 
 def test_chain_depth_can_be_switched_off() -> None:
-    assert chain(None).of(e.FeedbackRefused) == []
+    assert chain(None).of(e.RefusedFeedback) == []
 
 
 @pytest.mark.parametrize(("own", "refused"), [(1, 1), (2, 0), (None, 0)])
@@ -50,7 +50,7 @@ def test_the_chain_depth_of_a_judge_applies_to_feedback_that_it_raises(own: int 
     play.finish("j")
     play.do(c.ReportInputCheck("b", (("j", Finding("too short")),)))
     play.raises("j", ask("a"))
-    assert len(play.of(e.FeedbackRefused)) == refused
+    assert len(play.of(e.RefusedFeedback)) == refused
     assert play.opened() == 2 - refused
 
 
@@ -63,7 +63,7 @@ def chain(bound: int | None) -> Play:
         play.finish(name)
     for index in range(4, 0, -1):
         play.raises(names[index], ask(names[index - 1]))
-        if play.of(e.FeedbackRefused):
+        if play.of(e.RefusedFeedback):
             break
         play.finish(names[index])
     return play
@@ -75,7 +75,7 @@ def test_a_causal_cycle_is_refused_and_names_the_path() -> None:
     play.raises("b", ask("c"))
     play.finish("b")
     play.raises("c", ask("b"))
-    (refused,) = play.of(e.FeedbackRefused)
+    (refused,) = play.of(e.RefusedFeedback)
     assert "causal cycle: b → c → b" in refused.reason
 
 
@@ -85,7 +85,7 @@ def test_a_causal_cycle_over_three_steps_names_all_of_them() -> None:
     for source, target in ("ab", "bc", "ca"):
         play.raises(source, ask(target))
         play.finish(source)
-    (refused,) = play.of(e.FeedbackRefused)
+    (refused,) = play.of(e.RefusedFeedback)
     assert "causal cycle: a → b → c → a" in refused.reason
 
 
@@ -93,7 +93,7 @@ def test_a_rework_for_a_person_may_ask_a_person() -> None:
     play = Play(flow(step("a"), limits=OFF)).run()
     play.person_raises("a")
     play.raises("a", ask("human"))
-    assert play.of(e.FeedbackRefused) == []
+    assert play.of(e.RefusedFeedback) == []
     assert [packet.reason for packet in play.s.escalations.values()] == ["asked"]
 
 
@@ -101,4 +101,4 @@ def test_rounds_of_one_loop_are_not_a_cycle() -> None:
     work = flow(step("design"), step("review", reviews="design"), limits=OFF)
     play = Play(work, {"design": grows, "review": [failed("x"), failed("x"), failed("x"), passed()]}).run()
     assert play.loop().round == 3
-    assert play.of(e.FeedbackRefused) == []
+    assert play.of(e.RefusedFeedback) == []

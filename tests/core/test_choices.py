@@ -418,7 +418,7 @@ def test_options_that_cannot_be_carried_out_are_refused(option: Option, reason: 
     play.finish("architect")
     play.finish("review")
     play.raises("code", limits_it("pm", options=(option,)))
-    assert reason in play.of(e.FeedbackRefused)[0].reason
+    assert reason in play.of(e.RefusedFeedback)[0].reason
     assert play.opened() == 0
 
 
@@ -430,7 +430,7 @@ def test_a_refused_repetition_leaves_the_loop_resolved() -> None:
 
     play = Play(flow(*STEPS), {"pm": chooses("queue"), "architect": grows, "code": code}).run()
     assert (play.loop().state, play.opened(), play.outcome) == (LoopState.RESOLVED, 1, "done")
-    assert len(play.of(e.FeedbackRefused)) == 1
+    assert len(play.of(e.RefusedFeedback)) == 1
 
 
 def test_a_chosen_rework_cannot_feed_its_own_cause() -> None:
@@ -439,7 +439,7 @@ def test_a_chosen_rework_cannot_feed_its_own_cause() -> None:
     play.raises("architect", ask("pm"))
     play.finish("architect")
     play.raises("pm", Feedback(Kind.FIX_REQUEST, (HUMAN,), "which?", options=(Option("x", rework=("architect",)),)))
-    assert "causal cycle: architect → pm → architect" in play.of(e.FeedbackRefused)[0].reason
+    assert "causal cycle: architect → pm → architect" in play.of(e.RefusedFeedback)[0].reason
 
 
 def test_options_of_the_same_name_are_refused() -> None:
@@ -447,7 +447,7 @@ def test_options_of_the_same_name_are_refused() -> None:
     play.finish("pm")
     play.finish("architect")
     play.raises("code", limits_it("pm", options=(Option("x", rework=("architect",)), Option(" X "))))
-    assert play.of(e.FeedbackRefused)[0].reason == "option ' X ' is offered twice: give each option its own text"
+    assert play.of(e.RefusedFeedback)[0].reason == "option ' X ' is offered twice: give each option its own text"
 
 
 def test_a_kind_resolved_by_rework_is_reworked_after_the_choice() -> None:
@@ -492,13 +492,13 @@ def test_an_option_may_send_a_later_step_to_rework() -> None:
 def test_where_only_pairs_bound_a_run_its_options_stay_within_the_scope() -> None:
     only_pairs = {"rounds_total": None, "rounds_per_pair": 2}
     play = asks_which(Play(flow(*STEPS, limits=only_pairs)), "code")
-    assert play.of(e.FeedbackRefused)[0].reason == (
+    assert play.of(e.RefusedFeedback)[0].reason == (
         "option 'x' asks for rework of 'code', which is out of scope for 'architect' (only rounds_per_pair bounds this run): "
         "use one of: pm"
     )
     play = Play(flow(*STEPS, limits=only_pairs))
     play.raises("pm", Feedback(Kind.FIX_REQUEST, (HUMAN,), "which?", options=(Option("x", rework=("code",)),)))
-    assert play.of(e.FeedbackRefused)[0].reason.endswith("bounds this run): leave rework out")
+    assert play.of(e.RefusedFeedback)[0].reason.endswith("bounds this run): leave rework out")
 
 
 @pytest.mark.parametrize(

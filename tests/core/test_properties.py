@@ -262,14 +262,14 @@ def replaying_gives_the_live_state(run: RandomRun) -> None:
 
 def refused_feedback_changes_nothing(run: RandomRun) -> None:
     for result in run.results:
-        refusals = [event for event in result.events if isinstance(event, e.FeedbackRefused)]
+        refusals = [event for event in result.events if isinstance(event, e.RefusedFeedback)]
         if isinstance(result.command, c.RaiseFeedback) and refusals:
             assert result.before is not None and result.after is not None
             assert result.events[0] is refusals[0] and len(refusals) == 1
             otherwise = decide(result.before, c.Proceed(), result.now, result.room)
             assert result.events[1:] == otherwise
         for before, event, after in result.transitions():
-            if isinstance(event, e.FeedbackRefused):
+            if isinstance(event, e.RefusedFeedback):
                 same = msgspec.structs.replace(after, seq=before.seq, refused=before.refused, last_at=before.last_at)
                 assert same == before
                 assert len(after.refused) == len(before.refused) + 1

@@ -109,8 +109,8 @@ def test_root_means_the_first_step() -> None:
 def test_malformed_feedback_is_refused_with_the_reason() -> None:
     play = coding()
     play.do(c.RaiseFeedback("code", MalformedFeedback(("plan",), "kind 'banana' is unknown", "m"), 1))
-    assert play.of(e.FeedbackRefused) == [
-        e.FeedbackRefused(play.now, "code", ("plan",), "kind 'banana' is unknown", "m")
+    assert play.of(e.RefusedFeedback) == [
+        e.RefusedFeedback(play.now, "code", ("plan",), "kind 'banana' is unknown", "m")
     ]
     assert play.opened() == 0
 
@@ -128,7 +128,7 @@ def test_an_exhausted_limit_opens_the_loop_in_escalating() -> None:
     play = coding(limits={"rounds_total": 0}).raises("code", ask("plan"))
     assert play.loop().state is LoopState.ESCALATING
     assert play.loop().breach == Breach("rounds_total", 0, 0)
-    assert play.of(e.FeedbackRefused) == []
+    assert play.of(e.RefusedFeedback) == []
 
 
 class TestRejoining:

@@ -178,7 +178,7 @@ class TestOwners:
 
     def test_without_another_step_it_is_refused(self) -> None:
         play = Play(flow(step("a"), step("b", "a"))).raises("a", self.INFEASIBLE)
-        assert play.of(e.FeedbackRefused)[0].reason == "to is missing: name at least one target"
+        assert play.of(e.RefusedFeedback)[0].reason == "to is missing: name at least one target"
 
     def test_raising_it_again_is_the_next_round(self) -> None:
         play = raising(self.INFEASIBLE, "plan")

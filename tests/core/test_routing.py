@@ -446,7 +446,7 @@ class TestScope:
         play.finish("root")
         before = play.s
         play.raises("code", ask(*to))
-        assert isinstance(play.events[-1], e.FeedbackRefused)
+        assert isinstance(play.events[-1], e.RefusedFeedback)
         assert why in play.events[-1].reason
         assert play.events[-1].targets == to
         assert (play.s.loops, play.s.escalations, play.opened()) == (before.loops, before.escalations, 0)
@@ -455,7 +455,7 @@ class TestScope:
         play = Play(flow(*self.WORK))
         play.finish("root")
         play.raises("code", ask("root", message=" "))
-        assert "message is missing" in play.of(e.FeedbackRefused)[0].reason
+        assert "message is missing" in play.of(e.RefusedFeedback)[0].reason
 
     @pytest.mark.parametrize("source", ["code", "test"])
     def test_a_person_is_always_a_legal_target(self, source: str) -> None:

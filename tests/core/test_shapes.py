@@ -192,7 +192,7 @@ class TestRepeat:
         work = flow(PLAN, until(most=1, to="plan"), step("fix", "polish"), limits={"chain_depth": 1}, scope="any")
         play = Play(work, {"polish": scores(3, 1)}).run()
         play.person_raises("polish").run()
-        assert "chain_depth" in play.of(e.FeedbackRefused)[0].reason
+        assert "chain_depth" in play.of(e.RefusedFeedback)[0].reason
         assert "repeat" in [packet.breach.limit for packet in play.s.escalations.values() if packet.breach]
 
     def test_feedback_by_another_step_to_the_helper_is_not_a_help_request(self) -> None:

@@ -39,7 +39,7 @@ def fault(text: str, *phases: str) -> Finding:
 class TestRaised:
     def test_feedback_to_only_skipped_steps_is_refused(self) -> None:
         play = Play(flow(*STEPS), {"plan": plans(False)}).run().person_raises("ui").run()
-        assert play.of(e.FeedbackRefused)[0].reason == (
+        assert play.of(e.RefusedFeedback)[0].reason == (
             f"{WHY}: no step would receive the fix; send the feedback to a step that runs"
         )
         assert played(play) == ("done", {"plan": 1, "ui": 0, "ship": 1})

@@ -17,7 +17,7 @@ from backedge.core.model import Resolution
 from backedge.core.workflow.checks import Check
 from backedge.core.workflow.definition import Workflow as Definition
 from backedge.engine.agents import RunAgents
-from backedge.engine.attempts.pipeline import LocalExecutor
+from backedge.engine.attempts.executor import LocalExecutor
 from backedge.engine.codec import digest_of
 from backedge.ports import Report, Result, Task
 from backedge.testing import FakeClock

@@ -348,7 +348,7 @@ def test_refused_feedback_raises_and_changes_nothing_but_one_event(feedback: Fee
     assert len(caught) == 1
     assert re.search(reason, caught[0])
     assert lengths[1] - lengths[0] == 1
-    assert len(only(e.FeedbackRefused, events)) == 1
+    assert len(only(e.RefusedFeedback, events)) == 1
     assert not only(e.LoopOpened, events)
     assert [refusal.reason for refusal in report.refused] == caught
 

@@ -50,7 +50,7 @@ Begin = Callable[[Engine], Awaitable[Run]]
 
 
 @dataclass(frozen=True)
-class Execution:
+class CommandRun:
     """How a run is executed and shown, as the options say."""
 
     auto: bool | None
@@ -142,7 +142,7 @@ def run(
       backedge run --step
     """
     source = checked_file(file or find(Path.cwd()))
-    execution = Execution(**how)
+    execution = CommandRun(**how)
     spot = where(execution.journal, source.path)
     if not (pairs or input_file or run_id) and has_stories(source):
         _work_through(source, spot, story, watch, dry_run, execution)
@@ -184,7 +184,7 @@ def resume(run_name: str | None, **how: Any) -> None:
     """
     from backedge.stories.story_run import refresh_input, workflow_file_of
 
-    execution = Execution(**how)
+    execution = CommandRun(**how)
     spot = existing(execution.journal)
     progress = execution.progress(spot)
 
@@ -207,7 +207,7 @@ def resume(run_name: str | None, **how: Any) -> None:
     _execute(spot, go_on, progress, execution)
 
 
-def _execute(spot: Project, begin: Begin, progress: Progress, execution: Execution) -> None:
+def _execute(spot: Project, begin: Begin, progress: Progress, execution: CommandRun) -> None:
     with stdout_for_results():
         outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
     for line in closing_words(report) if outcome is not None else ():
@@ -222,7 +222,7 @@ def _execute(spot: Project, begin: Begin, progress: Progress, execution: Executi
 
 
 async def _executed(
-    spot: Project, begin: Begin, progress: Progress, execution: Execution
+    spot: Project, begin: Begin, progress: Progress, execution: CommandRun
 ) -> tuple[RunOutcome | None, Report]:
     """Execute until the end, a rest or an interruption, for which the outcome is None."""
     stop, engine = asyncio.Event(), Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL)
@@ -266,7 +266,7 @@ async def _executed(
         return outcome, await (await reading.find(run)).report()
 
 
-async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:
+async def _rested(engine: Engine, run: Run, execution: CommandRun) -> RunOutcome:
     """Wait until there is nothing more to do here."""
     if execution.step and run.executed_here:
         under_way = any(step.running for step in (await run.state()).steps.values())
@@ -283,7 +283,7 @@ async def _rested(engine: Engine, run: Run, execution: Execution) -> RunOutcome:
 
 
 def _work_through(
-    source: WorkflowFile, spot: Project, story: Path | None, watch: bool, dry_run: bool, execution: Execution
+    source: WorkflowFile, spot: Project, story: Path | None, watch: bool, dry_run: bool, execution: CommandRun
 ) -> None:
     from backedge.cli.backlog import TerminalNarrator, work_through
     from backedge.cli.stories import print_next

@@ -157,7 +157,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     async def follow(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0
         async with shown_by(view_on(sys.stdout, click.echo, where(journal).state, plain, log)) as view:
-            executor = Executor(engine, found, view)
+            executor = ExecutorWatch(engine, found, view)
             while True:
                 records = await records_of(engine.journal, found.id, seen)
                 for event in decode_events(records):
@@ -174,7 +174,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
         return
 
 
-class Executor:
+class ExecutorWatch:
     """Whether a process executes the run that is watched: if none does, nothing will happen, and `watch` says so."""
 
     def __init__(self, engine: Engine, run: Run, view: View) -> None:

@@ -13,7 +13,7 @@ from backedge.core.briefing import BriefedFinding, Request
 from backedge.core.errors import JournalError
 from backedge.core.escalation.answering import VERDICTS
 from backedge.core.escalation.options import PacketOption
-from backedge.core.escalation.packet import Material, Packet, Round, packet
+from backedge.core.escalation.packet import Material, Packet, PacketRound, packet
 from backedge.core.state.run import RunState
 from backedge.core.text import clean
 from backedge.core.value import Json, replace
@@ -97,7 +97,7 @@ def packet_lines(told: Packet) -> Iterator[str]:
         yield from _choice_lines(choice)
 
 
-def _round_lines(turn: Round, known: str) -> Iterator[str]:
+def _round_lines(turn: PacketRound, known: str) -> Iterator[str]:
     state = "" if turn.state == "done" else f" ({turn.state})"
     said = f": {shown(turn.message, 100)}" if turn.message not in ("", known) and not turn.findings else ""
     yield f"round {turn.number}{state} → {shown(', '.join(turn.targets), 60)}{said}"

@@ -69,7 +69,7 @@ def line_of(event: Event, state: RunState) -> str:
             return f"◆ {event.loop}: {shown(event.by, 60)} chose “{shown(event.option, 60)}”{why}"
         case e.StepsChanged():
             return f"  ⟳ {event.by} {_changed(event)}"
-        case e.FeedbackRefused():
+        case e.RefusedFeedback():
             return f"  ! feedback of {event.source} refused: {shown(event.reason)}"
         case e.LoopClosed():
             who = f" by {shown(event.resolution.by, 40)}" if event.resolution.by else ""

@@ -179,7 +179,7 @@ class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
     """The targets that already have their share of this round and keep it. Only the rest was routed again."""
 
 
-class FeedbackRefused(Fact, frozen=True, tag="feedback_refused/1"):
+class RefusedFeedback(Fact, frozen=True, tag="feedback_refused/1"):
     """Feedback could not be delivered. Nothing else changed."""
 
     source: str
@@ -436,7 +436,7 @@ Event: TypeAlias = (
     | VerdictGiven
     | LoopOpened
     | FeedbackRouted
-    | FeedbackRefused
+    | RefusedFeedback
     | FeedbackAcknowledged
     | FeedbackRejoined
     | AnswerGiven

@@ -25,8 +25,8 @@ from backedge.core.scheduling.skipping import present_needs
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
 from backedge.engine.agents import RunAgents
+from backedge.engine.attempts.executor import LocalExecutor, error_text
 from backedge.engine.attempts.live_attempt import resolution_of
-from backedge.engine.attempts.pipeline import LocalExecutor, error_text
 from backedge.engine.attempts.supervision import Attempts, HostEngine
 from backedge.engine.facts import with_facts
 from backedge.engine.store import entry_of, events_of, outputs

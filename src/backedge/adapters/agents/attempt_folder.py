@@ -38,7 +38,7 @@ class Starting(msgspec.Struct, frozen=True):
     """The state of the report file, if there was one. If it has not changed at the end, the report is stale."""
 
 
-class Running(msgspec.Struct, frozen=True):
+class RunningProcess(msgspec.Struct, frozen=True):
     """Which process executes the attempt."""
 
     pid: int
@@ -120,11 +120,11 @@ class AttemptFolder:
         self.write(self.path / "starting", msgspec.json.encode(record))
 
     @property
-    def running(self) -> Running | None:
-        return _read(self.path / "process.json", Running)
+    def running(self) -> RunningProcess | None:
+        return _read(self.path / "process.json", RunningProcess)
 
     @running.setter
-    def running(self, record: Running) -> None:
+    def running(self, record: RunningProcess) -> None:
         self.write(self.path / "process.json", msgspec.json.encode(record))
 
     @property

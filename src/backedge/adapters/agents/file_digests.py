@@ -14,7 +14,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from backedge.adapters.agents.git_tree import GitFolder, GitTree, Index
+from backedge.adapters.agents.git_tree import GitFolder, GitIndex, GitTree
 from backedge.adapters.agents.regular_file import opened
 
 _SETTLED = 100_000_000
@@ -70,7 +70,7 @@ class GitDigests:
         self._folder, self._skipped, self._digests = folder, skipped, digests
         self._git = GitFolder(folder)
         self._lock = threading.Lock()
-        self._index: Index | None = None
+        self._index: GitIndex | None = None
         self._clean: dict[str, str] = {}
         """Digests of files as the index has them: they hold for as long as git says so, and this is the index."""
         self._blobs: dict[str, str] = {}

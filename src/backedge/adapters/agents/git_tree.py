@@ -24,7 +24,7 @@ _CHECKED = b"H"
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class GitIndex:
     """The index of a repository, as far as it is about one folder. The same object as long as the index is the same."""
 
     files: dict[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Index:
 class GitTree:
     """The files of a work tree that are not ignored, by their paths relative to the folder."""
 
-    index: Index
+    index: GitIndex
     touched: frozenset[str]
     """Files of the index that are not as it has them."""
     others: tuple[str, ...]
@@ -49,7 +49,7 @@ class GitFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._index = Index()
+        self._index = GitIndex()
         self._seen: tuple[int, ...] | None = None
 
     def tree(self) -> GitTree | None:
@@ -94,7 +94,7 @@ class GitFolder:
                 repositories.append(path)
             else:
                 files[path] = blob.decode() if stage == b"0" and tag == _CHECKED else ""
-        self._index = Index(files, tuple(repositories))
+        self._index = GitIndex(files, tuple(repositories))
         return True
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, Running
+from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, RunningProcess
 from backedge.adapters.agents.output_filter import Filter, outputs
 from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, send
 from backedge.adapters.agents.supervisor import start_supervised
@@ -68,7 +68,7 @@ class Process:
                 folder.ended = Ended(because=why)
                 raise AgentError(why) from error
         try:
-            folder.running = Running(*identity, tuple(argv), filter.identity if filter else None, supervisor)
+            folder.running = RunningProcess(*identity, tuple(argv), filter.identity if filter else None, supervisor)
         except OSError as error:
             with suppress(ProcessLookupError):
                 os.killpg(identity.pid, signal.SIGKILL)

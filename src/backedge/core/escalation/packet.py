@@ -18,7 +18,7 @@ from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.value import Json, Value, replace
 
 
-class Round(Value, frozen=True):
+class PacketRound(Value, frozen=True):
     """One round of a loop: its targets and findings. Each finding has its current status."""
 
     number: int
@@ -71,7 +71,7 @@ class Packet(Value, frozen=True):
     """The open findings of that step: a judge has to answer for them, a rework has to address them."""
     requests: tuple[Request, ...] = ()
     """Feedback that a rework has to address."""
-    history: tuple[Round, ...] = ()
+    history: tuple[PacketRound, ...] = ()
     """The last rounds, oldest first, including the one that is under way or next."""
     positions: tuple[Position, ...] = ()
     """The positions that the targets of a choice have taken so far."""
@@ -150,12 +150,15 @@ def _with_loop(state: RunState, basic: Packet, loop: Loop) -> Packet:
     )
 
 
-def _history(state: RunState, loop: Loop) -> tuple[Round, ...]:
+def _history(state: RunState, loop: Loop) -> tuple[PacketRound, ...]:
     """The past rounds that the loop keeps, and the current one."""
-    past = [Round(each.round, each.targets, _findings(state, each.findings), each.message) for each in loop.past_rounds]
+    past = [
+        PacketRound(each.round, each.targets, _findings(state, each.findings), each.message)
+        for each in loop.past_rounds
+    ]
     message = loop.feedback.message if loop.feedback else ""
     done = all(share.done for share in loop.shares.values()) or not loop.open
-    current = Round(
+    current = PacketRound(
         loop.round if loop.delivered else loop.round + 1,
         loop.targets,
         _findings(state, loop.finding_ids),
@@ -169,4 +172,4 @@ def _findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]
     return tuple(briefed_finding(state.findings[id]) for id in ids)
 
 
-__all__ = ["Material", "Packet", "Round", "packet"]
+__all__ = ["Material", "Packet", "PacketRound", "packet"]

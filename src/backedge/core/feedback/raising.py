@@ -24,7 +24,7 @@ def raise_feedback(
 ) -> None:
     """Open a loop, continue an open one, or record why the feedback is refused."""
     if isinstance(feedback, MalformedFeedback):
-        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, feedback.reason, feedback.message))
+        tx.add(e.RefusedFeedback(tx.now, source, feedback.to, feedback.reason, feedback.message))
         return
     rule = _rule(feedback)
     feedback = with_targets(tx.state, feedback, source, tx.mentions)
@@ -32,7 +32,7 @@ def raise_feedback(
         return
     problem = option_refusal(tx.state, source, feedback)
     if problem is not None:
-        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, problem, feedback.message))
+        tx.add(e.RefusedFeedback(tx.now, source, feedback.to, problem, feedback.message))
         return
     rejected = _rejected_loop(tx.state, source, feedback, running)
     if rejected is not None:
@@ -43,7 +43,7 @@ def raise_feedback(
     caused_by = _deepest(tx.state, running.loops) if running is not None else None
     reason = refusal_reason(tx.state, source, feedback, caused_by) or no_target_left(tx.state, feedback)
     if reason is not None:
-        tx.add(e.FeedbackRefused(tx.now, source, feedback.to, reason, feedback.message))
+        tx.add(e.RefusedFeedback(tx.now, source, feedback.to, reason, feedback.message))
         return
     loop = tx.next_loop()
     warning = ""

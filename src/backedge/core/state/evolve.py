@@ -90,7 +90,7 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return attempt_failed(state, event)
         case e.AttemptDropped():
             return attempt_dropped(state, event)
-        case e.FeedbackRefused():
+        case e.RefusedFeedback():
             return replace(state, refused=state.refused.set(len(state.refused), event))
         case e.FeedbackAcknowledged():
             return feedback_acknowledged(state, event)

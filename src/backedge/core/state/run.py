@@ -210,7 +210,7 @@ class RunState(Value, frozen=True):
     escalations: dict[str, Escalation] = {}
     """Only the open ones."""
     decided_escalations: Map[int, Escalation] = Map()
-    refused: Map[int, e.FeedbackRefused] = Map()
+    refused: Map[int, e.RefusedFeedback] = Map()
     opened_loops: int = 0
     opened_escalations: int = 0
     usage: Usage = Usage()

@@ -10,7 +10,7 @@ from typing import Protocol
 from backedge.core import commands as c
 from backedge.core.errors import BackedgeError, FeedbackRefused
 from backedge.core.events import Event
-from backedge.core.events import FeedbackRefused as Refused
+from backedge.core.events import RefusedFeedback as Refused
 from backedge.core.feedback.loop import LoopState, result_so_far, with_chooser
 from backedge.core.feedback.raising import with_targets
 from backedge.core.feedback.requirements import loop_about, requirements_to_trace

@@ -19,8 +19,8 @@ from backedge.core.state.run import Running
 from backedge.core.value import replace
 from backedge.engine.agents import RunAgents
 from backedge.engine.attempts.engine_judge import agent_for
+from backedge.engine.attempts.executor import failed_report, task_for
 from backedge.engine.attempts.live_attempt import HostRun, LiveAttempt
-from backedge.engine.attempts.pipeline import failed_report, task_for
 from backedge.engine.slots import Slot, Slots
 from backedge.ports import AttemptCommand, Clock, Executor, Journal, Recoverable, Report
 
