@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test deep check format bench mutate coverage clean
+.PHONY: demo test slow deep check format bench mutate coverage clean
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -18,8 +18,11 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)   ## watch a small repository being built: work goes back until it is verified
 	$(BIN)/python -m backedge.demo
 
-test: $(STAMP)   ## every test
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+test: $(STAMP)   ## the tests; a few minutes
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
+
+slow: $(STAMP)   ## the slow tests: whole programs, kills, every page of the docs, the agent CLIs that are installed
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 deep: $(STAMP)   ## the random tests with new examples, and twenty times as many of the properties (half an hour)
 	BACKEDGE_HYPOTHESIS=deep $(BIN)/python -m pytest -n auto $$(grep -rl --include='test_*.py' hypothesis tests)

@@ -150,8 +150,7 @@ def _refuse_one_byte(path: Path) -> None:
 
 def _is_journal(connection: apsw.Connection, path: Path) -> bool:
     """True for a journal this version can use, False for an empty file."""
-    application = connection.execute("PRAGMA application_id").get
-    version = connection.execute("PRAGMA user_version").get
+    application, version, tables = _marks(connection)
     if application == APPLICATION_ID:
         if version > VERSION:
             raise JournalTooNew(
@@ -159,13 +158,27 @@ def _is_journal(connection: apsw.Connection, path: Path) -> bool:
                 "install a newer backedge, or choose another file"
             )
         return True
-    tables = connection.execute("SELECT group_concat(name, ', ') FROM sqlite_schema WHERE type = 'table'").get
     if application or version or tables:
         raise JournalDamaged(
             f"{path} is a database of something else: got application id {application}, version {version} and tables "
             f"{tables or 'none'}, expected a journal of backedge: choose another file"
         )
     return False
+
+
+def _marks(connection: apsw.Connection) -> tuple[int, int, str | None]:
+    """The application id, the version and the tables of a database, all of one moment: another process may be creating it."""
+    own = not connection.in_transaction
+    if own:
+        connection.execute("BEGIN")
+    try:
+        application = connection.execute("PRAGMA application_id").get
+        version = connection.execute("PRAGMA user_version").get
+        tables = connection.execute("SELECT group_concat(name, ', ') FROM sqlite_schema WHERE type = 'table'").get
+    finally:
+        if own and connection.in_transaction:
+            connection.execute("ROLLBACK")
+    return application, version, tables
 
 
 def _create(connection: apsw.Connection, path: Path) -> None:
