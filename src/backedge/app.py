@@ -104,7 +104,9 @@ class Engine:
     async def start(self, workflow: Runnable, input: Json = None, run: str | None = None) -> Run:
         """Start a run of a workflow in the background."""
         _require_workflow(workflow)
-        live = await self._inner.start(workflow.definition, workflow.agents, input, run, _resolver(workflow))
+        # A workflow from a file is stored with its run, so that another machine can continue it.
+        files = getattr(workflow, "files", inner.NO_FILES)
+        live = await self._inner.start(workflow.definition, workflow.agents, input, run, _resolver(workflow), files)
         return Run(self._inner, live.run)
 
     async def import_file(self, name: str, text: str, form: str | None = None) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
 from tests.cli.conftest import Make
@@ -37,6 +38,23 @@ def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> N
     said = resumed_with_other_files(project)
     assert "question.md has changed since run r-1 started" in said.err
     assert "backedge.yaml" not in said.err
+
+
+def test_the_journal_alone_is_enough_to_continue_a_run(make: Make) -> None:
+    """The copies beside the journal are gone, as on another machine; the workflow file says something else by now."""
+    project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
+    (project.folder / "out.json").write_text(json.dumps(SCHEMA))
+    (project.folder / "question.md").write_text("Which way?")
+    assert project.run("--run", "r-1").code == 3
+    shutil.rmtree(project.folder / ".backedge" / "runs")
+    (project.folder / "out.json").unlink()
+    (project.folder / "question.md").unlink()
+    project.write("name: other\nsteps: {x: {run: [echo]}}\n")
+    project.decide("E-1", "resolve", "--note", "left")
+    said = project.backedge("resume", "r-1", "--plain")
+    assert said.code == 0, said
+    assert project.show("r-1").outcome == "done"
+    assert project.backedge("audit", "verify").code == 0
 
 
 def test_a_run_whose_files_stay_as_they_are_has_nothing_to_say_of_them(make: Make) -> None:

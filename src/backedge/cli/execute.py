@@ -28,6 +28,7 @@ from backedge.core.scheduling.pending import RunOutcome
 from backedge.core.workflow.bound import max_attempts
 from backedge.engine.live_run import resting
 from backedge.engine.starting import new_run_id
+from backedge.engine.store import files_of
 from backedge.project import (
     FileWorkflow,
     Project,
@@ -36,6 +37,7 @@ from backedge.project import (
     checked_file,
     end_agent,
     keep_workflow_file,
+    restore_workflow_file,
     secrets_of,
 )
 from backedge.project.results import stdout_for_results
@@ -194,6 +196,8 @@ def resume(run_name: str | None, **how: Any) -> None:
         if (await found.state()).ended is not None:
             await found.end_attempts(partial(end_agent, spot))
             return found
+        if not spot.kept_file(found.id).exists():
+            restore_workflow_file(spot, found.id, await files_of(engine.journal, found.id))
         source = workflow_file_of(spot, found.id, spot.folder)
         await refresh_input(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):

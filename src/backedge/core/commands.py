@@ -29,6 +29,8 @@ class StartRun(Instruction, frozen=True):
     workflow: Workflow
     input: Json = None
     input_payload: str | None = None
+    files: dict[str, str] = {}
+    """The workflow file and the files it names, as digests of stored values, by path; the workflow file first."""
 
 
 class ImportFile(Instruction, frozen=True):

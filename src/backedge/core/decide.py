@@ -66,7 +66,7 @@ def transact(
             raise NotFound(f"the run does not exist: start it before {type(command).__name__}")
         if problems := problems_of(command.workflow):
             raise WorkflowError(problems)
-        started = e.RunStarted(now, command.run, command.workflow, command.input, command.input_payload)
+        started = e.RunStarted(now, command.run, command.workflow, command.input, command.input_payload, command.files)
         tx = Transaction(evolve(None, started), now, free_slots)
         tx.events.append(started)
     else:

@@ -38,6 +38,7 @@ LAST_MOMENT = 1.0
 """Seconds that agents have to end once they are killed."""
 HOLDER_INTERVAL = 1.0
 """Seconds between two checks whether any process still executes a run that is followed."""
+NO_FILES: Mapping[str, bytes] = {}
 T = TypeVar("T")
 
 
@@ -175,12 +176,14 @@ class Engine:
         input: Json = None,
         run: str | None = None,
         resolver: StepResolver | None = None,
+        files: Mapping[str, bytes] = NO_FILES,
     ) -> LiveRun:
-        """Start a run. Raises WorkflowError, with all problems, for a definition that cannot run."""
+        """Start a run. `files` are stored with it: the workflow file and the files it names. Raises WorkflowError, with all
+        problems, for a definition that cannot run."""
         self.require_open()
         require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
-        command, payloads = start_command(run, workflow, input, self.max_output)
+        command, payloads = start_command(run, workflow, input, self.max_output, files)
         live = LiveRun(self, await self._claim(run), None, RunAgents(agents, resolver, workflow))
         self._live[run] = live
         try:

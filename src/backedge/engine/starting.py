@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from secrets import token_hex
 
 import msgspec
@@ -18,8 +19,11 @@ def new_run_id(now: float) -> str:
     return f"r-{int(now * 1000):011x}{token_hex(3)}"
 
 
-def start_command(run: str, workflow: Workflow, input: Json, most: int) -> tuple[c.StartRun, dict[str, bytes]]:
-    """The command that starts a run, and the payload of a large input. Raises IllegalCommand."""
+def start_command(
+    run: str, workflow: Workflow, input: Json, most: int, files: Mapping[str, bytes]
+) -> tuple[c.StartRun, dict[str, bytes]]:
+    """The command that starts a run, and the values to store with it: its files and a large input. Raises
+    IllegalCommand."""
     try:
         run.encode()
         text = canonical(input, most, "the input")
@@ -27,7 +31,9 @@ def start_command(run: str, workflow: Workflow, input: Json, most: int) -> tuple
         # The caller made this mistake, not an agent.
         wrong = str(error) if isinstance(error, AgentError) else f"the id of the run is {run!r}: expected text"
         raise IllegalCommand(wrong) from error
+    names = {path: digest_of(contents) for path, contents in files.items()}
+    stored = {names[path]: contents for path, contents in files.items()}
     if len(text) > INLINE:
         digest = digest_of(text)
-        return c.StartRun(run, workflow, None, digest), {digest: text}
-    return c.StartRun(run, workflow, msgspec.json.decode(text), None), {}
+        return c.StartRun(run, workflow, None, digest, names), {**stored, digest: text}
+    return c.StartRun(run, workflow, msgspec.json.decode(text), None, names), stored

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from backedge.core.errors import NotFound
-from backedge.core.events import Event
+from backedge.core.events import Event, RunStarted
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
@@ -103,6 +103,14 @@ async def outputs(journal: Journal, state: RunState, names: Sequence[str]) -> di
         else:
             found[name] = msgspec.json.decode(await journal.payload(artifact.payload))
     return found
+
+
+async def files_of(journal: Journal, run: str) -> dict[str, bytes]:
+    """The workflow file of a run and the files it names, as they were when it started, the workflow file first; empty
+    for a run without a file."""
+    (first,) = decode_events((await records_of(journal, run))[:1]) or (None,)
+    names = first.files if isinstance(first, RunStarted) else {}
+    return {path: await journal.payload(digest) for path, digest in names.items()}
 
 
 async def input_of(journal: Journal, state: RunState) -> Json:

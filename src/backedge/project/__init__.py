@@ -15,6 +15,7 @@ if _TYPE_CHECKING:
         file_of,
         keep_workflow_file,
         origin_of,
+        restore_workflow_file,
         secrets_in,
         secrets_of,
     )
@@ -32,6 +33,7 @@ _HOMES = {
     "file_of": "backedge.project.project",
     "find_project": "backedge.project.location",
     "keep_workflow_file": "backedge.project.project",
+    "restore_workflow_file": "backedge.project.project",
     "missing_programs": "backedge.project.missing",
     "origin_of": "backedge.project.project",
     "secrets_in": "backedge.project.project",
@@ -52,6 +54,7 @@ __all__ = [
     "keep_workflow_file",
     "missing_programs",
     "origin_of",
+    "restore_workflow_file",
     "secrets_in",
     "secrets_of",
 ]

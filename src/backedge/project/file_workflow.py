@@ -29,6 +29,12 @@ class FileWorkflow:
     def definition(self) -> Workflow:
         return self.source.definition
 
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The workflow file and the files it names, by path from its folder; the workflow file first."""
+        named = {path: text.encode() for path, text in self.source.files.items()}
+        return {self.source.path.name: self.source.data, **named}
+
     def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
         """The agents of steps that a planner adds to a run of this file. Raises WorkflowError with all problems."""
         specs = dict(added)

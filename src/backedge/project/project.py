@@ -39,6 +39,19 @@ def keep_workflow_file(project: Project, run: str, source: WorkflowFile) -> None
     write_whole(kept, source.data)
 
 
+def restore_workflow_file(project: Project, run: str, files: Mapping[str, bytes]) -> None:
+    """Keep the files that the journal stored with a run whose copies are not here: it was started on another machine, or
+    they were deleted. Nothing is kept for a run without a file."""
+    if not files:
+        return
+    kept = project.kept_file(run)
+    (name, data), *named = files.items()
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    _record_origin(project, run, project.folder / name)
+    _write_files(project, run, {path: text.decode() for path, text in named})
+    write_whole(kept, data)
+
+
 def keep_added_files(project: Project, run: str, files: Mapping[str, str]) -> None:
     """Keep copies of the files that steps added later name. Copies that exist are not changed."""
     known = kept_files(project, run)

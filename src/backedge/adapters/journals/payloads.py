@@ -15,6 +15,7 @@ class _Names(msgspec.Struct):
     """All the fields of events that name a large value; the rest of an event is passed over."""
 
     input_payload: str | None = None
+    files: dict[str, str] = {}
     log: str | None = None
     made: _Made | None = None
 
@@ -28,6 +29,6 @@ def payloads_of(body: bytes) -> Iterator[str]:
         names = _decoder.decode(body)
     except msgspec.DecodeError:
         return
-    for digest in (names.input_payload, names.made.payload if names.made else None, names.log):
+    for digest in (names.input_payload, *names.files.values(), names.made.payload if names.made else None, names.log):
         if digest is not None:
             yield digest
