@@ -6,7 +6,7 @@ from backedge.core import events as e
 from backedge.core.escalation.policy import apply_policy
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import Breach, Question
-from backedge.core.state.run import ASKED, NO_APPROVER
+from backedge.core.state.run import ASKED, NO_APPROVER, Escalation
 from backedge.core.transaction import Transaction
 
 WITHDRAWN = "withdrawn"
@@ -51,7 +51,7 @@ def ask_person(tx: Transaction, loop: Loop) -> None:
     """Put feedback for a person into the inbox, as a question without a breach. It replaces an earlier question about the
     same loop."""
     for packet in [each for each in tx.state.escalations.values() if each.loop == loop.id and each.reason == ASKED]:
-        tx.add(e.EscalationDecided(tx.now, packet.id, WITHDRAWN, note="replaced by a newer question"))
+        withdraw(tx, packet, "replaced by a newer question")
     tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), ASKED, ASKED_OPTIONS, loop=loop.id))
 
 
@@ -81,6 +81,16 @@ def escalate_step(tx: Transaction, step: str, breach: Breach | None, reason: str
 
 def escalate_run(tx: Transaction, breach: Breach) -> None:
     _escalate(tx, f"budget {breach} is used up", RUN_OPTIONS, breach=breach)
+
+
+def escalate_stuck(tx: Transaction) -> None:
+    """Hand over a run in which nothing can start. The rules should never lead here."""
+    _escalate(tx, "nothing can start, and no rule says why: cancel the run and report this as a bug", ("cancel",))
+
+
+def withdraw(tx: Transaction, packet: Escalation, reason: str) -> None:
+    """Take back a question that needs no answer any more."""
+    tx.add(e.EscalationDecided(tx.now, packet.id, WITHDRAWN, note=reason))
 
 
 def _escalate(

@@ -8,13 +8,14 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.breaches import first_breach
 from backedge.core.escalation.opening import (
-    WITHDRAWN,
     ask_approval,
     ask_to_do,
     ask_to_verify,
     escalate_loop,
     escalate_run,
     escalate_step,
+    escalate_stuck,
+    withdraw,
 )
 from backedge.core.escalation.policy import apply_policy
 from backedge.core.escalation.questions import question_for, withdrawal_reason
@@ -53,8 +54,7 @@ def settle(tx: Transaction) -> None:
         if is_complete(tx.state):
             _finish(tx)
         elif is_stuck(tx.state):
-            reason = "nothing can start, and no rule says why: cancel the run and report this as a bug"
-            tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, ("cancel",)))
+            escalate_stuck(tx)
 
 
 def _finish(tx: Transaction) -> None:
@@ -69,7 +69,7 @@ def _withdraw_questions(tx: Transaction) -> bool:
     for packet in tx.state.escalations.values():
         reason = withdrawal_reason(tx.state, packet)
         if reason is not None:
-            tx.add(e.EscalationDecided(tx.now, packet.id, WITHDRAWN, note=reason))
+            withdraw(tx, packet, reason)
             return True
     return False
 
