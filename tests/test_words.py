@@ -68,7 +68,6 @@ NOT_YET_PLAIN: frozenset[str] = frozenset(
         "core/workflow/checks.py",
         "core/workflow/limits.py",
         "core/workflow/routes.py",
-        "engine/live_run.py",
         "engine/protocol.py",
         "engine/store.py",
         "errors.py",

@@ -156,7 +156,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     fence: int
     """Grows with every claim of the run: the journal refuses what is written under an older one."""
     holder: str
-    """Who has it, in words."""
+    """The process that holds it, in words."""
 
 
 LostListener = Callable[[Claim], None]

@@ -138,7 +138,7 @@ def test_a0_12_resolving_twice_or_nothing_is_a_clear_error(make: Make) -> None:
     project, _ = asked(make, raises("fix_request", "human"))
     project.decide("E-1", "resolve", "--note", "yes", "--by", "ann")
     assert "E-1 was already decided: resolve by ann" in project.refused("decide", "E-1", "resolve", "--note", "no")
-    assert "no escalation 'E-9' is open" in project.refused("decide", "E-9", "resolve", "--note", "no")
+    assert "unknown escalation 'E-9'" in project.refused("decide", "E-9", "resolve", "--note", "no")
 
 
 def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused(make: Make) -> None:

@@ -338,7 +338,7 @@ def test_what_if_says_who_would_run_again_and_what_it_costs(make: Make) -> None:
     assert (blast["reworks"], blast["cascades"], blast["verifies"]) == (["plan"], ["design"], ["review"])
     assert blast["cost_usd"] == 0.75
     assert "reworked: plan" in project.backedge("what-if", "L-1").out
-    assert "unknown loop 'L-9' (open are L-1)" in project.refused("what-if", "L-9")
+    assert "unknown loop 'L-9' (open loops: L-1)" in project.refused("what-if", "L-9")
 
 
 def test_pausing_starts_nothing_until_it_is_resumed(make: Make) -> None:

@@ -271,7 +271,7 @@ def test_a_run_of_the_same_id_exists(ran: Project) -> None:
 
 
 def test_other_unknown_names(ran: Project) -> None:
-    assert "no escalation 'E-1' is open: open are none" in ran.refused("decide", "E-1", "accept")
+    assert "unknown escalation 'E-1' (no escalations are open)" in ran.refused("decide", "E-1", "accept")
     assert "unknown escalation 'E-1'" in ran.refused("decide", "E-1", "accept", "--run", "r-known")
     assert "unknown loop 'L-1'" in ran.refused("what-if", "L-1")
     raising = ["feedback", "raise", "--message", "x"]

@@ -37,7 +37,7 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
     found = state.loop(loop) if state else None
     if state is None or found is None:
         known = ", ".join(state.loops) if state else ""
-        raise NotFound(f"unknown loop {loop!r} ({f'open are {known}' if known else 'no loops are open'})")
+        raise NotFound(f"unknown loop {loop!r} ({f'open loops: {known}' if known else 'no loops are open'})")
     means = _means(history)
     targets = [target for target in found.targets if target != HUMAN]
     # An answer or a choice changes no artifact: only the step that asked runs again.

@@ -117,8 +117,9 @@ async def _decided_before(engine: Engine, escalation: str) -> Run:
         return await engine.find(decided[0].rpartition(" ")[2])
     if decided:
         raise AlreadyClosed(f"{escalation} was already decided in {len(decided)} runs: {', '.join(decided[:5])}")
-    opened = ", ".join(sorted({each.escalation for each in await engine.journal.open_escalations()})) or "none"
-    raise NotFound(f"no escalation {escalation!r} is open: open are {opened}")
+    opened = ", ".join(sorted({each.escalation for each in await engine.journal.open_escalations()}))
+    listed = f"open escalations: {opened}" if opened else "no escalations are open"
+    raise NotFound(f"unknown escalation {escalation!r} ({listed})")
 
 
 async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[str, str]]:

@@ -245,7 +245,7 @@ class LiveRun:
             events = await events_of(self.engine.journal, self.run, state.seq if state else 0)
             for event in events:
                 state = evolve(state, event)
-            # Whoever has taken the run over performs what it wrote. Checked after the reading: a check before it would
+            # A process that took the run over performs what it wrote. Checked after the reading: a check before it would
             # say nothing of what was written since.
             if events and not await self.engine.claims.holds(self.claim):
                 raise RunLost(self.run)

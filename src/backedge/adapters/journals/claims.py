@@ -46,7 +46,7 @@ class RunLocks:
             self._file.take(run, owner=self)
 
     def holder(self, run: str) -> str | None:
-        """Who has the run, in words; None if nobody does."""
+        """The process that executes the run, in words; None if none does."""
         with _guard:
             return "this process" if run in self._file.owners else _holder(self._file.descriptor(), _offset(run))
 
