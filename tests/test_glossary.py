@@ -33,22 +33,8 @@ NOT_YET = {"_issue_lines"}
 """Names that should use the word of the glossary. The list may only get shorter."""
 
 USED_TWICE = {
-    *(
-        "Claim",
-        "Decision",
-        "Feedback",
-        "Finding",
-        "Option",
-        "Outcome",
-    ),  # as the core has them, and as agents write them
-    *("Engine", "Step", "Workflow"),  # for users, and inside
-    *(
-        "Iteration",
-        "Progress",
-        "Report",
-        "Rework",
-    ),
-    "Span",
+    *("Feedback", "Finding", "Outcome"),  # as agents write them, and as the core reads them
+    *("Step", "Workflow"),  # as Python developers write them, and as a run records them
 }
 """Names of more than one public class. The list may only get shorter."""
 

@@ -20,7 +20,7 @@ PUBLIC = {
     "Attempt",
     "BackedgeError",
     "Briefing",
-    "Claim",
+    "FindingResolution",
     "Decision",
     "Engine",
     "Feedback",

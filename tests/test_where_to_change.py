@@ -177,7 +177,7 @@ def test_what_a_route_looks_for(tmp_path: Path) -> None:
 
 
 NEW_CLI = """
-from backedge.adapters.agents.clis.cli import Cli, Report
+from backedge.adapters.agents.clis.cli import Cli, CliReport
 
 
 class NewCli(Cli):
@@ -191,7 +191,7 @@ class NewCli(Cli):
 
     def read(self, events, stderr, before):
         said = [event["text"] for event in events if "text" in event]
-        return Report(complete=bool(said), text=said[-1] if said else "")
+        return CliReport(complete=bool(said), text=said[-1] if said else "")
 
 
 CLI = NewCli()

@@ -109,7 +109,17 @@ def _event(kind: type[Any]) -> str:
 
 
 def event_values() -> str:
-    names = ("OutputDigest", "Change", "Finding", "Claim", "Feedback", "Option", "Resolution", "Usage", "Breach")
+    names = (
+        "OutputDigest",
+        "Change",
+        "Finding",
+        "FindingResolution",
+        "Feedback",
+        "Option",
+        "Resolution",
+        "Usage",
+        "Breach",
+    )
     values = [events.Sighting, *(getattr(model, name) for name in names)]
     return "\n\n".join(f"### {value.__name__}\n\n{_doc(value)}\n\n{_fields(value)}" for value in values)
 
@@ -129,7 +139,7 @@ GROUPS = {
     "Running": ("Engine", "Run", "run"),
     "What an agent is told": ("Briefing", "feedback_text"),
     "What an agent does and says": (
-        "Attempt", "Outcome", "passed", "failed", "Finding", "Claim", "Feedback", "Option", "Decision", "Usage",
+        "Attempt", "Outcome", "passed", "failed", "Finding", "FindingResolution", "Feedback", "Option", "Decision", "Usage",
         "Resolution",
     ),
     "What a run says": ("Report",),

@@ -101,9 +101,9 @@ MEANINGS: dict[str, str] = {
     "Finding.path": "the place in the output, as a JSON pointer",
     "Finding.suggested_fix": "what could be done",
     "Finding.requirement_id": "the requirement that it violates",
-    "Claim.finding": "the id",
-    "Claim.status": "a judge says `fixed`, `not_fixed`, `withdrawn` or `duplicate`; a rework says `fixed` or `contested`",
-    "Claim.note": "why",
+    "FindingResolution.finding": "the id",
+    "FindingResolution.status": "a judge says `fixed`, `not_fixed`, `withdrawn` or `duplicate`; a rework says `fixed` or `contested`",
+    "FindingResolution.note": "why",
     "Feedback.kind": "see [the kinds](rules.md#kinds-of-feedback)",
     "Feedback.to": "a step, several, or `human`; required, unless the planner (`dependency_missing`, `architecture_issue`) or the owner of `requirement_id` (`technical_infeasibility`, `missing_requirement`) gets it",
     "Feedback.message": "what is wrong, or what is asked",
@@ -400,8 +400,8 @@ def briefing_keys() -> str:
 
 def outcome_keys() -> str:
     text = [fields_of(protocol.Outcome)]
-    names = {"findings[]": protocol.Finding, "resolutions[]": protocol.Claim, "feedback[]": protocol.Feedback,
-             "feedback[].options[]": protocol.Option, "decision": protocol.Decision, "usage": model.Usage}  # fmt: skip
+    names = {"findings[]": protocol.Finding, "resolutions[]": model.FindingResolution, "feedback[]": protocol.Feedback,
+             "feedback[].options[]": model.Option, "decision": model.Decision, "usage": model.Usage}  # fmt: skip
     for place, kind in names.items():
         text += [f"### `{place}`", fields_of(kind)]
     return "\n\n".join(text)

@@ -65,7 +65,7 @@ def found_in(round: int) -> list[be.Finding]:
 
 
 async def review(brief: be.Briefing) -> be.Outcome:
-    fixed = [be.Claim(each.id, "fixed") for each in brief.verify]
+    fixed = [be.FindingResolution(each.id, "fixed") for each in brief.verify]
     if brief.attempt > len(ROUNDS):
         return be.passed(resolutions=fixed)
     return be.failed(*found_in(brief.attempt), resolutions=fixed)

@@ -14,10 +14,10 @@ if _typing.TYPE_CHECKING:
     from backedge.app import Engine, Run, run
     from backedge.core.briefing import Briefing
     from backedge.core.errors import BackedgeError
-    from backedge.core.model import Resolution, Usage
+    from backedge.core.model import Decision, FindingResolution, Option, Resolution, Usage
     from backedge.core.wording import feedback_text
     from backedge.definition import Step, Workflow
-    from backedge.engine.protocol import Claim, Decision, Feedback, Finding, Option, Outcome, failed, passed
+    from backedge.engine.protocol import Feedback, Finding, Outcome, failed, passed
     from backedge.ports import Attempt
 
 # Names are looked up when they are first used: a command that only prints its help does not pay for an engine.
@@ -25,13 +25,13 @@ _HOMES = {
     "Attempt": "backedge.ports",
     "BackedgeError": "backedge.core.errors",
     "Briefing": "backedge.core.briefing",
-    "Claim": "backedge.engine.protocol",
-    "Decision": "backedge.engine.protocol",
+    "FindingResolution": "backedge.core.model",
+    "Decision": "backedge.core.model",
     "Engine": "backedge.app",
     "Feedback": "backedge.engine.protocol",
     "Finding": "backedge.engine.protocol",
     "MemoryJournal": "backedge.adapters.journals.memory",
-    "Option": "backedge.engine.protocol",
+    "Option": "backedge.core.model",
     "Outcome": "backedge.engine.protocol",
     "Report": "backedge.analytics.report",
     "Resolution": "backedge.core.model",
@@ -50,11 +50,11 @@ __all__ = [
     "Attempt",
     "BackedgeError",
     "Briefing",
-    "Claim",
     "Decision",
     "Engine",
     "Feedback",
     "Finding",
+    "FindingResolution",
     "MemoryJournal",
     "Option",
     "Outcome",

@@ -76,7 +76,7 @@ class Engine:
             self.journal = journal
         else:
             raise TypeError(f"journal is {journal!r}: expected a path, a URL, a journal, or None for memory only")
-        self._inner = inner.Engine(
+        self._inner = inner.LiveEngine(
             self.journal, self.journal, clock=clock, max_parallel=max_parallel, max_output=max_output, grace=grace
         )
 
@@ -176,7 +176,7 @@ LARGEST_COMMAND = 65_536
 class Run:
     """One run: ask it, answer it, wait for it."""
 
-    def __init__(self, engine: inner.Engine, id: str) -> None:
+    def __init__(self, engine: inner.LiveEngine, id: str) -> None:
         self._engine, self.id = engine, id
 
     @property

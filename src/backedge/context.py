@@ -14,7 +14,7 @@ from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.engine.codec import canonical
-from backedge.engine.engine import Engine
+from backedge.engine.engine import LiveEngine
 from backedge.engine.store import events_of, outputs
 
 LARGEST = 64 * 1024
@@ -27,7 +27,7 @@ Called = Callable[[Json, Json, str], object]
 class Context:
     """A run as a tree: agent_contexts, feedback_loops, workflow_state, and the values that agents and people keep."""
 
-    def __init__(self, engine: Engine, run: str) -> None:
+    def __init__(self, engine: LiveEngine, run: str) -> None:
         self._engine, self._run = engine, run
 
     async def get(self, path: str = "") -> Json:
@@ -75,7 +75,9 @@ class Context:
 class _Follower:
     """One subscription: every event of the run is followed, in order, so that no change between two is missed."""
 
-    def __init__(self, bus: Context, engine: Engine, run: str, state: RunState, pattern: str, called: Called) -> None:
+    def __init__(
+        self, bus: Context, engine: LiveEngine, run: str, state: RunState, pattern: str, called: Called
+    ) -> None:
         self._bus, self._engine, self._run, self._state = bus, engine, run, state
         self._pattern, self._called = pattern, called
         self._turn = asyncio.Lock()

@@ -305,7 +305,7 @@ AttemptCommand: TypeAlias = FinishAttempt | FailAttempt | DropAttempt
 """The commands that end an attempt."""
 
 
-class Report(Value, frozen=True):
+class AttemptReport(Value, frozen=True):
     """How an attempt came out: the command that records it. Usage, log and session are part of the command."""
 
     command: AttemptCommand
@@ -316,7 +316,7 @@ class Report(Value, frozen=True):
 class Executor(Protocol):
     """Makes attempts, here or on another machine."""
 
-    async def execute(self, task: Task, attempt: Attempt) -> Report:
+    async def execute(self, task: Task, attempt: Attempt) -> AttemptReport:
         """Make one attempt and report it.
 
         Whatever the agent does, there is a report: an error of the agent is a report of its failure. Cancelling this call

@@ -10,8 +10,8 @@ import pytest
 
 from backedge.adapters.agents.clis.cli import Options
 from backedge.core.briefing import BriefedFinding, FeedbackForAttempt
-from backedge.core.model import Severity, Usage
-from backedge.engine.protocol import Claim, Finding
+from backedge.core.model import FindingResolution, Severity, Usage
+from backedge.engine.protocol import Finding
 from tests.agents.parts import told
 from tests.clis.model import IN, OUT, Call, Fail, Hang, Text, model
 from tests.clis.parts import Bench
@@ -73,7 +73,7 @@ def test_a_rework_goes_on_with_the_conversation_and_costs_what_it_costs_itself(c
     asked = claude.model.asked_text(-1)
     assert "toolu_1" in asked, "the model sees what it did before"
     assert "greets the wrong planet" in asked
-    assert second.outcome.resolutions == [Claim("F-1", "fixed")]  # type: ignore[attr-defined]
+    assert second.outcome.resolutions == [FindingResolution("F-1", "fixed")]  # type: ignore[attr-defined]
     usage = second.outcome.usage  # type: ignore[attr-defined]
     assert (usage.tokens_in, usage.tokens_out) == (IN, OUT)
     assert usage.cost_usd == pytest.approx(first.outcome.usage.cost_usd / 2)  # type: ignore[attr-defined]

@@ -11,8 +11,8 @@ import pytest
 
 from backedge.adapters.agents.clis.cli import Options, Session
 from backedge.core.briefing import BriefedFinding, FeedbackForAttempt
-from backedge.core.model import Severity, Usage
-from backedge.engine.protocol import Claim, Finding
+from backedge.core.model import FindingResolution, Severity, Usage
+from backedge.engine.protocol import Finding
 from tests.agents.parts import told
 from tests.clis.model import IN, OUT, Call, Fail, Hang, Text, model
 from tests.clis.parts import Bench
@@ -77,7 +77,7 @@ def test_a_rework_goes_on_with_the_conversation_and_uses_what_it_uses_itself(cod
     assert one.id == two.id
     assert second.outcome.usage == Usage(0.0, 2 * IN, 2 * OUT)  # type: ignore[attr-defined]
     assert two.used == Usage(0.0, 4 * IN, 4 * OUT), "codex counts the whole conversation"
-    assert second.outcome.resolutions == [Claim("F-1", "fixed")]  # type: ignore[attr-defined]
+    assert second.outcome.resolutions == [FindingResolution("F-1", "fixed")]  # type: ignore[attr-defined]
     assert (codex.work / "greeting.txt").read_text() == "hello\nworld\n"
     asked = codex.model.asked_text(-1)
     assert "echo hello" in asked, "the model sees what it did before"

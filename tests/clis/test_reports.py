@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from backedge.adapters.agents.attempt_folder import Ended
-from backedge.adapters.agents.clis.cli import NONE, Report, Session
+from backedge.adapters.agents.clis.cli import NONE, CliReport, Session
 from backedge.adapters.agents.clis.folder import CliFolder
 from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.report import outcome_of
@@ -21,7 +21,7 @@ from backedge.engine.protocol import Outcome
 Line = Mapping[str, Any]
 
 
-def read(cli: str, *lines: Line, stderr: str = "", before: Usage = NONE) -> Report:
+def read(cli: str, *lines: Line, stderr: str = "", before: Usage = NONE) -> CliReport:
     return CLIS[cli].read(iter(lines), stderr, before)
 
 
@@ -96,7 +96,7 @@ def test_claude_that_was_ended_early_says_what_it_used_and_where_to_go_on() -> N
         {"type": "assistant", "message": message, "session_id": "0f5c"},
         {"type": "assistant", "message": message, "session_id": "0f5c"},
     )
-    assert report == Report(usage=Usage(0.0, 5, 1), session="0f5c", said=("Looking.", "Looking."))
+    assert report == CliReport(usage=Usage(0.0, 5, 1), session="0f5c", said=("Looking.", "Looking."))
 
 
 CODEX = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from backedge.config import AgentSpec, Report, WorkflowFile, WorkflowFileError, find, load
+from backedge.config import AgentSpec, ToolReport, WorkflowFile, WorkflowFileError, find, load
 from backedge.config.schema import SCHEMA
 from backedge.core.model import Kind, Severity
 from backedge.core.workflow.checks import Check, Gate
@@ -36,7 +36,7 @@ def test_the_example_of_the_design_loads(tmp_path: Path) -> None:
     assert file.definition.limits == Limits(rounds_per_loop=3, cost_usd=5.0)
     assert file.agents["plan"] == AgentSpec("plan", "command", run=("python", "agents/plan.py"))
     assert file.agents["code"] == AgentSpec("claude", "cli", cli="claude", prompt=there.read_text())
-    assert file.steps["test"].report == Report("junit")
+    assert file.steps["test"].report == ToolReport("junit")
     plan, _, review, _, test = file.definition.steps
     assert (plan.phase, plan.judges, plan.agents) == ("planning", (), ("plan",))
     assert (review.judges, review.tests, review.complete) == (("design",), False, False)
@@ -196,8 +196,8 @@ def test_every_key_of_a_step_arrives(everything: WorkflowFile) -> None:
     assert (extras["code"].writes, extras["lint"].writes, extras["test"].writes) == (("src/**",), (), None)
     assert extras["code"].workspace == everything.folder / "services/api"
     assert extras["plan"].workspace == everything.folder
-    assert extras["lint"].report == Report("sarif", "build/lint.sarif")
-    assert extras["test"].report == Report("exitcode")
+    assert extras["lint"].report == ToolReport("sarif", "build/lint.sarif")
+    assert extras["test"].report == ToolReport("exitcode")
 
 
 def test_every_key_of_an_agent_arrives_and_the_step_has_the_last_word(everything: WorkflowFile) -> None:

@@ -17,9 +17,9 @@ from backedge.core.diff import changes
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import (
     HUMAN,
-    Claim,
     Feedback,
     Finding,
+    FindingResolution,
     Kind,
     Outcome,
     OutputDigest,
@@ -263,9 +263,9 @@ def texts(findings: Sequence[BriefedFinding]) -> list[str]:
 
 
 __all__ = [
-    "Claim",
     "Feedback",
     "Finding",
+    "FindingResolution",
     "Kind",
     "Limits",
     "Outcome",

@@ -22,10 +22,10 @@ from backedge.core.errors import IllegalCommand
 from backedge.core.model import (
     HUMAN,
     Answer,
-    Claim,
     Decision,
     Feedback,
     Finding,
+    FindingResolution,
     Kind,
     Option,
     Outcome,
@@ -282,12 +282,13 @@ def an_outcome(pick: Pick, state: RunState, name: str, behaviour: str) -> Outcom
         return Outcome(made(None), decision=_a_decision(pick, behaviour), feedback=feedback, usage=usage)
     if not state.graph.is_judge(name):
         claims = tuple(
-            Claim(f"F-{id}", one_of(pick, ("fixed", "contested"))) for id in some_of(pick, running.to_address, 2)
+            FindingResolution(f"F-{id}", one_of(pick, ("fixed", "contested")))
+            for id in some_of(pick, running.to_address, 2)
         )
         if behaviour == "nonsense":
-            claims = (Claim("F-99", "withdrawn"),)
+            claims = (FindingResolution("F-99", "withdrawn"),)
         output = {"a": 0, "b": 0} if behaviour == "steady" else an_output(pick)
-        return Outcome(made(output, before, pointers), claims=claims, feedback=feedback, usage=usage)
+        return Outcome(made(output, before, pointers), resolutions=claims, feedback=feedback, usage=usage)
     return _a_verdict(pick, step, behaviour, Outcome(made(None, before, pointers), feedback=feedback, usage=usage))
 
 
@@ -301,12 +302,12 @@ def _a_verdict(pick: Pick, step: StepState, behaviour: str, blank: Outcome) -> O
     if behaviour == "nonsense":
         findings = (Finding("defect", affected_phase=("nowhere",)),)
     answers: tuple[Answer, ...] = ("fixed", "not_fixed", "withdrawn", "duplicate")
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[FindingResolution, ...] = ()
     if behaviour not in ("steady", "nonsense") and open_ones and pick(2):
-        claims = tuple(Claim(name, one_of(pick, answers)) for name in some_of(pick, open_ones, 2))
+        claims = tuple(FindingResolution(name, one_of(pick, answers)) for name in some_of(pick, open_ones, 2))
         findings = findings if pick(3) else ()
     summary = one_of(pick, ("", "it is not good"))
-    return msgspec.structs.replace(blank, verdict=word, findings=findings, claims=claims, summary=summary)
+    return msgspec.structs.replace(blank, verdict=word, findings=findings, resolutions=claims, summary=summary)
 
 
 # Runs

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.findings.ledger import UNSETTLED
-from backedge.core.model import HUMAN, Claim, Outcome, Status
+from backedge.core.model import HUMAN, FindingResolution, Outcome, Status
 from backedge.core.state.evolve import evolve, replay
 from backedge.core.value import replace
 from tests.core.play import Finding, Play, ask, failed, flow, grows, out, passed, step
@@ -219,8 +219,11 @@ def test_a_second_dispute_in_a_loop_settles_the_findings_of_the_first() -> None:
 
 
 def contested_by_code(*insists: object) -> Play:
-    claim = Claim("F-1", "contested", "the reader\n is single-threaded")
-    scripts = {"code": [out("v1"), out("v2", claims=(claim,)), out("v3", claims=(claim,))], "review": list(insists)}
+    claim = FindingResolution("F-1", "contested", "the reader\n is single-threaded")
+    scripts = {
+        "code": [out("v1"), out("v2", resolutions=(claim,)), out("v3", resolutions=(claim,))],
+        "review": list(insists),
+    }
     steps = (step("code", phase="code"), step("review", reviews="code"))
     return Play(flow(*steps), scripts).run()  # type: ignore[arg-type]
 
@@ -237,7 +240,7 @@ def test_a_finding_contested_and_insisted_on_twice_is_escalated() -> None:
 
 
 def test_a_judge_that_gives_in_ends_the_dispute() -> None:
-    withdrawn = passed(claims=(Claim("F-1", "withdrawn"),))
+    withdrawn = passed(resolutions=(FindingResolution("F-1", "withdrawn"),))
     play = contested_by_code(failed(LOCK), failed(LOCK), withdrawn)
     assert play.outcome == "verified"
     assert play.finding().status is Status.WITHDRAWN

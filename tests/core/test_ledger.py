@@ -10,7 +10,7 @@ from backedge.core import events as e
 from backedge.core.briefing import Briefing
 from backedge.core.findings.identity import location_of
 from backedge.core.findings.ledger import after_sighting, with_status
-from backedge.core.model import Claim, Finding, Severity, Status
+from backedge.core.model import Finding, FindingResolution, Severity, Status
 from tests.core.play import Limits, Play, Reply, failed, flow, grows, out, passed, step, texts
 
 
@@ -69,8 +69,8 @@ def test_an_unconfirmed_finding_is_recognised_when_it_recurs() -> None:
 
 
 def test_a_judge_may_still_report_on_an_unconfirmed_finding() -> None:
-    withdrawn = (Claim("F-1", "withdrawn"),)
-    play = judged(failed("no login"), failed("no audit"), failed("no tests", claims=withdrawn), passed())
+    withdrawn = (FindingResolution("F-1", "withdrawn"),)
+    play = judged(failed("no login"), failed("no audit"), failed("no tests", resolutions=withdrawn), passed())
     assert status(play, 1) is Status.WITHDRAWN
     assert play.s.steps["review"].errors == 0
 
@@ -91,12 +91,12 @@ def test_absence_from_a_complete_report_means_fixed() -> None:
 
 @pytest.mark.parametrize("answer", ["fixed", "withdrawn", "duplicate"])
 def test_a_judge_reports_on_each_finding(answer: Any) -> None:
-    play = judged(failed("no login"), failed("no audit", claims=(Claim("F-1", answer),)), passed())
+    play = judged(failed("no login"), failed("no audit", resolutions=(FindingResolution("F-1", answer),)), passed())
     assert play.of(e.VerdictGiven)[1].settled == ((1, Status(answer)),)
 
 
 def test_not_fixed_counts_as_seen_again() -> None:
-    play = judged(failed("no login"), failed(claims=(Claim("F-1", "not_fixed"),)), passed())
+    play = judged(failed("no login"), failed(resolutions=(FindingResolution("F-1", "not_fixed"),)), passed())
     assert play.of(e.VerdictGiven)[1].findings == (e.Sighting(1, Status.NOT_FIXED),)
     assert texts(play.briefings["design"][2].feedback.findings) == ["no login"]
     assert play.finding().rounds_seen == 2
@@ -117,7 +117,12 @@ def test_a_fixed_finding_that_comes_back_is_regressed() -> None:
 
 @pytest.mark.parametrize("answer", ["withdrawn", "duplicate"])
 def test_a_withdrawn_finding_that_comes_back_is_open(answer: Any) -> None:
-    play = judged(failed("no login"), failed("no audit", claims=(Claim("F-1", answer),)), failed("no login"), passed())
+    play = judged(
+        failed("no login"),
+        failed("no audit", resolutions=(FindingResolution("F-1", answer),)),
+        failed("no login"),
+        passed(),
+    )
     assert play.of(e.VerdictGiven)[2].findings[0].status is Status.OPEN
 
 
@@ -163,7 +168,7 @@ def test_two_judges_have_findings_of_their_own() -> None:
 def test_the_claims_of_a_rework_are_shown_to_the_judge() -> None:
     def design(play: Play, name: str) -> Reply:
         attempt = play.s.steps[name].attempts
-        return out(attempt, claims=(Claim("F-1", "contested", "by design"),) if attempt == 2 else ())
+        return out(attempt, resolutions=(FindingResolution("F-1", "contested", "by design"),) if attempt == 2 else ())
 
     play = judged(failed("no login"), passed(), design=design)
     assert play.briefings["review"][1].verify[0].claim == "contested by design"
@@ -174,18 +179,21 @@ def test_the_claims_of_a_rework_are_shown_to_the_judge() -> None:
 def test_a_claim_that_it_is_fixed_changes_nothing_in_the_ledger() -> None:
     def design(play: Play, name: str) -> Reply:
         attempt = play.s.steps[name].attempts
-        return out(attempt, claims=(Claim("F-1", "fixed"),) if attempt == 2 else ())
+        return out(attempt, resolutions=(FindingResolution("F-1", "fixed"),) if attempt == 2 else ())
 
     play = judged(failed("no login"), passed(), design=design)
     assert play.briefings["review"][1].verify[0].status == "open"
     assert play.briefings["review"][1].verify[0].claim == "fixed"
 
 
-@pytest.mark.parametrize("claim", [Claim("F-9", "fixed"), Claim("F-1", "withdrawn"), Claim("F-1", "not_fixed")])
-def test_a_rework_may_claim_only_fixed_or_contested_and_only_for_its_findings(claim: Claim) -> None:
+@pytest.mark.parametrize(
+    "claim",
+    [FindingResolution("F-9", "fixed"), FindingResolution("F-1", "withdrawn"), FindingResolution("F-1", "not_fixed")],
+)
+def test_a_rework_may_claim_only_fixed_or_contested_and_only_for_its_findings(claim: FindingResolution) -> None:
     def design(play: Play, name: str) -> Reply:
         attempt = play.s.steps[name].attempts
-        return out(attempt, claims=(claim,) if attempt == 2 else ())
+        return out(attempt, resolutions=(claim,) if attempt == 2 else ())
 
     play = judged(failed("no login"), passed(), design=design)
     assert claim.finding in play.of(e.AttemptFailed)[0].error

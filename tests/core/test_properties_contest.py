@@ -12,7 +12,7 @@ from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core.findings.ledger import UNSETTLED
-from backedge.core.model import HUMAN, Answer, Claim, Decision, Finding, Outcome
+from backedge.core.model import HUMAN, Answer, Decision, Finding, FindingResolution, Outcome
 from backedge.core.state.evolve import replay
 from backedge.core.workflow.definition import Policy, Step, Workflow
 from backedge.core.workflow.limits import Limits
@@ -99,20 +99,24 @@ class Contest(RandomRun):
             return Outcome(made(None), verdict="pass") if steady else self._verdict(name)
         output = {"a": step.attempts % 3, "b": pick(2)} if not steady else {"a": 1, "b": 0}
         statuses: tuple[Answer, ...] = ("fixed", "contested")
-        claims = [Claim(f"F-{id}", one_of(pick, statuses)) for id in some_of(pick, step.running.to_address, 2)]
+        claims = [
+            FindingResolution(f"F-{id}", one_of(pick, statuses)) for id in some_of(pick, step.running.to_address, 2)
+        ]
         raised = (ask(HUMAN, message="which?"),) if not steady and rarely(pick, 8) else ()
         graph = self.s.graph
         result = made(output, before, graph.pointers[name], graph.values[name])
-        return Outcome(result, claims=() if steady else tuple(claims), feedback=raised)
+        return Outcome(result, resolutions=() if steady else tuple(claims), feedback=raised)
 
     def _verdict(self, name: str) -> Outcome:
         pick = self.pick
         findings = some_of(pick, DEMANDS, 3)
         answers: tuple[Answer, ...] = ("fixed", "not_fixed", "withdrawn", "duplicate")
         to_verify = [f"F-{id}" for id in self.s.steps[name].open_findings]
-        claims = tuple(Claim(each, one_of(pick, answers)) for each in to_verify) if to_verify and pick(2) else ()
+        claims = (
+            tuple(FindingResolution(each, one_of(pick, answers)) for each in to_verify) if to_verify and pick(2) else ()
+        )
         fails = bool(findings) or any(claim.status == "not_fixed" for claim in claims)
-        return Outcome(made(None), verdict="fail" if fails else "pass", findings=findings, claims=claims)
+        return Outcome(made(None), verdict="fail" if fails else "pass", findings=findings, resolutions=claims)
 
     def person(self, choice: int) -> None:
         open_ones = tuple(self.s.escalations)

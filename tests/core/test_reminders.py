@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backedge.core import events as e
-from backedge.core.model import Claim
+from backedge.core.model import FindingResolution
 from backedge.core.workflow.definition import Repeat
 from tests.core.play import Feedback, Kind, Outcome, Play, Reply, ask, failed, flow, grows, out, passed, step, texts
 
@@ -33,7 +33,7 @@ class TestRepetitions:
         assert (play.s.rounds, play.loop().round) == (1, 1), "no round of its own"
 
     def test_a_repetition_may_report_resolutions(self) -> None:
-        claimed = out({"score": 96}, claims=(Claim("F-1", "fixed", "with a cache"),))
+        claimed = out({"score": 96}, resolutions=(FindingResolution("F-1", "fixed", "with a cache"),))
         scripts: dict[str, Any] = {"polish": [*scores(95, 10), claimed], "review": [failed("too slow"), passed()]}
         play = Play(flow(POLISH, step("review", reviews="polish")), scripts).run()
         assert play.briefings["review"][1].verify[0].claim == "fixed with a cache"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backedge.core.model import Finding, Severity, Status
-from tests.core.play import Claim, Play, failed, flow, out, passed, step
+from tests.core.play import FindingResolution, Play, failed, flow, out, passed, step
 
 SAME = Finding("no login", category="security")
 WORSE = Finding("no login", category="security", severity=Severity.CRITICAL)
@@ -39,9 +39,9 @@ def test_a_finding_is_reworked_until_every_judge_passes() -> None:
 
 
 def test_the_authors_claim_reaches_every_judge_that_reported_the_finding() -> None:
-    claims = (Claim("F-1", "contested", "there is one"),)
+    claims = (FindingResolution("F-1", "contested", "there is one"),)
     scripts = {
-        "code": [out(1), out(2, claims=claims)],
+        "code": [out(1), out(2, resolutions=claims)],
         "review": [failed(SAME), passed()],
         "security": [failed(SAME), passed()],
     }

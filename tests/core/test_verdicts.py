@@ -8,7 +8,18 @@ import pytest
 
 from backedge.core import events as e
 from backedge.core.findings.verdicts import verdict_by_rule
-from backedge.core.model import HUMAN, Claim, Decision, Finding, Kind, Outcome, Severity, Status, Usage, severity_of
+from backedge.core.model import (
+    HUMAN,
+    Decision,
+    Finding,
+    FindingResolution,
+    Kind,
+    Outcome,
+    Severity,
+    Status,
+    Usage,
+    severity_of,
+)
 from backedge.core.workflow.definition import PassRule
 from tests.core.play import Play, Reply, ask, failed, flow, grows, made, out, passed, step
 
@@ -45,7 +56,10 @@ BLOCKER = level(Severity.CRITICAL, True)
             report("fail", Finding("x", affected_phase=("desing",))),
             "affected_phase 'desing' is unknown: did you mean 'design'?",
         ),
-        (report("fail", HIGH, claims=(Claim("F-7", "fixed"),)), "which is not among the findings to verify (none)"),
+        (
+            report("fail", HIGH, resolutions=(FindingResolution("F-7", "fixed"),)),
+            "which is not among the findings to verify (none)",
+        ),
     ],
 )
 def test_a_contradiction_is_an_agent_error_and_the_judge_runs_again(outcome: Outcome, error: str) -> None:
@@ -56,17 +70,17 @@ def test_a_contradiction_is_an_agent_error_and_the_judge_runs_again(outcome: Out
 
 
 def test_a_judge_cannot_contest() -> None:
-    play = judged(failed("x"), report("fail", claims=(Claim("F-1", "contested"),)), passed())
+    play = judged(failed("x"), report("fail", resolutions=(FindingResolution("F-1", "contested"),)), passed())
     assert "resolution of F-1 is 'contested'" in play.of(e.AttemptFailed)[0].error
 
 
 def test_a_pass_with_a_serious_finding_not_fixed_is_a_contradiction() -> None:
-    play = judged(failed("x"), report("pass", claims=(Claim("F-1", "not_fixed"),)), passed())
+    play = judged(failed("x"), report("pass", resolutions=(FindingResolution("F-1", "not_fixed"),)), passed())
     assert "the verdict is pass, but 'F-1' is critical or high" in play.of(e.AttemptFailed)[0].error
 
 
 def test_a_pass_with_a_minor_finding_not_fixed_defers_it() -> None:
-    play = judged(report("fail", LOW), report("pass", claims=(Claim("F-1", "not_fixed"),)))
+    play = judged(report("fail", LOW), report("pass", resolutions=(FindingResolution("F-1", "not_fixed"),)))
     assert play.outcome == "verified"
     assert play.finding().status is Status.DEFERRED
 
@@ -85,7 +99,9 @@ def test_a_fail_with_only_a_summary_has_the_summary_as_its_finding() -> None:
 
 
 def test_a_fail_with_only_not_fixed_is_valid() -> None:
-    play = judged(failed("x"), report("fail", claims=(Claim("F-1", "not_fixed"),), summary="still"), passed())
+    play = judged(
+        failed("x"), report("fail", resolutions=(FindingResolution("F-1", "not_fixed"),), summary="still"), passed()
+    )
     assert len(play.s.findings) == 1
     assert play.attempts()["design"] == 3
 
@@ -153,7 +169,7 @@ class TestWithARule:
         assert "fail without findings" in play.of(e.AttemptFailed)[0].error
 
     def test_findings_not_fixed_count(self) -> None:
-        again = report(None, claims=(Claim("F-1", "not_fixed"),))
+        again = report(None, resolutions=(FindingResolution("F-1", "not_fixed"),))
         play = judged(report(None, BLOCKER), again, report("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "fail", "pass"]
 
@@ -288,7 +304,9 @@ class TestWhatTheModeDoesNotAskFor:
 
     def test_fields_that_a_question_does_not_ask_for(self) -> None:
         question = ask("a", kind=Kind.CONTEXT_REQUEST)
-        outcome = out("b", answer="so", verdict="pass", findings=(Finding("x"),), claims=(Claim("F-1", "fixed"),))
+        outcome = out(
+            "b", answer="so", verdict="pass", findings=(Finding("x"),), resolutions=(FindingResolution("F-1", "fixed"),)
+        )
         play = Play(
             flow(step("a"), step("b", "a")), {"a": [out(1), outcome], "b": [out(2, feedback=(question,)), out(3)]}
         )

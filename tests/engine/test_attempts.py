@@ -1,4 +1,4 @@
-"""One attempt from a Task to a Report, without an engine, a live run or a journal."""
+"""One attempt from a Task to a AttemptReport, without an engine, a live run or a journal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backedge.core.workflow.definition import Workflow as Definition
 from backedge.engine.agents import RunAgents
 from backedge.engine.attempts.executor import LocalExecutor
 from backedge.engine.codec import digest_of
-from backedge.ports import Report, Result, Task
+from backedge.ports import AttemptReport, Result, Task
 from backedge.testing import FakeClock
 from tests.engine.parts import only, play, until
 
@@ -67,7 +67,7 @@ def executor(agent: Agent) -> LocalExecutor:
     return LocalExecutor(RunAgents({"coder": agent}, None, Definition("flow", ())), FakeClock(), 100_000)
 
 
-def execute(result: object, task: Task = TASK, agent: type[Agent] = Agent) -> Report:
+def execute(result: object, task: Task = TASK, agent: type[Agent] = Agent) -> AttemptReport:
     return play(executor(agent(result)).execute(task, Alone()))
 
 
@@ -78,7 +78,7 @@ def test_a_task_can_be_sent_to_another_process_and_executed_there() -> None:
     sent = msgspec.json.decode(msgspec.json.encode(TASK), type=Task)
     assert sent == TASK
     report = execute(agent, sent)
-    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+    assert msgspec.json.decode(msgspec.json.encode(report), type=AttemptReport) == report
     command = report.command
     assert isinstance(command, FinishAttempt)
     assert (command.step, command.attempt, command.outcome.made.output) == ("code", 3, "build it from p")
@@ -104,7 +104,7 @@ def test_findings_are_translated_into_the_words_of_the_engine() -> None:
 
 def test_the_log_of_a_report_survives_the_way_back() -> None:
     report = execute(AgentError("crashed", log=b"\x00\xff"))
-    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+    assert msgspec.json.decode(msgspec.json.encode(report), type=AttemptReport) == report
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 from backedge import Attempt, Briefing, Decision, Engine, Feedback, Option, Outcome, Resolution, Step
 from tests.engine.parts import flow, named, play
 
-OPTIONS = [Option("polling", rework=["design"]), Option("queue")]
+OPTIONS = [Option("polling", rework=("design",)), Option("queue")]
 
 
 def chooser(option: str) -> Any:

@@ -23,10 +23,10 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from backedge import (
     Attempt,
     Briefing,
-    Claim,
     Engine,
     Feedback,
     Finding,
+    FindingResolution,
     MemoryJournal,
     Outcome,
     Report,
@@ -532,8 +532,8 @@ def looped() -> list[Any]:
         (lambda: Outcome(usage={"cost_usd": -1}), "usage cost_usd is -1"),  # type: ignore[arg-type]
         (lambda: Outcome(usage=5), "at `\\$.usage`"),  # type: ignore[arg-type]
         (lambda: Outcome(output=object()), "the output is not JSON: object is not JSON"),
-        (lambda: Outcome(resolutions=[Claim("F-9", "fixed")]), "resolutions name 'F-9'"),
-        (lambda: Outcome(resolutions=[Claim("F-9", "mended")]), "Invalid enum value 'mended'"),  # type: ignore[arg-type]
+        (lambda: Outcome(resolutions=[FindingResolution("F-9", "fixed")]), "resolutions name 'F-9'"),
+        (lambda: Outcome(resolutions=[FindingResolution("F-9", "mended")]), "Invalid enum value 'mended'"),  # type: ignore[arg-type]
         (lambda: passed(), "is not a judge, but returned a verdict"),
         (lambda: failed("x"), "is not a judge, but returned a verdict"),
     ],
@@ -591,7 +591,8 @@ def test_a2_12_a_judge_that_makes_no_sense_is_asked_again_and_never_taken_for_a_
 @pytest.mark.parametrize("kind", [dict, lambda **said: Outcome(**said)], ids=["JSON", "Python"])
 def test_the_words_of_an_outcome_may_be_in_any_case(kind: Callable[..., Any]) -> None:
     first = kind(verdict="FAIL", findings=[Finding("x", "CRITICAL"), Finding("y", "Major")])
-    second = kind(verdict=" Needs_Improvement\n", resolutions=[Claim("F-1", "FIXED"), Claim("F-2", "Not_Fixed")])  # type: ignore[arg-type]
+    answers = [FindingResolution("F-1", "FIXED"), FindingResolution("F-2", "Not_Fixed")]  # type: ignore[arg-type]
+    second = kind(verdict=" Needs_Improvement\n", resolutions=answers)
     if kind is dict:
         first, second = (msgspec.to_builtins(each) for each in (first, second))
     judge = ScriptedAgent(first, second)

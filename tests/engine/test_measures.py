@@ -18,7 +18,7 @@ from backedge.core.state.evolve import replay
 from backedge.core.workflow.checks import Check, Gate
 from backedge.core.workflow.definition import Step as Bare
 from backedge.core.workflow.definition import Workflow
-from backedge.engine.engine import Engine as Inner
+from backedge.engine.engine import LiveEngine
 from backedge.errors import WorkflowError
 from tests.engine.parts import flow, named, only, play
 
@@ -148,7 +148,7 @@ def test_a_check_without_an_agent_that_it_needs_does_not_start() -> None:
 
     async def start() -> None:
         journal = MemoryJournal()
-        async with Inner(journal, journal) as engine:
+        async with LiveEngine(journal, journal) as engine:
             await engine.start(work, {"": flow(Step("x", named)).agents["x"]})
 
     with pytest.raises(WorkflowError, match=r"'c' has no agent to measure it.*'g' has no agent to measure it"):

@@ -64,7 +64,7 @@ _ORDINARY: frozenset[type] = frozenset(
 def _unusual(event: e.Event) -> bool:
     """Whether an ordinary event has more effects than it says: a contested finding, a round that is routed again."""
     if type(event) is e.AttemptSucceeded:
-        return any(claim.status == "contested" for claim in event.claims)
+        return any(said.status == "contested" for said in event.claims)
     return type(event) is e.FeedbackRouted and bool(event.kept or event.feedback)
 
 

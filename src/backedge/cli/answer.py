@@ -27,8 +27,8 @@ from backedge.cli.common import (
 from backedge.cli.live import refresh_views
 from backedge.core.errors import IllegalCommand, RunHeld
 from backedge.core.events import LoopOpened
-from backedge.core.model import HUMAN
-from backedge.engine.protocol import Feedback, Option
+from backedge.core.model import HUMAN, Option
+from backedge.engine.protocol import Feedback
 from backedge.engine.store import events_of
 from backedge.project import end_agent, secrets_in
 

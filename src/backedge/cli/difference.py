@@ -27,7 +27,7 @@ LARGEST = 20_000
 WIDEST = 300
 
 
-class Rework(msgspec.Struct, frozen=True):
+class ReworkDiff(msgspec.Struct, frozen=True):
     """One new version of an artifact."""
 
     step: str
@@ -50,9 +50,9 @@ class Rework(msgspec.Struct, frozen=True):
     """Why there is no difference of the outputs."""
 
 
-async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Event]) -> list[Rework]:
+async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Event]) -> list[ReworkDiff]:
     """Every version after the first of every step that makes something, in the order in which they were made."""
-    found: list[Rework] = []
+    found: list[ReworkDiff] = []
     before: dict[str, tuple[int, OutputDigest]] = {}
     started: dict[tuple[str, int], e.AttemptStarted] = {}
     graph: Graph | None = None
@@ -78,7 +78,7 @@ async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Even
 
 async def _rework(
     engine: Engine, kept: Path, start: e.AttemptStarted, version: int, last: OutputDigest, event: e.AttemptSucceeded
-) -> Rework:
+) -> ReworkDiff:
     files = tuple(change for change in event.made.changed if change.where and not change.where.startswith("/"))
     try:
         old, new = await _lines(engine, last), await _lines(engine, event.made)
@@ -87,7 +87,7 @@ async def _rework(
     except JournalDamaged:
         lines, note = [], "the outputs were pruned, or never stored: what they said cannot be compared any more"
     texts = _kept_lines(kept) if files else []
-    return Rework(
+    return ReworkDiff(
         step=event.step,
         attempt=event.attempt,
         version=version,
@@ -123,7 +123,7 @@ async def _lines(engine: Engine, made: OutputDigest) -> list[str]:
     return clean(output).splitlines()[:LARGEST]
 
 
-def print_reworks(found: Sequence[Rework], step: str | None, as_json: bool) -> None:
+def print_reworks(found: Sequence[ReworkDiff], step: str | None, as_json: bool) -> None:
     """The differences, of all steps or of one."""
     chosen = [each for each in found if step is None or each.step == step]
     if as_json:
@@ -138,7 +138,7 @@ def print_reworks(found: Sequence[Rework], step: str | None, as_json: bool) -> N
             click.echo(line)
 
 
-def _told(each: Rework) -> Iterator[str]:
+def _told(each: ReworkDiff) -> Iterator[str]:
     why = f"rework for {', '.join(each.loops)}" if each.loops else "because its input changed"
     yield _styled(f"{each.step} v{each.version - 1} → v{each.version}, attempt {each.attempt}, {why}", bold=True)
     if each.summary:

@@ -19,7 +19,7 @@ import msgspec
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
 from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
-from backedge.cli.live import Progress, view_on
+from backedge.cli.live import RunProgress, view_on
 from backedge.cli.stepping import at_terminal, once, stepped
 from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find
@@ -78,10 +78,10 @@ class CommandRun:
         if not self.quiet:
             click.echo(result, err=self.as_json)
 
-    def progress(self, spot: Project) -> Progress:
+    def progress(self, spot: Project) -> RunProgress:
         # A question and a live frame would overwrite each other.
         plain = self.plain or self.step
-        return Progress(spot, say, None if self.quiet else view_on(sys.stderr, say, spot.state, plain, self.log))
+        return RunProgress(spot, say, None if self.quiet else view_on(sys.stderr, say, spot.state, plain, self.log))
 
 
 def execution_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -211,7 +211,7 @@ def resume(run_name: str | None, **how: Any) -> None:
     _execute(spot, go_on, progress, execution)
 
 
-def _execute(spot: Project, begin: Begin, progress: Progress, execution: CommandRun) -> None:
+def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun) -> None:
     with stdout_for_results():
         outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
     for line in closing_words(report) if outcome is not None else ():
@@ -226,7 +226,7 @@ def _execute(spot: Project, begin: Begin, progress: Progress, execution: Command
 
 
 async def _executed(
-    spot: Project, begin: Begin, progress: Progress, execution: CommandRun
+    spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun
 ) -> tuple[RunOutcome | None, Report]:
     """Execute until the end, a rest or an interruption, for which the outcome is None."""
     stop, engine = asyncio.Event(), Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL)

@@ -175,7 +175,7 @@ async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) ->
         await refresh_story(place, run, say)
 
 
-class Progress:
+class RunProgress:
     """Follows the events of a process that executes a run. Use it as an async context manager."""
 
     def __init__(self, place: Project, say: Callable[[str], None], view: View | None) -> None:

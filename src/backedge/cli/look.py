@@ -32,7 +32,7 @@ from backedge.engine.codec import decode_events
 from backedge.engine.store import events_of, records_of
 
 if TYPE_CHECKING:
-    from backedge.cli.difference import Rework
+    from backedge.cli.difference import ReworkDiff
     from backedge.cli.live import View
     from backedge.cli.packets import Open
 
@@ -96,7 +96,7 @@ def show(
 
     timeline: list[str] = []
 
-    async def ask(engine: Engine) -> tuple[Report, str, list[Any], list[Rework]]:
+    async def ask(engine: Engine) -> tuple[Report, str, list[Any], list[ReworkDiff]]:
         run = await run_id(engine, run_name)
         events = await events_of(engine.journal, run)
         # Telling the events folds them: the report is made from the same state, so that the run is replayed once.

@@ -9,7 +9,7 @@ if _TYPE_CHECKING:
     from backedge.config.finding import find
     from backedge.config.problems import Problem, WorkflowFileError
     from backedge.config.schema import EDITOR_LINE, SCHEMA, SCHEMA_FILE, schema_text
-    from backedge.config.steps import Report, StepExtras
+    from backedge.config.steps import StepExtras, ToolReport
     from backedge.config.workflow_file import WorkflowFile, load
 
 # Imported when used: a command that only looks for the workflow file does not need to read YAML.
@@ -17,7 +17,7 @@ _HOMES = {
     "AgentSpec": "backedge.config.agents",
     "EDITOR_LINE": "backedge.config.schema",
     "Problem": "backedge.config.problems",
-    "Report": "backedge.config.steps",
+    "ToolReport": "backedge.config.steps",
     "SCHEMA": "backedge.config.schema",
     "SCHEMA_FILE": "backedge.config.schema",
     "StepExtras": "backedge.config.steps",
@@ -37,8 +37,8 @@ __all__ = [
     "SCHEMA_FILE",
     "AgentSpec",
     "Problem",
-    "Report",
     "StepExtras",
+    "ToolReport",
     "WorkflowFile",
     "WorkflowFileError",
     "back_edges",

@@ -23,7 +23,7 @@ LONGEST_QUESTION = 10_000
 
 
 @dataclass(frozen=True)
-class Report:
+class ToolReport:
     """A report of a tool that backedge reads itself."""
 
     kind: ReportKind
@@ -37,7 +37,7 @@ class StepExtras:
 
     name: str
     workspace: Path
-    report: Report | None = None
+    report: ToolReport | None = None
     writes: tuple[str, ...] | None = None
     """Globs of the files it may change; None if the file does not say."""
     accepts: Mapping[str, Json] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def extras_of(source: Source, name: str) -> StepExtras:
     )
 
 
-def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpec], report: Report | None) -> None:
+def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpec], report: ToolReport | None) -> None:
     """Refuse a report that no agent writes, and a command that writes a report that is not read."""
     trail: Trail = ("steps", name)
     given = source.value["steps"][name]
@@ -139,15 +139,15 @@ def _naming(given: Mapping[str, Json]) -> str:
     return "agent" if "agent" in given else "agents"
 
 
-def _report(source: Source, trail: Trail, given: Json) -> Report | None:
+def _report(source: Source, trail: Trail, given: Json) -> ToolReport | None:
     if not isinstance(given, Mapping):
-        return Report(given) if given else None
+        return ToolReport(given) if given else None
     path = given.get("path", "")
     if path and given["kind"] == "exitcode":
         source.refuse((*trail, "path"), "an exit code has no file: remove the path", at_key=True)
     elif path and leaves(path):
         source.refuse((*trail, "path"), f"got {quoted(path)}, which leaves the workspace: use a path inside it")
-    return Report(given["kind"], path)
+    return ToolReport(given["kind"], path)
 
 
 def _writes(source: Source, trail: Trail, globs: Sequence[str] | None) -> tuple[str, ...] | None:

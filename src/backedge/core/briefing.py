@@ -251,7 +251,7 @@ def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
         status=tracked.status,
         persistent=tracked.persistent,
         fix_authored=tracked.fix_authored,
-        claim=f"{tracked.claim.status} {tracked.claim.note}".strip() if tracked.claim else "",
+        claim=f"{tracked.resolution.status} {tracked.resolution.note}".strip() if tracked.resolution else "",
         gap=tracked.gap,
     )
 

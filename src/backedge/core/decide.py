@@ -232,7 +232,7 @@ def _record_success(tx: Transaction, running: Running, command: c.FinishAttempt,
             command.attempt,
             outcome.made,
             outcome.summary,
-            outcome.claims,
+            outcome.resolutions,
             outcome.usage,
             command.seconds,
             command.log,
@@ -283,12 +283,14 @@ def _outcome_problem(state: RunState, name: str, running: Running, outcome: Outc
     if outcome.verdict is not None or outcome.findings:
         return f"step {name!r} is not a judge, but returned a verdict or findings: raise feedback instead"
     delivered = {f"F-{id}" for id in (*running.to_address, *running.must_keep_fixed)}
-    for claim in outcome.claims:
-        if claim.finding not in delivered:
+    for said in outcome.resolutions:
+        if said.finding not in delivered:
             known = ", ".join(sorted(delivered)) or "no findings"
-            return f"resolutions name {claim.finding!r}, but {name!r} was given {known}"
-        if claim.status not in ("fixed", "contested"):
-            return f"resolution of {claim.finding} is {claim.status!r}; a reworking step may report only fixed or contested"
+            return f"resolutions name {said.finding!r}, but {name!r} was given {known}"
+        if said.status not in ("fixed", "contested"):
+            return (
+                f"resolution of {said.finding} is {said.status!r}; a reworking step may report only fixed or contested"
+            )
     return None
 
 

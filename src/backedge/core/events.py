@@ -13,9 +13,9 @@ import msgspec
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import (
     Breach,
-    Claim,
     Feedback,
     Finding,
+    FindingResolution,
     Kind,
     Mode,
     OutputDigest,
@@ -87,7 +87,8 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
     attempt: int
     made: OutputDigest
     summary: str = ""
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[FindingResolution, ...] = ()
+    """The resolutions of the outcome."""
     usage: Usage = Usage()
     seconds: float = 0.0
     log: str | None = None

@@ -217,9 +217,9 @@ class MalformedFeedback(Value, frozen=True, tag="malformed", tag_field="form"):
 Answer = Literal["fixed", "not_fixed", "withdrawn", "duplicate", "contested"]
 
 
-class Claim(Value, frozen=True):
-    """What a step reports about one finding. The claim of a judge is final. A step that reworks may claim only fixed or
-    contested, and its judge sees the claim."""
+class FindingResolution(Value, frozen=True):
+    """What a step reports about one finding: fixed, not_fixed, withdrawn or duplicate by its judge, which is final; fixed
+    or contested by the step that reworks, which its judge checks."""
 
     finding: str
     status: Answer
@@ -258,7 +258,7 @@ class Outcome(Value, frozen=True):
     summary: str = ""
     verdict: VerdictWord | None = None
     findings: tuple[Finding, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    resolutions: tuple[FindingResolution, ...] = ()
     feedback: tuple[Feedback | MalformedFeedback, ...] = ()
     answer: Json = None
     decision: Decision | None = None

@@ -52,7 +52,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-class Engine:
+class LiveEngine:
     """Executes runs, and answers questions about runs of other processes. Use it as an async context manager."""
 
     def __init__(

@@ -1,7 +1,9 @@
 """What an agent reports, in its own words: the same shape from a Python function and from JSON.
 
-Agents may be loose (a severity by any of its names, one target or a list); `to_model` translates their words into the
-engine's. Unknown keys and wrong types are errors that name them.
+Agents may be loose (a severity by any of its names, one target or a list), so `Finding`, `Feedback` and `Outcome` exist
+twice: here as agents write them, and in `core.model` as the rules read them. `to_model` and `to_feedback` translate.
+Whatever agents write exactly as the rules read it has one shape, that of the core. Unknown keys and wrong types are
+errors that name them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from msgspec.structs import replace
 
 from backedge.core import model
 from backedge.core.errors import AgentError
-from backedge.core.model import Kind, OutputDigest, Usage, severity_of
+from backedge.core.model import Decision, FindingResolution, Kind, Option, OutputDigest, Usage, severity_of
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 from backedge.engine.codec import canonical, plain
@@ -57,24 +59,6 @@ class Finding(AgentMessage, frozen=True):
     requirement_id: str | None = None
 
 
-class Option(AgentMessage, frozen=True):
-    """One choice of a decision: `rework` names the steps that it sends back to work; `accept` records the limitation and
-    changes nothing."""
-
-    option: str
-    effort: str = ""
-    impact: str = ""
-    rework: Sequence[str] = ()
-    accept: bool = False
-
-
-class Decision(AgentMessage, frozen=True):
-    """The option that a step chooses of those it was offered, and why."""
-
-    option: str
-    reason: str = ""
-
-
 class Feedback(AgentMessage, frozen=True):
     """What goes back to the steps that can fix it. `to` names one target, several, or "human"."""
 
@@ -91,15 +75,6 @@ class Feedback(AgentMessage, frozen=True):
     details: Json = None
 
 
-class Claim(AgentMessage, frozen=True):
-    """What a step says of one finding: fixed, not_fixed, withdrawn or duplicate by its judge; fixed or contested by
-    the step that reworked."""
-
-    finding: str
-    status: Literal["fixed", "not_fixed", "withdrawn", "duplicate", "contested"]
-    note: str = ""
-
-
 class Outcome(AgentMessage, frozen=True):
     """Everything an attempt can report. Every field is optional: `Outcome()` means done, without an output."""
 
@@ -107,7 +82,7 @@ class Outcome(AgentMessage, frozen=True):
     summary: str = ""
     verdict: Literal["pass", "fail", "needs_improvement"] | None = None
     findings: Sequence[Finding] = ()
-    resolutions: Sequence[Claim] = ()
+    resolutions: Sequence[FindingResolution] = ()
     feedback: Sequence[Feedback] = ()
     answer: Json = None
     decision: Decision | None = None
@@ -197,20 +172,14 @@ def to_model(said: Outcome, made: OutputDigest, kinds: Kinds = ()) -> model.Outc
             summary=_text(said.summary),
             verdict=said.verdict,
             findings=tuple(map(_finding, said.findings)),
-            claims=tuple(map(_claim, said.resolutions)),
+            resolutions=tuple(replace(each, note=_text(each.note)) for each in said.resolutions),
             feedback=tuple(to_feedback(item, kinds) for item in said.feedback),
             answer=said.answer,
-            decision=model.Decision(_text(said.decision.option), _text(said.decision.reason))
-            if said.decision
-            else None,
+            decision=Decision(_text(said.decision.option), _text(said.decision.reason)) if said.decision else None,
             usage=said.usage,
         )
     except ValueError as error:
         raise AgentError(str(error)) from error
-
-
-def _claim(said: Claim) -> model.Claim:
-    return model.Claim(said.finding, said.status, _text(said.note))
 
 
 def _finding(said: Finding) -> model.Finding:
@@ -261,7 +230,7 @@ def to_feedback(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.Mal
         suggested_fix=_text(said.suggested_fix) if said.suggested_fix else None,
         requested_info=_text(said.requested_info) if said.requested_info else None,
         artifacts=tuple(said.artifacts),
-        options=tuple(model.Option(o.option, o.effort, o.impact, tuple(o.rework), o.accept) for o in said.options),
+        options=tuple(said.options),
         requirement_id=said.requirement_id,
         details=said.details,
         called=called,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from backedge.stories.rules.refinement import Iteration
+from backedge.stories.rules.refinement import RefinementIteration
 from backedge.stories.rules.story_view import StoryView
 
 FIELDS = (
@@ -53,7 +53,7 @@ def fields_of(view: StoryView) -> dict[str, Any]:
     }
 
 
-def iteration_record(iteration: Iteration) -> dict[str, Any]:
+def iteration_record(iteration: RefinementIteration) -> dict[str, Any]:
     """A refinement as an item of front matter."""
     return {
         "iteration": iteration.iteration,
@@ -64,7 +64,7 @@ def iteration_record(iteration: Iteration) -> dict[str, Any]:
     }
 
 
-def refinement_note(iteration: Iteration) -> str:
+def refinement_note(iteration: RefinementIteration) -> str:
     """The note of a refinement, for the text of the story."""
     lines = [f"### Refinement Iteration {iteration.iteration}", ""]
     lines.append(f"{iso_time(iteration.at)}, {iteration.phase}: {iteration.feedback or 'done again'}")

@@ -15,7 +15,7 @@ from backedge.core.errors import RunLost
 from backedge.core.value import Json
 from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import Step
-from backedge.engine.engine import Engine
+from backedge.engine.engine import LiveEngine
 from backedge.engine.protocol import Outcome
 from backedge.engine.store import States, entry_of
 from backedge.ports import Attempt, Claim, Claims, JournalWithClaims, LostListener
@@ -69,7 +69,7 @@ class ZombieContract:
             agent = _Sleeper()
             steps = [Step(name, phase="code", agents=("sleeper",)) for name in ("first", "second")]
             workflow = build_workflow("w", [(step, {}) for step in steps])
-            async with Engine(journal, journal if told else _Deaf(journal), max_parallel=1) as engine:
+            async with LiveEngine(journal, journal if told else _Deaf(journal), max_parallel=1) as engine:
                 live = await engine.start(workflow, {"sleeper": agent}, run="r")
                 await asyncio.wait_for(agent.begun.wait(), SOON)
                 new = await self.take_over(other, "r")

@@ -31,7 +31,7 @@ LOG_KEPT = 256 * 1024
 """Bytes at the end of a command's stderr that are kept with the attempt."""
 
 
-class Report(Protocol):
+class ReportReader(Protocol):
     """How to read the report file of a command."""
 
     @property
@@ -60,7 +60,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         folder: Path,
         state: Path,
         env: Mapping[str, str] | None = None,
-        report: Report | None = None,
+        report: ReportReader | None = None,
         writes: Sequence[str] | None = None,
         judges: bool = False,
         accepts: Mapping[str, Json] | None = None,
@@ -169,7 +169,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
                 raise
             return None
 
-    def _by_report(self, report: Report, folder: AttemptFolder, code: int | None) -> Outcome:
+    def _by_report(self, report: ReportReader, folder: AttemptFolder, code: int | None) -> Outcome:
         printed, logged = (last_lines(tail(file, LOG_KEPT)[0], most=20) for file in (folder.stdout, folder.log))
         said = "\n".join(part for part in (logged, printed) if part)
         path = self._report_file(folder)

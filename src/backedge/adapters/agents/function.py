@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from backedge.adapters.agents.models import Model
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.model import SIDE_MODES, Resolution, Usage
+from backedge.core.model import SIDE_MODES, Decision, Resolution, Usage
 from backedge.core.value import Json
 from backedge.engine.codec import copied
-from backedge.engine.protocol import Decision, Outcome, parse_outcome
+from backedge.engine.protocol import Outcome, parse_outcome
 from backedge.ports import Attempt
 
 Function = Callable[..., Any]

@@ -67,7 +67,7 @@ _EXPECTED: dict[bytes, dict[bytes | str, bytes]] = {
 """What may follow in each state: the grammar of JSON without the brackets, which are on the stack."""
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     start: int
     end: int
 
@@ -76,7 +76,7 @@ class Unreadable(ValueError):
     """The text cannot be searched for an object: it ends inside one, or nests too deeply."""
 
 
-def last_object(text: bytes) -> Span | None:
+def last_object(text: bytes) -> ByteSpan | None:
     """Where the last object is that is not part of a larger one; None if there is none.
 
     Raises Unreadable if that one is not JSON, or the text ends inside it: what is complete inside it, or stands before
@@ -95,20 +95,20 @@ def last_object(text: bytes) -> Span | None:
     return _last_from(text, 0)
 
 
-def _last_from(text: bytes, start: int) -> Span | None:
+def _last_from(text: bytes, start: int) -> ByteSpan | None:
     """The last object after a position."""
-    best: Span | None = None
+    best: ByteSpan | None = None
     broken: int | None = None
     brace = _BRACE.search(text, start)
     while brace is not None:
         place = brace.start()
         if flat := _FLAT_ONES.match(text, place):
-            best, end = Span(*flat.span(1)), flat.end()
+            best, end = ByteSpan(*flat.span(1)), flat.end()
         elif whole := _line_end(text, place):
-            best, end = Span(place, whole), whole
+            best, end = ByteSpan(place, whole), whole
         else:
             complete, end = _walked(text, place)
-            best, broken = (Span(place, end), broken) if complete else (None, place)
+            best, broken = (ByteSpan(place, end), broken) if complete else (None, place)
         brace = _BRACE.search(text, end)
     # A closing bracket without an opening one after the object belongs to something that was open before it.
     if broken is not None and (best is None or _has_stray_end(text, best.end)):

@@ -28,7 +28,7 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     # A check or gate cannot have missed a finding earlier: each measured value is a new finding.
     later = loop is not None and name not in state.graph.engine_judges
     changed = changes_since(state, name)
-    reading = read_verdict(state, name, outcome.findings, outcome.claims, word, changed, later)
+    reading = read_verdict(state, name, outcome.findings, outcome.resolutions, word, changed, later)
     granted = loop is not None and loop.round < loop.diverging_from
     # The first findings of a run cannot contradict earlier ones.
     disputable = len(state.findings) > 0 and not granted

@@ -46,7 +46,9 @@ def find_dispute(state: RunState, judge: str, sightings: Iterable[e.Sighting], c
 
 
 def _insists(before: TrackedFinding, status: Status) -> bool:
-    contested = before.status is Status.CONTESTED and before.claim is not None and before.claim.status == "contested"
+    contested = (
+        before.status is Status.CONTESTED and before.resolution is not None and before.resolution.status == "contested"
+    )
     return contested and status is Status.NOT_FIXED and before.insisted + 1 >= MAX_INSISTENCE
 
 
@@ -88,8 +90,8 @@ def _between(id: int, judge: str, finding: Finding, rival: TrackedFinding) -> Di
 
 
 def _with_the_step(tracked: TrackedFinding) -> Dispute:
-    assert tracked.claim is not None
-    why = f": {_short(tracked.claim.note)}" if tracked.claim.note else ""
+    assert tracked.resolution is not None
+    why = f": {_short(tracked.resolution.note)}" if tracked.resolution.note else ""
     steps = " and ".join(tracked.introduced_by)
     reason = (
         f"contested: {tracked.name} of {tracked.found_by} wants {_demand(tracked.finding)}, and {steps} contests that"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backedge.core.events import Sighting
-from backedge.core.model import Claim, Finding, Status
+from backedge.core.model import Finding, FindingResolution, Status
 from backedge.core.value import Value, replace
 
 UNSETTLED = frozenset({Status.OPEN, Status.NOT_FIXED, Status.REGRESSED, Status.UNCONFIRMED, Status.CONTESTED})
@@ -28,8 +28,8 @@ class TrackedFinding(Value, frozen=True):
     introduced_by: tuple[str, ...] = ()
     reclassified: tuple[str, ...] = ()
     """The phase that a person named. It overrules the judge."""
-    claim: Claim | None = None
-    """What the step that reworked it claims: fixed or contested."""
+    resolution: FindingResolution | None = None
+    """What the step that reworked it says: fixed or contested."""
     addressed_at: int = 0
     """The number of the last attempt that was given it, counted over all attempts of the run."""
     fixed_at: int = 0

@@ -8,7 +8,7 @@ from backedge.core import events as e
 from backedge.core.findings.disputes import is_disputed
 from backedge.core.findings.identity import fingerprints, lies_in
 from backedge.core.findings.ledger import TrackedFinding, ledger_key
-from backedge.core.model import Change, Claim, Finding, Mode, Outcome, Severity, Status, VerdictWord
+from backedge.core.model import Change, Finding, FindingResolution, Mode, Outcome, Severity, Status, VerdictWord
 from backedge.core.state.run import RunState, number
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
@@ -18,8 +18,8 @@ SERIOUS = (Severity.CRITICAL, Severity.HIGH)
 
 
 _IGNORED: dict[Mode, tuple[str, ...]] = {
-    "answer": ("verdict", "findings", "claims", "decision"),
-    "decide": ("verdict", "findings", "claims", "answer"),
+    "answer": ("verdict", "findings", "resolutions", "decision"),
+    "decide": ("verdict", "findings", "resolutions", "answer"),
 }
 """The fields of an outcome that a mode ignores. All other modes ignore `answer` and `decision`."""
 
@@ -27,8 +27,7 @@ _IGNORED: dict[Mode, tuple[str, ...]] = {
 def ignored_fields_warning(mode: Mode, outcome: Outcome) -> str:
     """A warning that names the fields of an outcome that its mode ignores; empty if there are none."""
     ignored = _IGNORED.get(mode, ("answer", "decision"))
-    fields = [name for name in ignored if getattr(outcome, name) not in (None, ())]
-    names = ", ".join("resolutions" if name == "claims" else name for name in fields)
+    names = ", ".join(name for name in ignored if getattr(outcome, name) not in (None, ()))
     return f"{names}: ignored, because mode {mode} does not ask for it" if names else ""
 
 
@@ -37,7 +36,7 @@ def stated_findings(outcome: Outcome) -> tuple[Finding, ...]:
     summary = outcome.summary.strip()
     if outcome.verdict != "fail" or outcome.findings or not summary:
         return outcome.findings
-    has_not_fixed = any(claim.status == "not_fixed" for claim in outcome.claims)
+    has_not_fixed = any(said.status == "not_fixed" for said in outcome.resolutions)
     return () if has_not_fixed else (Finding(description=summary),)
 
 
@@ -45,16 +44,16 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
     """Why a judge's outcome cannot be a verdict; None if it can. The judge is asked again, as after any error."""
     step = state.graph.steps[judge]
     findings = stated_findings(outcome)
-    not_fixed = [claim.finding for claim in outcome.claims if claim.status == "not_fixed"]
+    not_fixed = [said.finding for said in outcome.resolutions if said.status == "not_fixed"]
     judge_state = state.steps[judge]
     known = {f"F-{id}" for id in judge_state.open_findings}
-    for claim in outcome.claims:
-        if claim.finding not in known and not judge_state.unconfirmed.get(number(claim.finding)):
+    for said in outcome.resolutions:
+        if said.finding not in known and not judge_state.unconfirmed.get(number(said.finding)):
             to_verify = ", ".join(sorted(known)) or "none"
-            return f"resolutions name {claim.finding!r}, which is not among the findings to verify ({to_verify})"
-        if claim.status == "contested":
+            return f"resolutions name {said.finding!r}, which is not among the findings to verify ({to_verify})"
+        if said.status == "contested":
             return (
-                f"resolution of {claim.finding} is 'contested': a judge may report only fixed, not_fixed, withdrawn or "
+                f"resolution of {said.finding} is 'contested': a judge may report only fixed, not_fixed, withdrawn or "
                 "duplicate"
             )
     for finding in findings:
@@ -65,7 +64,7 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
                 return f"affected_phase {phase!r} is unknown: {did_you_mean(phase, state.graph.phases)}"
     if outcome.verdict == "fail" and not findings and not not_fixed:
         return "the verdict is fail without findings: say what is wrong, at least in the summary"
-    computable = step.passes_if is not None and (findings or outcome.claims or outcome.summary.strip())
+    computable = step.passes_if is not None and (findings or outcome.resolutions or outcome.summary.strip())
     if outcome.verdict is None and not computable:
         return "no verdict: say pass, fail or needs_improvement"
     if step.passes_if is not None:
@@ -84,7 +83,7 @@ def verdict_of(state: RunState, judge: str, outcome: Outcome) -> VerdictWord:
     if rule is None:
         assert outcome.verdict is not None
         return outcome.verdict
-    not_fixed = (claim.finding for claim in outcome.claims if claim.status == "not_fixed")
+    not_fixed = (said.finding for said in outcome.resolutions if said.status == "not_fixed")
     findings = [*outcome.findings, *(state.findings[number(name)].finding for name in not_fixed)]
     if outcome.verdict == "fail" and not findings:
         return "fail"
@@ -161,7 +160,7 @@ def read_verdict(
     state: RunState,
     judge: str,
     findings: tuple[Finding, ...],
-    claims: tuple[Claim, ...],
+    resolutions: tuple[FindingResolution, ...],
     word: VerdictWord,
     changed: list[Change],
     later: bool,
@@ -191,7 +190,7 @@ def read_verdict(
             id = new.setdefault(print_, len(state.findings) + len(new) + 1)
         text = finding if tracked is None or tracked.finding != finding else None
         sightings.setdefault(id, e.Sighting(id, status, text, print_ if tracked is None else "", authored))
-    reported = {number(claim.finding): claim.status for claim in claims}
+    reported = {number(said.finding): said.status for said in resolutions}
     for id, answer in reported.items():
         if answer == "not_fixed" and id not in sightings:
             sightings[id] = e.Sighting(id, _seen_again(state, state.findings[id]) if fails else Status.DEFERRED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop, LoopState
-from backedge.core.model import SIDE_MODES, Change, Claim, Status
+from backedge.core.model import SIDE_MODES, Change, FindingResolution, Status
 from backedge.core.state import version_0_1
 from backedge.core.state.run import Artifact, Running, RunState, StepState, number, with_loop, with_step
 from backedge.core.value import replace
@@ -125,7 +125,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     if running.loops:
         state = _with_fix(state, name, running, step.artifact, artifact)
     if event.claims and name not in state.graph.judges:
-        return _with_claims(state, event.claims, (*running.to_address, *running.must_keep_fixed))
+        return _with_resolutions(state, event.claims, (*running.to_address, *running.must_keep_fixed))
     return state
 
 
@@ -228,17 +228,19 @@ def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
     return loop if loop.state is LoopState.ESCALATING else loop.on("fix done")
 
 
-def _with_claims(state: RunState, claims: tuple[Claim, ...], briefed: tuple[int, ...]) -> RunState:
-    """A claim about a finding also applies to the same finding of other judges: the briefing merged them into one."""
+def _with_resolutions(
+    state: RunState, resolutions: tuple[FindingResolution, ...], briefed: tuple[int, ...]
+) -> RunState:
+    """A resolution of a finding also applies to the same finding of other judges: the briefing merged them into one."""
     findings = state.findings
-    claim_by_id = {number(claim.finding): claim for claim in claims}
-    for id, claim in tuple(claim_by_id.items()):
+    said_by_id = {number(said.finding): said for said in resolutions}
+    for id, said in tuple(said_by_id.items()):
         same = (other for other in briefed if findings[other].fingerprint == findings[id].fingerprint)
         for other in same:
-            claim_by_id.setdefault(other, claim)
-    for id, claim in claim_by_id.items():
+            said_by_id.setdefault(other, said)
+    for id, said in said_by_id.items():
         tracked = findings[id]
-        contested = claim.status == "contested" and tracked.needs_answer
+        contested = said.status == "contested" and tracked.needs_answer
         status = Status.CONTESTED if contested else tracked.status
-        findings = findings.set(id, replace(tracked, claim=claim, status=status))
+        findings = findings.set(id, replace(tracked, resolution=said, status=status))
     return replace(state, findings=findings)

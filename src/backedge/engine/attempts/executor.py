@@ -22,7 +22,7 @@ from backedge.engine.agents import RunAgents
 from backedge.engine.attempts.engine_judge import agent_for
 from backedge.engine.codec import canonical, describe_output, digest_of
 from backedge.engine.store import input_of, outputs
-from backedge.ports import Attempt, Clock, Journal, Recoverable, Report, Result, Task
+from backedge.ports import Attempt, AttemptReport, Clock, Journal, Recoverable, Result, Task
 
 _NO_OUTCOME = protocol.Outcome()
 _NO_RESULT = Result(_NO_OUTCOME)
@@ -75,13 +75,15 @@ class LocalExecutor:
     def __init__(self, agents: RunAgents, clock: Clock, max_output: int) -> None:
         self._agents, self._clock, self._max_output = agents, clock, max_output
 
-    async def execute(self, task: Task, attempt: Attempt) -> Report:
+    async def execute(self, task: Task, attempt: Attempt) -> AttemptReport:
         """Make one attempt and report it, whatever its agent does. Raises only if this call is cancelled."""
         execution = Execution(task, self._clock.now())
         try:
             returned = await self._call(task, attempt)
             if returned is None and task.recover:
-                return Report(c.DropAttempt(task.step, task.attempt, "in doubt", seconds=self._seconds(execution)))
+                return AttemptReport(
+                    c.DropAttempt(task.step, task.attempt, "in doubt", seconds=self._seconds(execution))
+                )
             self._read(execution, returned)
             return self._finished(execution, self._translate(execution))
         except asyncio.CancelledError:
@@ -128,16 +130,16 @@ class LocalExecutor:
         execution.payloads |= large
         return protocol.to_model(protocol.checked_outcome(said, self._max_output), made, task.kinds)
 
-    def _finished(self, execution: Execution, outcome: Outcome) -> Report:
+    def _finished(self, execution: Execution, outcome: Outcome) -> AttemptReport:
         task, result, payloads = execution.task, execution.result, execution.payloads
         log = digest_of(result.log) if result.log else None
         if log:
             payloads[log] = result.log
         seconds = self._seconds(execution)
         command = c.FinishAttempt(task.step, task.attempt, outcome, seconds, log, result.session, execution.plan)
-        return Report(command, payloads)
+        return AttemptReport(command, payloads)
 
-    def _failed(self, execution: Execution, error: BaseException) -> Report:
+    def _failed(self, execution: Execution, error: BaseException) -> AttemptReport:
         task, usage = execution.task, _usage(execution.said.usage)
         return failed_report(task.step, task.attempt, error, self._seconds(execution), usage, execution.result)
 
@@ -147,7 +149,7 @@ class LocalExecutor:
 
 def failed_report(
     step: str, attempt: int, error: BaseException, seconds: float, usage: Usage = NO_USAGE, result: Result = _NO_RESULT
-) -> Report:
+) -> AttemptReport:
     """The report of an attempt that an error ended, with what it had used and printed until then."""
     log, session = result.log, result.session
     if isinstance(error, AgentError):
@@ -155,7 +157,7 @@ def failed_report(
         log, session = error.log or log, error.session or session
     digest = digest_of(log) if log else None
     command = c.FailAttempt(step, attempt, error_text(error), usage, seconds, digest, session)
-    return Report(command, {digest: log} if digest else {})
+    return AttemptReport(command, {digest: log} if digest else {})
 
 
 def _usage(said: object) -> Usage:

@@ -22,7 +22,7 @@ from backedge.engine.attempts.engine_judge import agent_for
 from backedge.engine.attempts.executor import failed_report, task_for
 from backedge.engine.attempts.live_attempt import HostRun, LiveAttempt
 from backedge.engine.slots import Slot, Slots
-from backedge.ports import AttemptCommand, Clock, Executor, Journal, Recoverable, Report
+from backedge.ports import AttemptCommand, AttemptReport, Clock, Executor, Journal, Recoverable
 
 DID_NOT_STOP = "the agent did not stop when it was told to"
 SLACK = 10.0
@@ -161,18 +161,18 @@ class SupervisedAttempt:
         if self.leave_behind():
             self._attempts.engine.spawn(self._report_late(self._without_agent(why)))
 
-    def _without_agent(self, why: str) -> Report:
+    def _without_agent(self, why: str) -> AttemptReport:
         step, attempt, state = self._step, self._running.attempt, self._attempts.run.state
         seconds, words = self._attempts.seconds_since(self._started), f"{why}, and {DID_NOT_STOP}"
         if self.task.done():
-            return Report(c.DropAttempt(step, attempt, "interrupted", seconds=seconds))
+            return AttemptReport(c.DropAttempt(step, attempt, "interrupted", seconds=seconds))
         if state.ended is None and state.graph.steps[step].on_doubt == "rerun":
             # The old agent may still work beside the new one, but not for ever: errors are counted.
-            return Report(c.FailAttempt(step, attempt, words, seconds=seconds))
+            return AttemptReport(c.FailAttempt(step, attempt, words, seconds=seconds))
         why = f"{words}: it may still be at work"
-        return Report(c.DropAttempt(step, attempt, "in doubt", seconds=seconds, why=why))
+        return AttemptReport(c.DropAttempt(step, attempt, "in doubt", seconds=seconds, why=why))
 
-    async def _report_late(self, report: Report) -> None:
+    async def _report_late(self, report: AttemptReport) -> None:
         try:
             await self._submit(report)
         except Exception as error:  # noqa: BLE001 - the run cannot go on without the report: its waiters get the error
@@ -195,7 +195,7 @@ class SupervisedAttempt:
         finally:
             self._attempts.engine.slots.offer()
 
-    async def _reported(self) -> Report | None:
+    async def _reported(self) -> AttemptReport | None:
         """The report of the attempt; None if the engine has reported for it meanwhile."""
         try:
             report = await self._execute()
@@ -204,14 +204,14 @@ class SupervisedAttempt:
             if run.stopping or run.state.ended is None:
                 raise
             seconds = self._attempts.seconds_since(self._started)
-            report = Report(c.DropAttempt(self._step, self._running.attempt, "interrupted", seconds=seconds))
+            report = AttemptReport(c.DropAttempt(self._step, self._running.attempt, "interrupted", seconds=seconds))
         finally:
             left_behind = self._over
             # The slot is free before the report is decided, so that the next attempt can have it.
             self._end()
         return None if left_behind else report
 
-    async def _execute(self) -> Report:
+    async def _execute(self) -> AttemptReport:
         attempts, step, number = self._attempts, self._step, self._running.attempt
         engine, now = attempts.engine, attempts.engine.clock.now
         try:
@@ -231,7 +231,7 @@ class SupervisedAttempt:
             del self._attempts.under_way[self._step]
         self._slot.give_back()
 
-    async def _submit(self, report: Report) -> None:
+    async def _submit(self, report: AttemptReport) -> None:
         spent, command = self._attempts.spent.pop(self._key, None), report.command
         if spent is not None:
             command = _with_usage(command, spent)

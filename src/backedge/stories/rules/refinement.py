@@ -37,7 +37,7 @@ class Review(Value, frozen=True):
     feedback: str = ""
 
 
-class Iteration(Value, frozen=True):
+class RefinementIteration(Value, frozen=True):
     """One rework, and the result of its reviews."""
 
     iteration: int
@@ -55,7 +55,7 @@ class Refinement(Value, frozen=True):
     state: RunState
     reviews: tuple[Review, ...] = ()
     """The last ones, oldest first."""
-    iterations: tuple[Iteration, ...] = ()
+    iterations: tuple[RefinementIteration, ...] = ()
     count: int = 0
     """Reworks since the last approval, or since a person reset the count."""
     total: int = 0
@@ -107,7 +107,7 @@ def _rework_started(after: Refinement, event: e.AttemptStarted) -> Refinement:
     if all(after.rounds.get(loop) == round for loop, round in rounds.items()):
         return after  # the second target of the same round, or a retry after an error
     loops = [after.state.loops[loop] for loop in event.loops]
-    begun = Iteration(
+    begun = RefinementIteration(
         after.count + 1,
         phase_of(after.graph, event.step),
         event.at,

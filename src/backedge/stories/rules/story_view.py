@@ -20,7 +20,7 @@ from backedge.stories.rules.completion import (
     targets_of,
     undelivered_loops,
 )
-from backedge.stories.rules.refinement import Iteration, Refinement, Review, phase_of, refinement, summary_of
+from backedge.stories.rules.refinement import Refinement, RefinementIteration, Review, phase_of, refinement, summary_of
 
 _REFINEMENTS = ("rounds_per_loop", "rounds_total")
 
@@ -36,7 +36,7 @@ class StoryView(Value, frozen=True):
     implementation_complete: bool = False
     reviews_complete: bool = False
     reviews: tuple[Review, ...] = ()
-    iterations: tuple[Iteration, ...] = ()
+    iterations: tuple[RefinementIteration, ...] = ()
     refinement_count: int = 0
     max_refinements: int | None = None
     recoveries: int = 0

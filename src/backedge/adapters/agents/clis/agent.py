@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from backedge.adapters.agents.artifact import ArtifactFiles
 from backedge.adapters.agents.attempt_folder import Ended
 from backedge.adapters.agents.briefing_json import briefing_json
-from backedge.adapters.agents.clis.cli import Call, Cli, Options, Report, Session, refusals
+from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Options, Session, refusals
 from backedge.adapters.agents.clis.folder import Begun, CliFolder
 from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
@@ -180,11 +180,11 @@ class CliAgent(ProgramAgent[CliFolder]):
         folder.before.unlink(missing_ok=True)
         return Result(replace(outcome, usage=report.usage), digest, changes, log, session)
 
-    def _report(self, folder: CliFolder, stderr: str) -> Report:
+    def _report(self, folder: CliFolder, stderr: str) -> CliReport:
         resumed = Session.of(folder.begun.session, self._cli.name)
         return self._cli.read(folder.events(), stderr, resumed.used if resumed else Usage())
 
-    def _left(self, report: Report, resumed: Session | None) -> str | None:
+    def _left(self, report: CliReport, resumed: Session | None) -> str | None:
         """The conversation that the next attempt can continue."""
         if report.session is not None:
             return str(Session(self._cli.name, report.session, report.used))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, items, mapping, money, words
+from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, items, mapping, money, words
 from backedge.core.model import Usage
 from backedge.core.text import one_line
 
@@ -44,7 +44,7 @@ class Claude(Cli):
             found += ["--allowedTools", *options.allowed_tools]
         return found
 
-    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:  # noqa: ARG002
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
         result: Event | None = None
         session, said, spent = None, [], {}
         for event in events:
@@ -58,9 +58,9 @@ class Claude(Cli):
         if result is None:
             usage = sum(spent.values(), Usage())
             lost = "No conversation found" in stderr and not said
-            return Report(usage=usage, session=None if lost else session, unknown_session=lost, said=tuple(said))
+            return CliReport(usage=usage, session=None if lost else session, unknown_session=lost, said=tuple(said))
         lost = not said and any("No conversation found" in words(each) for each in items(result.get("errors")))
-        return Report(
+        return CliReport(
             complete=True,
             problem=_problem(result),
             text=words(result.get("result")),

@@ -69,7 +69,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CliReport:
     """What a CLI reported about one invocation, in the same form for all CLIs."""
 
     complete: bool = False
@@ -114,7 +114,7 @@ class Cli(ABC):
         """Its arguments. The prompt goes to its stdin."""
 
     @abstractmethod
-    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:
         """Its report. `before` is what the conversation had used when this invocation began."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, mapping, words
+from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, mapping, words
 from backedge.core.model import Usage
 from backedge.core.text import one_line
 
@@ -30,7 +30,7 @@ class Codex(Cli):
         found += ["-m", call.options.model] if call.options.model else []
         return [*found, *([call.resume] if call.resume else []), "-"]
 
-    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:
         session, said, text, used = None, [], "", before
         complete, problem, begun = False, "", False
         for event in events:
@@ -53,7 +53,7 @@ class Codex(Cli):
                 )
             elif kind == "error":
                 said.append(f"error: {words(event.get('message'))}")
-        return Report(
+        return CliReport(
             complete=complete,
             problem=problem,
             text=text,

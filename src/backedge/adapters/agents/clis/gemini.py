@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, mapping, words
+from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, mapping, words
 from backedge.core.model import Usage
 from backedge.core.text import one_line
 
@@ -31,7 +31,7 @@ class Gemini(Cli):
             found += ["--allowed-tools", tool]
         return [*found, *(["--resume", call.resume] if call.resume else [])]
 
-    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:  # noqa: ARG002
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
         session, said, pieces, result = None, [], list[str](), None
         for event in events:
             kind = event.get("type")
@@ -52,8 +52,8 @@ class Gemini(Cli):
         said += [text] if text else []
         if result is None:
             lost = session is None and "Error resuming session" in stderr
-            return Report(session=session, unknown_session=lost, said=tuple(said))
-        return Report(
+            return CliReport(session=session, unknown_session=lost, said=tuple(said))
+        return CliReport(
             complete=True, problem=_problem(result), text=text, usage=_usage(result), session=session, said=tuple(said)
         )
 

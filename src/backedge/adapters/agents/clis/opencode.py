@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from backedge.adapters.agents.clis.cli import Call, Cli, Event, Report, count, mapping, money, words
+from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, mapping, money, words
 from backedge.core.model import Usage
 from backedge.core.text import one_line
 
@@ -31,7 +31,7 @@ class OpenCode(Cli):
             found += ["--auto"] if mode == "auto" else ["--agent", mode]
         return [*found, *(["--session", call.resume] if call.resume else [])]
 
-    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> Report:  # noqa: ARG002
+    def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
         session, said, pieces, usage = None, [], list[str](), Usage()
         complete, problem = False, ""
         for event in events:
@@ -53,7 +53,7 @@ class OpenCode(Cli):
                 )
             elif kind == "error":
                 complete, problem = True, f"opencode failed: {_error(mapping(event.get('error')))}"
-        return Report(
+        return CliReport(
             complete=complete,
             problem=problem,
             text="".join(pieces),

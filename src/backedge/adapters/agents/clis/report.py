@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backedge.adapters.agents.attempt_folder import Ended
-from backedge.adapters.agents.clis.cli import Cli, Report, Session
+from backedge.adapters.agents.clis.cli import Cli, CliReport, Session
 from backedge.adapters.agents.clis.schemas import unwrapped, without_nulls
 from backedge.adapters.agents.outcome import excerpt, last_lines, parsed
 from backedge.adapters.agents.outcome_text import Unreadable, last_object
@@ -17,7 +17,7 @@ class UnknownSession(AgentError):
     """The CLI did not find the conversation that it should continue. It has done nothing."""
 
 
-def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Session | None) -> Outcome | None:
+def outcome_of(cli: Cli, report: CliReport, ended: Ended, stderr: str, resumed: Session | None) -> Outcome | None:
     """The outcome that a CLI reported; None if its end is not known and the report is incomplete.
 
     Raises AgentError unless it succeeded.
@@ -37,7 +37,7 @@ def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Ses
     return parse_outcome(without_nulls(unwrapped(said_json) if cli.strict else said_json))
 
 
-def log_of(note: str, report: Report, stderr: str) -> bytes:
+def log_of(note: str, report: CliReport, stderr: str) -> bytes:
     """The log of an attempt for people: what the CLI said and did, then its stderr."""
     parts = [note, *report.said, stderr.strip()]
     return "".join(f"{clean(part)}\n" for part in parts if part).encode("utf-8", "replace")
