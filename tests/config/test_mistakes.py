@@ -522,6 +522,60 @@ WHOLE: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "a route to a judge",
+        JUDGE + "  b: {run: [x], reviews: a}\nroutes: [{to: b, keywords: x}]\n",
+        ["5:15: routes[0].to: a route leads to 'b', which is a judge: name the step that should fix it"],
+    ),
+    (
+        "a route of the profile to a judge",
+        JUDGE + "  research: {run: [x], reviews: a}\nprofile: ai-sdlc\n",
+        ["5:10: profile: a route leads to 'research', which is a judge: name the step that should fix it"],
+    ),
+    (
+        "a route that looks for nothing",
+        JUDGE + "routes: [{to: a, keywords: x}, {to: a, keywords: '-'}]\n",
+        ["4:37: routes[1].to: a route to 'a' looks for '-' in keywords: expected a word"],
+    ),
+    (
+        "a decision by a stranger",
+        JUDGE + "agreement: authority\nauthority: [a, x]\n",
+        ["5:16: authority[1]: authority names 'x', which is not a step: use one of: a, human"],
+    ),
+    (
+        "a decision by nobody",
+        JUDGE + "agreement: authority\n",
+        [
+            "4:12: agreement: agreement is 'authority', but authority is empty: list the steps that decide, highest first"
+        ],
+    ),
+    (
+        "a kind that exists",
+        JUDGE + "kinds: {fix_request: test_failure}\n",
+        ["4:9: kinds.fix_request: kind 'fix_request' in kinds has the name of a kind that exists: choose another name"],
+    ),
+    (
+        "a gate on a stranger",
+        JUDGE + "gates: {cover: {metric: 'b:/x', at_least: 1}}\n",
+        ["4:9: gates.cover: gate 'cover' names 'b', which does not exist: use one of: a"],
+    ),
+    (
+        "a check that compares nothing",
+        JUDGE + "checks: {same: {compare: ['a:/x', 'a:/y'], rule: compatible}}\n",
+        [
+            "4:10: checks.same: check 'same' has rule 'compatible': `compatible` says by which table or command, and only then"
+        ],
+    ),
+    (
+        "a condition on a later step",
+        JUDGE + "  b: {run: [x], when: 'a:/x == 1'}\n",
+        ["4:17: steps.b.when: step 'b' has when on 'a', which does not run before it: add it to needs"],
+    ),
+    (
+        "a mistake, but not what it causes",
+        JUDGE + "  b: {phase: planning, run: [x], needs: a}\nphases: planning, code\n",
+        ["5:9: phases: got the text 'planning, code': write a list: [planning, code]"],
+    ),
+    (
         "nothing bounds it",
         JUDGE + "limits: {rounds_total: false}\n",
         [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backedge.core.errors import WorkflowError
+from backedge.core.errors import WorkflowError, WorkflowProblem
 from backedge.core.model import HUMAN
 from backedge.core.suggestions import closest, did_you_mean
 from backedge.core.workflow.definition import PassRule, Step, Workflow, phase_order
@@ -89,6 +89,15 @@ def test_a_problem_is_named(work: Workflow, problem: str) -> None:
     found = problems_of(work)
     assert problem in found[0]
     assert len(found) == 1 or "itself" in problem
+    assert all(isinstance(each, WorkflowProblem) and each.at for each in found)
+
+
+def test_a_problem_says_where_it_is_and_what_may_have_caused_it() -> None:
+    judge, work = step("c", reviews="b", timeout=-1.0), flow(step("a"), step("b", reviews="a"))
+    asked, late = problems_of(flow(*work.steps, judge))
+    assert isinstance(asked, WorkflowProblem) and isinstance(late, WorkflowProblem)
+    assert (asked.at, asked.depends_on) == (("steps", "c", "judges", "b"), (("steps", "c"), ("steps", "b")))
+    assert (late.at, late.depends_on) == (("steps", "c", "timeout"), (("steps", "c"),))
 
 
 def test_a_circle_names_the_steps_in_it() -> None:

@@ -8,6 +8,25 @@ class BackedgeError(Exception):
     """The base of all errors that backedge raises on purpose."""
 
 
+Place = tuple[str | int, ...]
+"""The keys that lead to a part of a workflow: ("steps", "code", "needs", "plan")."""
+
+
+class WorkflowProblem(str):
+    """One thing that is wrong with a workflow: a sentence for its author that also knows the place it is about.
+
+    If a part in `depends_on` has another mistake, that mistake may have caused this problem. () is the whole workflow.
+    """
+
+    at: Place
+    depends_on: tuple[Place, ...]
+
+    def __new__(cls, text: str, at: Place, *depends_on: Place) -> WorkflowProblem:
+        problem = super().__new__(cls, text)
+        problem.at, problem.depends_on = at, depends_on
+        return problem
+
+
 class WorkflowError(BackedgeError):
     """The workflow is invalid, and its author has to change it. `problems` lists everything that is wrong with it."""
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from backedge.core.errors import WorkflowError
+from backedge.core.errors import WorkflowError, WorkflowProblem
 from backedge.core.model import Kind, Severity
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import replace
@@ -45,7 +45,8 @@ def build_workflow(
     Raises WorkflowError with all problems."""
     problems: list[str] = []
     if profile not in list(PROFILES):
-        problems.append(f"profile {shown(profile)} is unknown: {did_you_mean(profile, PROFILES)}")
+        problem = f"profile {shown(profile)} is unknown: {did_you_mean(profile, PROFILES)}"
+        problems.append(WorkflowProblem(problem, ("profile",)))
         profile = "default"
     defaults = PROFILES[profile]
     overrides = _mapping("limits", limits, problems)
@@ -76,7 +77,8 @@ def build_workflow(
         max_steps=whole(max_steps),
     )
     if type(workflow.max_steps) is not int or workflow.max_steps < 1:
-        raise WorkflowError((*problems, f"max_steps is {max_steps!r}: expected a whole number, 1 or more"))
+        problem = f"max_steps is {max_steps!r}: expected a whole number, 1 or more"
+        raise WorkflowError((*problems, WorkflowProblem(problem, ("max_steps",))))
     try:
         kept = read_back(workflow)
     except WorkflowError as error:
@@ -104,7 +106,7 @@ def _parsed_by_name(field: str, given: object, parse: Callable[[str, object], T]
         try:
             found.append(parse(name, each))
         except WorkflowError as error:
-            problems += error.problems
+            problems += (WorkflowProblem(problem, (field, name)) for problem in error.problems)
     return tuple(found)
 
 
@@ -121,7 +123,7 @@ def _one_of(field: str, given: object, known: tuple[T, ...], problems: list[str]
     for word in known:
         if word == given:
             return word
-    problems.append(f"{field} is {shown(given)}: {did_you_mean(given, map(str, known))}")
+    problems.append(WorkflowProblem(f"{field} is {shown(given)}: {did_you_mean(given, map(str, known))}", (field,)))
     return known[0]
 
 
@@ -166,9 +168,10 @@ def _kinds(given: Mapping[str, object], problems: list[str]) -> tuple[tuple[str,
     for name, behaves in given.items():
         word = name.strip().lower()
         if not word:
-            problems.append("a kind in kinds has an empty name: give it one")
+            problems.append(WorkflowProblem("a kind in kinds has an empty name: give it one", ("kinds",)))
         elif behaves not in list(Kind):
-            problems.append(f"kind {name!r} in kinds behaves as {shown(behaves)}: {did_you_mean(behaves, Kind)}")
+            problem = f"kind {name!r} in kinds behaves as {shown(behaves)}: {did_you_mean(behaves, Kind)}"
+            problems.append(WorkflowProblem(problem, ("kinds", name)))
         else:
             found[word] = Kind(str(behaves))
     return tuple(found.items())
@@ -192,15 +195,21 @@ def _step(
     step: Step, given: Mapping[str, object], defaults: Profile, overrides: dict[str, object], problems: list[str]
 ) -> Step:
     own = _mapping(f"step {step.name!r}: limits", given, problems)
-    wrong = [f"step {step.name!r}: {problem}" for problem in limit_problems(own)]
+    here, who = ("steps", step.name), f"step {step.name!r}"
+    wrong = limit_problems(own, f"{who}: ", here)
     wrong += [
-        f"step {step.name!r} has limits of its own with {name!r}, which limits the whole run: set it in the limits of the workflow"
+        WorkflowProblem(
+            f"{who} has limits of its own with {name!r}, which limits the whole run: set it in the limits of the workflow",
+            (*here, "limits"),
+            here,
+        )
         for name in own
         if name in OF_THE_RUN
     ]
     problems += wrong
     if own and not step.judges:
-        problems.append(f"step {step.name!r} has limits of its own: only judges can, as loops are theirs")
+        problem = f"{who} has limits of its own: only judges can, as loops are theirs"
+        problems.append(WorkflowProblem(problem, (*here, "limits"), here))
     base = defaults.test_limits if step.tests and defaults.test_limits else None
     if own and not wrong:
         return replace(step, limits=with_overrides(with_overrides(base or defaults.limits, overrides), own))

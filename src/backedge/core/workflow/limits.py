@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_type_hints
 
+from backedge.core.errors import Place, WorkflowProblem
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
 
@@ -117,13 +118,17 @@ LARGEST = 1_000_000_000_000
 """The largest bound: it keeps a typing mistake from passing as a bound, and can always be written and read back."""
 
 
-def limit_problems(overrides: dict[str, object]) -> list[str]:
-    """All problems with limits as a user wrote them."""
+def limit_problems(overrides: dict[str, object], of: str = "", at: Place = ()) -> list[WorkflowProblem]:
+    """All problems with limits as a user wrote them: those of the workflow, or of the step at this place."""
     found = (
         _problem(LIMITS[name], bound) if name in LIMITS else f"is unknown: {did_you_mean(name, NAMES)}"
         for name, bound in overrides.items()
     )
-    return [f"limit {name!r} {problem}" for name, problem in zip(overrides, found, strict=True) if problem]
+    return [
+        WorkflowProblem(f"{of}limit {name!r} {problem}", (*at, "limits", name))
+        for name, problem in zip(overrides, found, strict=True)
+        if problem
+    ]
 
 
 def _problem(spec: LimitSpec, bound: object) -> str:

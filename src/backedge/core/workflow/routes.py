@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, get_type_hints
 
-from backedge.core.errors import WorkflowError
+from backedge.core.errors import WorkflowError, WorkflowProblem
 from backedge.core.model import Finding
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
@@ -70,11 +70,11 @@ def parse_routes(given: object) -> tuple[RouteRule, ...]:
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise WorkflowError(f"routes is {shown(given)}: expected a list of routes")
     found, problems = list[RouteRule](), list[str]()
-    for each in given:
+    for index, each in enumerate(given):
         try:
             found.append(parse_route(each))
         except WorkflowError as error:
-            problems += error.problems
+            problems += (WorkflowProblem(problem, ("routes", index, "to")) for problem in error.problems)
     if problems:
         raise WorkflowError(tuple(problems))
     return tuple(found)
