@@ -1,4 +1,4 @@
-"""One attempt from a Task to a AttemptReport, without an engine, a live run or a journal."""
+"""One attempt from a Task to an AttemptReport, without an engine, a live run or a journal."""
 
 from __future__ import annotations
 
