@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # most commands only read: they need no engine
     from backedge.app import Engine, Run
 
 T = TypeVar("T")
+_PLAIN = (str, int, float, bool)
 _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 LOOKED_AT = 1000
@@ -58,6 +59,8 @@ def print_json(value: Any) -> None:
 
 def _whole(value: Any) -> Any:
     """A value with all its fields, so that every key is always there: its own JSON leaves out defaults."""
+    if value is None or type(value) in _PLAIN:  # most of them are
+        return value
     if isinstance(value, msgspec.Struct):
         return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
@@ -162,7 +165,8 @@ async def run_id(journal: Listings, name: str | None) -> str:
 
 def shown(text: str, width: int = 100) -> str:
     """Text of agents on one line of a terminal, without characters that change the direction of writing."""
-    line = one_line(text[: 20 * width]).translate(_TURNING)
+    line = one_line(text[: 20 * width])
+    line = line if line.isascii() else line.translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
@@ -186,8 +190,7 @@ def may_be_story(run: str) -> bool:
 
 def wrapped(line: str, out: TextIO) -> str:
     """A line for people, wrapped between words on a terminal; elsewhere lines stay whole."""
-    width = shutil.get_terminal_size().columns
-    if not out.isatty() or len(line) <= width:
+    if not out.isatty() or len(line) <= (width := shutil.get_terminal_size().columns):
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -224,10 +224,10 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     for each in packets:
         known = each.known
         about = known.loop or known.step or "the run"
-        click.echo(f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}")
-        for line in packet_lines(each.told):
-            click.echo(wrapped(f"{INDENT}{line}", sys.stdout))
-        click.echo(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
+        lines = [f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}"]
+        lines += [wrapped(f"{INDENT}{line}", sys.stdout) for line in packet_lines(each.told)]
+        lines.append(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
+        click.echo("\n".join(lines))
 
 
 def _as_json(each: Open) -> dict[str, Any]:
