@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # most commands only read: they need no engine
     from backedge.app import Engine, Run
 
 T = TypeVar("T")
-_PLAIN = (str, int, float, bool)
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 LOOKED_AT = 1000
@@ -59,13 +59,13 @@ def print_json(value: Any) -> None:
 
 def _whole(value: Any) -> Any:
     """A value with all its fields, so that every key is always there: its own JSON leaves out defaults."""
-    if value is None or type(value) in _PLAIN:  # most of them are
-        return value
     if isinstance(value, msgspec.Struct):
-        return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+        value = {name: getattr(value, name) for name in value.__struct_fields__}
     if isinstance(value, dict):
-        return {key: _whole(each) for key, each in value.items()}
-    return [_whole(each) for each in value] if isinstance(value, tuple | list) else value
+        return {key: each if type(each) in _PLAIN else _whole(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [each if type(each) in _PLAIN else _whole(each) for each in value]
+    return value
 
 
 def say(text: str = "") -> None:
