@@ -233,9 +233,9 @@ class Run:
         """Everything that the rules know about the run; `report` is for people."""
         return await self._engine.state_of(self.id)
 
-    async def events(self) -> list[Event]:
-        """Everything that happened, in order."""
-        return await self._engine.events_of(self.id)
+    async def events(self, after: int = 0) -> list[Event]:
+        """Everything that happened, in order; or only what happened after event number `after`."""
+        return await self._engine.events_of(self.id, after)
 
     @property
     def context(self) -> Context:

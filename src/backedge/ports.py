@@ -362,7 +362,9 @@ class ResolvedSteps(msgspec.Struct, frozen=True):
     agents: Mapping[str, Agent]
     """By the names that the steps use for them."""
     specs: dict[str, Json]
-    """The steps as they were written, by name: enough to find the same agents again."""
+    """The steps as they were written, by name: enough to find the same agents again, with the files."""
+    files: Mapping[str, bytes] = {}
+    """The contents of the files that the steps name, by path: they are stored with the run."""
     on_joined: Callable[[str], None] = lambda _: None
     """Called with the run once the steps are part of it, and again whenever the run is resumed."""
 

@@ -24,6 +24,15 @@ HEAVY = (
 """What takes long to import: reading YAML, declared types, the live frame, stories, workflow files and agent CLIs."""
 LIGHT = {"backedge.config", "backedge.config.finding", "backedge.config.problems"}
 """Enough to find the workflow file."""
+EXECUTING = {
+    "backedge.app",
+    "backedge.definition",
+    "backedge.core.decide",
+    "backedge.engine.engine",
+    "backedge.engine.live_run",
+    "backedge.engine.protocol",
+}
+"""What executes runs and answers them: the list of runs and its like need none of it."""
 
 PROGRAM = """
 import sys
@@ -68,6 +77,21 @@ def is_heavy(module: str) -> bool:
 )
 def test_a_command_imports_only_what_it_uses(words: list[str], waiting: Project) -> None:
     assert sorted(filter(is_heavy, imported(waiting, *words))) == []
+
+
+@pytest.mark.parametrize("words", [["runs", "--json"], ["inbox", "--json"], ["show"], ["stats"]], ids=" ".join)
+def test_a_command_that_only_reads_imports_no_engine(words: list[str], waiting: Project) -> None:
+    modules = imported(waiting, *words)
+    assert sorted(module for module in modules if module in EXECUTING) == []
+
+
+def test_listing_the_runs_imports_neither_events_nor_the_fold(waiting: Project) -> None:
+    modules = imported(waiting, "runs", "--json")
+    assert sorted(modules & {"backedge.engine.codec", "backedge.engine.store", "backedge.core.state.evolve"}) == []
+
+
+def test_an_answer_imports_the_engine(waiting: Project) -> None:
+    assert imported(waiting, "pause") >= EXECUTING
 
 
 def test_what_needs_a_workflow_file_imports_it(waiting: Project) -> None:

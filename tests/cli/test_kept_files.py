@@ -40,9 +40,8 @@ def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> N
     assert "backedge.yaml" not in said.err
 
 
-def test_the_journal_alone_is_enough_to_continue_a_run(make: Make) -> None:
+def continued_from_the_journal_alone(project: Project) -> None:
     """The copies beside the journal are gone, as on another machine; the workflow file says something else by now."""
-    project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
     (project.folder / "out.json").write_text(json.dumps(SCHEMA))
     (project.folder / "question.md").write_text("Which way?")
     assert project.run("--run", "r-1").code == 3
@@ -55,6 +54,10 @@ def test_the_journal_alone_is_enough_to_continue_a_run(make: Make) -> None:
     assert said.code == 0, said
     assert project.show("r-1").outcome == "done"
     assert project.backedge("audit", "verify").code == 0
+
+
+def test_the_journal_alone_is_enough_to_continue_a_run(make: Make) -> None:
+    continued_from_the_journal_alone(make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}]))
 
 
 def test_a_run_whose_files_stay_as_they_are_has_nothing_to_say_of_them(make: Make) -> None:
@@ -87,11 +90,20 @@ def test_the_agents_of_a_ladder_are_called_what_the_file_calls_them(make: Make) 
     assert [each["agent"] for each in told["rework"]["by_phase_and_agent"]] == ["coder", "coder-strong"]
 
 
-def test_files_that_only_added_steps_name_are_kept_from_when_they_joined(make: Make) -> None:
+def planning(make: Make) -> Project:
+    """A project whose steps, but for the planner, are added at run time, and alone name files."""
     project = make({"steps": {"plan": {"phase": "planning", "plans": True}}})
     added = {
         "ask": {"needs": ["plan"], "agent": "human", "prompt": "question.md"},
         "b": {"run": [*PYTHON, "agent.py"], "needs": ["ask"], "schema": "out.json"},
     }
     project.script(plan=[{"add_steps": added}], b=[{"output": {"page": 2}}])
-    resumed_with_other_files(project)
+    return project
+
+
+def test_files_that_only_added_steps_name_are_kept_from_when_they_joined(make: Make) -> None:
+    resumed_with_other_files(planning(make))
+
+
+def test_the_journal_alone_is_enough_to_continue_a_run_with_added_steps(make: Make) -> None:
+    continued_from_the_journal_alone(planning(make))

@@ -59,6 +59,17 @@ def test_the_index_matches_a_scan_of_all_steps(pick: Pick) -> None:
     assert replay(run.events) == run.s
 
 
+@effort(20)
+@given(picks())
+def test_a_replay_notes_no_changes_as_long_as_there_is_no_index(pick: Pick) -> None:
+    """Each note would copy those before it, so that a long history took time in the square of its length."""
+    run = a_random_run(pick)
+    drive_to_end(run)
+    replayed = replay(run.events)
+    assert replayed is not None
+    assert (replayed.derived.index, replayed.derived.changed) == (None, ())
+
+
 def tree(size: int) -> list[Step]:
     """A tree in groups of 20: in each a head, two steps under every step, and a review of every fifth."""
     found = [step("plan", phase="planning")]

@@ -269,7 +269,8 @@ def test_an_export_tells_all_and_the_chain_can_be_recomputed_from_it() -> None:
         async with Engine() as engine:
             await spoken(engine, a_judge())
             lines = [
-                msgspec.json.decode(await event_line(engine, "r", each)) for each in await engine.journal.read("r")
+                msgspec.json.decode(await event_line(engine.journal, "r", each))
+                for each in await engine.journal.read("r")
             ]
             assert [line["answer"]["text"] for line in lines if line["type"] == "answer_given/1"] == [LONG] * 3
             previous = genesis("r")

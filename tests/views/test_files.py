@@ -82,14 +82,15 @@ def test_a_run_whose_past_is_unknown_gets_no_files(tmp_path: Path) -> None:
 
 def test_a_refresh_leaves_what_the_journal_has_in_the_end(tmp_path: Path) -> None:
     events = played().events
-    answers = [events[:4], events, events]
+    stored, asked = [4, len(events), len(events)], []
 
-    async def read() -> list[Event]:
-        return answers.pop(0)
+    async def read(after: int) -> list[Event]:
+        asked.append(after)
+        return events[after : stored.pop(0)]
 
     asyncio.run(views_in(tmp_path).refresh("r", read))
     assert json.loads((tmp_path / "r" / PROGRESS).read_bytes())["feedback_loop"]["status"] == VERIFIED
-    assert answers == []
+    assert asked == [0, 4, len(events)], "no event is read twice"
 
 
 def test_no_reader_ever_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from backedge.adapters.journals.audit import verify, verify_all
-from backedge.app import Engine
-from backedge.cli.common import asking, counted, event_line, journal_option, json_option, print_json, the_run
-from backedge.ports import Audited
+from backedge.cli.common import counted, event_line, journal_option, json_option, print_json, reading, run_id
+from backedge.ports import Audited, Journal
 
 
 @click.group()
@@ -33,11 +32,11 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
       backedge audit export r-0193 > events.jsonl
     """
 
-    async def ask(engine: Engine) -> list[bytes]:
-        run = await the_run(engine, run_name)
-        return [await event_line(engine, run.id, record) for record in await engine.journal.read(run.id)]
+    async def ask(journal: Journal) -> list[bytes]:
+        run = await run_id(journal, run_name)
+        return [await event_line(journal, run, record) for record in await journal.read(run)]
 
-    for line in asking(journal, ask):
+    for line in reading(journal, ask):
         click.echo(line)
 
 
@@ -60,15 +59,15 @@ def verify_events(run_name: str | None, head: str | None, journal: Path | None, 
       backedge audit verify --head 3f5a…
     """
 
-    async def ask(engine: Engine) -> tuple[int, str | None]:
+    async def ask(journal: Journal) -> tuple[int, str | None]:
         if not run_name and (not head or ":" in head):
-            count = await verify_all(engine.journal, head)
-            return count, await engine.journal.head() if isinstance(engine.journal, Audited) else None
-        run = (await the_run(engine, run_name)).id
-        await verify(engine.journal, run, head)
-        return 1, (await engine.journal.read(run))[-1].link
+            count = await verify_all(journal, head)
+            return count, await journal.head() if isinstance(journal, Audited) else None
+        run = await run_id(journal, run_name)
+        await verify(journal, run, head)
+        return 1, (await journal.read(run))[-1].link
 
-    count, end = asking(journal, ask)
+    count, end = reading(journal, ask)
     if as_json:
         print_json({"runs": count, "valid": True, "head": end})
     else:

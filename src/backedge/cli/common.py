@@ -8,22 +8,23 @@ import shutil
 import textwrap
 from collections.abc import Awaitable, Callable, Iterator, Sized
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 import msgspec
 
-from backedge.adapters.journals.opening import sqlite_path
-from backedge.app import Engine, Run
+from backedge.adapters.journals.opening import MEMORY, open_journal, sqlite_path
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import closest
 from backedge.core.text import escaped, one_line
-from backedge.engine.codec import set_aside_in
-from backedge.engine.store import whole
-from backedge.ports import Record
+from backedge.ports import Journal, JournalWithClaims, Listings, Record
 from backedge.project import Project, find_project
 
+if TYPE_CHECKING:  # most commands only read: they need no engine
+    from backedge.app import Engine, Run
+
 T = TypeVar("T")
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 LOOKED_AT = 1000
@@ -59,10 +60,12 @@ def print_json(value: Any) -> None:
 def _whole(value: Any) -> Any:
     """A value with all its fields, so that every key is always there: its own JSON leaves out defaults."""
     if isinstance(value, msgspec.Struct):
-        return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+        value = {name: getattr(value, name) for name in value.__struct_fields__}
     if isinstance(value, dict):
-        return {key: _whole(each) for key, each in value.items()}
-    return [_whole(each) for each in value] if isinstance(value, tuple | list) else value
+        return {key: each if type(each) in _PLAIN else _whole(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [each if type(each) in _PLAIN else _whole(each) for each in value]
+    return value
 
 
 def say(text: str = "") -> None:
@@ -83,33 +86,50 @@ def existing(journal: Path | None) -> Project:
 
 
 def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
-    """Open the journal of the project, ask, and close it again."""
+    """Open an engine on the journal of the project, ask, and close it again."""
+    from backedge.app import Engine
+
     spot = existing(journal)
 
-    return _asked(spot.journal, ask)
-
-
-def listing(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
-    """Like asking, for lists of runs: before the first run the list is empty, which is not an error."""
-    spot = where(journal)
-    return _asked(None, ask) if journal is None and not spot.journal.exists() else asking(journal, ask)
-
-
-def _asked(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
     async def go() -> T:
-        async with Engine(journal) as engine:
+        async with Engine(spot.journal) as engine:
             return await ask(engine)
 
     return asyncio.run(go())
 
 
-async def event_line(engine: Engine, run: str, record: Record) -> bytes:
+def reading(journal: Path | None, ask: Callable[[JournalWithClaims], Awaitable[T]]) -> T:
+    """Open the journal of the project, read what was asked for, and close it again."""
+    return _read(existing(journal).journal, ask)
+
+
+def listing(journal: Path | None, ask: Callable[[JournalWithClaims], Awaitable[T]]) -> T:
+    """Like reading, for lists of runs: before the first run the list is empty, which is not an error."""
+    spot = where(journal)
+    return _read(MEMORY, ask) if journal is None and not spot.journal.exists() else reading(journal, ask)
+
+
+def _read(place: Path | str, ask: Callable[[JournalWithClaims], Awaitable[T]]) -> T:
+    async def go() -> T:
+        journal = open_journal(place)
+        try:
+            return await ask(journal)
+        finally:
+            await journal.close()
+
+    return asyncio.run(go())
+
+
+async def event_line(journal: Journal, run: str, record: Record) -> bytes:
     """A stored event as a line of JSON, with its number, its link, its large values and their digests, which the link
     covers."""
+    from backedge.engine.codec import set_aside_in
+    from backedge.engine.store import whole
+
     names = set_aside_in(record.body)
     more = {"large": names} if names else {}
     head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link, **more})
-    body = (await whole(engine.journal, record)).body
+    body = (await whole(journal, record)).body
     if record.seq == 1:  # the first event names the run itself
         body = body.replace(b'"run":' + msgspec.json.encode(run) + b",", b"", 1)
     return escaped(head[:-1] + b"," + body[1:])
@@ -122,12 +142,12 @@ def own_id(word: str) -> str:
 
 async def the_run(engine: Engine, name: str | None) -> Run:
     """A run by its id or the beginning of it; the newest one if none is named."""
-    return await engine.find(await run_id(engine, name))
+    return await engine.find(await run_id(engine.journal, name))
 
 
-async def run_id(engine: Engine, name: str | None) -> str:
+async def run_id(journal: Listings, name: str | None) -> str:
     """The id of a run by the beginning of it; of the newest one if none is named. The run itself is not loaded."""
-    heads = await engine.runs(1 if name is None else None)
+    heads = await journal.runs(1 if name is None else None)
     if not heads:
         raise NotFound("the journal has no runs: `backedge run` starts one")
     if name is None:
@@ -145,7 +165,8 @@ async def run_id(engine: Engine, name: str | None) -> str:
 
 def shown(text: str, width: int = 100) -> str:
     """Text of agents on one line of a terminal, without characters that change the direction of writing."""
-    line = one_line(text[: 20 * width]).translate(_TURNING)
+    line = one_line(text[: 20 * width])
+    line = line if line.isascii() else line.translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
@@ -169,8 +190,7 @@ def may_be_story(run: str) -> bool:
 
 def wrapped(line: str, out: TextIO) -> str:
     """A line for people, wrapped between words on a terminal; elsewhere lines stay whole."""
-    width = shutil.get_terminal_size().columns
-    if not out.isatty() or len(line) <= width:
+    if not out.isatty() or len(line) <= (width := shutil.get_terminal_size().columns):
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

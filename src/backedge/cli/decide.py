@@ -128,7 +128,7 @@ async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[s
     known = state.escalation(escalation)
     if known is not None and known.decided is not None:
         raise AlreadyClosed(f"{escalation} was already decided: {known.decided.choice}; the first decision stands")
-    told = await told_packet(engine, state, escalation)
+    told = await told_packet(engine.journal, state, escalation)
     words = list(dict.fromkeys(each.choice for each in told.options))
     if sys.stdin is None or not sys.stdin.isatty():
         raise IllegalCommand(f"no choice for {escalation}: say one of {', '.join(words)}")

@@ -12,13 +12,13 @@ import click
 import msgspec
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
-from backedge.app import Engine
 from backedge.cli.common import print_json, shown
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged
 from backedge.core.model import SIDE_MODES, Change, OutputDigest
 from backedge.core.text import clean
 from backedge.core.workflow.graph import Graph, graph_of
+from backedge.ports import Journal
 
 MOST_LINES = 80
 """Of one difference; the whole of a large artifact is not something to read on a terminal."""
@@ -50,7 +50,7 @@ class ReworkDiff(msgspec.Struct, frozen=True):
     """Why there is no difference of the outputs."""
 
 
-async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Event]) -> list[ReworkDiff]:
+async def reworks(journal: Journal, state: Path, run: str, events: Sequence[e.Event]) -> list[ReworkDiff]:
     """Every version after the first of every step that makes something, in the order in which they were made."""
     found: list[ReworkDiff] = []
     before: dict[str, tuple[int, OutputDigest]] = {}
@@ -70,18 +70,18 @@ async def reworks(engine: Engine, state: Path, run: str, events: Sequence[e.Even
                 before[event.step] = version + 1, event.made
                 if last is not None:
                     kept = AttemptFolder(state, run, event.step, event.attempt).files
-                    found.append(await _rework(engine, kept, start, version + 1, last, event))
+                    found.append(await _rework(journal, kept, start, version + 1, last, event))
             case _:
                 pass
     return found
 
 
 async def _rework(
-    engine: Engine, kept: Path, start: e.AttemptStarted, version: int, last: OutputDigest, event: e.AttemptSucceeded
+    journal: Journal, kept: Path, start: e.AttemptStarted, version: int, last: OutputDigest, event: e.AttemptSucceeded
 ) -> ReworkDiff:
     files = tuple(change for change in event.made.changed if change.where and not change.where.startswith("/"))
     try:
-        old, new = await _lines(engine, last), await _lines(engine, event.made)
+        old, new = await _lines(journal, last), await _lines(journal, event.made)
         lines = list(unified_diff(old, new, f"v{version - 1}", f"v{version}", lineterm=""))
         note = "" if lines else "the output is the same"
     except JournalDamaged:
@@ -114,10 +114,10 @@ def _kept_lines(path: Path) -> list[str]:
         return []
 
 
-async def _lines(engine: Engine, made: OutputDigest) -> list[str]:
+async def _lines(journal: Journal, made: OutputDigest) -> list[str]:
     output: Any = made.output
     if made.payload is not None:
-        output = msgspec.json.decode(await engine.journal.payload(made.payload))
+        output = msgspec.json.decode(await journal.payload(made.payload))
     if not isinstance(output, str):
         output = msgspec.json.format(msgspec.json.encode(output, order="sorted"), indent=2).decode()
     return clean(output).splitlines()[:LARGEST]

@@ -192,12 +192,13 @@ def resume(run_name: str | None, **how: Any) -> None:
 
     async def go_on(engine: Engine) -> Run:
         found = await the_run(engine, run_name)
-        progress.load(found.id, await found.events())
+        past = await found.events()
+        progress.load(found.id, past)
         if (await found.state()).ended is not None:
             await found.end_attempts(partial(end_agent, spot))
             return found
         if not spot.kept_file(found.id).exists():
-            restore_workflow_file(spot, found.id, await files_of(engine.journal, found.id))
+            restore_workflow_file(spot, found.id, await files_of(engine.journal, past))
         source = workflow_file_of(spot, found.id, spot.folder)
         await refresh_input(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):

@@ -13,11 +13,11 @@ from backedge.analytics.blast import Blast, blast_of
 from backedge.analytics.costs import Costs, costs
 from backedge.app import Engine
 from backedge.cli.common import (
-    asking,
     journal_option,
     json_option,
     own_id,
     print_json,
+    reading,
     run_id,
     say,
     shown,
@@ -29,6 +29,7 @@ from backedge.core.errors import JournalError
 from backedge.core.text import clean
 from backedge.core.workflow.bound import max_attempts
 from backedge.engine.store import events_of
+from backedge.ports import Journal
 from backedge.project import Project, agents_of, checked_file, missing_programs
 
 LOOKED_AT = 100
@@ -132,10 +133,10 @@ def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool
       backedge what-if L-1
     """
 
-    async def ask(engine: Engine) -> Blast:
-        return blast_of(await events_of(engine.journal, await run_id(engine, run_name)), loop)
+    async def ask(journal: Journal) -> Blast:
+        return blast_of(await events_of(journal, await run_id(journal, run_name)), loop)
 
-    blast = asking(journal, ask)
+    blast = reading(journal, ask)
     if as_json:
         print_json(blast)
         return

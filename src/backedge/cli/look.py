@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from backedge.analytics.report import Report
-from backedge.app import Engine, Run
 from backedge.cli.common import (
     asking,
     earlier,
@@ -20,6 +18,7 @@ from backedge.cli.common import (
     json_option,
     listing,
     print_json,
+    reading,
     run_id,
     shown,
     the_run,
@@ -28,10 +27,11 @@ from backedge.cli.common import (
 )
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
-from backedge.engine.codec import decode_events
-from backedge.engine.store import events_of, records_of
+from backedge.ports import JournalWithClaims
 
 if TYPE_CHECKING:
+    from backedge.analytics.report import Report
+    from backedge.app import Engine, Run
     from backedge.cli.difference import ReworkDiff
     from backedge.cli.live import View
     from backedge.cli.packets import Open
@@ -56,8 +56,8 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
       backedge runs --json
     """
 
-    async def ask(engine: Engine) -> Any:
-        return await engine.runs()
+    async def ask(journal: JournalWithClaims) -> Any:
+        return await journal.runs()
 
     heads = listing(journal, ask)
     if as_json:
@@ -93,24 +93,26 @@ def show(
     from backedge.cli.prune import report_of
     from backedge.cli.story import story
     from backedge.cli.telling import Teller, closing_words
+    from backedge.engine.store import events_of
 
     timeline: list[str] = []
+    spot = where(journal)
 
-    async def ask(engine: Engine) -> tuple[Report, str, list[Any], list[ReworkDiff]]:
-        run = await run_id(engine, run_name)
-        events = await events_of(engine.journal, run)
+    async def ask(journal: JournalWithClaims) -> tuple[Report, str, list[Any], list[ReworkDiff]]:
+        run = await run_id(journal, run_name)
+        events = await events_of(journal, run)
         # Telling the events folds them: the report is made from the same state, so that the run is replayed once.
         teller = Teller(timeline.append)
         for event in events:
             teller.tell(run, event)
         state = teller.state(run)
         assert state is not None
-        told, remark = await report_of(engine.journal, state, where(journal))
-        if told.outcome == "running" and await engine.journal.holder(run) is None:
-            remark = remark or idle_words(where(journal), run)
-        return told, remark, events, await reworks(engine, where(journal).state, run, events) if diff else []
+        told, remark = await report_of(journal, state, spot)
+        if told.outcome == "running" and await journal.holder(run) is None:
+            remark = remark or idle_words(spot, run)
+        return told, remark, events, await reworks(journal, spot.state, run, events) if diff else []
 
-    report, remark, events, changed = asking(journal, ask)
+    report, remark, events, changed = reading(journal, ask)
     if step_name is not None and step_name not in report.steps:
         raise NotFound(f"run {report.run} has no step {step_name!r}: {did_you_mean(step_name, report.steps)}")
     if diff:
@@ -142,12 +144,14 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     """
 
     from backedge.cli.live import shown_by, view_on
+    from backedge.engine.codec import decode_events
+    from backedge.engine.store import records_of
 
     async def follow_lines(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0
         while True:
             for record in await engine.journal.read(found.id, seen):
-                click.echo(await event_line(engine, found.id, record))
+                click.echo(await event_line(engine.journal, found.id, record))
                 seen = record.seq
             state = await found.state()
             if state.ended is not None and state.seq <= seen:
@@ -220,10 +224,10 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     for each in packets:
         known = each.known
         about = known.loop or known.step or "the run"
-        click.echo(f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}")
-        for line in packet_lines(each.told):
-            click.echo(wrapped(f"{INDENT}{line}", sys.stdout))
-        click.echo(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
+        lines = [f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}"]
+        lines += [wrapped(f"{INDENT}{line}", sys.stdout) for line in packet_lines(each.told)]
+        lines.append(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
+        click.echo("\n".join(lines))
 
 
 def _as_json(each: Open) -> dict[str, Any]:

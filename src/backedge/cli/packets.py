@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from backedge.analytics.report import EscalationReport, escalation_report
-from backedge.app import Engine
 from backedge.cli.common import shown
 from backedge.core.briefing import BriefedFinding, Request
 from backedge.core.errors import JournalError
@@ -17,6 +16,8 @@ from backedge.core.escalation.packet import Material, Packet, PacketRound, packe
 from backedge.core.state.run import RunState
 from backedge.core.text import clean
 from backedge.core.value import Json, replace
+from backedge.engine.store import States
+from backedge.ports import Journal
 
 MOST_FINDINGS = 5
 """Findings of one round that are listed."""
@@ -37,26 +38,28 @@ class Open:
     told: Packet
 
 
-async def open_packets(engine: Engine) -> list[Open]:
+async def open_packets(journal: Journal) -> list[Open]:
     """Every open escalation of all runs, oldest run first."""
-    return [
-        Open(state.run, state.workflow.name, escalation_report(state, each), await told_packet(engine, state, each.id))
-        for state in await engine.waiting_runs()
-        for each in state.escalations.values()
-    ]
+    found, states = [], States(journal)
+    for run in dict.fromkeys(each.run for each in await journal.open_escalations()):
+        state = await states.of(run)
+        for each in state.escalations.values():
+            told = await told_packet(journal, state, each.id)
+            found.append(Open(run, state.workflow.name, escalation_report(state, each), told))
+    return found
 
 
-async def told_packet(engine: Engine, state: RunState, escalation: str) -> Packet:
+async def told_packet(journal: Journal, state: RunState, escalation: str) -> Packet:
     """A packet with the beginnings of the artifacts that are too large to stand in it."""
     told = packet(state, escalation)
-    return replace(told, inputs=tuple([await _begun(engine, each) for each in told.inputs]))
+    return replace(told, inputs=tuple([await _begun(journal, each) for each in told.inputs]))
 
 
-async def _begun(engine: Engine, material: Material) -> Material:
+async def _begun(journal: Journal, material: Material) -> Material:
     if material.payload is None:
         return material
     try:
-        text = (await engine.journal.payload(material.payload)).decode()
+        text = (await journal.payload(material.payload)).decode()
     except JournalError as error:
         return replace(material, output=f"({error})")
     return replace(material, output=f"{_text(json.loads(text))[:BEGINNING]}…")

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -17,13 +18,15 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.views import PROGRESS, SCRATCHPAD
 from backedge.analytics.report import Report, report
-from backedge.app import Engine
 from backedge.cli.common import existing, journal_option, json_option, print_json
 from backedge.core.errors import JournalDamaged, RunHeld
 from backedge.core.state.run import RunState
 from backedge.engine.store import events_of, outputs
 from backedge.ports import Journal, RunHead
 from backedge.project import Project
+
+if TYPE_CHECKING:  # `show` uses a part of this module, and no engine
+    from backedge.app import Engine
 
 ENDED = ("verified", "done", "accepted", "failed", "cancelled")
 PRUNED = "pruned.json"
@@ -82,6 +85,8 @@ def _age(text: str) -> float:
 
 
 async def _pruned(spot: Project, age: float | None, count: int, dry_run: bool) -> Freed:
+    from backedge.app import Engine
+
     async with Engine(spot.journal) as engine:
         ended = [head for head in await engine.runs() if head.outcome in ENDED][count:]
         ready: list[RunHead] = []

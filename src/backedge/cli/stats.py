@@ -15,12 +15,11 @@ import click
 from backedge.analytics.facts import RunFacts
 from backedge.analytics.run_facts import run_facts
 from backedge.analytics.stats import Stats, Tally, rows
-from backedge.app import Engine
-from backedge.cli.common import counted, journal_option, json_option, listing, print_json, shown, the_run
+from backedge.cli.common import counted, journal_option, json_option, listing, print_json, run_id, shown
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
 from backedge.engine.store import events_of
-from backedge.ports import RunHead
+from backedge.ports import Journal, RunHead
 
 _AGO = re.compile(r"(\d+)([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
@@ -68,10 +67,10 @@ def stats(
     if as_csv and as_json:
         raise click.UsageError("--csv and --json print the same in two ways: give one of them")
 
-    async def ask(engine: Engine) -> Stats:
+    async def ask(journal: Journal) -> Stats:
         gc.disable()  # millions of short-lived events without cycles: the collector would only walk over them
         tally = Tally()
-        async for facts in _facts(engine, await _heads(engine, run_name, workflow), since):
+        async for facts in _facts(journal, await _heads(journal, run_name, workflow), since):
             tally.add(facts)
         return tally.stats()
 
@@ -93,11 +92,11 @@ def _cell(text: str) -> str:
     return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
 
 
-async def _heads(engine: Engine, run: str | None, workflow: str | None) -> list[RunHead]:
+async def _heads(journal: Journal, run: str | None, workflow: str | None) -> list[RunHead]:
     """The runs to count. Raises NotFound for an unknown name."""
-    heads = list(await engine.runs())
+    heads = list(await journal.runs())
     if run is not None:
-        id = (await the_run(engine, run)).id
+        id = await run_id(journal, run)
         heads = [head for head in heads if head.run == id]
     if workflow is not None:
         names = {head.workflow for head in heads}
@@ -109,10 +108,10 @@ async def _heads(engine: Engine, run: str | None, workflow: str | None) -> list[
     return heads
 
 
-async def _facts(engine: Engine, heads: list[RunHead], since: float | None) -> AsyncIterator[RunFacts]:
+async def _facts(journal: Journal, heads: list[RunHead], since: float | None) -> AsyncIterator[RunFacts]:
     """The facts of each run, one after the other: no more than one run is in memory."""
     for head in heads:
-        events = await events_of(engine.journal, head.run)
+        events = await events_of(journal, head.run)
         if since is not None and events[0].at < since:
             continue
         facts = run_facts(events)

@@ -363,6 +363,9 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
     """The added steps that replace one of the same name."""
     changed: tuple[Step, ...] | None = None
     """The other steps whose needs changed, as they are after the change. None in events of version 0.1."""
+    files: dict[str, str] = {}
+    """The files that the added steps name: digests of stored values, by path. Another machine can continue the run with
+    them."""
 
 
 class InputChanged(Fact, frozen=True, tag="input_changed/1"):

@@ -172,6 +172,7 @@ def replan(tx: Transaction, name: str, running: Running, plan: Plan) -> None:
             noted,
             tuple(changed),
             tuple(step for step in after.values() if step != before[step.name]),
+            plan.files,
         )
     )
 

@@ -9,6 +9,8 @@ ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 _CONTROL = re.compile(rf"{ANSI}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
+_ORDINARY = re.compile("[!-_a-~]+(?: [!-_a-~]+)*")
+"""Text that is one line already: ASCII words without backticks, with single spaces between them."""
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -24,6 +26,8 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The text as one line of a list or a log: white space becomes single spaces, backticks are removed."""
+    if _ORDINARY.fullmatch(text):
+        return text
     return " ".join(clean(text).replace("`", "").split())
 
 

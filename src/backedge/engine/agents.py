@@ -12,7 +12,7 @@ from backedge.core.state.run import RunState
 from backedge.core.workflow.checks import needs_agent
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.plan import Plan
-from backedge.engine.codec import canonical
+from backedge.engine.codec import canonical, digest_of
 from backedge.engine.protocol import Outcome
 from backedge.ports import Agent, ResolvedSteps, StepResolver, Task
 
@@ -28,11 +28,11 @@ class RunAgents:
         self._resolved: dict[str, ResolvedSteps] = {}
         """The steps that a planner wants to add, by planner, until that is decided."""
 
-    def plan_of(self, task: Task, said: Outcome, max_output: int) -> Plan:
-        """The changes that an outcome makes to the steps of the run. Raises AgentError, with the reasons, if its steps
-        cannot be added."""
+    def plan_of(self, task: Task, said: Outcome, max_output: int) -> tuple[Plan, dict[str, bytes]]:
+        """The changes that an outcome makes to the steps of the run, and the files of its steps, by digest, to store with
+        them. Raises AgentError, with the reasons, if its steps cannot be added."""
         if not said.add_steps:
-            return Plan(remove=tuple(said.remove_steps)) if said.remove_steps else _NO_PLAN
+            return Plan(remove=tuple(said.remove_steps)) if said.remove_steps else _NO_PLAN, {}
         if not task.plans:
             raise AgentError(not_a_planner(task.step))
         if self.resolver is None:
@@ -45,7 +45,9 @@ class RunAgents:
             raise AgentError(f"the steps cannot be added: {'; '.join(error.problems)}") from error
         canonical(resolved.specs, max_output, "add_steps")
         self._resolved[task.step] = resolved
-        return Plan(resolved.steps, tuple(said.remove_steps), resolved.specs)
+        names = {path: digest_of(contents) for path, contents in resolved.files.items()}
+        stored = {names[path]: contents for path, contents in resolved.files.items()}
+        return Plan(resolved.steps, tuple(said.remove_steps), resolved.specs, files=names), stored
 
     def adopt(self, event: StepsChanged, state: RunState) -> None:
         """Have the agents of added steps at hand from now on. Raises WorkflowError if they cannot be found again."""

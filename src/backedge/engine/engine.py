@@ -304,9 +304,9 @@ class LiveEngine:
         """The run, if this engine executes it."""
         return self._live.get(run)
 
-    async def events_of(self, run: str) -> list[e.Event]:
+    async def events_of(self, run: str, after: int = 0) -> list[e.Event]:
         self.require_open()
-        return await events_of(self.journal, run)
+        return await events_of(self.journal, run, after)
 
     async def follow(self, run: str, look: Callable[[RunState], T | None], executed: bool = False) -> T:
         """Wait until `look` returns something other than None for a run that another process executes. It is called after

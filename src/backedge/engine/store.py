@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from backedge.core.errors import NotFound
-from backedge.core.events import Event, RunStarted
+from backedge.core.events import Event, RunStarted, StepsChanged
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
@@ -105,11 +105,13 @@ async def outputs(journal: Journal, state: RunState, names: Sequence[str]) -> di
     return found
 
 
-async def files_of(journal: Journal, run: str) -> dict[str, bytes]:
-    """The workflow file of a run and the files it names, as they were when it started, the workflow file first; empty
-    for a run without a file."""
-    (first,) = decode_events((await records_of(journal, run))[:1]) or (None,)
-    names = first.files if isinstance(first, RunStarted) else {}
+async def files_of(journal: Journal, events: Iterable[Event]) -> dict[str, bytes]:
+    """The workflow file of a run and the files that it and added steps name, given all events of the run; the workflow file
+    first. Each is as it was when a step that names it joined. Empty for a run without a file."""
+    names: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, RunStarted | StepsChanged):
+            names |= {path: digest for path, digest in event.files.items() if path not in names}
     return {path: await journal.payload(digest) for path, digest in names.items()}
 
 

@@ -43,4 +43,5 @@ class FileWorkflow:
         whole = with_plan(workflow, steps, (), {})
         file = replace(self.source, definition=whole, agents=found.agents, steps=found.extras)
         agents = agents_of(file, self.project, self.views, only=specs)
-        return ResolvedSteps(steps, agents, specs, lambda run: keep_added_files(self.project, run, found.files))
+        files = {path: text.encode() for path, text in found.files.items()}
+        return ResolvedSteps(steps, agents, specs, files, lambda run: keep_added_files(self.project, run, found.files))

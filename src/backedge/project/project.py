@@ -139,11 +139,12 @@ def secrets_in(project: Project, run: str) -> Secrets:
 
 def _may_redact(project: Project, run: str) -> bool:
     """Whether the workflow file of a run could have the key `redact`, in plain letters or escaped."""
+    kept = project.kept_file(run)
     try:
-        kept = project.kept_file(run).read_bytes()
+        said = (kept if kept.exists() else find(project.folder)).read_bytes()
     except OSError:
         return True
-    return b"redact" in kept or b"\\" in kept or b"\0" in kept
+    return b"redact" in said or b"\\" in said or b"\0" in said
 
 
 async def end_agent(project: Project, run: str, step: str, attempt: int) -> None:

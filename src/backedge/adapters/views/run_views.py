@@ -35,23 +35,29 @@ class RunViews:
 
     def load(self, run: str, events: Iterable[Event]) -> None:
         """Take the past of a run and write its files: a crash may have left older ones."""
-        loop: TightLoop | None = None
+        self._loops.pop(run, None)
+        self._take(run, events)
+
+    async def refresh(self, run: str, read: Callable[[int], Awaitable[Sequence[Event]]]) -> None:
+        """Write the files of a run from its journal, after an answer to a run that no process executes. `read` returns the
+        events after a number.
+
+        If a process executes it after all, the newer state stays: the journal is read until nothing was added meanwhile.
+        """
+        self._loops.pop(run, None)
+        seen = 0
+        while events := await read(seen):
+            seen += len(events)
+            self._take(run, events)
+
+    def _take(self, run: str, events: Iterable[Event]) -> None:
+        loop = self._loops.get(run)
         for event in events:
             loop = tight_loop(loop, event)
         if loop is not None:
             self._loops[run] = loop
             self._unwritten[run] = None
             self.flush()
-
-    async def refresh(self, run: str, read: Callable[[], Awaitable[Sequence[Event]]]) -> None:
-        """Write the files of a run from its journal, after an answer to a run that no process executes.
-
-        If a process executes it after all, the newer state stays: the journal is read until nothing was added meanwhile.
-        """
-        seen = -1
-        while len(events := await read()) != seen:
-            seen = len(events)
-            self.load(run, events)
 
     def tell(self, run: str, event: Event) -> None:
         before = self._loops.get(run)

@@ -278,8 +278,9 @@ def number(id: str) -> int:
 def with_step(state: RunState, name: str, step: StepState, **more: Any) -> RunState:
     """The run with a new state of one step, and with other fields changed as given."""
     derived = state.derived
-    changed = Derived(derived.index, (*derived.changed, name))
-    return replace(state, steps={**state.steps, name: step}, derived=changed, **more)
+    if derived.index is not None:  # a replay has no index yet: it would note every change of a long history
+        derived = Derived(derived.index, (*derived.changed, name))
+    return replace(state, steps={**state.steps, name: step}, derived=derived, **more)
 
 
 def with_loop(state: RunState, loop: Loop) -> RunState:

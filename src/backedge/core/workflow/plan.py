@@ -28,6 +28,8 @@ class Plan(Value, frozen=True):
     """The added steps as the planner wrote them. Their agents are built from this again after a restart."""
     noted: dict[str, NotedValues] = {}
     """What the new steps read of existing artifacts, by the steps that made these."""
+    files: dict[str, str] = {}
+    """The files that the added steps name: digests of stored values, by path."""
 
     def __bool__(self) -> bool:
         return bool(self.add or self.remove)

@@ -118,7 +118,7 @@ class LocalExecutor:
     def _translate(self, execution: Execution) -> Outcome:
         """The outcome in the engine's words. Raises AgentError for what it does not understand."""
         task, said, result = execution.task, execution.said, execution.result
-        execution.plan = self._agents.plan_of(task, said, self._max_output)
+        execution.plan, files = self._agents.plan_of(task, said, self._max_output)
         text = canonical(said.output, self._max_output)
         made, large = describe_output(text, task.briefing.previous, task.has_previous)
         if result.workspace is not None:
@@ -127,7 +127,7 @@ class LocalExecutor:
                 digest=digest_of(f"{made.digest} {result.workspace}".encode()),
                 changed=(*made.changed, *result.files) if task.has_previous else (),
             )
-        execution.payloads |= large
+        execution.payloads |= {**files, **large}
         return protocol.to_model(protocol.checked_outcome(said, self._max_output), made, task.kinds)
 
     def _finished(self, execution: Execution, outcome: Outcome) -> AttemptReport:
