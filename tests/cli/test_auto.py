@@ -35,7 +35,7 @@ def test_step_by_step_the_same_happens_as_all_at_once(make: Make) -> None:
     project = make({"steps": STEPS}, **script)
     first = project.run("--step")
     assert (first.code, first.outcome, steps_of(project)) == (0, "running", [("plan", "1")])
-    assert f"`backedge resume {first.run} --step` does the next attempt" in first.err
+    assert f"`backedge resume {first.run} --step` makes the next attempt" in first.err
     for count in range(2, 5):
         assert project.resume("--step").outcome == "running"
         assert len(project.executions()) == count
@@ -163,7 +163,7 @@ def test_on_a_terminal_each_attempt_is_asked_for(make: Make) -> None:
     terminal = Terminal(project, "run", "--step")
     try:
         for step in ("plan (attempt 1)", "code (attempt 1)", "review (attempt 1)"):
-            terminal.wait_for(f"next: {step}? [Enter: do it, s: stop here, a: do all the rest] ")
+            terminal.wait_for(f"next: {step}? [Enter: run it, s: stop here, a: run all the rest] ")
             terminal.type("\n")
         terminal.wait_for("next: code (attempt 2, rework L-1)?")
         assert len(project.executions()) == 3, "nothing starts before it is allowed"

@@ -165,7 +165,7 @@ def test_an_acknowledgement_needs_a_target_only_where_there_are_several(make: Ma
     if len(to) == 1:
         assert project.backedge("feedback", "ack", "L-1").out == "L-1 acknowledged by human\n"
     else:
-        assert "say which with --target (pm, human)" in project.refused("feedback", "ack", "L-1")
+        assert "choose one with --target (pm, human)" in project.refused("feedback", "ack", "L-1")
 
 
 REVIEWED: dict[str, Any] = {"steps": {"code": {"phase": "code"}, "review": {"reviews": "code"}}}

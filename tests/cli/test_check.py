@@ -74,7 +74,7 @@ def test_what_is_wrong_with_a_step_is_told_though_its_cli_is_not_installed(make:
 
 def test_before_the_first_run_nothing_is_known_of_costs(make: Make) -> None:
     project = make({"steps": STEPS})
-    assert "The cost is not known" in project.backedge("check").out
+    assert "The cost is unknown" in project.backedge("check").out
     told = project.backedge("check", "--json").json
     assert (told["cost"], told["warnings"]) == (None, [])
     assert not (project.folder / ".backedge").exists(), "looking makes no journal"
@@ -134,7 +134,7 @@ def test_a_journal_that_cannot_be_read_is_a_warning(make: Make) -> None:
     (project.folder / ".backedge" / "journal.db").write_text("this is no database, but long enough to be one" * 50)
     said = project.backedge("check")
     assert said.code == 0
-    assert "warning: the cost of earlier runs is not known" in said.err
+    assert "warning: the cost of earlier runs is unknown" in said.err
 
 
 # agents
@@ -176,7 +176,7 @@ def test_prompts_are_ejected_changed_and_used(make: Make) -> None:
     assert "prompt: prompts/review.md" in said.out
     ejected = project.folder / "prompts" / "review.md"
     assert "{{answer}}" in ejected.read_text()
-    assert "prompts/review.md exists" in project.refused("agents", "--eject", "review")
+    assert "prompts/review.md already exists" in project.refused("agents", "--eject", "review")
     ejected.write_text("mine {{tsak}}")
     project.write({"steps": {**STEPS, "review": {"reviews": "code", "agent": "claude", "prompt": "prompts/review.md"}}})
     assert "did you mean 'task'?" in project.refused("check")

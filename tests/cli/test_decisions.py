@@ -165,7 +165,7 @@ def test_cancel_ends_the_run_and_keeps_the_work(make: Make) -> None:
         (("continue", "--rounds", "0"), "rounds is 0: expected 1 or more"),
         (("continue", "--amount", "-1"), "amount is -1.0: expected more than 0"),
         (("continue", "--rounds", "many"), "'many' is not a valid integer"),
-        (("continue", "--run", "nope"), "run 'nope' does not exist in this journal"),
+        (("continue", "--run", "nope"), "unknown run 'nope'"),
     ],
 )
 def test_a_decision_that_makes_no_sense_is_refused_and_changes_nothing(
@@ -189,7 +189,7 @@ def test_the_run_may_be_left_out_while_the_id_says_which(make: Make) -> None:
     project, first = stopped(make)
     second = project.run()
     complaint = project.refused("decide", "E-1", "accept")
-    assert "E-1 is open in 2 runs: say which with --run" in complaint
+    assert "E-1 is open in 2 runs: choose one with --run" in complaint
     assert first.run in complaint and second.run in complaint
     assert {each["run"] for each in project.backedge("inbox", "--json").json} == {first.run, second.run}
     project.decide("E-1", "accept", "--run", first.run)
@@ -206,7 +206,7 @@ def test_a_beginning_of_an_id_is_enough_unless_it_fits_several(make: Make) -> No
     project.run("--run", "north-1")
     project.run("--run", "north-2")
     assert project.show("north-2").run == "north-2"
-    assert "is the beginning of 2 runs: north-2, north-1" in project.refused("show", "north")
+    assert "'north' is ambiguous: 2 runs begin with it: north-2, north-1" in project.refused("show", "north")
     project.run("--run", "north")
     assert project.show("north").run == "north"
 
@@ -219,14 +219,14 @@ def test_without_a_choice_it_asks(make: Make) -> None:
 
 def test_without_an_id_the_only_open_question_is_meant(make: Make) -> None:
     project, first = stopped(make)
-    assert "no choice for E-1" in project.refused("decide")
+    assert "E-1 needs a choice" in project.refused("decide")
     second = project.run()
     complaint = project.refused("decide")
-    assert "2 questions are open" in complaint and f"E-1 of {second.run}" in complaint
-    assert "no choice for E-1" in project.refused("decide", "--run", first.run)
+    assert "2 escalations are open" in complaint and f"E-1 of {second.run}" in complaint
+    assert "E-1 needs a choice" in project.refused("decide", "--run", first.run)
     for each in (first, second):
         project.decide("E-1", "cancel", "--run", each.run)
-    assert "no question is open" in project.refused("decide")
+    assert "no escalations are open" in project.refused("decide")
 
 
 def test_who_decides_is_told_how_the_run_goes_on_if_nobody_executes_it(make: Make) -> None:

@@ -30,7 +30,7 @@ def test_runs_are_listed_newest_first_and_as_many_as_asked_for(make: Make) -> No
     assert [each["run"] for each in project.backedge("runs", "--json").json] == ["third", "second", "first"]
     told = project.backedge("runs", "--limit", "2").out.splitlines()
     assert [line.split()[0] for line in told] == ["third", "second", "…"]
-    assert told[-1] == "… and 1 more: --limit"
+    assert told[-1] == "… and 1 more (use --limit)"
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *MORE])

@@ -29,7 +29,7 @@ def resumed_with_other_files(project: Project) -> Said:
     project.decide("E-1", "resolve", "--note", "left")
     said = project.backedge("resume", "r-1", "--plain")
     assert said.code == 0, said
-    assert "out.json has changed since run r-1 started: the run goes on with what it said then" in said.err
+    assert "out.json has changed since run r-1 started: the run continues with the old version" in said.err
     return said
 
 
@@ -71,7 +71,7 @@ def test_a_workflow_file_that_was_edited_is_named_too(make: Make) -> None:
     run = project.run().run
     project.write("name: other\nsteps: {x: {run: [echo]}}\n")
     said = project.backedge("resume", "--plain")
-    assert f"backedge.yaml has changed since run {run} started: the run goes on with what it said then" in said.err
+    assert f"backedge.yaml has changed since run {run} started: the run continues with the old version" in said.err
 
 
 def test_the_agents_of_a_ladder_are_called_what_the_file_calls_them(make: Make) -> None:

@@ -188,13 +188,13 @@ def test_an_output_that_does_not_fit_the_schema_is_an_error_and_the_next_may_fit
         (["run", "--input-file", "nope.json"], "nope.json cannot be read: No such file"),
         (["run", "--input-file", "broken.json"], "is not JSON"),
         (["run", "--input-file", "briefings"], "is a directory"),
-        (["run", "--input-file", "list.json", "--input", "a=1"], "is no JSON object"),
+        (["run", "--input-file", "list.json", "--input", "a=1"], "is not a JSON object"),
         (["run", "--input-file", "latin.txt"], "it is not UTF-8"),
         (["run", "--story", "nope.md"], "nope.md cannot be read"),
         (["run", "--max-parallel", "0"], "0 is not in the range x>=1"),
         (["run", "--max-parallel", "lots"], "'lots' is not a valid integer"),
-        (["rnu"], "no command 'rnu': did you mean 'run'?"),
-        (["frobnicate"], "`backedge --help` lists them"),
+        (["rnu"], "unknown command 'rnu': did you mean 'run'?"),
+        (["frobnicate"], "see `backedge --help`"),
         (["run", "--jsn"], "No such option"),
         (["runs", "extra"], "unexpected extra argument"),
         (["decide"], "there is no journal"),
@@ -248,7 +248,7 @@ def ran(make: Make) -> Project:
 )
 def test_an_unknown_run_is_told_with_those_that_exist(ran: Project, args: list[str]) -> None:
     complaint = ran.refused(*args)
-    assert "run 'r-nope' does not exist in this journal: the newest are r-known" in complaint
+    assert "unknown run 'r-nope': the newest runs are r-known" in complaint
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,9 @@ def test_other_capitals_are_a_slip(ran: Project, args: list[str], meant: str) ->
 
 
 def test_a_run_of_the_same_id_exists(ran: Project) -> None:
-    assert "run 'r-known' exists: `backedge resume r-known` goes on with it" in ran.refused("run", "--run", "r-known")
+    assert "run 'r-known' already exists: continue it with `backedge resume r-known`" in ran.refused(
+        "run", "--run", "r-known"
+    )
 
 
 def test_other_unknown_names(ran: Project) -> None:

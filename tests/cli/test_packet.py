@@ -77,7 +77,7 @@ def test_an_agent_that_breaks_is_quoted(make: Make) -> None:
     )
     project.run()
     said = project.backedge("inbox").out
-    assert "it broke with: the command failed (exit code 3): no key" in said
+    assert "last error: the command failed (exit code 3): no key" in said
     assert "continue: a is tried again" in said
 
 
@@ -98,7 +98,7 @@ def at_terminal(project: Project, *answers: tuple[str, str]) -> str:
 
 def test_decide_without_a_choice_shows_the_packet_and_asks(make: Make) -> None:
     project = stuck(make)
-    shown = at_terminal(project, ("What is your choice", "revise"), ("The new approach, in words", "use a library"))
+    shown = at_terminal(project, ("Your choice", "revise"), ("The new approach", "use a library"))
     assert "round 2 → code" in shown and "continue: code reworks F-3" in shown
     assert project.resume().outcome == "verified"
     decided = next(event for event in project.events() if event["type"].startswith("escalation_decided"))
@@ -110,14 +110,14 @@ def test_one_question_takes_an_option_or_an_answer_in_words(make: Make, answer: 
     item = raises("fix_request", "human", options=[{"option": "polling"}, {"option": "push"}])
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"feedback": [item]}, {}])
     project.run()
-    at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", answer))
+    at_terminal(project, ("Your choice", "resolve"), ("One of the options, or your own answer", answer))
     assert project.resume().loop["resolution"][key] == answer
 
 
 def test_a_person_who_judges_is_asked_for_the_verdict(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}, "look": {"reviews": "a", "agent": "human"}}})
     project.run()
-    shown = at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", "pass"))
+    shown = at_terminal(project, ("Your choice", "resolve"), ("One of the options, or your own answer", "pass"))
     assert "a, version 1" in shown
     assert project.resume().outcome == "verified"
 

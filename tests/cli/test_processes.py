@@ -235,7 +235,7 @@ def test_without_a_choice_a_person_at_a_terminal_is_asked(make: Make, typed: str
     said = finished(process)
     os.close(ours)
     os.close(theirs)
-    assert said.code == 0 and "What is your choice" in said.err and "limit rounds_per_loop" in said.err
+    assert said.code == 0 and "Your choice" in said.err and "limit rounds_per_loop" in said.err
     assert project.resume().loop["state"] == loop
 
 
@@ -260,7 +260,7 @@ def test_one_interruption_stops_cleanly_and_says_how_to_resume(make: Make, sign:
     until(lambda: len(project.executions()) == 2)
     said, _ = interrupted(process, sign)
     assert (said.code, said.json["run"], said.json["outcome"]) == (130, run, "running")
-    assert f"`backedge resume {run}` goes on" in said.err
+    assert f"continue with `backedge resume {run}`" in said.err
     assert until(lambda: not project.living())
     dropped = [each for each in project.events() if each["type"].startswith("attempt_dropped")]
     assert [each["reason"] for each in dropped] == ["interrupted"]

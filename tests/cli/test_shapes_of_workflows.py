@@ -45,7 +45,7 @@ def test_a_step_whose_condition_is_not_met_is_skipped_with_its_judge(make: Make)
     assert result.attempts == {"plan": 1, "ui": 0, "ui_review": 0, "ship": 1, "plan_review": 1}
     assert [result.steps[name]["state"] for name in ("ui", "ui_review", "ship")] == ["skipped", "skipped", "done"]
     assert ours.briefings("ship")[0]["inputs"] == {"plan": {"ui": False}}
-    assert "ui is skipped: plan:/ui == true is not so" in ours.backedge("show").out
+    assert "ui is skipped: plan:/ui == true is false" in ours.backedge("show").out
 
 
 def test_a_change_of_the_plan_brings_the_step_back(make: Make) -> None:

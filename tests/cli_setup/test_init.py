@@ -104,7 +104,7 @@ def test_a_change_that_cannot_be_read_does_not_pass_the_gate(
     if words:
         git(folder, "init", "-q")
     said = backedge(folder, "init", "--template", "review-only", env=bare).stdout
-    assert ("`git init` first" in said) is (not words)
+    assert ("run `git init` first" in said) is (not words)
     backedge(folder, "run", "--quiet", *words, env=bare, expect=1)
     assert asked(folder, "show")["outcome"] == "failed"
 
@@ -238,4 +238,4 @@ def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
 
 def test_where_git_is_missing_the_first_thing_is_to_install_it(folder: Path, bare: dict[str, str]) -> None:
     said = backedge(folder, "init", "--template", "review-only", env={**bare, "PATH": str(folder)}).stdout
-    assert "this folder is not in a repository: install git, which is not on the PATH, and `git init` first." in said
+    assert "this folder is not in a repository: install git and run `git init` first." in said

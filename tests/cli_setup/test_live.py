@@ -220,7 +220,7 @@ def test_ctrl_c_on_a_terminal_stops_cleanly_and_leaves_no_frame_behind(tmp_path:
     story(tmp_path)
     env = {"SLOW": "30", "NO_COLOR": "1"}
     said = on_a_terminal(tmp_path, "run", "--run", "r-1", env=env, ctrl_c_at="iteration 1 red", code=130)
-    assert said.endswith("interrupted; `backedge resume r-1` goes on\r\n")
+    assert said.endswith("interrupted; continue with `backedge resume r-1`\r\n")
     assert "stopping; press Ctrl-C again to stop at once\r\n" in said
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1
     # The terminal's own ^C stands at the end of a row: it must not be the one that begins another.

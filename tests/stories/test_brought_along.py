@@ -16,7 +16,7 @@ def test_a_story_that_was_started_elsewhere_keeps_its_history(project: Stories) 
     project.story("a", status="in-progress", implementation_complete=True, **past)
     project.script(a={"review": [rejected("wrong"), {"verdict": "pass"}]})
     said = project.auto()
-    assert said.count("a.md: it was started elsewhere: here it starts at its first step, and keeps its history") == 1
+    assert said.count("a.md: work began in another system: here it starts at its first step and keeps its history") == 1
     says = project.says("a")
     assert says["refinement_iterations"][:2] == ITERATIONS
     assert [each["result"] for each in says["refinement_iterations"][2:]] == ["success"]

@@ -78,10 +78,10 @@ def test_the_values_of_front_matter() -> None:
 @pytest.mark.parametrize(
     ("text", "where", "what"),
     [
-        ("no front matter\n", "1:1", "has no front matter: begin it with ---"),
+        ("no front matter\n", "1:1", "has no front matter: start the file with ---"),
         ("---\ntitle: x\n", "3:1", "the front matter does not end: put --- on a line of its own"),
         ("---\ntitle: [a\n---\n", "2:8", "not valid YAML"),
-        ("---\ntitle: a\ntitle: b\n---\n", "3:1", "'title' is here twice: keep one"),
+        ("---\ntitle: a\ntitle: b\n---\n", "3:1", "'title' appears twice: keep one"),
         ("---\n- a\n---\n", "2:1", "write one key per line"),
         ("---\n{a: 1}\n---\n", "2:1", "write one key per line"),
         ("---\ntitle: a: b\n---\n", "2:9", "not valid YAML"),

@@ -249,7 +249,7 @@ def test_interrupted_in_the_middle_it_goes_on_where_it_was(project: Stories) -> 
     project.script(a={"implement": [{"!sleep": 60}, {}]})
     going = project.start("run", "--auto")
     until(project.executions)
-    assert "interrupted; `backedge run` goes on" in interrupted(going)
+    assert "interrupted; continue with `backedge run`" in interrupted(going)
     project.auto()
     assert [each[1:3] for each in project.executions()] == [["implement", "1"], ["implement", "2"], ["review", "1"]]
     assert project.says("a")["status"] == "done"
@@ -372,7 +372,7 @@ def test_a_status_that_was_changed_by_hand_is_put_back_also_of_a_story_that_is_d
     path = project.story("a")
     project.auto()
     path.write_text(project.text("a").replace("done", "ready") + "More.\n")
-    assert "stories/a.md: status was changed by hand and has been put back" in project.auto()
+    assert "stories/a.md: status was changed by hand and has been restored" in project.auto()
     assert project.says("a")["status"] == "done" and project.text("a").endswith("More.\n")
     assert "by hand" not in project.backedge("run")[1]
 

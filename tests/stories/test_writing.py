@@ -120,8 +120,8 @@ def test_people_edit_while_the_story_is_worked_on(project: Stories) -> None:
         text.replace("status: in-progress", "status: done").replace("refinement_count: 1", "refinement_count: 0")
     )
     said = project.auto()
-    assert "stories/a.md: status was changed by hand and has been put back" in said
-    assert "refinement_count was changed by hand and has been put back: `backedge unblock STORY --reset`" in said
+    assert "stories/a.md: status was changed by hand and has been restored" in said
+    assert "refinement_count was changed by hand and has been restored: use `backedge unblock STORY --reset`" in said
     after = path.read_text()
     assert "title: second  # better\n" in after and "\nMake it well.\n" in after
     assert project.says("a")["status"] == "done" and after.count("### Refinement Iteration 1") == 1

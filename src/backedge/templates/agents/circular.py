@@ -1,7 +1,7 @@
-"""A team whose design goes in a circle: replace it step by step with your own programs, or with `agent: claude`.
+"""A team whose design is circular: replace it step by step with your own programs, or with `agent: claude`.
 
 An invoice has payments, and a payment has an invoice: the coder of payments finds that each needs the other. The planner
-breaks the circle by a model between them.
+breaks the cycle with a model between them.
 """
 
 import json
@@ -31,7 +31,7 @@ def coded(told: Any) -> Any:
             "message": f"a circle: {model} → {circle[0]} → {model}",
             "suggested_fix": "a model between them",
         }
-        return {"output": None, "feedback": [issue], "summary": "found a circle"}
+        return {"output": None, "feedback": [issue], "summary": "found a cycle"}
     return {"output": {"model": model, "needs": needs}, "summary": f"{model}, which needs {needs or 'nothing'}"}
 
 
