@@ -76,7 +76,10 @@ def _tools() -> Tools | str:
         name for name, there in (("git", shutil.which("git")), ("ruff", ruff), ("pytest", has_pytest)) if not there
     ]
     if missing:
-        return f"The demo needs {' and '.join(missing)}: install pytest and ruff with `pip install pytest ruff`, or run `make demo`."
+        return (
+            f"The demo needs git, pytest and ruff. Not found: {', '.join(missing)}. "
+            "Install pytest and ruff with `pip install pytest ruff`, or run `make demo`."
+        )
     return Tools(sys.executable, str(ruff))
 
 

@@ -23,12 +23,12 @@ def plan(told: Any) -> Any:
 def coded(told: Any) -> Any:
     model = told["step"]
     needs = told["inputs"]["plan"][model]
-    circle = [each for each in needs if model in told["inputs"].get(each, {}).get("needs", [])]
-    if circle:
+    cycle = [each for each in needs if model in told["inputs"].get(each, {}).get("needs", [])]
+    if cycle:
         issue = {
             "kind": "architecture_issue",
             "severity": "critical",
-            "message": f"a circle: {model} → {circle[0]} → {model}",
+            "message": f"a cycle: {model} → {cycle[0]} → {model}",
             "suggested_fix": "a model between them",
         }
         return {"output": None, "feedback": [issue], "summary": "found a cycle"}
@@ -37,8 +37,8 @@ def coded(told: Any) -> Any:
 
 def review(told: Any) -> Any:
     needs = {name: made["needs"] for name, made in told["inputs"].items() if made}
-    circles = [f"{one} → {other} → {one}" for one in needs for other in needs[one] if one in needs.get(other, [])]
-    return {"verdict": "fail" if circles else "pass", "findings": [{"description": each} for each in circles]}
+    cycles = [f"{one} → {other} → {one}" for one in needs for other in needs[one] if one in needs.get(other, [])]
+    return {"verdict": "fail" if cycles else "pass", "findings": [{"description": each} for each in cycles]}
 
 
 briefing = json.load(sys.stdin)
