@@ -45,7 +45,7 @@ SLOW = (
     "test_where_to_change.py",
 )
 """Files whose tests start many processes, run whole programs, or try many random documents."""
-SLOW_TESTS = ("test_the_code_of_a_page_runs_and_prints_what_the_page_says", "test_the_demo_tells_its_story")
+SLOW_TESTS = ("test_the_code_of_a_page_runs_and_prints_what_the_page_says", "test_the_demo_module_ends_verified")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

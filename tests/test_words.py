@@ -56,11 +56,6 @@ NOT_YET_PLAIN: frozenset[str] = frozenset(
         "adapters/reports/junit.py",
         "adapters/views/run_views.py",
         "app.py",
-        "cli/decide.py",
-        "cli/execute.py",
-        "cli/stepping.py",
-        "cli/stories.py",
-        "cli/telling.py",
         "compat/scratchpad.py",
         "config/steps.py",
         "context.py",
@@ -72,7 +67,6 @@ NOT_YET_PLAIN: frozenset[str] = frozenset(
         "engine/store.py",
         "errors.py",
         "ports.py",
-        "stories/rules/story_view.py",
         "testing/zombie_contract.py",
     }
 )

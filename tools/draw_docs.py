@@ -1,9 +1,9 @@
-"""Draws the parts of the documentation that the code already says: tables, the diagram of a loop, the references.
+"""Draws the parts of the documentation that come from the code: tables, the diagram of a loop, the references.
 
     python tools/draw_docs.py            write them
-    python tools/draw_docs.py --check    fail if one of them is stale
+    python tools/draw_docs.py --check    fail if any of them is stale
 
-A drawn part stands between `<!-- drawn: NAME -->` and `<!-- /drawn -->`; everything else in a file is written by hand.
+A drawn part is between `<!-- drawn: NAME -->` and `<!-- /drawn -->`; everything else in a file is written by hand.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def _parameter(owner: Any, argument: ast.arg, default: ast.expr | None) -> str:
 
 
 def _value(owner: Any, default: ast.expr) -> str:
-    """A default as a reader wants it: the value of a constant, not its name."""
+    """A default as a reader needs it: the value of a constant, not its name."""
     if isinstance(default, ast.Name | ast.Attribute):
         value: object = vars(inspect.getmodule(owner))
         for name in ast.unparse(default).split("."):
@@ -266,7 +266,7 @@ def _value(owner: Any, default: ast.expr) -> str:
     return ast.unparse(default)
 
 
-# Reading source: annotations and the sentences under fields are there as their author wrote them
+# Reading source, where annotations and the sentences below fields are as their author wrote them
 
 
 def _fields(kind: type[Any]) -> str:
@@ -359,7 +359,7 @@ def import_rule() -> str:
 
 
 def template(name: str) -> str:
-    """A workflow file as `init` writes it where there are no agent CLIs."""
+    """A workflow file as `init` writes it without agent CLIs."""
     return f"```yaml\n{rendered(name, name, Found(), '')['backedge.yaml']}```"
 
 
@@ -392,7 +392,7 @@ DRAWINGS: dict[str, Callable[[], str]] = {
 
 
 def drawn(text: str) -> str:
-    """A document with its drawn parts as the code has them now."""
+    """A document with its drawn parts up to date."""
     return PART.sub(lambda part: f"{part[1]}{DRAWINGS[part[2]]()}\n{part[3]}", text)
 
 

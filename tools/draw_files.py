@@ -1,5 +1,5 @@
-"""Draws the references of what users write and read outside Python: the workflow file, the agent protocol, the commands
-and their JSON. Everything comes from the code that checks it; here are only the sentences that the code has no place for.
+"""Draws the references for files and the command line: the workflow file, the agent protocol, the commands and their
+JSON. Everything comes from the code that checks it, except the sentences that have no place in the code; they are here.
 """
 
 from __future__ import annotations
@@ -32,168 +32,168 @@ from backedge.engine import protocol
 from backedge.ports import PLACEHOLDERS
 
 MEANINGS: dict[str, str] = {
-    # What an agent is told
+    # What an agent gets
     "Briefing.run": "the id of the run",
-    "Briefing.input": "the input of the run: what `--input`, `--input-file` and `--story` gave it",
+    "Briefing.input": "the input of the run, from `--input`, `--input-file` and `--story`",
     "Briefing.step": "the step that this attempt does",
     "Briefing.phase": "its phase",
     "Briefing.attempt": "the number of the attempt, from 1, per step",
     "Briefing.round": "the round of the feedback that it addresses; 0 if there is none",
-    "Briefing.mode": "`work`, `rework` (feedback is to be addressed), `verify` (findings, or what a person "
-    "raised, are to be judged again), "
-    "`answer` (a question is to be answered) or `decide` (one of the options is to be chosen); in the last two the work stays "
-    "as it is",
-    "Briefing.inputs": "the outputs of the steps that it needs, by their names",
-    "Briefing.feedback": "exactly this step's share: see below",
+    "Briefing.mode": "`work`, `rework` (address feedback), `verify` (judge findings or human feedback again), `answer` "
+    "(answer a question) or `decide` (choose an option); with the last two, the artifact does not change",
+    "Briefing.inputs": "the outputs of the steps that it needs, by name",
+    "Briefing.feedback": "the feedback for this step; see below",
     "Briefing.verify": "for a judge: the findings to answer for, each as in `feedback.findings`",
-    "Briefing.previous": "the output of its last attempt that succeeded, or null",
+    "Briefing.previous": "the output of its last successful attempt, or null",
     "Briefing.history": "earlier rounds of the loops that it addresses",
-    "Briefing.limits_left": "how much is left of each limit that is on",
-    "Briefing.steps": "for one with `plans`: all steps of the run, with phase, needs and state",
-    "Briefing.last_error": "why its last attempt did not count: the agent broke, or contradicted itself; else empty",
-    "Briefing.agent": "which agent of a ladder this is",
+    "Briefing.limits_left": "how much is left of each active limit",
+    "Briefing.steps": "for a step with `plans`: all steps of the run, with phase, needs and state",
+    "Briefing.last_error": "why the last attempt was an error; empty if it was not",
+    "Briefing.agent": "the agent of the ladder that is used",
     "Briefing.session": "the conversation of the last attempt, for agents that keep one",
     "Briefing.scratchpad": "the path of `feedback-scratchpad.md`, or null",
     "Briefing.progress": "the path of `progress.json`, or null",
-    "Share.findings": "what judges found, the worst first",
-    "Share.requests": "feedback that others raised, the worst first; for a judge: what people raised, to look whether it was done",
-    "Share.resolutions": "what became of feedback that this step raised",
-    "Issue.id": "the finding's id: name it in `resolutions`",
-    "Issue.found_by": "the judge",
+    "FeedbackForAttempt.findings": "the findings of judges, the most severe first",
+    "FeedbackForAttempt.requests": "feedback from other steps and people, the most severe first; for a judge, the human feedback to verify",
+    "FeedbackForAttempt.resolutions": "the results of feedback that this step raised",
+    "BriefedFinding.id": "the finding's id: name it in `resolutions`",
+    "BriefedFinding.found_by": "the judge",
     **{
         f"{kind}.severity": "critical, high, medium or low"
         for kind in ("BriefedFinding", "Request", "LoopReport", "FindingReport")
     },
-    "Issue.word": "the judge's own word for the severity, if it had another",
-    "Issue.status": "where it stands",
-    "Issue.fix_authored": "it lies in what the last fix changed",
+    "BriefedFinding.word": "the judge's own word for the severity, if it used another",
+    "BriefedFinding.status": "its status",
+    "BriefedFinding.fix_authored": "whether it is in what the last fix changed",
     "Request.loop": "the loop that this feedback opened",
-    "Request.source": "who raised it",
-    "Told.loop": "the loop",
-    "Told.state": "how it ended",
-    "Told.text": "the answer or the reason, in words",
-    "Told.option": "the option that was chosen",
-    "Told.answers": "what the targets answered, by target",
-    "Earlier.loop": "the loop",
-    "Earlier.round": "which round",
-    "Earlier.findings": "what was found then, in words",
-    # What an agent says
+    "Request.source": "the step or person that raised it",
+    "LoopResult.loop": "the loop",
+    "LoopResult.state": "how it ended",
+    "LoopResult.text": "the answer or the reason, as text",
+    "LoopResult.option": "the option that was chosen",
+    "LoopResult.answers": "the answers, by target",
+    "EarlierRound.loop": "the loop",
+    "EarlierRound.round": "the round",
+    "EarlierRound.findings": "the findings of that round, as text",
+    # What an agent reports
     "Outcome.output": "the artifact: any JSON, given to the steps that need this one",
     "Outcome.summary": "what was done, in a sentence",
-    "Outcome.verdict": "of a judge, and required of it unless `passes_if` computes it",
+    "Outcome.verdict": "for a judge; required unless `passes_if` computes it",
     "Outcome.findings": "the defects that a judge found",
-    "Outcome.resolutions": "the status of findings: from a judge, of those in `verify`; from a rework, of those in `feedback`",
-    "Outcome.feedback": "what other steps have to fix or answer",
-    "Outcome.answer": "the answer, when `mode` is `answer`",
-    "Outcome.decision": "the option that a target of a choice votes for, when `mode` is `decide`",
-    "Outcome.remove_steps": "names of steps, from one that plans",
+    "Outcome.resolutions": "the status of findings: a judge reports those in `verify`, a rework those in `feedback`",
+    "Outcome.feedback": "feedback for other steps to fix or answer",
+    "Outcome.answer": "the answer, if `mode` is `answer`",
+    "Outcome.decision": "the chosen option, if `mode` is `decide`",
+    "Outcome.remove_steps": "names of steps to remove, for a step with `plans`",
     "Outcome.usage": "what the attempt cost",
-    "Finding.description": "what is wrong. Two findings with other words are two findings",
+    "Finding.description": "what is wrong; findings with different descriptions are different findings",
     "Finding.severity": "`critical`, `high`, `medium` or `low`, or a word for one: blocker, blocking, major, error, warning, "
     "minor, info",
     "Finding.blocking": "pauses the run until it is resolved",
-    "Finding.category": "a word for its kind; `routes` look at it",
-    "Finding.affected_phase": "the phase that caused it, or several: it goes to the step of that phase",
-    "Finding.evidence": "how to see it",
+    "Finding.category": "a word for its kind; `routes` can use it",
+    "Finding.affected_phase": "the phase or phases that caused it; it goes to the step of that phase",
+    "Finding.evidence": "how to reproduce or see it",
     "Finding.impact": "why it matters",
     "Finding.file": "the file, relative to the workspace",
     "Finding.line": "the line in that file",
     "Finding.path": "the place in the output, as a JSON pointer",
-    "Finding.suggested_fix": "what could be done",
+    "Finding.suggested_fix": "how it could be fixed",
     "Finding.requirement_id": "the requirement that it violates",
-    "FindingResolution.finding": "the id",
-    "FindingResolution.status": "a judge says `fixed`, `not_fixed`, `withdrawn` or `duplicate`; a rework says `fixed` or `contested`",
+    "FindingResolution.finding": "the id of the finding",
+    "FindingResolution.status": "`fixed`, `not_fixed`, `withdrawn` or `duplicate` for a judge; `fixed` or `contested` for a rework",
     "FindingResolution.note": "why",
     "Feedback.kind": "see [the kinds](rules.md#kinds-of-feedback)",
-    "Feedback.to": "a step, several, or `human`; required, unless the planner (`dependency_missing`, `architecture_issue`) or the owner of `requirement_id` (`technical_infeasibility`, `missing_requirement`) gets it",
-    "Feedback.message": "what is wrong, or what is asked",
+    "Feedback.to": "one or several steps, or `human`; required unless it goes to the planner (`dependency_missing`, `architecture_issue`) or to the owner of `requirement_id` (`technical_infeasibility`, `missing_requirement`)",
+    "Feedback.message": "what is wrong, or the question",
     "Feedback.severity": "as in findings",
     "Feedback.blocking": "pauses the run until it is resolved",
-    "Feedback.suggested_fix": "what could be done",
+    "Feedback.suggested_fix": "how it could be fixed",
     "Feedback.requested_info": "the information that is needed",
     "Feedback.artifacts": "places, like `spec.md:42`",
     "Feedback.options": "options to choose from",
     "Feedback.requirement_id": "the requirement that it is about",
-    "Feedback.details": "whatever else the target should know",
+    "Feedback.details": "anything else that the target should know",
     "Option.option": "its name",
     "Option.effort": "how much work it is",
-    "Option.impact": "what it means",
+    "Option.impact": "its impact",
     "Option.rework": "the steps that rework if it is chosen",
-    "Option.accept": "choosing it accepts the problem: the loop is accepted, and so is the run",
-    "Decision.option": "one of those that were offered; any text if none were",
+    "Option.accept": "whether choosing it accepts the problem: the loop and the run end as accepted",
+    "Decision.option": "one of the offered options; any text if there are none",
     "Decision.reason": "why",
     "Usage.cost_usd": "US dollars",
     "Usage.tokens_in": "tokens read",
     "Usage.tokens_out": "tokens written",
-    # What a run says
-    "Report.loops": "feedback from raised to closed, in the order in which it was raised",
+    # What a report has
+    "Report.loops": "the loops, in the order in which they were opened",
     "Report.findings": "every defect that was found",
-    "Report.escalations": "what people were asked",
-    "Report.usage": "what the attempts used together",
+    "Report.escalations": "the questions to people",
+    "Report.usage": "the usage of all attempts together",
     "StepReport.phase": "its phase",
     "LoopReport.id": "L-1, L-2 …",
-    "LoopReport.message": "of feedback that somebody raised",
+    "LoopReport.message": "the message of feedback that a step or a person raised",
     "FindingReport.id": "F-1, F-2 …",
-    "FindingReport.affected_phase": "the phase that caused it, as the judge says",
+    "FindingReport.affected_phase": "the phase that caused it, according to the judge",
     "EscalationReport.id": "E-1, E-2 …",
-    "RefusalReport.source": "who raised it",
-    "RefusalReport.targets": "the targets it was meant for",
+    "RefusalReport.source": "the step or person that raised it",
+    "RefusalReport.targets": "its targets",
     "RefusalReport.reason": "why it was refused",
     "UsageReport.cost_usd": "US dollars",
     "UsageReport.tokens_in": "tokens read",
     "UsageReport.tokens_out": "tokens written",
-    "Resolution.by": "who ended it",
-    "Resolution.text": "the answer or the reason, in words",
+    "Resolution.by": "the step or person that ended it",
+    "Resolution.text": "the answer or the reason, as text",
     "Resolution.option": "the option that was chosen",
-    "Told.by": "who ended it",
+    "LoopResult.by": "the step or person that ended it",
     "Report.run": "its id",
     "Report.workflow": "the name of the workflow",
-    "Report.outcome": "verified, done, accepted, failed, cancelled, waiting, running, or imported for a file of another system",
-    "Report.paused": "whether blocking feedback or a person paused it",
-    "Report.steps": "by name",
+    "Report.outcome": "verified, done, accepted, failed, cancelled, waiting, running, or imported for a file from another system",
+    "Report.paused": "whether it is paused, by blocking feedback or by a person",
+    "Report.steps": "the steps, by name",
     "PlanReport.by": "the step that plans",
-    "PlanReport.attempt": "which of its attempts",
+    "PlanReport.attempt": "the attempt that changed the steps",
     "PlanReport.added": "steps that were added or replaced",
+    "PlanReport.replaced": "names of the steps that were replaced",
     "PlanReport.removed": "steps that were removed",
     "Report.plans": "what planners changed: the planner, and the steps that were added and removed",
     "Report.gates": "the same for gates",
-    "Report.refused": "feedback that could not be delivered",
-    "StepReport.attempts": "how many were started",
+    "Report.refused": "feedback that was refused",
+    "StepReport.attempts": "how many attempts were started",
     "StepReport.output": "the newest artifact",
-    "StepReport.verdict": "the last one, of a judge",
-    "StepReport.version": "of the artifact, from 1; it grows when the artifact changes",
-    "StepReport.last_error": "why the last attempt broke, if it did",
-    "LoopReport.kind": "of the feedback",
-    "LoopReport.source": "who complained",
-    "LoopReport.targets": "who got it",
+    "StepReport.verdict": "for a judge: the last verdict",
+    "StepReport.version": "the version of the artifact, from 1; it increases when the artifact changes",
+    "StepReport.last_error": "the error of the last attempt, if there was one",
+    "LoopReport.kind": "the kind of the feedback",
+    "LoopReport.source": "the step or person that raised it",
+    "LoopReport.targets": "the steps or people that get it",
     "LoopReport.state": "see [the life of a loop](../concepts.md#the-life-of-a-loop)",
-    "LoopReport.rounds": "fix-and-verify turns",
+    "LoopReport.rounds": "the number of rounds",
     "LoopReport.routed_by": "the rule that chose the targets",
     "LoopReport.caused_by": "the loop whose rework raised it",
     "LoopReport.follows": "the earlier loop of the same judge",
-    "LoopReport.findings": "their ids",
-    "LoopReport.breach": "the limit that it hit",
+    "LoopReport.findings": "the ids of its findings",
+    "LoopReport.breach": "the limit that it reached",
+    "LoopReport.choice": "for a choice: the option that was chosen, and by whom",
     "LoopReport.resolution": "how it ended",
     "FindingReport.status": "open, fixed, not_fixed, unconfirmed, regressed, withdrawn, duplicate, contested, deferred or accepted",
     "FindingReport.found_by": "the judge",
-    "FindingReport.introduced_by": "the step that it was routed to, as the one that caused it",
-    "FindingReport.rounds_seen": "in how many rounds",
-    "FindingReport.fix_authored": "it lies in what a fix changed",
-    "FindingReport.loop": "the loop that it is in",
+    "FindingReport.introduced_by": "the step that caused it, according to the route",
+    "FindingReport.rounds_seen": "in how many rounds it was seen",
+    "FindingReport.fix_authored": "whether it is in what a fix changed",
+    "FindingReport.loop": "its loop",
     "EscalationReport.loop": "the loop that it is about",
     "EscalationReport.step": "the step that it is about",
     "EscalationReport.reason": "why a person is asked",
-    "EscalationReport.breach": "the limit that was hit",
-    "EscalationReport.options": "the choices of `decide`",
+    "EscalationReport.breach": "the limit that was reached",
+    "EscalationReport.options": "the choices for `decide`",
     "EscalationReport.decided": "the choice that was made",
-    "EscalationReport.by": "who decided",
+    "EscalationReport.by": "the person who decided",
     "UsageReport.attempts": "attempts that were started",
-    "UsageReport.seconds": "in which at least one attempt was running",
+    "UsageReport.seconds": "the seconds in which at least one attempt was running",
     "Breach.limit": "its name",
-    "Breach.count": "how far it had got",
-    "Breach.bound": "how far it may get",
+    "Breach.count": "the count",
+    "Breach.bound": "the bound",
 }
-"""What fields mean, where their own source has no sentence under them."""
+"""What fields mean, if the source has no sentence below them."""
 
 DEFAULTS = {
     "repeat.to": "none: a person is asked",
@@ -224,14 +224,14 @@ DEFAULTS = {
     "stories.create_pr": "none: a story is done when its reviews pass",
     "stories.on_breach": "that of the workflow",
     "stories.circuit_breaker": "`true`",
-    "stories": "none; those of a folder `stories` that has some",
+    "stories": "none; on by default if there is a folder `stories` with stories",
     "agents": "the four CLIs and `human`",
     "phases": " < ".join(DEFAULT_PHASES),
     "routes": "none, or those of the profile",
     "limits": "those of the profile",
     "redact": "none",
-    "new_findings": "rework from high upwards, defer the rest",
-    "phase": "none; of a judge, its subject's",
+    "new_findings": "rework high and critical ones, defer the rest",
+    "phase": "none; for a judge, that of its subject",
     "needs": "none",
     "reviews": "none",
     "tests": "none",
@@ -254,7 +254,7 @@ DEFAULTS = {
     "max_turns": "the CLI's own",
     "max_budget_usd": "none",
 }
-"""Defaults that no single value in the code says."""
+"""Defaults that are not a single value in the code."""
 
 
 # The workflow file
@@ -286,9 +286,9 @@ def workflow_file() -> str:
         "`repeat`": "See [conditions, repetitions and groups](../how-to/conditions-and-groups.md).",
         "An entry of `checks`": "See [checks and gates](../how-to/checks-and-gates.md). A place is `step:/json/pointer`.",
         "An entry of `gates`": "`metric`, and exactly one of `at_least`, `at_most`, `equals` and `zero`.",
-        "`stories`": "The [tutorial](../tutorial-stories.md) shows them at work. `.agentic-sdlc.json` beside the file says "
-        "the same in its own words: `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; what "
-        "this file says goes first.",
+        "`stories`": "The [tutorial](../tutorial-stories.md) shows how to use them. `.agentic-sdlc.json` next to the file "
+        "can set the same limits with `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; this "
+        "file takes precedence.",
     }
     text = []
     for title, rows in parts.items():
@@ -415,13 +415,13 @@ def sizes() -> str:
         (
             "the end of stdout that is searched for the outcome",
             _bytes(outcome.TAIL),
-            "what stands before is not looked at",
+            "anything before that is ignored",
         ),
         ("the end of stderr that is kept in the journal", _bytes(command.LOG_KEPT), "the beginning is left out"),
         (
             "one text in a finding or feedback",
             f"{protocol.LONGEST_TEXT:,} characters",
-            "the rest is left out, and counted",
+            "the rest is left out and counted",
         ),
         ("one value in the prompt of an agent CLI", f"{LONGEST:,} characters", "the rest is in the briefing file"),
         ("all feedback in the prompt of an agent CLI", f"{MOST:,} characters", "the rest is in the briefing file"),
@@ -455,7 +455,7 @@ def commands() -> str:
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:
-    """All commands by their words, those within groups included."""
+    """All commands by name, including those in groups."""
     context = click.Context(main)
     for name in main.list_commands(context):
         found = main.get_command(context, name)
@@ -497,7 +497,7 @@ def exit_codes() -> str:
         codes.setdefault(code, []).append(word)
     meanings = {
         **{code: ", ".join(f"**{word}**" for word in words) for code, words in codes.items()},
-        2: "bad usage, a bad file, an unknown run, a second decision: one sentence on stderr says what to do",
+        2: "bad usage, a bad file, an unknown run, a second decision; a message on stderr says what to do",
         INTERRUPTED: "interrupted by a signal; continue with `backedge resume`",
     }
     return table(("code", "what happened"), [(f"`{code}`", meanings[code]) for code in sorted(meanings)])
@@ -527,13 +527,15 @@ def fields_of(kind: type[Any], defaults: bool = True) -> str:
     for field in msgspec.structs.fields(kind):
         usual = "required" if field.required else _shown(field)
         meaning = MEANINGS.get(f"{kind.__name__}.{field.name}") or sentences.get(field.name) or _shared(field.name)
+        if not meaning:
+            raise ValueError(f"{kind.__name__}.{field.name} has no meaning: add a sentence below it, or to MEANINGS")
         cells = (f"`{field.name}`", words_of(hints[field.name]), *((usual,) if defaults else ()), meaning)
         rows.append(cells)
     return table(("key", "value", *(("default",) if defaults else ()), "meaning"), rows)
 
 
 def _shared(name: str) -> str:
-    """What a field means wherever it stands."""
+    """What a field means, whatever its class."""
     found = (MEANINGS.get(f"{owner}.{name}") for owner in ("Finding", "Feedback"))
     return next((meaning for meaning in found if meaning), "")
 
@@ -544,7 +546,7 @@ def _shown(field: Any) -> str:
 
 
 def _sentences(kind: type[Any]) -> dict[str, str]:
-    """The sentences that stand under the fields in the source."""
+    """The sentences below the fields in the source."""
     found = re.findall(r'^    (\w+): [^\n]*\n    """(.*?)"""', inspect.getsource(kind), re.MULTILINE | re.DOTALL)
     return {name: " ".join(said.split()).rstrip(".") for name, said in found}
 

@@ -26,7 +26,7 @@ NESTED = ("<listcomp>", "<genexpr>", "<lambda>", "<dictcomp>", "<setcomp>")
 
 
 class Walk:
-    """What is called between the verdict and the rework."""
+    """The calls between the verdict and the rework."""
 
     def __init__(self) -> None:
         self.on = False

@@ -1,4 +1,4 @@
-"""CPU time that one attempt of a command costs, the program itself included.
+"""Measures the CPU time of one attempt of a command, including the program itself.
 
     python tools/measure_attempts.py [REPEATS]
 
@@ -55,12 +55,12 @@ def commands(folder: Path, count: int, chained: bool) -> Workflow:
 
 
 def cpu() -> float:
-    """Milliseconds of CPU that this process and those it waited for have used."""
+    """Milliseconds of CPU that this process and its finished children have used."""
     return 1000 * sum(used.ru_utime + used.ru_stime for used in (getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)))
 
 
 def cost(folder: Path, count: int, chained: bool = True) -> float:
-    """CPU of a run of so many attempts."""
+    """The CPU time of a run with this many attempts."""
 
     async def go() -> None:
         (folder / ".backedge").mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ def cost(folder: Path, count: int, chained: bool = True) -> float:
 
     began = cpu()
     asyncio.run(go())
-    stop_spawner()  # what it used counts only once it has ended
+    stop_spawner()  # its CPU time counts only after it has ended
     return cpu() - began
 
 

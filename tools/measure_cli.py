@@ -1,8 +1,8 @@
-"""How long people wait for the command: `--help`, and `runs` on a journal of 10,000 runs.
+"""Measures how long commands take: `--help`, and `runs` on a journal of 10,000 runs.
 
     python tools/measure_cli.py
 
-Prints the fastest, the median and the slowest of ten starts, and ends with 1 if a median is above its bound.
+Prints the fastest, the median and the slowest of ten starts, and exits with 1 if a median is above its bound.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BOUNDS = {("--help",): 0.25, ("runs",): 0.5, ("runs", "--json"): 0.5}
 
 
 async def fill(journal_file: Path, count: int) -> None:
-    """A journal with that many runs: each has started, every second one has ended."""
+    """A journal with this many runs: all have started, and every second one has ended."""
     journal_file.parent.mkdir(parents=True)
     journal = SqliteJournal(journal_file, durability="normal")
     workflow = build_workflow("w", [(Step("a", phase="code", agents=("a",)), {})])
@@ -44,7 +44,7 @@ async def fill(journal_file: Path, count: int) -> None:
 
 
 def starts(folder: Path, *words: str) -> list[float]:
-    """Seconds of each start, after one that is not counted: it may have had to compile."""
+    """The seconds of each start. The first one is not counted, because it may compile files."""
     taken = []
     for _ in range(STARTS + 1):
         began = time.perf_counter()

@@ -1,8 +1,8 @@
-"""What the commands that look at many runs cost: `inbox`, `decide` without --run, and `prune`, in seconds of CPU.
+"""Measures the CPU seconds of commands that read many runs: `inbox`, `decide` without --run, and `prune`.
 
     python tools/measure_journal.py
 
-Prints the smallest of three starts beside its goal. The runs are copies of two real ones: one that waits for a decision
+Prints the fastest of three starts next to its goal. The runs are copies of two real ones: one that waits for a decision
 after three rounds, and one that has ended.
 """
 
@@ -25,11 +25,11 @@ GOALS = [
     ("decide E-1 continue", 10_000, 0, 0.4),
     ("prune --keep 0s", 0, 22_000, 3.0),
 ]
-"""A command, how many runs wait, how many have ended, and the seconds that it should take at most."""
+"""A command, how many runs wait, how many have ended, and the most seconds that it should take."""
 
 
 async def sample(fails: int) -> tuple[str, tuple[bytes, ...]]:
-    """The outcome and the events of a run whose review fails so often."""
+    """The outcome and the events of a run whose review fails this many times."""
 
     def review(briefing: be.Briefing) -> be.Outcome:
         if briefing.attempt > fails:
@@ -48,7 +48,7 @@ async def sample(fails: int) -> tuple[str, tuple[bytes, ...]]:
 
 
 async def fill(path: Path, waiting: int, ended: int) -> None:
-    """A journal with so many runs of each kind."""
+    """A journal with this many runs of each kind."""
     path.parent.mkdir(parents=True)
     journal = SqliteJournal(path, durability="normal")
     entries = []
@@ -64,7 +64,7 @@ async def fill(path: Path, waiting: int, ended: int) -> None:
 
 
 def cpu(folder: Path, *words: str) -> float:
-    """Seconds of CPU that a command takes, whatever else the machine does."""
+    """The CPU seconds of a command, which do not depend on the load of the machine."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, timeout=600)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

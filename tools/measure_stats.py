@@ -1,9 +1,9 @@
-"""What `backedge stats` costs: CPU seconds for 10,000 runs, and for 1,000,000 events.
+"""Measures `backedge stats`: CPU seconds for 10,000 runs and for 1,000,000 events.
 
     python tools/measure_stats.py [FOLDER]
 
-Prints the least and the median of five calls. With FOLDER the journals are made there once and kept, so that two
-versions can be measured on the same ones.
+Prints the minimum and the median of five calls. With FOLDER, the journals are created there once and kept, so that you
+can compare two versions on the same journals.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ JOURNALS = {
     "1,000,000 events in few runs": {1_000: 160},
     "1,000,000 events in many runs": {0: 46_000, 3: 12_000},
 }
-"""How many runs with so many rounds of rework each journal has."""
+"""The runs of each journal: how many, and with how many rounds of rework."""
 
 
 async def recorded(rounds: int) -> list[Event]:
-    """The events of a run whose review fails that many times."""
+    """The events of a run whose review fails this many times."""
     left = rounds
 
     async def work(_: be.Briefing) -> dict[str, int]:
@@ -64,7 +64,7 @@ async def recorded(rounds: int) -> list[Event]:
 
 
 async def fill(file: Path, runs: dict[int, int]) -> int:
-    """Make a journal; returns the number of its events."""
+    """Fill a journal; returns the number of its events."""
     file.parent.mkdir(parents=True)
     journal = be.SqliteJournal(file, durability="normal")
     count = 0

@@ -1,8 +1,8 @@
-"""Measures what people wait for who have many stories: `backedge next` and `backedge board`.
+"""Measures `backedge next` and `backedge board` with many stories.
 
     python tools/measure_stories.py [COUNT]     2,000 stories by default, first without runs, then each with one
 
-Prints the shortest and the middle of several calls, as seconds from start to exit, beside those of `backedge --version`.
+Prints the fastest and the median of several calls, in seconds from start to exit, next to those of `backedge --version`.
 """
 
 from __future__ import annotations

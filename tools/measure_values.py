@@ -1,4 +1,4 @@
-"""What immutable values cost: a frozen dataclass with slots beside a frozen msgspec Struct, eight fields each.
+"""Measures immutable values: a frozen dataclass with slots and a frozen msgspec Struct, with eight fields each.
 
     python tools/measure_values.py
 

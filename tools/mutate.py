@@ -1,6 +1,6 @@
-"""Changes the core in small ways and says which changes no test notices: `tools/mutate.py core/workflow/limits.py core/feedback/loop.py …`.
+"""Changes the core in small ways and lists the changes that no test notices: `tools/mutate.py core/workflow/limits.py core/feedback/loop.py …`.
 
-The mutants live in a copy under build/, so that nobody who works in the checkout sees them.
+The mutants are in a copy below build/, so that the checkout does not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "mutants"
 SLOW = ("test_properties.py", "test_properties_crash.py")
-"""Asked last, and only about what the rest let live; those named after the module are asked first."""
+"""Tests that run last, only for mutants that survived the others. Tests named after the module run first."""
 PATIENCE = 600
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -36,7 +36,7 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 def variants(node: ast.AST) -> Iterator[ast.AST]:
-    """What could stand in a node's place."""
+    """The replacements for a node."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in _COMPARISONS:
             yield ast.Compare(node.left, [_COMPARISONS[type(op)]()], node.comparators)
@@ -65,7 +65,7 @@ def _for_the_type_checker(test: ast.expr) -> bool:
 
 
 def _exempt(node: ast.AST) -> list[ast.AST]:
-    """Parts that say nothing about behaviour: assertions, annotations, and how a class is declared."""
+    """Parts without behaviour: assertions, annotations, and how a class is declared."""
     match node:
         case ast.Assert():
             return [node]
@@ -80,7 +80,7 @@ def _exempt(node: ast.AST) -> list[ast.AST]:
 
 
 def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Every node with the field and index of its parent that hold it."""
+    """Every node, with its field and index in its parent."""
     for parent in ast.walk(tree):
         for name, value in ast.iter_fields(parent):
             children = value if isinstance(value, list) else [value]
@@ -90,7 +90,7 @@ def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
 
 
 def mutants(source: str) -> Iterator[tuple[int, str, str]]:
-    """(line, what was changed into what, the whole source changed)."""
+    """Each mutant: its line, a description of the change, and the whole changed source."""
     tree = ast.parse(source)
     exempt = {id(inner) for node in ast.walk(tree) for part in _exempt(node) for inner in ast.walk(part)}
     for parent, name, index, child in places(tree):
@@ -116,7 +116,7 @@ def _shown(node: ast.AST) -> str:
 
 
 def survives(worker: Path, module: str, mutated: str) -> bool:
-    """Whether the tests of the core still pass with a module changed."""
+    """Whether the tests of the core still pass with a changed module."""
     target = worker / "src" / "backedge" / module
     original = target.read_text()
     target.write_text(mutated)
@@ -140,7 +140,7 @@ def _pass(worker: Path, arguments: list[str]) -> bool:
 
 
 def run(modules: list[str], workers: int) -> int:
-    """Try all mutants of the modules; how many survived."""
+    """Try all mutants of the modules; returns how many survived."""
     shutil.rmtree(WORK, ignore_errors=True)
     free = []
     for number in range(workers):
@@ -150,7 +150,7 @@ def run(modules: list[str], workers: int) -> int:
         shutil.copy(ROOT / "pyproject.toml", worker)
         free.append(worker)
     if not _pass(free[0], ["tests/core"]):
-        raise SystemExit("the tests do not pass as they are: mend that first")
+        raise SystemExit("the tests fail without any mutation: fix that first")
 
     def tried(case: tuple[str, int, str, str]) -> tuple[str, int, str, bool]:
         module, line, change, mutated = case

@@ -1,9 +1,9 @@
-"""Plays a recorded series of real review rounds through the engine, under several policies, and tells where each stops.
+"""Replays a recorded series of real review rounds through the engine, and shows where each policy stops.
 
     python tools/replay_rounds.py
 
-One document was reviewed 21 times. Each round fixed all that the round before had found, and still found something:
-nearly all of it new, about two in five in the lines that the last fix had written. Left alone, that never ends.
+One document was reviewed 21 times. Each round fixed everything that the previous round had found, and found something
+again: nearly all of it new, and about two in five in lines that the last fix had written. Without limits it never ends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import backedge as be
 
 ROUNDS = (6, 3, 3, 3, 7, 6, 5, 2, 5, 3, 3, 1, 1, 1, 1, 2, 3, 7, 2, 3, 4)
-"""How many findings each round brought."""
+"""How many findings each round had."""
 SEVERITIES = ("high", "medium", "medium", "low", "high")
 LINES = 400
 OLD = 3
@@ -48,7 +48,7 @@ async def write(brief: be.Briefing) -> dict[str, str]:
 
 
 def found_in(round: int) -> list[be.Finding]:
-    """The findings of a round: of five in a row, the second and the fifth are about what the last fix wrote."""
+    """The findings of a round. Of five in a row, the second and the fifth are about lines that the last fix wrote."""
     first = sum(ROUNDS[: round - 1])
     found = []
     for number in range(first, first + ROUNDS[round - 1]):
@@ -77,7 +77,7 @@ def replayed(**policy: Any) -> be.Report:
 
 
 def told(name: str, report: be.Report) -> tuple[str, ...]:
-    """One row: the policy, the rounds that were made, what became of the findings, and what the engine says."""
+    """One row: the policy, the rounds, what happened to the findings, and where the engine stopped."""
     statuses = [each.status for each in report.findings]
     authored = sum(each.fix_authored for each in report.findings)
     asked = [each.reason for each in report.escalations if each.decided is None]

@@ -1,7 +1,7 @@
-"""`make demo`: a small repository is built before your eyes, with real tests, a real linter, a crash and a question.
+"""`make demo`: builds a small repository, with real tests, a real linter, a crash and a question to you.
 
-Nothing here is staged but the agents, which are scripts: a coder that is sloppy at first, a planner that forgets a rule,
-a reviewer that tries the code. The loop around them is the product, driven through its command line.
+Only the agents are staged. They are scripts: a coder that is sloppy at first, a planner that forgets a rule, and a
+reviewer that tries the code. The loop around them is the product, used through its command line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 PATIENCE = 120.0
-"""Seconds until a demo that hangs gives up."""
+"""Seconds after which the demo gives up."""
 NOTE = "Do not use floats for money: use Decimal and round half up"
 AGENTS = ("plan.py", "code.py", "review.py")
 
@@ -33,11 +33,11 @@ class Tools(NamedTuple):
 
 
 class Failed(Exception):
-    """The demo did not go as told; the message says where."""
+    """The demo did not go as planned; the message says where."""
 
 
 def main(keep: bool = False) -> int:
-    """Tell the story; 0 only if the run really ended verified."""
+    """Run the demo. Returns 0 only if the run really ended verified."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     tools = _tools()
     if isinstance(tools, str):
@@ -54,20 +54,20 @@ def main(keep: bool = False) -> int:
         console.print("\nThe demo was interrupted.")
         return 130
     except Failed as error:
-        console.print(f"\nThe demo went wrong: {error}. The folder {folder} is left as it is.")
+        console.print(f"\nThe demo failed: {error}. The folder {folder} is kept.")
         keep = True
         return 1
     finally:
         demo.end()
         backlog.end()
         if keep:
-            console.print(f"Look around: cd {folder / 'till'}; backedge show; backedge show --diff; git log")
+            console.print(f"To explore it: cd {folder / 'till'}; backedge show; backedge show --diff; git log")
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _tools() -> Tools | str:
-    """The tools of the story: those beside this Python first; a sentence if one is missing."""
+    """The tools of the demo, first those next to this Python; an error message if one is missing."""
     ruff = shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     has_pytest = (
         subprocess.run([sys.executable, "-c", "import pytest"], capture_output=True, check=False).returncode == 0
@@ -76,12 +76,15 @@ def _tools() -> Tools | str:
         name for name, there in (("git", shutil.which("git")), ("ruff", ruff), ("pytest", has_pytest)) if not there
     ]
     if missing:
-        return f"The demo uses real tools, and {' and '.join(missing)} cannot be found: `pip install pytest ruff`, or `make demo`."
+        return (
+            f"The demo needs git, pytest and ruff. Not found: {', '.join(missing)}. "
+            "Install pytest and ruff with `pip install pytest ruff`, or run `make demo`."
+        )
     return Tools(sys.executable, str(ruff))
 
 
 def make_repository(folder: Path, tools: Tools) -> None:
-    """The repository of the story: a workflow, its agents and two tests."""
+    """Create the repository of the demo: a workflow, its agents and two tests."""
     shipped = files("backedge") / "demo_files"
     (folder / "agents").mkdir(parents=True)
     (folder / "tests").mkdir()
@@ -101,58 +104,56 @@ def make_repository(folder: Path, tools: Tools) -> None:
 
 
 class Demo:
-    """One telling of the story, in a folder of its own."""
+    """One run of the demo, in its own folder."""
 
     def __init__(self, console: Console, folder: Path, tools: Tools) -> None:
         self._console, self._folder, self._tools = console, folder, tools
         self._began = time.monotonic()
         self._going: subprocess.Popen[str] | None = None
-        # Two versions of a file within a second would share one compiled file.
+        # Two versions of a file within one second would share a compiled file.
         self._env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
     def told(self) -> int:
         make_repository(self._folder, self._tools)
         self._title("A till: total(prices) and discounted(price, percent)")
         self._narrate(
-            "A planner and a coder (scripts) work on a fresh repository. Three judges look at the code: ruff, pytest,",
+            "A planner and a coder (scripts) work on a new repository. Three judges check the code: ruff, pytest",
             "and a reviewer that tries it out. Their findings go back to the step that caused them.",
         )
         self._shown("check")
 
-        self._title("1. The first version, and what comes back")
+        self._title("1. The first version comes back")
         self._narrate("The coder leaves an unused import and a rounding bug. Watch the lines that begin with ↩.")
         going = self._started("run", "--wait", "--plain")
         self._until(going, "▸ code (attempt 2)")
 
-        self._title("2. kill -9, in the middle of the rework")
+        self._title("2. kill -9 in the middle of the rework")
         self._at_work()
         going.kill()
         going.wait()
         self._narrate(f"The process {going.pid} that executed the run is dead. {self._coder()}")
-        self._narrate("Resume: the attempt is adopted, not run a second time. Every event before the crash is there.")
+        self._narrate("Resume: the attempt is adopted, not run again. No event was lost.")
         going = self._started("resume", "--wait", "--plain")
         self._until(going, "? E-1")
 
-        self._title("3. The same test fails again: a person is asked")
+        self._title("3. The same test fails again: you are asked")
         self._narrate("The limit same_finding stops the loop. In a second terminal:")
         self._shown("inbox")
         self._shown("decide", "E-1", "revise", "--note", NOTE, "--by", "you")
-        self._narrate(
-            "The run that waits in the first terminal goes on at once, with these words in the coder's briefing."
-        )
+        self._narrate("The run in the first terminal continues at once, with this note in the coder's briefing.")
         self._until(going, "↩ L-3")
 
-        self._title("4. A defect of the plan goes back to the plan")
+        self._title("4. A defect in the plan goes back to the plan")
         self._narrate(
             "The tests and the linter pass, but the reviewer finds that nothing limits a discount. That defect",
-            "comes from planning, not from the code: the plan is reworked, then what depends on it.",
+            "comes from planning, not from the code: the plan is reworked, and then everything that depends on it.",
         )
         self._until(going, None)
 
-        self._title("5. What is left")
+        self._title("5. The result")
         self._shown("show", "--diff", "--step", "plan")
         scratchpad = next((self._folder / ".backedge" / "runs").glob("*/feedback-scratchpad.md"))
-        self._narrate(f"{scratchpad.name}, which every attempt could read:")
+        self._narrate(f"{scratchpad.name}, which every attempt can read:")
         self._console.print(Text(_indented(scratchpad.read_text("utf-8")), style="dim"))
         self._shown("audit", "verify")
         return self._ended(going.returncode)
@@ -173,7 +174,7 @@ class Demo:
         return 0 if outcome == "verified" and code == 0 else 1
 
     def _at_work(self) -> None:
-        """Wait until the coder is in the middle of it."""
+        """Wait until the coder is working."""
         until = time.monotonic() + 20
         while not any(b"thinking" in log.read_bytes() for log in self._attempts("log")):
             if time.monotonic() > until:
@@ -184,13 +185,13 @@ class Demo:
         return list((self._folder / ".backedge" / "attempts").glob(f"*/code-2/{name}"))
 
     def _coder(self) -> str:
-        """What became of the process of the attempt under way."""
+        """What the process of the running attempt is doing."""
         pid = json.loads(self._attempts("process.json")[0].read_bytes())["pid"]
         try:
             os.kill(pid, 0)
         except OSError:
             return "The coder has just ended."
-        return f"The coder (process {pid}) does not know, and works on."
+        return f"The coder (process {pid}) keeps working."
 
     def _started(self, *words: str) -> subprocess.Popen[str]:
         self._command(words)
@@ -207,7 +208,7 @@ class Demo:
         return self._going
 
     def end(self) -> None:
-        """Leave no process behind. One that is asked to stop ends its agents, and says so in its journal."""
+        """Leave no process behind. A process that is asked to stop also stops its agents, and records that."""
         if self._going is None or self._going.poll() is not None:
             return
         self._going.terminate()
@@ -218,9 +219,9 @@ class Demo:
             self._going.wait()
 
     def _until(self, going: subprocess.Popen[str], mark: str | None) -> None:
-        """Pass on what a process says until a line has the mark, or until it has ended."""
+        """Print the output of a process until a line has the mark, or until the process ends."""
         assert going.stdout is not None
-        # A process that hangs is ended, so that reading from it ends.
+        # Kill a process that hangs, so that reading from it ends.
         left = PATIENCE - (time.monotonic() - self._began)
         signal.signal(signal.SIGALRM, lambda *_: going.kill())
         signal.setitimer(signal.ITIMER_REAL, max(1.0, left))
@@ -280,7 +281,7 @@ def _indented(text: str) -> str:
 
 
 if __name__ == "__main__":
-    # As a module of its name: its errors are the same ones for all chapters then.
+    # Import it by name, so that all chapters share the same error class.
     from backedge.demo import main as tell
 
     raise SystemExit(tell())

@@ -1,4 +1,4 @@
-"""The last chapter of the demo: a backlog of three stories. One passes, one is sent back twice, one asks for a decision."""
+"""The last chapter of the demo: a backlog of three stories. One passes, one is sent back twice, one needs a decision."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ class BacklogDemo(Demo):
     def told(self) -> int:
         self._make_backlog()
         self._title("6. A backlog of three stories")
-        self._narrate("Each story is a Markdown file. What is most urgent is done first: rework before everything.")
+        self._narrate(
+            "Each story is a Markdown file. The most urgent action is done first, and rework is the most urgent."
+        )
         self._shown("next")
         going = self._started("run", "--auto")
         self._until(going, None)
         if going.returncode != 3:
             raise Failed(f"the backlog ended with exit code {going.returncode}, expected 3: a story waits for a person")
         self._shown("board", "--width", "100")
-        self._narrate("One passed, one was sent back twice, one too often: it waits. You let it go on:")
+        self._narrate("One passed, one was sent back twice, and one reached its limit and waits. You let it continue:")
         self._shown("unblock", "checkout", "--note", NOTE, "--by", "you")
         going = self._started("run", "--auto")
         self._until(going, None)

@@ -44,7 +44,7 @@ def test_a_command_in_any_language_reads_its_briefing_and_reports_its_outcome(ar
     assert json.loads(result.log)["input"] == {"story": "läuft"}, "what it says on stderr is the log"
 
 
-def test_the_briefing_has_every_key_even_when_there_is_nothing_to_say(tmp_path: Path) -> None:
+def test_the_briefing_has_every_key_even_if_it_is_empty(tmp_path: Path) -> None:
     briefing = outcome_of(tmp_path, python("import sys; print('{\"output\":', sys.stdin.read(), '}')")).output
     assert briefing == {
         "run": "r-1",
@@ -69,7 +69,7 @@ def test_the_briefing_has_every_key_even_when_there_is_nothing_to_say(tmp_path: 
     }
 
 
-def test_the_briefing_tells_the_whole_feedback_with_every_field_of_a_finding(tmp_path: Path) -> None:
+def test_the_briefing_has_all_feedback_with_every_field_of_a_finding(tmp_path: Path) -> None:
     issue = BriefedFinding("F-1", "no login", Severity.CRITICAL, "review", persistent=True)
     share = FeedbackForAttempt(
         (issue,),
@@ -126,7 +126,7 @@ def test_it_runs_in_its_workspace(tmp_path: Path) -> None:
     assert said.output == str((tmp_path / "inner").resolve())
 
 
-def test_words_of_the_command_are_filled_in_once_and_other_braces_stay(tmp_path: Path) -> None:
+def test_placeholders_are_filled_in_once_and_other_braces_stay(tmp_path: Path) -> None:
     code = "import json, sys; print(json.dumps({'output': sys.argv[1:]}))"
     words = [
         "{run}",
@@ -148,20 +148,20 @@ def test_words_of_the_command_are_filled_in_once_and_other_braces_stay(tmp_path:
     ]
 
 
-def test_the_outcome_file_counts_before_stdout(tmp_path: Path) -> None:
+def test_the_outcome_file_takes_precedence_over_stdout(tmp_path: Path) -> None:
     code = 'echo \'{"output": "printed"}\'; echo \'{"output": "filed"}\' > "$BACKEDGE_OUTCOME"'
     assert outcome_of(tmp_path, shell(code)).output == "filed"
 
 
-def test_an_empty_outcome_file_is_as_good_as_none(tmp_path: Path) -> None:
+def test_an_empty_outcome_file_counts_as_missing(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, shell('echo \'{"output": 1}\'; echo > "$BACKEDGE_OUTCOME"')).output == 1
 
 
-def test_an_empty_object_is_done_with_nothing(tmp_path: Path) -> None:
+def test_an_empty_object_is_a_success_without_output(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, shell("echo {}")) == Outcome()
 
 
-def test_everything_an_outcome_can_say_comes_through(tmp_path: Path) -> None:
+def test_every_field_of_an_outcome_is_read(tmp_path: Path) -> None:
     said: dict[str, Any] = {
         "output": {"a": [1, None]},
         "summary": "done",
@@ -203,7 +203,7 @@ def test_everything_an_outcome_can_say_comes_through(tmp_path: Path) -> None:
         ("echo '{}'; kill -SEGV $$", "the command was ended by SIGSEGV"),
     ],
 )
-def test_what_is_no_outcome_is_an_error_that_says_what_was_got(code: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_outcome_is_an_error_that_quotes_it(code: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=problem) as caught:
         outcome_of(tmp_path, shell(code), max_output=2_000)
     assert "\x1b" not in str(caught.value)
@@ -231,14 +231,14 @@ def test_the_error_of_a_failed_command_shows_the_end_of_its_log_without_control_
     ],
     ids=["failed", "failed and not understood", "not understood", "misfit"],
 )
-def test_what_an_attempt_used_counts_however_it_went_wrong(tmp_path: Path, said: str, then: str) -> None:
+def test_the_usage_of_a_failed_attempt_counts(tmp_path: Path, said: str, then: str) -> None:
     with pytest.raises(AgentError) as caught:
         outcome_of(tmp_path, shell(f"echo '{said}'; {then}"), schema=SHAPE)
     assert caught.value.usage == Usage(2.5)
 
 
 @pytest.mark.parametrize("said", ['{"usage": {"cost_usd": -1}}', '{"usage": 5}'])
-def test_a_usage_that_makes_no_sense_is_an_error_and_counts_nothing(tmp_path: Path, said: str) -> None:
+def test_an_invalid_usage_is_an_error_and_counts_nothing(tmp_path: Path, said: str) -> None:
     with pytest.raises(AgentError, match="usage") as caught:
         outcome_of(tmp_path, shell(f"echo '{said}'"))
     assert caught.value.usage is None
@@ -262,7 +262,7 @@ def test_a_command_that_cannot_be_started_says_why(make: str | None, problem: st
         outcome_of(tmp_path, ["./tool"])
 
 
-def test_a_program_that_is_nowhere_or_a_workspace_that_is_gone_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_program_or_workspace_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="no-such-program-at-all"):
         outcome_of(tmp_path, ["no-such-program-at-all"])
     with pytest.raises(AgentError, match="is not a folder"):
@@ -287,7 +287,7 @@ SHAPE = {
 }
 
 
-def test_inputs_are_held_to_what_the_step_accepts(tmp_path: Path) -> None:
+def test_inputs_are_checked_against_accepts(tmp_path: Path) -> None:
     checked = agent(tmp_path, ["true"], accepts={"plan": SHAPE})
     assert checked.input_errors({"plan": {"units": ["a"]}, "other": 1}) == []
     assert checked.input_errors({}) == [], "a producer that was passed over has no output"
@@ -296,14 +296,14 @@ def test_inputs_are_held_to_what_the_step_accepts(tmp_path: Path) -> None:
     assert (producer, pointer, problem) == ("plan", "", "'units' is a required property")
 
 
-def test_an_output_that_does_not_fit_the_schema_is_an_error_of_the_agent(tmp_path: Path) -> None:
+def test_an_output_that_violates_the_schema_is_an_error_of_the_agent(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="does not fit the step's schema: /units: 5 is not of type 'array'"):
         outcome_of(tmp_path, shell('echo \'{"output": {"units": 5}}\''), schema=SHAPE)
     answer = outcome_of(tmp_path, shell("echo '{\"answer\": 5}'"), told(2, mode="answer"), schema=SHAPE)
     assert answer.answer == 5, "an answer is no output"
 
 
-def test_a_schema_that_is_none_is_the_authors_error_and_nothing_is_fetched(tmp_path: Path) -> None:
+def test_an_invalid_schema_is_a_workflow_error_and_nothing_is_fetched(tmp_path: Path) -> None:
     with pytest.raises(WorkflowError, match="/type"):
         agent(tmp_path, ["true"], accepts={"plan": {"type": "objekt"}}).input_errors({"plan": 1})
     remote = agent(tmp_path, ["true"], accepts={"plan": {"$ref": "http://127.0.0.1:9/schema.json"}})
@@ -323,7 +323,7 @@ def test_file_names_of_runs_and_steps_are_safe_and_never_the_same() -> None:
 
 
 def test_two_processes_can_write_the_same_file_at_once(tmp_path: Path) -> None:
-    """One process must not find its draft taken by the other."""
+    """The processes must not take each other's drafts."""
     writer = (
         "import sys; from pathlib import Path; from backedge.adapters.agents.attempt_folder import write_whole\n"
         "for _ in range(400): write_whole(Path(sys.argv[1]), b'x' * 2000)"

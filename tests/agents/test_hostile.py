@@ -1,4 +1,4 @@
-"""Whatever agents write is data: never a command, a path, a template or a reason to fall over."""
+"""Text from agents is data: never a command, a path, a template or a cause of a crash."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def test_raw_control_characters_in_strings_are_data(where: str, tmp_path: Path) 
     assert said.output == "\x1b[31mred\x01\ttab"
 
 
-def test_half_a_surrogate_pair_is_replaced_since_nothing_could_store_it(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, shell("printf '%s' '{\"output\": \"a\\ud800b\"}'")).output == "a?b"
 
 
-def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, shell("printf '\\357\\273\\277{}' > \"$BACKEDGE_OUTCOME\"")).output is None
 
 
-def test_json_that_is_nested_without_end_is_an_error(tmp_path: Path) -> None:
+def test_endlessly_nested_json_is_an_error(tmp_path: Path) -> None:
     code = "import os; open(os.environ['BACKEDGE_OUTCOME'], 'w').write('{\"output\":' + '[' * 100_000 + ']' * 100_000 + '}')"
     with pytest.raises(AgentError, match="nested too deeply"):
         outcome_of(tmp_path, python(code))
@@ -85,7 +85,7 @@ def test_fifty_megabytes_before_the_outcome_do_no_harm(tmp_path: Path) -> None:
     print(f"50 MB of lines: {time.monotonic() - began:.2f} s")
 
 
-def test_an_outcome_that_is_larger_than_the_end_that_is_read_is_refused_not_read_in_part(tmp_path: Path) -> None:
+def test_an_outcome_longer_than_the_tail_that_is_read_is_refused(tmp_path: Path) -> None:
     lines = python("print('{\"findings\": [' + ',\\n'.join(['{}'] * 7_000_000) + '\\n]}')")
     with pytest.raises(AgentError, match="the outcome on stdout has more than 16,777,216 bytes"):
         outcome_of(tmp_path, lines)
@@ -94,7 +94,7 @@ def test_an_outcome_that_is_larger_than_the_end_that_is_read_is_refused_not_read
         outcome_of(tmp_path, one_line, told(2))
 
 
-def test_the_outcome_may_stand_at_the_end_of_a_line_that_is_longer_than_what_is_read(tmp_path: Path) -> None:
+def test_the_outcome_may_end_a_line_longer_than_the_tail_that_is_read(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, python("print('x' * 20_000_000 + '{\"output\": 5}')")).output == 5
     with pytest.raises(AgentError, match="16,777,216 bytes and more without one"):
         outcome_of(tmp_path, python("print('x' * 20_000_000)"), told(2))

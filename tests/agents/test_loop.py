@@ -22,7 +22,7 @@ print(json.dumps({"summary": "mended" if right else "written"}))
 """
 
 
-def test_what_a_real_test_finds_goes_back_to_the_command_that_wrote_it(tmp_path: Path) -> None:
+def test_findings_of_a_real_test_go_back_to_the_command_that_wrote_the_code(tmp_path: Path) -> None:
     (tmp_path / "test_add.py").write_text("from add import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n")
     tool = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}"]
     workflow = Workflow(

@@ -1,4 +1,4 @@
-"""The last JSON object in a text, whatever stands around it."""
+"""The last JSON object in a text, whatever is around it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_last_object_that_is_not_part_of_another_is_found(text: str, found: 
         '{"a": "\\',
     ],
 )
-def test_a_text_that_ends_inside_an_object_is_no_outcome_whatever_is_complete_in_it_or_before(text: str) -> None:
+def test_a_text_that_ends_inside_an_object_is_not_an_outcome(text: str) -> None:
     with pytest.raises(Unreadable, match="ends inside the object that begins at byte"):
         last(text)
 
@@ -85,14 +85,12 @@ def test_a_text_that_ends_inside_an_object_is_no_outcome_whatever_is_complete_in
         ('{"verdict": "fail", "summary": "saw\n{"verdict": "pass"}\n"}', "control character"),
     ],
 )
-def test_a_last_object_that_is_not_json_is_no_outcome_whatever_is_complete_in_it_or_before(
-    text: str, reason: str
-) -> None:
+def test_a_last_object_that_is_not_json_is_not_an_outcome(text: str, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
         last(text)
 
 
-def test_an_object_that_nothing_could_read_is_refused() -> None:
+def test_an_unreadable_object_is_refused() -> None:
     with pytest.raises(Unreadable, match="more than 1,000 levels"):
         last('{"a":' * 2_000)
 
@@ -146,13 +144,13 @@ def test_noise_without_objects_changes_nothing(
 
 
 @given(values=st.lists(objects, min_size=1, max_size=4), noise=words, indent=st.sampled_from([None, 2]))
-def test_of_several_objects_the_last_counts(values: list[object], noise: str, indent: int | None) -> None:
+def test_the_last_of_several_objects_counts(values: list[object], noise: str, indent: int | None) -> None:
     texts = [json.dumps(value, indent=indent) for value in values]
     assert last(f"{noise}\n".join(texts)) == texts[-1]
 
 
 def slow_last(text: str) -> str | None:
-    """The same by the simplest means: try every brace, go on behind what is an object."""
+    """The same in the simplest way: try every brace, and continue after each object."""
     place, found = text.find("{"), None
     while place >= 0:
         try:
@@ -171,7 +169,7 @@ def _no_constant(word: str) -> object:
 @given(before=pieces, value=objects, after=pieces)
 @example(before='{"k":', value={}, after="")
 @example(before='{"', value={}, after='"}')
-def test_mean_noise_is_read_as_trying_every_brace_would_read_it(before: str, value: object, after: str) -> None:
+def test_hostile_noise_gives_the_same_as_trying_every_brace(before: str, value: object, after: str) -> None:
     text = before + json.dumps(value) + after
     try:
         found = last(text)
@@ -181,7 +179,7 @@ def test_mean_noise_is_read_as_trying_every_brace_would_read_it(before: str, val
 
 
 @given(value=objects.filter(bool), cut=st.integers(1), noise=words)
-def test_what_is_cut_off_after_its_first_key_is_never_taken_for_an_outcome(value: object, cut: int, noise: str) -> None:
+def test_a_truncated_object_is_never_taken_for_an_outcome(value: object, cut: int, noise: str) -> None:
     text = json.dumps(value)
     first_colon = len(json.dumps(next(iter(value)))) + 2 if isinstance(value, dict) else 0
     cut = first_colon + cut % (len(text) - first_colon)
@@ -192,7 +190,7 @@ def test_what_is_cut_off_after_its_first_key_is_never_taken_for_an_outcome(value
 @given(before=pieces, value=objects, after=pieces, lines=st.lists(pieces, max_size=5))
 @example(before='"', value={}, after="", lines=['{"k":'])
 @example(before="", value={}, after='", ":"]}', lines=['{"k":', '["'])
-def test_looking_at_the_end_first_finds_the_same(before: str, value: object, after: str, lines: list[str]) -> None:
+def test_searching_from_the_end_finds_the_same(before: str, value: object, after: str, lines: list[str]) -> None:
     text = "\n".join([*lines, before + json.dumps(value) + after]).encode()
 
     def found(window: int) -> object:

@@ -1,4 +1,4 @@
-"""Ending what was started: the whole tree, however it hides, and nothing else."""
+"""Stopping an attempt kills its whole process tree, however it hides, and nothing else."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_timeout_ends_the_tree_and_is_an_error_that_keeps_the_log(tmp_path: Pa
     assert survivors(tmp_path) == []
 
 
-def test_a_process_that_ends_when_asked_can_clean_up_within_its_grace(tmp_path: Path) -> None:
+def test_a_process_can_clean_up_within_its_grace_period(tmp_path: Path) -> None:
     code = "trap 'sleep 0.2; echo cleaned > cleaned; exit 0' TERM; echo . > ready; sleep 60 & wait"
 
     async def scenario() -> None:
@@ -88,7 +88,7 @@ def test_a_process_that_ends_when_asked_can_clean_up_within_its_grace(tmp_path: 
     assert files_of(tmp_path).ended == Ended(code=0, cancelled=True)
 
 
-def test_the_request_to_end_comes_once(tmp_path: Path) -> None:
+def test_the_request_to_stop_comes_once(tmp_path: Path) -> None:
     code = (
         "import signal, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: open('asked', 'a').write('.'))\n"
@@ -107,7 +107,7 @@ def test_the_request_to_end_comes_once(tmp_path: Path) -> None:
     assert (tmp_path / "asked").read_text() == "."
 
 
-def test_cancelling_again_does_not_wait_for_the_grace_and_leaves_nothing(tmp_path: Path) -> None:
+def test_cancelling_twice_does_not_wait_for_the_grace_period_and_leaves_nothing(tmp_path: Path) -> None:
     async def scenario() -> float:
         work = asyncio.create_task(
             done(tmp_path, shell('trap "" TERM; echo . > ready; while :; do sleep 1; done'), grace=20)
@@ -147,12 +147,12 @@ def test_cancelling_at_the_moment_of_starting_leaves_nothing(delay: float, tmp_p
     assert survivors(tmp_path) == []
 
 
-def test_what_a_finished_command_left_in_its_group_is_ended_too(tmp_path: Path) -> None:
+def test_processes_that_a_finished_command_left_in_its_group_are_killed(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, shell("sleep 60 & echo $! > left; echo {}")).output is None
     assert is_gone(int((tmp_path / "left").read_text()))
 
 
-def test_what_moved_to_a_session_of_its_own_may_stay_when_the_command_is_finished(tmp_path: Path) -> None:
+def test_a_process_in_its_own_session_survives_a_finished_command(tmp_path: Path) -> None:
     outcome_of(
         tmp_path,
         shell("setsid sh -c 'echo $$ > left; exec sleep 60' & while ! [ -s left ]; do sleep 0.01; done; echo {}"),
@@ -186,12 +186,12 @@ def test_too_much_output_ends_the_tree_at_once(stream: str, tmp_path: Path) -> N
     assert file.stat().st_size <= 1_000_000, "the disk is given back"
 
 
-def test_too_much_output_is_an_error_also_if_the_command_was_faster(tmp_path: Path) -> None:
+def test_too_much_output_is_an_error_even_if_the_command_has_ended(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="wrote more than 1,000 bytes on stdout"):
         outcome_of(tmp_path, shell("head -c 2000 /dev/zero; echo {}"), max_stdout=1_000)
 
 
-def test_where_processes_cannot_be_watched_they_are_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_polled_if_they_cannot_be_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_pidfd", lambda pid: None)
     assert outcome_of(tmp_path, shell("sleep 0.1; echo {}")).output is None
     with pytest.raises(AgentError, match="timeout"):
@@ -213,13 +213,13 @@ def test_an_attempt_that_still_runs_is_not_started_again(tmp_path: Path) -> None
     assert (tmp_path / "ready").read_text() == ".\n"
 
 
-def test_what_an_earlier_attempt_of_the_same_name_left_is_put_aside_not_read(tmp_path: Path) -> None:
+def test_files_of_an_earlier_attempt_with_the_same_name_are_set_aside(tmp_path: Path) -> None:
     outcome_of(tmp_path, shell('echo \'{"output": "old"}\' > "$BACKEDGE_OUTCOME"'))
     assert outcome_of(tmp_path, shell('echo \'{"output": "new"}\'')).output == "new"
     assert files_of(tmp_path).path.with_name("code-1~1").is_dir()
 
 
-def test_a_number_that_was_used_again_is_another_process() -> None:
+def test_a_reused_process_id_is_another_process() -> None:
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         row = row_of(stranger.pid)
@@ -235,7 +235,7 @@ def test_a_number_that_was_used_again_is_another_process() -> None:
         stranger.wait()
 
 
-def test_a_program_with_brackets_and_spaces_in_its_name_is_read_right(tmp_path: Path) -> None:
+def test_a_program_name_with_brackets_and_spaces_is_read_correctly(tmp_path: Path) -> None:
     odd = tmp_path / "a) R 1 (b"
     odd.symlink_to("/bin/sleep")
     child = subprocess.Popen([odd, "60"])

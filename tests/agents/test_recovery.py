@@ -1,4 +1,4 @@
-"""After a death of backedge: what finished is adopted, what lives is waited for, the rest is in doubt."""
+"""After backedge died: finished attempts are adopted, running ones are awaited, and the rest are in doubt."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STARTER = Path(__file__).with_name("starter.py")
 
 
 def abandoned(folder: Path, argv: list[str], ready: str = "ready") -> None:
-    """Have another process start an attempt, and kill that one as soon as the command says that it is ready."""
+    """Let another process start an attempt, and kill that process as soon as the command is ready."""
     starter = subprocess.Popen([sys.executable, str(STARTER), str(folder), "1", *argv])
     try:
         deadline = time.monotonic() + 15
@@ -58,7 +58,7 @@ def until_gone(folder: Path) -> None:
 LIVING = 'echo . > ready; sleep 0.7; echo . >> runs; echo said >&2; echo \'{"output": "after all"}\''
 
 
-def test_a_living_process_is_waited_for_and_adopted(tmp_path: Path) -> None:
+def test_a_running_process_is_awaited_and_adopted(tmp_path: Path) -> None:
     abandoned(tmp_path, shell(LIVING))
     assert survivors(tmp_path), "the command survives the death of who started it"
     began = time.monotonic()
@@ -70,7 +70,7 @@ def test_a_living_process_is_waited_for_and_adopted(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text() == ".\n", "it ran once"
 
 
-def test_what_finished_meanwhile_is_adopted_and_nothing_is_started(tmp_path: Path) -> None:
+def test_an_attempt_that_finished_meanwhile_is_adopted_and_nothing_starts(tmp_path: Path) -> None:
     abandoned(tmp_path, shell(LIVING))
     until_gone(tmp_path)
     assert files_of(tmp_path).ended is None, "nobody saw its end"
@@ -91,16 +91,14 @@ def test_what_finished_meanwhile_is_adopted_and_nothing_is_started(tmp_path: Pat
         "echo '{\"progress\": 5}'",
     ],
 )
-def test_a_dead_process_that_left_nothing_complete_is_in_doubt(end: str, tmp_path: Path) -> None:
+def test_a_dead_process_without_a_complete_outcome_is_in_doubt(end: str, tmp_path: Path) -> None:
     abandoned(tmp_path, shell(f"echo . > ready; sleep 0.2; {end}"))
     until_gone(tmp_path)
     assert recover(tmp_path, shell("true")) is None
 
 
 @pytest.mark.parametrize("report", [None, ReportSpec("exitcode")])
-def test_an_exit_code_other_than_0_counts_also_when_nobody_of_us_lived_to_see_it(
-    report: ReportSpec | None, tmp_path: Path
-) -> None:
+def test_a_failing_exit_code_counts_even_if_backedge_was_not_there(report: ReportSpec | None, tmp_path: Path) -> None:
     abandoned(tmp_path, shell("echo . > ready; sleep 0.2; echo '{\"output\": 1}'; echo oh >&2; exit 3"))
     until_gone(tmp_path)
     if report is None:
@@ -112,14 +110,14 @@ def test_an_exit_code_other_than_0_counts_also_when_nobody_of_us_lived_to_see_it
         assert isinstance(result.outcome, Outcome) and result.outcome.verdict == "fail"
 
 
-def test_a_living_process_that_fails_is_an_error_whoever_waits_for_it(tmp_path: Path) -> None:
+def test_a_running_process_that_fails_is_an_error_also_after_a_restart(tmp_path: Path) -> None:
     abandoned(tmp_path, shell("echo . > ready; sleep 0.5; echo {}; exit 4"))
     assert survivors(tmp_path)
     with pytest.raises(AgentError, match="exit code 4"):
         recover(tmp_path, shell("true"))
 
 
-def test_what_was_printed_is_in_doubt_if_nobody_knows_how_it_ended_and_a_whole_outcome_file_is_not(
+def test_without_an_exit_code_stdout_is_in_doubt_but_a_complete_outcome_file_is_not(
     tmp_path: Path,
 ) -> None:
     abandoned(tmp_path, shell("echo . > ready; echo '{\"output\": 1}'; exec sleep 60"))
@@ -135,14 +133,14 @@ def test_what_was_printed_is_in_doubt_if_nobody_knows_how_it_ended_and_a_whole_o
     assert result.outcome == Outcome(output=2)
 
 
-def test_a_whole_outcome_file_that_makes_no_sense_is_the_agents_error_not_a_doubt(tmp_path: Path) -> None:
+def test_a_complete_but_invalid_outcome_file_is_an_error_of_the_agent(tmp_path: Path) -> None:
     abandoned(tmp_path, shell('echo \'{"outptu": 1}\' > "$BACKEDGE_OUTCOME"; echo . > ready; sleep 0.3'))
     until_gone(tmp_path)
     with pytest.raises(AgentError, match="outptu"):
         recover(tmp_path, shell("true"))
 
 
-def test_a_process_that_was_killed_with_us_is_in_doubt_and_what_it_left_is_ended(tmp_path: Path) -> None:
+def test_a_process_killed_with_backedge_is_in_doubt_and_its_children_are_killed(tmp_path: Path) -> None:
     abandoned(tmp_path, shell("sleep 60 & echo $! > left; echo . > ready; wait"))
     running = files_of(tmp_path).running
     assert running is not None
@@ -151,7 +149,7 @@ def test_a_process_that_was_killed_with_us_is_in_doubt_and_what_it_left_is_ended
     assert is_gone(int((tmp_path / "left").read_text()))
 
 
-def test_the_time_that_is_over_counts_when_a_living_process_is_waited_for(tmp_path: Path) -> None:
+def test_the_timeout_includes_the_time_before_the_restart(tmp_path: Path) -> None:
     abandoned(tmp_path, shell("echo . > ready; sleep 60"))
     began = time.monotonic()
     with pytest.raises(AgentError, match=r"timeout: no outcome after 0\.5 s"):
@@ -160,7 +158,7 @@ def test_the_time_that_is_over_counts_when_a_living_process_is_waited_for(tmp_pa
     assert survivors(tmp_path) == []
 
 
-def test_cancelling_while_a_living_process_is_waited_for_ends_its_tree_and_leaves_a_doubt(tmp_path: Path) -> None:
+def test_cancelling_the_wait_for_a_running_process_kills_its_tree_and_leaves_it_in_doubt(tmp_path: Path) -> None:
     abandoned(tmp_path, shell("sleep 60 & echo . > ready; wait"))
 
     async def scenario() -> None:
@@ -175,7 +173,7 @@ def test_cancelling_while_a_living_process_is_waited_for_ends_its_tree_and_leave
     assert recover(tmp_path, shell("true")) is None, "what we ended ourselves has no outcome"
 
 
-def test_an_end_that_was_seen_is_read_again_as_it_was(tmp_path: Path) -> None:
+def test_a_recorded_end_is_read_back_unchanged(tmp_path: Path) -> None:
     outcome_of(tmp_path, shell("echo {}"))
     again = recover(tmp_path, shell("true"))
     assert again is not None
@@ -194,11 +192,11 @@ def test_an_end_that_was_seen_is_read_again_as_it_was(tmp_path: Path) -> None:
         recover(tmp_path, shell("true"), told(4))
 
 
-def test_an_attempt_that_never_began_is_in_doubt(tmp_path: Path) -> None:
+def test_an_attempt_that_never_started_is_in_doubt(tmp_path: Path) -> None:
     assert recover(tmp_path, shell("true")) is None
 
 
-def test_an_attempt_of_which_only_the_beginning_is_recorded_is_in_doubt(tmp_path: Path) -> None:
+def test_an_attempt_with_only_its_start_recorded_is_in_doubt(tmp_path: Path) -> None:
     folder = files_of(tmp_path)
     folder.make()
     assert recover(tmp_path, shell("true")) is None
@@ -206,7 +204,7 @@ def test_an_attempt_of_which_only_the_beginning_is_recorded_is_in_doubt(tmp_path
     assert recover(tmp_path, shell("true")) is None
 
 
-def test_a_living_process_that_was_never_recorded_is_found_by_its_mark(tmp_path: Path) -> None:
+def test_an_unrecorded_running_process_is_found_by_its_mark(tmp_path: Path) -> None:
     abandoned(tmp_path, shell(LIVING))
     (files_of(tmp_path).path / "process.json").unlink()
     result = recover(tmp_path, shell("true"))
@@ -214,7 +212,7 @@ def test_a_living_process_that_was_never_recorded_is_found_by_its_mark(tmp_path:
     assert result.outcome == Outcome(output="after all")
 
 
-def test_a_number_that_is_another_process_now_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_process_id_that_now_belongs_to_another_process_is_not_awaited(tmp_path: Path) -> None:
     folder = files_of(tmp_path)
     folder.make()
     folder.starting = Starting(time.time())
@@ -232,7 +230,7 @@ def test_a_number_that_is_another_process_now_is_not_waited_for(tmp_path: Path) 
         stranger.wait()
 
 
-def test_records_that_something_else_wrote_are_an_error_that_says_so(tmp_path: Path) -> None:
+def test_records_written_by_another_program_are_an_error_that_says_so(tmp_path: Path) -> None:
     folder = files_of(tmp_path)
     folder.make()
     (folder.path / "starting").write_text("garbage")
@@ -240,7 +238,7 @@ def test_records_that_something_else_wrote_are_an_error_that_says_so(tmp_path: P
         recover(tmp_path, shell("true"))
 
 
-def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
+def test_an_adopted_attempt_reports_the_files_that_it_changed(tmp_path: Path) -> None:
     def git(*words: str) -> None:
         subprocess.run(
             ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True, capture_output=True
@@ -256,7 +254,7 @@ def test_an_adopted_attempt_knows_what_it_changed(tmp_path: Path) -> None:
     assert set(result.files) == {Change("kept.txt", ((2, 2),)), Change("ready")}
 
 
-def test_a_report_that_was_finished_is_adopted_and_so_is_an_exit_code_unless_nobody_saw_it(tmp_path: Path) -> None:
+def test_a_finished_report_and_a_recorded_exit_code_are_adopted(tmp_path: Path) -> None:
     code = 'echo . > ready; sleep 0.2; echo \'[{"description": "bad"}]\' > "$BACKEDGE_REPORT"'
     abandoned_with_report(tmp_path, code)
     result = recover(tmp_path, shell("true"), report=ReportSpec("json"), judges=True)
@@ -292,9 +290,7 @@ def test_the_process_that_started_an_attempt_can_recover_it_too(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.01, 0.05])
-def test_a_kill_at_any_moment_of_starting_never_makes_it_run_twice_nor_loses_what_it_did(
-    delay: float, tmp_path: Path
-) -> None:
+def test_a_kill_at_any_moment_of_starting_never_runs_it_twice_or_loses_its_work(delay: float, tmp_path: Path) -> None:
     code = 'echo . >> runs; sleep 0.1; echo \'{"output": 1}\' > "$BACKEDGE_OUTCOME"'
     starter = subprocess.Popen([sys.executable, str(STARTER), str(tmp_path), "1", *shell(code)])
     deadline = time.monotonic() + 15
@@ -310,7 +306,7 @@ def test_a_kill_at_any_moment_of_starting_never_makes_it_run_twice_nor_loses_wha
     assert (result is not None) == bool(runs), "adopted if it ran, in doubt if it did not"
 
 
-def test_an_exit_code_is_seen_also_where_this_process_does_not_want_to_hear_of_its_children(tmp_path: Path) -> None:
+def test_an_exit_code_is_seen_even_if_sigchld_is_ignored(tmp_path: Path) -> None:
     usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(AgentError, match="exit code 3"):

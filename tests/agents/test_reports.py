@@ -1,4 +1,4 @@
-"""Evidence over claims: reports of real tools and of tools that lie, fail or write nothing."""
+"""Evidence instead of claims: reports of real tools, and of tools that lie, fail or write nothing."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_clean_run_of_ruff_is_a_pass(tmp_path: Path) -> None:
     assert judged(tmp_path, RUFF, "sarif").verdict == "pass"
 
 
-def test_a_tool_that_is_not_there_or_is_used_wrongly_is_an_error_with_its_own_words(tmp_path: Path) -> None:
+def test_a_missing_or_misused_tool_is_an_error_that_quotes_it(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=r"report\.xml' is missing.*exit code 1: .*No module named no_such_tool"):
         judged(tmp_path, [sys.executable, "-m", "no_such_tool", "{report}"], "junit")
     with pytest.raises(AgentError, match=r"is missing.*\(exit code 2: .*--no-such-option"):
@@ -164,12 +164,12 @@ def test_a_tool_that_was_killed_is_an_error_whatever_its_report_says(tmp_path: P
         judged(tmp_path, shell(f"echo '{GOOD['json']}' > \"$BACKEDGE_REPORT\"; kill -9 $$"), "json")
 
 
-def test_a_claim_on_stdout_does_not_count_beside_a_report(tmp_path: Path) -> None:
+def test_a_claim_on_stdout_does_not_count_if_there_is_a_report(tmp_path: Path) -> None:
     claim = shell('echo \'[{"description": "broken"}]\' > "$BACKEDGE_REPORT"; echo \'{"verdict": "pass"}\'')
     assert judged(tmp_path, claim, "json").verdict == "fail"
 
 
-def test_a_report_that_leads_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
+def test_a_report_outside_the_workspace_is_refused(tmp_path: Path) -> None:
     (tmp_path / "inside").mkdir()
     (tmp_path / "outside.json").write_text("[]")
     with pytest.raises(AgentError, match="leads out of the workspace"):
@@ -186,7 +186,7 @@ def test_only_judges_have_reports(tmp_path: Path) -> None:
         ReportSpec("xml")  # type: ignore[arg-type]
 
 
-def test_a_report_of_its_own_lies_in_the_attempts_folder(tmp_path: Path) -> None:
+def test_the_report_placeholder_is_a_file_in_the_attempt_folder(tmp_path: Path) -> None:
     judged(tmp_path, [*shell('echo "[]" > "$1"; test "$1" = "$BACKEDGE_REPORT"'), "sh", "{report}"], "json")
     assert (files_of(tmp_path).path / "report.json").exists()
 
@@ -194,7 +194,7 @@ def test_a_report_of_its_own_lies_in_the_attempts_folder(tmp_path: Path) -> None
 # Exit codes
 
 
-def test_an_exit_code_is_a_verdict_where_the_step_says_so(tmp_path: Path) -> None:
+def test_an_exit_code_is_a_verdict_if_the_step_says_so(tmp_path: Path) -> None:
     assert judged(tmp_path, ["true"], "exitcode").verdict == "pass"
     outcome = judged(tmp_path, shell("echo compiling; echo 'main.c:3: \x1b[31merror' >&2; exit 2"), "exitcode", 2)
     assert outcome.verdict == "fail"
@@ -258,7 +258,7 @@ def test_junit_of_other_runners_is_read_too(tmp_path: Path) -> None:
     ]
 
 
-def test_junit_that_could_read_other_files_or_grow_without_end_is_refused(tmp_path: Path) -> None:
+def test_junit_that_could_read_other_files_or_expand_endlessly_is_refused(tmp_path: Path) -> None:
     for text in (
         b'<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]><testsuite><testcase name="&x;"/></testsuite>',
         b'<!DOCTYPE t [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><testsuite><testcase name="&b;"/></testsuite>',
@@ -304,7 +304,7 @@ def test_levels_are_severities(level: str | None, severity: str, tmp_path: Path)
     assert finding == Finding("m", severity=severity, category="R1", evidence="m")
 
 
-def test_rules_say_what_a_result_leaves_out(tmp_path: Path) -> None:
+def test_missing_fields_of_a_result_come_from_its_rule(tmp_path: Path) -> None:
     rules = [
         {"id": "R7", "defaultConfiguration": {"level": "error"}, "messageStrings": {"m": {"text": "no {0} in {1}"}}}
     ]
@@ -321,7 +321,7 @@ def test_rules_say_what_a_result_leaves_out(tmp_path: Path) -> None:
     assert (finding.file, finding.line) == ("src/a b.py", 4)
 
 
-def test_results_that_are_no_defects_are_left_out(tmp_path: Path) -> None:
+def test_results_that_are_not_defects_are_left_out(tmp_path: Path) -> None:
     results: list[dict[str, Any]] = [
         {"message": {"text": "x"}, "kind": "pass"},
         {"message": {"text": "x"}, "baselineState": "absent"},
@@ -350,7 +350,7 @@ def test_results_that_are_no_defects_are_left_out(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_log_that_does_not_add_up_is_an_error(log: bytes, problem: str, tmp_path: Path) -> None:
+def test_an_inconsistent_log_is_an_error(log: bytes, problem: str, tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=problem):
         read_sarif(log, tmp_path)
 

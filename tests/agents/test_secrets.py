@@ -1,4 +1,4 @@
-"""Secrets do not reach any file, value or error, however they are written and cut."""
+"""Secrets reach no file, value or error, however they are written and split."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_secret_is_found_in_a_stream_however_it_is_cut(spelt: str, size: int) 
 
 
 @given(st.lists(st.sampled_from([b"abcabd", b"abcab", b"abc", b"ab", b"a", b"c", b"d", b"\n", b"x"])), st.data())
-def test_a_cut_stream_says_what_the_whole_would(parts: list[bytes], data: st.DataObject) -> None:
+def test_a_stream_in_pieces_is_redacted_like_the_whole_text(parts: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(parts)
     found = {b"abcabd": b"[1]", b"abcab": b"[2]", b"bdab": b"[3]"}
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
@@ -57,7 +57,7 @@ def test_a_cut_stream_says_what_the_whole_would(parts: list[bytes], data: st.Dat
     assert b"".join([*map(stream.fed, pieces), stream.ended()]) == one.fed(whole) + one.ended()
 
 
-def test_what_is_no_beginning_of_a_secret_is_told_at_once() -> None:
+def test_text_that_cannot_start_a_secret_is_passed_on_at_once() -> None:
     stream = Stream(masks({"A": b"secret"}))
     assert stream.fed(b"a line\n") == b"a line\n"
     assert (stream.fed(b"sec"), stream.fed(b"ond\n")) == (b"", b"second\n")
@@ -94,7 +94,7 @@ def all_files(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("code", [TO_FILE, TO_STDOUT])
-def test_nothing_that_a_command_says_holds_a_secret(tmp_path: Path, code: str) -> None:
+def test_no_output_of_a_command_contains_a_secret(tmp_path: Path, code: str) -> None:
     secrets = Secrets({"TOKEN": TOKEN})
     made = redacted(agent(tmp_path, python(code), env={"TOKEN": TOKEN}, secrets=secrets, writes=[]), secrets)
     result: Any = play(made.work(told(input={"token": TOKEN}), Hands()))
@@ -108,7 +108,7 @@ def test_nothing_that_a_command_says_holds_a_secret(tmp_path: Path, code: str) -
         assert spelt.encode() not in kept
 
 
-def test_an_error_of_a_command_holds_no_secret(tmp_path: Path) -> None:
+def test_an_error_of_a_command_contains_no_secret(tmp_path: Path) -> None:
     secrets = Secrets({"TOKEN": TOKEN})
     code = "import os, sys; sys.exit('bad token ' + os.environ['TOKEN'])"
     made = redacted(agent(tmp_path, python(code), env={"TOKEN": TOKEN}, secrets=secrets), secrets)
@@ -118,7 +118,7 @@ def test_an_error_of_a_command_holds_no_secret(tmp_path: Path) -> None:
     assert failed.value.__cause__ is None
 
 
-def test_all_that_a_talkative_command_says_is_there_when_it_has_ended(tmp_path: Path) -> None:
+def test_all_output_of_a_verbose_command_is_stored_when_it_ends(tmp_path: Path) -> None:
     code = "import sys; [print('x' * 99) for _ in range(50_000)]; print('{\"output\": 1}')"
     made = agent(tmp_path, python(code), secrets=Secrets({"TOKEN": TOKEN}), writes=[])
     result = play(made.work(told(), Hands()))
@@ -169,7 +169,7 @@ class Listener(Hands):
         return "L-1"
 
 
-def test_what_a_function_reports_raises_and_sends_holds_no_secret() -> None:
+def test_reports_errors_and_feedback_of_a_function_contain_no_secret() -> None:
     secrets = Secrets({"A": "hunter22"})
     finding = Finding("uses hunter22", evidence="hunter22", line=3)
     said = Result(Outcome(findings=[finding], answer="hunter22"), files=(Change("hunter22.txt"),), log=b"hunter22")
@@ -185,7 +185,7 @@ def test_what_a_function_reports_raises_and_sends_holds_no_secret() -> None:
     assert hands.heard == [Feedback("fix_request", "plan", "[redacted A]")]
 
 
-def test_without_secrets_an_agent_stays_what_it_is() -> None:
+def test_without_secrets_an_agent_is_not_wrapped() -> None:
     talker = Talker(Outcome())
     assert redacted(talker, Secrets()) is talker
     assert (Secrets().text("x"), Secrets().content(b"{")) == ("x", b"{")

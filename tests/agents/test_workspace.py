@@ -1,4 +1,4 @@
-"""The files that are part of an artifact: which they are, when they count as changed, and where."""
+"""The files of an artifact: which files count, when they count as changed, and where."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_a_step_that_writes_nothing_has_the_digest_of_no_files(repository: Path)
     assert result_of(repository, shell("echo {}"), told(2), writes=["nothing/**"]).workspace == NO_FILES
 
 
-def test_where_nothing_tells_which_files_count_every_attempt_counts_as_changed(tmp_path: Path) -> None:
+def test_without_git_or_writes_every_attempt_counts_as_changed(tmp_path: Path) -> None:
     results = [result_of(tmp_path, shell("echo {}"), told(number)) for number in (1, 2)]
     assert results[0].workspace != results[1].workspace
     assert None not in (results[0].workspace, results[1].workspace)
@@ -269,9 +269,7 @@ def test_a_judge_has_no_files(repository: Path) -> None:
     assert (result.workspace, result.files) == (None, ())
 
 
-def test_files_that_are_as_the_index_has_them_are_not_read_again(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_match_the_index_are_not_read_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime(repository / "b.txt", (5, 5))
     time.sleep(0.15)  # so that the files are old enough to be remembered
     git(repository, "update-index", "--refresh")
@@ -285,7 +283,7 @@ def test_files_that_are_as_the_index_has_them_are_not_read_again(
 
 
 @pytest.mark.parametrize("how", ["edit", "add", "remove", "rename", "make executable", "replace by a link"])
-def test_a_change_is_noticed_by_what_has_looked_before(how: str, repository: Path) -> None:
+def test_a_change_is_noticed_by_a_warm_cache(how: str, repository: Path) -> None:
     time.sleep(0.15)
     watched = space(repository)
     first = watched.snapshot()
@@ -301,7 +299,7 @@ def test_a_change_is_noticed_by_what_has_looked_before(how: str, repository: Pat
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_files_that_git_was_told_not_to_look_at_are_looked_at(flag: str, repository: Path) -> None:
+def test_files_that_git_was_told_to_skip_are_read(flag: str, repository: Path) -> None:
     git(repository, "update-index", flag, "b.txt")
     watched = space(repository)
     first = watched.snapshot()
@@ -338,7 +336,7 @@ def test_without_a_repository_no_process_is_started(tmp_path: Path, monkeypatch:
     assert space(tmp_path).snapshot() is None
 
 
-def test_ten_thousand_files_are_no_burden(tmp_path: Path) -> None:
+def test_ten_thousand_files_are_fast(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     for folder in range(100):
         (tmp_path / f"d{folder}").mkdir()

@@ -86,10 +86,10 @@ def test_of_some_runs_only(project: Project) -> None:
 
 
 def test_mistakes_are_reported(project: Project) -> None:
-    assert "no run of a workflow 'v'" in project.refused("stats", "--workflow", "v")
+    assert "there is no run of workflow 'v'" in project.refused("stats", "--workflow", "v")
     assert "'soon' is not a time: use a date" in project.refused("stats", "--since", "soon")
-    assert "does not exist in this journal" in project.refused("stats", "--run", "nobody")
-    assert "give one of them" in project.refused("stats", "--csv", "--json")
+    assert "unknown run 'nobody'" in project.refused("stats", "--run", "nobody")
+    assert "cannot be combined: use one of them" in project.refused("stats", "--csv", "--json")
 
 
 @pytest.mark.parametrize("phase", ["=1+1", "+1", "-1", "@SUM(A1)"])

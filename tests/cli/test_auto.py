@@ -1,4 +1,4 @@
-"""From the outside: a run all at once, attempt by attempt, and with a question before each."""
+"""From the outside: `--auto`, `--step`, and `--step` with a question before each attempt."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def steps_of(project: Project) -> list[tuple[str, str]]:
     return [(step, attempt) for _, step, attempt, _ in project.executions()]
 
 
-def test_step_by_step_the_same_happens_as_all_at_once(make: Make) -> None:
+def test_stepping_and_running_all_at_once_give_the_same_result(make: Make) -> None:
     script = {"code": [{"output": 1}, {"output": 2}], "review": [failed("no"), passed()]}
     whole = make({"steps": STEPS}, **script)
     assert whole.run("--auto").outcome == "verified"
     project = make({"steps": STEPS}, **script)
     first = project.run("--step")
     assert (first.code, first.outcome, steps_of(project)) == (0, "running", [("plan", "1")])
-    assert f"`backedge resume {first.run} --step` does the next attempt" in first.err
+    assert f"`backedge resume {first.run} --step` makes the next attempt" in first.err
     for count in range(2, 5):
         assert project.resume("--step").outcome == "running"
         assert len(project.executions()) == count
@@ -46,21 +46,21 @@ def test_step_by_step_the_same_happens_as_all_at_once(make: Make) -> None:
     assert told == expected, "going step by step leaves nothing in the journal"
 
 
-def test_the_rest_can_be_done_at_once(make: Make) -> None:
+def test_after_some_steps_the_rest_can_run_at_once(make: Make) -> None:
     project = make({"steps": STEPS}, review=[passed()])
     project.run("--step")
     result = project.resume()
     assert (result.outcome, result.attempts) == ("verified", {"plan": 1, "code": 1, "review": 1})
 
 
-def test_only_one_of_several_that_could_start_is_started(make: Make) -> None:
+def test_step_starts_only_one_of_several_ready_steps(make: Make) -> None:
     project = make({"steps": {name: {"phase": "code"} for name in "abc"}})
     assert project.run("--step").attempts == {"a": 1, "b": 0, "c": 0}
     assert project.resume("--step").attempts == {"a": 1, "b": 1, "c": 0}
     assert project.resume("--step").outcome == "done"
 
 
-def test_a_step_that_ends_with_a_question_to_a_person_waits(make: Make) -> None:
+def test_stepping_into_a_question_to_a_person_waits(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"feedback": [raises("fix_request", "human")]}, {}])
     result = project.run("--step")
     assert (result.code, result.outcome) == (3, "waiting")
@@ -68,7 +68,7 @@ def test_a_step_that_ends_with_a_question_to_a_person_waits(make: Make) -> None:
     assert project.resume("--step").outcome == "done"
 
 
-def test_an_attempt_that_breaks_is_one_and_the_next_one_waits_its_time(make: Make) -> None:
+def test_a_failing_attempt_counts_as_the_step_and_the_retry_waits_for_its_backoff(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"!exit": 1}, {}])
     first = project.run("--step")
     assert (first.outcome, first.attempts) == ("running", {"a": 1})
@@ -79,7 +79,7 @@ def test_an_attempt_that_breaks_is_one_and_the_next_one_waits_its_time(make: Mak
     assert again["at"] >= failure["retry_at"]
 
 
-def test_an_attempt_that_a_kill_left_under_way_is_the_one_that_is_stepped(make: Make) -> None:
+def test_after_a_kill_step_continues_the_running_attempt(make: Make) -> None:
     project = make({"steps": STEPS}, plan=[{"!wait": "go"}], review=[passed()])
     process = project.started("run", "--step")
     project.wait_for_execution("plan")
@@ -94,7 +94,7 @@ def test_an_attempt_that_a_kill_left_under_way_is_the_one_that_is_stepped(make: 
     assert steps_of(project) == [("plan", "1")]
 
 
-def test_a_function_that_asks_in_mid_work_is_answered_within_its_step(make: Make) -> None:
+def test_a_function_that_asks_while_it_runs_gets_its_answer_in_the_same_step(make: Make) -> None:
     project = make(
         {"steps": {"a": {"phase": "planning"}, "b": {"phase": "code", "needs": ["a"], "agent": "python:asks:work"}}},
         a=[{"output": 1}, {"answer": "blue"}],
@@ -158,12 +158,12 @@ class Terminal:
         os.close(self._mine)
 
 
-def test_on_a_terminal_each_attempt_is_asked_for(make: Make) -> None:
+def test_on_a_terminal_step_asks_before_each_attempt(make: Make) -> None:
     project = make({"steps": STEPS}, review=[failed("no"), passed()])
     terminal = Terminal(project, "run", "--step")
     try:
         for step in ("plan (attempt 1)", "code (attempt 1)", "review (attempt 1)"):
-            terminal.wait_for(f"next: {step}? [Enter: do it, s: stop here, a: do all the rest] ")
+            terminal.wait_for(f"next: {step}? [Enter: run it, s: stop here, a: run all the rest] ")
             terminal.type("\n")
         terminal.wait_for("next: code (attempt 2, rework L-1)?")
         assert len(project.executions()) == 3, "nothing starts before it is allowed"
@@ -177,7 +177,7 @@ def test_on_a_terminal_each_attempt_is_asked_for(make: Make) -> None:
     assert project.resume().outcome == "verified"
 
 
-def test_at_the_terminal_all_the_rest_can_be_let_go(make: Make) -> None:
+def test_on_a_terminal_you_can_let_all_the_rest_run(make: Make) -> None:
     project = make({"steps": STEPS}, review=[passed()])
     terminal = Terminal(project, "run", "--step")
     try:
@@ -189,7 +189,7 @@ def test_at_the_terminal_all_the_rest_can_be_let_go(make: Make) -> None:
     assert project.show().outcome == "verified"
 
 
-def test_ctrl_c_at_the_question_and_the_end_of_the_input_stop(make: Make) -> None:
+def test_ctrl_c_and_the_end_of_the_input_stop_at_the_question(make: Make) -> None:
     project = make({"steps": STEPS}, review=[passed()])
     for stop, code in (("\x03", 130), ("\x04", 0)):
         terminal = Terminal(project, "run", "--step")

@@ -22,7 +22,7 @@ TEAM: dict[str, Any] = {
 
 
 def asked(make: Make, item: dict[str, Any], **more: Any) -> tuple[Project, Result]:
-    """A developer who raises feedback in the first attempt, and is content with what comes back."""
+    """A developer that raises feedback in its first attempt and accepts the result."""
     project = make(TEAM, developer=[{"output": "stub", "feedback": [item]}, {"output": "done"}], **more)
     return project, project.run()
 
@@ -113,7 +113,7 @@ def test_a0_06_blocking_or_critical_pauses_and_less_does_not(make: Make, more: d
     assert (again.outcome, again.paused) == ("done", False)
 
 
-def test_a0_08_whoever_waits_is_told_the_resolution_with_its_option(make: Make) -> None:
+def test_a0_08_a_waiting_attempt_gets_the_resolution_with_its_option(make: Make) -> None:
     options = [{"option": "polling", "effort": "low"}, {"option": "push", "effort": "high"}]
     project, result = asked(make, raises("fix_request", "human", options=options))
     assert result.code == 3
@@ -141,7 +141,7 @@ def test_a0_12_resolving_twice_or_nothing_is_a_clear_error(make: Make) -> None:
     assert "unknown escalation 'E-9'" in project.refused("decide", "E-9", "resolve", "--note", "no")
 
 
-def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused(make: Make) -> None:
+def test_a0_14_an_acknowledgement_by_a_target_is_recorded_and_any_other_is_refused(make: Make) -> None:
     project, result = asked(make, raises("fix_request", "human"))
     assert result.loop["state"] == "waiting_response"
     for command in ("acknowledge", "ack"):
@@ -160,26 +160,26 @@ def test_a0_14_an_acknowledgement_is_kept_and_a_strangers_is_refused(make: Make)
 
 
 @pytest.mark.parametrize("to", [["human"], ["pm", "human"]])
-def test_an_acknowledgement_needs_a_target_only_where_there_are_several(make: Make, to: list[str]) -> None:
+def test_an_acknowledgement_needs_a_target_only_if_there_are_several(make: Make, to: list[str]) -> None:
     project, _ = asked(make, raises("fix_request", *to))
     if len(to) == 1:
         assert project.backedge("feedback", "ack", "L-1").out == "L-1 acknowledged by human\n"
     else:
-        assert "say which with --target (pm, human)" in project.refused("feedback", "ack", "L-1")
+        assert "choose one with --target (pm, human)" in project.refused("feedback", "ack", "L-1")
 
 
 REVIEWED: dict[str, Any] = {"steps": {"code": {"phase": "code"}, "review": {"reviews": "code"}}}
 
 
 @pytest.mark.parametrize(("bound", "outcome"), [(1, "waiting"), (2, "verified")])
-def test_a0_15_a_fix_that_fails_validation_goes_round_again_or_escalates(make: Make, bound: int, outcome: str) -> None:
+def test_a0_15_a_fix_that_fails_validation_is_reworked_or_escalates(make: Make, bound: int, outcome: str) -> None:
     work = {**REVIEWED, "limits": {"rounds_per_loop": bound}}
     result = make(work, review=[failed("x"), failed("y"), passed()]).run()
     assert (result.outcome, result.loop["rounds"]) == (outcome, bound)
     assert result.loop["state"] == ("escalating" if bound == 1 else "resolved")
 
 
-def test_a0_17_what_one_process_wrote_another_reads_the_same(make: Make) -> None:
+def test_a0_17_another_process_reads_the_same_state(make: Make) -> None:
     project, result = asked(make, raises("fix_request", "human", details={"k": [1, None]}))
     again = project.show().report
     again["usage"]["seconds"] = result.report["usage"]["seconds"]
@@ -221,12 +221,12 @@ def test_a1_02_and_13_nothing_after_a_rejected_implementation_starts(make: Make)
     assert result.attempts == {"research": 1, "plan": 1, "implement": 3, "review": 3, "create_pr": 1}
 
 
-def test_a1_03_rework_of_the_plan_takes_all_later_phases_with_it(make: Make) -> None:
+def test_a1_03_rework_of_the_plan_reruns_all_later_phases(make: Make) -> None:
     _, result = refining(make, failed({**BLOCKER, "category": "scope"}), passed())
     assert result.attempts == {"research": 1, "plan": 2, "implement": 2, "review": 2, "create_pr": 1}
 
 
-def test_a1_05_and_08_the_second_iteration_knows_the_first(make: Make) -> None:
+def test_a1_05_and_08_the_second_iteration_has_the_history_of_the_first(make: Make) -> None:
     project, _ = refining(make, failed(BLOCKER), failed(BLOCKER), passed())
     none, first, second = project.briefings("implement")
     assert (none["round"], none["history"], none["mode"]) == (0, [], "work")
@@ -237,7 +237,7 @@ def test_a1_05_and_08_the_second_iteration_knows_the_first(make: Make) -> None:
     assert [each["persistent"] for each in second["feedback"]["findings"]] == [True]
 
 
-def test_a1_06_a_success_clears_the_error_before_it(make: Make) -> None:
+def test_a1_06_a_success_clears_the_last_error(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"!exit": 1, "!stderr": "no disk"}, {}])
     result = project.run()
     assert (result.attempts, result.steps["a"]["last_error"]) == ({"a": 2}, None)
@@ -279,7 +279,7 @@ def test_a1_09_a_briefing_has_the_worst_first_with_place_and_fix(make: Make) -> 
     ]
 
 
-def test_a1_10_a_failing_review_without_findings_says_its_summary(make: Make) -> None:
+def test_a1_10_a_failing_review_without_findings_sends_its_summary(make: Make) -> None:
     project = make(REVIEWED, review=[{"verdict": "fail", "summary": "not what was asked for"}, passed()])
     assert project.run().finding["description"] == "not what was asked for"
     assert project.told("code") == [[], ["not what was asked for"]]

@@ -29,7 +29,7 @@ def asp(make: Make, *reviews: Any) -> tuple[Project, Result]:
     return project, project.run()
 
 
-def test_a3_01_a_review_that_passes_first_passes_no_feedback_on(make: Make) -> None:
+def test_a3_01_a_review_that_passes_at_once_sends_no_feedback(make: Make) -> None:
     project, result = asp(make, passed())
     assert (result.attempts, result.outcome) == ({"plan": 1, "design": 1, "review": 1}, "verified")
     nothing: dict[str, Any] = {"findings": [], "requests": [], "resolutions": [], "advice": []}
@@ -62,13 +62,15 @@ def test_a3_06_needs_improvement_is_accepted_without_a_loop(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("finding", "name"), [(HIGH_DESIGN, "design"), (PLANNING, "plan")])
-def test_a3_08_what_always_fails_stops_after_three_with_a_named_limit(make: Make, finding: Any, name: str) -> None:
+def test_a3_08_work_that_always_fails_stops_after_three_and_names_the_limit(
+    make: Make, finding: Any, name: str
+) -> None:
     _, result = asp(make, failed(finding))
     assert (result.attempts[name], result.breach) == (3, ("rounds_per_step", 2, 2))
     assert result.loop["breach"] == {"limit": "rounds_per_step", "count": 2, "bound": 2}
 
 
-def test_a3_12_without_an_affected_phase_it_is_the_step_under_review(make: Make) -> None:
+def test_a3_12_without_an_affected_phase_the_step_under_review_gets_it(make: Make) -> None:
     steps = {**ASP["steps"], "code": {"phase": "code", "needs": ["design"]}, "code_review": {"reviews": "code"}}
     critical = {"description": "x", "severity": "critical"}
     project = make({**ASP, "steps": steps}, review=[passed()], code_review=[failed(critical), passed()])
@@ -101,7 +103,7 @@ def test_a3_14_four_high_pass_conditionally_five_or_a_critical_do_not(
         assert (result.code, result.steps["review"]["verdict"]) == (0, word)
 
 
-def test_a3_16_a_failing_test_gives_one_regeneration_then_it_is_reported(make: Make) -> None:
+def test_a3_16_a_failing_test_gets_one_regeneration_and_is_then_reported(make: Make) -> None:
     work = {"profile": "asp", "steps": {"code": {"phase": "code"}, "test": {"tests": "code"}}}
     project = make(work, test=[failed("x"), failed("y")])
     result = project.run()
@@ -109,14 +111,14 @@ def test_a3_16_a_failing_test_gives_one_regeneration_then_it_is_reported(make: M
     assert project.told("code") == [[], ["x"]]
 
 
-def test_a3_17_a_crash_is_an_error_and_no_round(make: Make) -> None:
+def test_a3_17_a_crash_is_an_error_and_not_a_round(make: Make) -> None:
     _project, result = asp(make, {"!exit": 7, "!stderr": "boom"})
     assert (result.attempts["review"], result.breach, result.loops) == (3, ("errors_in_a_row", 3, 3), [])
     assert "the command failed (exit code 7): boom" in result.escalation["reason"]
     assert (result.escalation["step"], result.escalation["loop"]) == ("review", None)
 
 
-def test_a3_18_the_defect_log_tells_where_it_came_from_and_what_it_cost(make: Make) -> None:
+def test_a3_18_the_defect_log_has_the_origin_and_the_cost(make: Make) -> None:
     cost = {"usage": {"cost_usd": 0.5, "tokens_in": 100, "tokens_out": 10}}
     project = make(ASP, plan=[cost], design=[cost], review=[failed(PLANNING, **cost), passed(**cost)])
     result = project.run()
@@ -131,7 +133,7 @@ def test_a3_18_the_defect_log_tells_where_it_came_from_and_what_it_cost(make: Ma
     assert (result.usage["cost_usd"], result.usage["tokens_in"], result.usage["tokens_out"]) == (3.0, 600, 60)
 
 
-def test_a3_19_what_passes_needs_no_repair_and_one_that_changes_nothing_is_counted(make: Make) -> None:
+def test_a3_19_passing_work_is_not_repaired_and_a_repair_without_change_is_counted(make: Make) -> None:
     steps = {"code": {"phase": "code", "writes": []}, "review": {"reviews": "code"}}
     project = make({"steps": steps}, code=[{"output": "v1"}], review=[failed("x"), failed("y"), failed("z")])
     result = project.run()
@@ -139,7 +141,7 @@ def test_a3_19_what_passes_needs_no_repair_and_one_that_changes_nothing_is_count
     assert result.steps["code"]["output"] == "v1"
 
 
-def test_a3_20_an_input_that_does_not_fit_is_refused_before_the_agent_runs(make: Make) -> None:
+def test_a3_20_an_invalid_input_is_refused_before_the_agent_runs(make: Make) -> None:
     shape = {"type": "object", "required": ["units"]}
     steps = {
         "plan": {"phase": "planning"},
@@ -196,7 +198,7 @@ def test_a4_01_and_09_a_complete_fix_request_to_an_ancestor_is_delivered_fixed_v
         ({"kind": "fix_request", "to": "nobody", "message": "x"}, "unknown target 'nobody': use one of"),
     ],
 )
-def test_a4_02_what_is_missing_or_unknown_is_refused_by_name(make: Make, item: Any, reason: str) -> None:
+def test_a4_02_a_missing_or_unknown_field_is_refused_by_name(make: Make, item: Any, reason: str) -> None:
     _, result = chain(make, e2e=[{"feedback": [item]}])
     (refused,) = result.refused
     assert refused["reason"].startswith(reason)
@@ -280,7 +282,7 @@ def test_a4_13_a_question_is_answered_without_a_new_version(make: Make) -> None:
     assert told["answers"] == {"model": {"key": "id"}}
 
 
-def test_a4_15_of_several_findings_the_worst_come_first(make: Make) -> None:
+def test_a4_15_the_most_severe_findings_come_first(make: Make) -> None:
     found = [{"description": word, "severity": word} for word in ("low", "critical", "medium", "high")]
     steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
     project = make({"steps": steps}, review=[failed(*found), passed()])
@@ -288,7 +290,7 @@ def test_a4_15_of_several_findings_the_worst_come_first(make: Make) -> None:
     assert project.told("code")[1] == ["critical", "high", "medium", "low"]
 
 
-def test_a4_rounds_between_the_same_pair_are_counted_over_loops(make: Make) -> None:
+def test_a4_rounds_of_a_pair_are_counted_across_loops(make: Make) -> None:
     items = [{"output": n, "feedback": [raises("fix_request", "model", message=f"{n}")]} for n in range(9)]
     _, result = chain(make, e2e=items)
     assert (result.breach, result.loops[-1]["state"]) == (("rounds_per_pair", 2, 2), "escalating")

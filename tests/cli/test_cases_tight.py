@@ -41,7 +41,7 @@ def test_a2_03_failing_tests_are_one_more_iteration(make: Make) -> None:
     assert result.finding["found_by"] == "test"
 
 
-def test_a2_04_an_iteration_is_told_the_issues_of_the_one_before_only(make: Make) -> None:
+def test_a2_04_an_iteration_gets_only_the_issues_of_the_previous_one(make: Make) -> None:
     project, _ = tight(make, [failed("r1"), passed()], [failed("t2"), passed()])
     assert project.told("implement") == [[], ["r1"], ["t2"]]
     first, second, third = project.briefings("implement")
@@ -91,7 +91,7 @@ def test_a2_11_showing_the_history_changes_nothing_and_cancelling_keeps_the_work
     assert again.steps["implement"]["version"] == 5
 
 
-def test_a2_12_no_recognised_verdict_is_never_a_pass(make: Make) -> None:
+def test_a2_12_an_unrecognised_verdict_is_never_a_pass(make: Make) -> None:
     vague = {"summary": "looks fine to me"}
     _project, result = tight(make, [vague, vague, vague, passed()])
     assert (result.code, result.breach) == (3, ("errors_in_a_row", 3, 3))
@@ -100,7 +100,7 @@ def test_a2_12_no_recognised_verdict_is_never_a_pass(make: Make) -> None:
     assert (result.attempts["test"], result.loops) == (0, [])
 
 
-def test_a2_14_after_a_restart_in_the_middle_of_the_loop_everything_counts_on(make: Make) -> None:
+def test_a2_14_counters_survive_a_restart_in_the_middle_of_the_loop(make: Make) -> None:
     project = make(
         TIGHT,
         implement=[{}, {"!sleep": 60}, {}],

@@ -1,4 +1,4 @@
-"""From the outside: what `check` and `agents` say about this machine, and what a workflow could cost."""
+"""From the outside: what `check` and `agents` report about this machine, and what a workflow could cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS: dict[str, Any] = {"code": {"phase": "code"}, "review": {"reviews": "code"
 
 
 def bare(folder: Path, **programs: str) -> dict[str, str]:
-    """An environment in which nothing is installed but these shell scripts."""
+    """An environment in which only these shell scripts are installed."""
     place = folder / "bin"
     place.mkdir(parents=True, exist_ok=True)
     for name, script in programs.items():
@@ -31,7 +31,7 @@ def bare(folder: Path, **programs: str) -> dict[str, str]:
 # check
 
 
-def test_what_is_not_installed_is_a_warning_with_the_step_and_what_to_do(make: Make) -> None:
+def test_a_missing_program_is_a_warning_with_the_step_and_what_to_do(make: Make) -> None:
     project = make(
         {
             "steps": {
@@ -67,14 +67,14 @@ def test_what_is_not_installed_is_a_warning_with_the_step_and_what_to_do(make: M
     assert project.backedge("check", "--json", env=found).json["warnings"] == []
 
 
-def test_what_is_wrong_with_a_step_is_told_though_its_cli_is_not_installed(make: Make) -> None:
+def test_problems_of_a_step_are_reported_even_if_its_cli_is_not_installed(make: Make) -> None:
     project = make({"steps": {"code": {"phase": "code", "agent": "codex", "max_turns": 3}}})
     assert "codex has no flag for max_turns" in project.refused("check", env=bare(project.folder))
 
 
-def test_before_the_first_run_nothing_is_known_of_costs(make: Make) -> None:
+def test_before_the_first_run_the_cost_is_unknown(make: Make) -> None:
     project = make({"steps": STEPS})
-    assert "The cost is not known" in project.backedge("check").out
+    assert "The cost is unknown" in project.backedge("check").out
     told = project.backedge("check", "--json").json
     assert (told["cost"], told["warnings"]) == (None, [])
     assert not (project.folder / ".backedge").exists(), "looking makes no journal"
@@ -84,7 +84,7 @@ def cost(usd: float) -> dict[str, Any]:
     return {"usage": {"cost_usd": usd}}
 
 
-def test_costs_so_far_say_what_the_largest_run_could_cost(make: Make) -> None:
+def test_the_highest_cost_is_estimated_from_earlier_runs(make: Make) -> None:
     project = make(
         {"steps": STEPS, "limits": {"cost_usd": 50}},
         code=[{"output": 1, **cost(0.5)}, {"output": 2, **cost(1.5)}],
@@ -122,7 +122,7 @@ def test_other_workflows_of_the_journal_do_not_count(make: Make) -> None:
     assert project.backedge("check", "--json").json["cost"]["attempts"] == 2
 
 
-def test_runs_that_report_no_cost_are_said_to(make: Make) -> None:
+def test_check_says_if_earlier_runs_reported_no_cost(make: Make) -> None:
     project = make({"steps": STEPS}, review=[passed()])
     project.run()
     assert "None of the 2 attempts so far reported a cost." in project.backedge("check").out
@@ -134,7 +134,7 @@ def test_a_journal_that_cannot_be_read_is_a_warning(make: Make) -> None:
     (project.folder / ".backedge" / "journal.db").write_text("this is no database, but long enough to be one" * 50)
     said = project.backedge("check")
     assert said.code == 0
-    assert "warning: the cost of earlier runs is not known" in said.err
+    assert "warning: the cost of earlier runs is unknown" in said.err
 
 
 # agents
@@ -144,7 +144,7 @@ def agents(project: Project, env: dict[str, str]) -> dict[str, dict[str, Any]]:
     return {each["agent"]: each for each in project.backedge("agents", "--json", env=env).json}
 
 
-def test_agents_says_what_is_installed_and_works(make: Make) -> None:
+def test_agents_lists_what_is_installed_and_works(make: Make) -> None:
     project = make()
     env = bare(
         project.folder,
@@ -176,7 +176,7 @@ def test_prompts_are_ejected_changed_and_used(make: Make) -> None:
     assert "prompt: prompts/review.md" in said.out
     ejected = project.folder / "prompts" / "review.md"
     assert "{{answer}}" in ejected.read_text()
-    assert "prompts/review.md exists" in project.refused("agents", "--eject", "review")
+    assert "prompts/review.md already exists" in project.refused("agents", "--eject", "review")
     ejected.write_text("mine {{tsak}}")
     project.write({"steps": {**STEPS, "review": {"reviews": "code", "agent": "claude", "prompt": "prompts/review.md"}}})
     assert "did you mean 'task'?" in project.refused("check")
@@ -204,7 +204,7 @@ def test_a_role_can_be_named_as_the_prompt(make: Make, prompt: str) -> None:
 # live
 
 
-def test_the_log_of_an_agent_cli_is_told_in_words(make: Make) -> None:
+def test_the_log_of_an_agent_cli_is_shown_as_readable_lines(make: Make) -> None:
     project = make({"steps": {"code": {"phase": "code", "agent": "claude"}}})
     events = [
         {"type": "system", "session_id": "s"},
@@ -227,7 +227,7 @@ def test_the_log_of_an_agent_cli_is_told_in_words(make: Make) -> None:
 # the entry
 
 
-def test_ctrl_c_while_the_command_is_still_loading_is_a_sentence(tmp_path: Path) -> None:
+def test_ctrl_c_while_the_command_is_loading_prints_one_line(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "class Interrupts:\n"
@@ -247,7 +247,7 @@ def test_ctrl_c_while_the_command_is_still_loading_is_a_sentence(tmp_path: Path)
 # functions
 
 
-def test_a_function_of_the_file_is_held_to_schema_and_accepts(make: Make) -> None:
+def test_a_python_function_is_checked_against_schema_and_accepts(make: Make) -> None:
     number = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
     plan = {"phase": "planning", "agent": "python:work:plan", "schema": number}
     code = {"phase": "code", "needs": ["plan"], "agent": "python:work:code", "accepts": {"plan": {"maxProperties": 1}}}
@@ -277,7 +277,7 @@ steps:
 """
 
 
-def test_all_problems_are_told_at_once_also_those_of_the_agents(make: Make) -> None:
+def test_all_problems_are_reported_at_once_including_those_of_agents(make: Make) -> None:
     project = make(ALL_WRONG)
     (project.folder / "code.md").write_text("Hello\n{{tsak}}\n")
     (project.folder / "helpers.py").write_text("def look(briefing): ...\n")
@@ -297,14 +297,14 @@ def test_all_problems_are_told_at_once_also_those_of_the_agents(make: Make) -> N
     ]
 
 
-def test_braces_are_for_the_program_and_a_slip_of_a_placeholder_is_warned_of(make: Make) -> None:
+def test_other_braces_stay_and_a_misspelt_placeholder_is_a_warning(make: Make) -> None:
     project = make("name: w\nsteps:\n  a: {run: [awk, '{print} ${report} {{x}}', 'BEGIN {exit}', '{reprot}']}\n")
     said = project.backedge("check")
     warning = "backedge.yaml:3:61: steps.a.run[3]: {reprot} is left as it is: did you mean '{report}'?"
     assert (said.code, said.err) == (0, f"warning: {warning}\n")
 
 
-def test_a_phase_of_its_own_comes_after_the_declared_ones(make: Make) -> None:
+def test_an_undeclared_phase_comes_after_the_declared_ones(make: Make) -> None:
     steps = "{a: {phase: planning, run: [echo]}, b: {phase: rollout, needs: [a], run: [echo]}}"
     project = make(f"name: w\nphases: [planning, design]\nsteps: {steps}\n")
     said = project.backedge("check")
@@ -312,7 +312,7 @@ def test_a_phase_of_its_own_comes_after_the_declared_ones(make: Make) -> None:
     assert (said.code, said.err) == (0, f"warning: {warning} (planning, design)\n")
 
 
-def test_a_phase_that_is_not_declared_is_refused_and_one_that_looks_misspelt_is_warned_of(make: Make) -> None:
+def test_a_phase_outside_phases_is_refused_and_a_misspelt_one_is_a_warning(make: Make) -> None:
     steps = "{a: {phase: planing, run: [echo]}, b: {phase: rollout-1, run: [echo]}, c: {phase: rollout-2, run: [echo]}}"
     project = make(f"name: w\nphases: [planning, rollout-1, rollout-2]\nsteps: {steps}\n")
     complaint = project.refused("check")

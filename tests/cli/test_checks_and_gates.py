@@ -1,4 +1,4 @@
-"""Checks and gates from the workflow file, with agents, reports and comparisons in processes of their own."""
+"""Checks and gates from the workflow file, with agents, reports and comparisons in separate processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def checked(**more: Any) -> dict[str, Any]:
     return {**DESIGN, "checks": {"breakpoints": {"compare": PLACES, **more}}}
 
 
-def test_conflicting_positions_are_brought_together_before_anything_downstream(make: Make) -> None:
+def test_conflicting_positions_are_resolved_before_downstream_steps_start(make: Make) -> None:
     ours = make(checked(rule="equal", resolve="consensus", severity="high"), ux=ux(320, 360), arch=arch(768, 360))
     result = ours.run()
     assert (result.code, result.outcome) == (0, "verified")
@@ -48,7 +48,7 @@ def test_conflicting_positions_are_brought_together_before_anything_downstream(m
     assert "breakpoints" in ours.backedge("show").out
 
 
-def test_the_first_authority_has_its_way(make: Make) -> None:
+def test_the_position_of_the_first_authority_stands(make: Make) -> None:
     ours = make(checked(resolve="authority", authority=["ux", "arch"]), ux=ux(320), arch=arch(768, 320))
     result = ours.run()
     assert (result.outcome, result.attempts) == ("verified", {"plan": 1, "ux": 1, "arch": 2, "code": 1})
@@ -56,7 +56,7 @@ def test_the_first_authority_has_its_way(make: Make) -> None:
     assert "adopt the position of ux" in found["suggested_fix"]
 
 
-def test_who_never_agrees_is_a_question_with_all_positions(make: Make) -> None:
+def test_steps_that_never_agree_become_a_question_with_all_positions(make: Make) -> None:
     ours = make(checked(), ux=ux(1, 2, 3, 4, 5), arch=arch(10, 20, 30, 40, 50))
     result = ours.run()
     assert (result.code, result.outcome, result.breach) == (3, "waiting", ("rounds_per_loop", 3, 3))
@@ -75,7 +75,7 @@ print(json.dumps({"verdict": "pass"} if first < second else {"verdict": "fail", 
 """
 
 
-def test_a_command_compares(make: Make) -> None:
+def test_a_command_can_compare(make: Make) -> None:
     ours = make(ux=ux(5, 1), arch=arch(3))
     (ours.folder / "compare.py").write_text(COMPARE)
     run = [*PYTHON, "compare.py"]
@@ -86,7 +86,7 @@ def test_a_command_compares(make: Make) -> None:
     assert result.usage["attempts"] == 5
 
 
-def test_a_command_that_breaks_is_an_error_and_no_verdict(make: Make) -> None:
+def test_a_failing_comparison_command_is_an_error_and_not_a_verdict(make: Make) -> None:
     run = [*PYTHON, "-c", "raise SystemExit('no table')"]
     ours = make({**checked(compatible={"run": run}), "limits": {"errors_in_a_row": 2}}, ux=ux(1), arch=arch(2))
     result = ours.run()
@@ -95,7 +95,7 @@ def test_a_command_that_breaks_is_an_error_and_no_verdict(make: Make) -> None:
     assert ours.answer("E-1", "skip").outcome == "accepted"
 
 
-def test_a_comparison_that_a_crash_interrupted_is_waited_for(make: Make) -> None:
+def test_resume_waits_for_a_comparison_that_a_crash_interrupted(make: Make) -> None:
     ours = make(ux=ux(1), arch=arch(2))
     script = "import time, pathlib; pathlib.Path('began').touch(); time.sleep(1.5); print('{\"verdict\": \"pass\"}')"
     ours.write(checked(compatible={"run": [*PYTHON, "-c", script]}))
@@ -107,7 +107,7 @@ def test_a_comparison_that_a_crash_interrupted_is_waited_for(make: Make) -> None
 
 
 @pytest.mark.parametrize(("browser", "framework", "fits"), [("ie11", "react17", True), ("ie11", "react18", False)])
-def test_a_table_says_what_goes_together(make: Make, browser: str, framework: str, fits: bool) -> None:
+def test_a_table_lists_compatible_values(make: Make, browser: str, framework: str, fits: bool) -> None:
     table = {"table": {"ie11": ["react17", "preact"]}}
     ours = make({**checked(compatible=table), "limits": {"rounds_per_loop": 0}}, ux=ux(browser), arch=arch(framework))
     assert (ours.run().outcome == "verified") is fits
@@ -135,7 +135,7 @@ def covered(*values: Any, **more: Any) -> list[dict[str, Any]]:
     return [{"output": {"coverage": value, **more}} for value in values]
 
 
-def test_a_failing_gate_asks_each_target_in_its_own_words_and_measures_once(make: Make) -> None:
+def test_a_failing_gate_sends_each_target_its_request_and_measures_once(make: Make) -> None:
     ours = make(
         GATES,
         design=[{"output": 1}, {"output": 2}],
@@ -176,7 +176,7 @@ def test_a_gate_on_a_report_blocks_what_depends_on_it(make: Make) -> None:
     assert "coverage.json:/totals/percent_covered is 61.5, expected at least 80" in result.escalation["message"]
 
 
-def test_a_report_that_is_not_there_is_an_error_that_says_so(make: Make) -> None:
+def test_a_missing_report_is_an_error_that_says_so(make: Make) -> None:
     gate = {"metric": {"report": "none.json"}, "zero": True, "needs": ["test"]}
     ours = make({"steps": GATES["steps"], "gates": {"g": gate}, "limits": {"errors_in_a_row": 1}})
     result = ours.run()
@@ -227,13 +227,13 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("more", "why"), MISTAKES)
-def test_a_mistake_is_named_at_its_place(make: Make, more: dict[str, Any], why: str) -> None:
+def test_a_mistake_is_reported_with_its_place(make: Make, more: dict[str, Any], why: str) -> None:
     said = make({**DESIGN, **more}).refused("check")
     assert why in said
     assert "backedge.yaml:" in said
 
 
-def test_check_draws_them(make: Make) -> None:
+def test_check_draws_checks_and_gates(make: Make) -> None:
     ours = make({**checked(), "gates": {"size": {"metric": "ux:/size", "at_most": 3}}})
     drawn = ours.backedge("check").out
     assert f"compares {', '.join(PLACES)}".split()[1].rstrip(",") in drawn

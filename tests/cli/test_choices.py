@@ -31,7 +31,7 @@ def decides(option: str, reason: str = "") -> Reply:
     return {"decision": {"option": option, "reason": reason}}
 
 
-def test_targets_choose_and_the_chosen_rework_is_done(make: Make) -> None:
+def test_targets_choose_and_the_chosen_steps_rework(make: Make) -> None:
     project = make(
         {"steps": STEPS},
         code=[constraint("architect", "pm"), {"output": "final"}],
@@ -65,7 +65,7 @@ def test_targets_choose_and_the_chosen_rework_is_done(make: Make) -> None:
     assert "chosen by architect, pm: “polling”" in words
 
 
-def test_who_does_not_agree_is_asked_once_more_and_then_a_person_chooses(make: Make) -> None:
+def test_targets_that_disagree_are_asked_once_more_and_then_a_person_chooses(make: Make) -> None:
     project = make(
         {"steps": STEPS},
         code=[constraint("architect", "pm"), {"output": "final"}],
@@ -152,7 +152,7 @@ def test_a_workflow_has_kinds_of_its_own(make: Make) -> None:
     assert "security_block" in project.backedge("show").out
 
 
-def test_what_is_infeasible_goes_to_the_owner_of_its_requirement(make: Make) -> None:
+def test_an_infeasible_requirement_goes_to_its_owner(make: Make) -> None:
     details = {"analysis": "200 ms of latency", "alternatives": ["polling", "batches"]}
     item = {"kind": "technical_infeasibility", "message": "no realtime", "requirement_id": "REQ-1", "details": details}
     project = make(
@@ -222,7 +222,7 @@ def test_a_loop_that_hits_its_limit_goes_to_the_planner_once(make: Make) -> None
     assert result.breach[0] == "rounds_per_loop"
 
 
-def test_what_nobody_asked_for_is_ignored_and_said_to_be(make: Make) -> None:
+def test_an_unrequested_answer_is_ignored_with_a_warning(make: Make) -> None:
     steps = {"pm": {"phase": "planning"}, "review": {"reviews": "pm"}}
     project = make(
         {"steps": steps}, pm=[{"output": "plan", "answer": "so"}], review=[{**passed(), "decision": {"option": "x"}}]

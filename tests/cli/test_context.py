@@ -1,4 +1,4 @@
-"""From the outside: a run as a tree of values, and values of one's own beside it."""
+"""From the outside: the state of a run as a tree of values, including your own."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_continue_grants_rounds(make: Make, rounds: tuple[str, ...], designs: in
     assert again.breach[0] == "rounds_per_loop"
 
 
-def test_continue_after_the_total_grants_of_the_total_too(make: Make) -> None:
+def test_continue_at_rounds_total_also_raises_the_total(make: Make) -> None:
     project, result = stopped(make, limits={"rounds_total": 1})
     assert result.breach == ("rounds_total", 1, 1)
     again = project.answer("E-1", "continue", "--rounds", "1")
@@ -84,7 +84,7 @@ def test_reclassify_names_the_phase_that_injected_it(make: Make) -> None:
     assert again.findings[1]["affected_phase"] == ["planning"]
 
 
-def test_resolve_closes_the_loop_and_the_judge_looks_once_more_with_the_answer(make: Make) -> None:
+def test_resolve_closes_the_loop_and_the_judge_runs_once_more_with_the_answer(make: Make) -> None:
     project, _ = stopped(make, passed())
     again = project.answer("E-1", "resolve", "--note", "it is fine: see REQ-4", "--by", "ann")
     assert (again.outcome, again.attempts["design"], again.attempts["review"]) == ("verified", 2, 3)
@@ -93,7 +93,7 @@ def test_resolve_closes_the_loop_and_the_judge_looks_once_more_with_the_answer(m
     assert told["text"] == "it is fine: see REQ-4"
 
 
-def test_accept_lets_the_judge_count_as_passed_and_an_accepted_finding_starts_nothing(make: Make) -> None:
+def test_accept_counts_the_judge_as_passed_and_accepted_findings_start_nothing(make: Make) -> None:
     project, _result = stopped(make, failed("two"))
     again = project.answer("E-1", "accept")
     assert (again.code, again.outcome, again.attempts["ship"]) == (4, "accepted", 1)
@@ -104,7 +104,7 @@ def test_accept_lets_the_judge_count_as_passed_and_an_accepted_finding_starts_no
     assert (once_more.code, once_more.outcome, len(once_more.loops)) == (4, "accepted", 2)
 
 
-def test_skip_defers_the_findings_and_passes_the_judge_over(make: Make) -> None:
+def test_skip_defers_the_findings_and_skips_the_judge(make: Make) -> None:
     project, _ = stopped(make)
     again = project.answer("E-1", "skip")
     assert (again.code, again.outcome, again.attempts["ship"]) == (4, "accepted", 1)
@@ -112,12 +112,12 @@ def test_skip_defers_the_findings_and_passes_the_judge_over(make: Make) -> None:
     assert again.findings[1]["status"] == "deferred"
 
 
-def test_who_stops_for_a_person_says_what_the_question_is_about(make: Make) -> None:
+def test_run_says_what_the_question_is_about_when_it_stops_for_a_person(make: Make) -> None:
     project = make({"steps": {"ask": {"agent": "human"}}})
     assert "\n  E-1 about ask: asked\n" in project.backedge("run").out
 
 
-def test_who_raises_feedback_is_told_what_it_lacks_and_that_nobody_works_on_it(make: Make) -> None:
+def test_raising_feedback_warns_what_is_missing_and_that_no_process_runs(make: Make) -> None:
     project = make({"steps": {"code": {"phase": "code"}, "ok": {"reviews": "code", "agent": "human"}}})
     run = project.run().run
     said = project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "code", "--message", "do better")
@@ -126,7 +126,7 @@ def test_who_raises_feedback_is_told_what_it_lacks_and_that_nobody_works_on_it(m
     assert f"No process is running it. Continue with `backedge resume {run}`" in said.err
 
 
-def test_the_warning_about_feedback_of_an_agent_is_shown_when_it_is_raised(make: Make) -> None:
+def test_a_warning_about_an_agents_feedback_is_shown_when_it_is_raised(make: Make) -> None:
     work = {"steps": {"plan": {"phase": "planning"}, "code": {"phase": "code", "needs": ["plan"]}}}
     project = make(work, code=[{"feedback": [{"kind": "fix_request", "to": "plan", "message": "do better"}]}, {}])
     assert "! L-1: warning: a fix_request without suggested_fix" in project.backedge("run").err
@@ -140,7 +140,7 @@ def test_a_choice_and_an_id_may_be_written_in_any_case(make: Make) -> None:
     assert "reworked: design" in project.backedge("what-if", "l-1").out
 
 
-def test_a_verdict_by_hand_may_be_written_in_any_case(make: Make) -> None:
+def test_a_persons_verdict_may_be_written_in_any_case(make: Make) -> None:
     project = make({"steps": {"code": {"phase": "code"}, "review": {"reviews": "code", "agent": "human"}}})
     assert project.run().code == 3
     again = project.answer("E-1", "Resolve", "--option", "PASS")
@@ -165,7 +165,7 @@ def test_cancel_ends_the_run_and_keeps_the_work(make: Make) -> None:
         (("continue", "--rounds", "0"), "rounds is 0: expected 1 or more"),
         (("continue", "--amount", "-1"), "amount is -1.0: expected more than 0"),
         (("continue", "--rounds", "many"), "'many' is not a valid integer"),
-        (("continue", "--run", "nope"), "run 'nope' does not exist in this journal"),
+        (("continue", "--run", "nope"), "unknown run 'nope'"),
     ],
 )
 def test_a_decision_that_makes_no_sense_is_refused_and_changes_nothing(
@@ -185,11 +185,11 @@ def test_deciding_twice_names_the_first_decision(make: Make) -> None:
         assert "E-1 was already decided: accept by ann; the first decision stands" in complaint
 
 
-def test_the_run_may_be_left_out_while_the_id_says_which(make: Make) -> None:
+def test_the_run_may_be_left_out_if_the_id_is_unique(make: Make) -> None:
     project, first = stopped(make)
     second = project.run()
     complaint = project.refused("decide", "E-1", "accept")
-    assert "E-1 is open in 2 runs: say which with --run" in complaint
+    assert "E-1 is open in 2 runs: choose one with --run" in complaint
     assert first.run in complaint and second.run in complaint
     assert {each["run"] for each in project.backedge("inbox", "--json").json} == {first.run, second.run}
     project.decide("E-1", "accept", "--run", first.run)
@@ -201,35 +201,35 @@ def test_the_run_may_be_left_out_while_the_id_says_which(make: Make) -> None:
     assert "accept" in project.refused("decide", "E-1", "cancel", "--run", first.run)
 
 
-def test_a_beginning_of_an_id_is_enough_unless_it_fits_several(make: Make) -> None:
+def test_a_prefix_of_an_id_is_enough_if_it_is_unique(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}})
     project.run("--run", "north-1")
     project.run("--run", "north-2")
     assert project.show("north-2").run == "north-2"
-    assert "is the beginning of 2 runs: north-2, north-1" in project.refused("show", "north")
+    assert "'north' is ambiguous: 2 runs begin with it: north-2, north-1" in project.refused("show", "north")
     project.run("--run", "north")
     assert project.show("north").run == "north"
 
 
-def test_without_a_choice_it_asks(make: Make) -> None:
+def test_decide_without_a_choice_asks(make: Make) -> None:
     project, _ = stopped(make)
     complaint = project.refused("decide", "E-1")
     assert all(choice in complaint for choice in CHOICES)
 
 
-def test_without_an_id_the_only_open_question_is_meant(make: Make) -> None:
+def test_decide_without_an_id_takes_the_only_open_escalation(make: Make) -> None:
     project, first = stopped(make)
-    assert "no choice for E-1" in project.refused("decide")
+    assert "E-1 needs a choice" in project.refused("decide")
     second = project.run()
     complaint = project.refused("decide")
-    assert "2 questions are open" in complaint and f"E-1 of {second.run}" in complaint
-    assert "no choice for E-1" in project.refused("decide", "--run", first.run)
+    assert "2 escalations are open" in complaint and f"E-1 of {second.run}" in complaint
+    assert "E-1 needs a choice" in project.refused("decide", "--run", first.run)
     for each in (first, second):
         project.decide("E-1", "cancel", "--run", each.run)
-    assert "no question is open" in project.refused("decide")
+    assert "no escalations are open" in project.refused("decide")
 
 
-def test_who_decides_is_told_how_the_run_goes_on_if_nobody_executes_it(make: Make) -> None:
+def test_decide_says_how_to_continue_if_no_process_runs_the_run(make: Make) -> None:
     project, result = stopped(make)
     assert f"backedge resume {result.run}" in project.backedge("decide", "E-1", "continue").err
     assert f"No process is running it. Continue with `backedge resume {result.run}`" in project.backedge("show").out
@@ -237,14 +237,14 @@ def test_who_decides_is_told_how_the_run_goes_on_if_nobody_executes_it(make: Mak
     assert "resume" not in project.backedge("decide", "E-2", "cancel").err
 
 
-def test_who_decided_is_recorded_and_is_oneself_by_default(make: Make) -> None:
+def test_the_decider_is_recorded_and_defaults_to_you(make: Make) -> None:
     project, _ = stopped(make)
     project.decide("E-1", "accept")
     packet = project.show().escalations[0]
     assert packet["decided"] == "accept" and packet["by"]
 
 
-def test_options_of_the_feedback_are_offered_and_others_refused(make: Make) -> None:
+def test_the_options_of_the_feedback_are_offered_and_others_are_refused(make: Make) -> None:
     options = [{"option": "polling", "effort": "low", "impact": "slower"}, {"option": "push", "effort": "high"}]
     steps = {"a": {"phase": "code"}}
     project = make({"steps": steps}, a=[{"feedback": [raises("fix_request", "human", options=options)]}, {}])
@@ -274,7 +274,7 @@ def test_a_person_does_a_step(make: Make) -> None:
     assert project.briefings("code")[0]["inputs"] == {"spec": "build a login page"}
 
 
-def test_a_person_who_does_a_step_is_asked_in_the_words_of_its_prompt(make: Make) -> None:
+def test_a_person_who_does_a_step_sees_its_prompt(make: Make) -> None:
     project = make({"steps": {"spec": {"phase": "planning", "agent": "human", "prompt": "ask.md"}}})
     (project.folder / "ask.md").write_text("Which page\nis built first?\n")
     assert project.run().code == 3
@@ -292,7 +292,7 @@ def test_a_person_judges(make: Make) -> None:
     assert (last.code, last.outcome, last.finding["status"]) == (0, "verified", "fixed")
 
 
-def test_feedback_by_a_person_is_worked_on_and_verified_by_the_judge(make: Make) -> None:
+def test_human_feedback_is_reworked_and_verified_by_the_judge(make: Make) -> None:
     steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
     project = make({"steps": steps}, review=[passed()])
     assert project.run().outcome == "verified"
@@ -307,7 +307,7 @@ def test_feedback_by_a_person_is_worked_on_and_verified_by_the_judge(make: Make)
     assert (request["message"], request["suggested_fix"]) == ("the page is blank", "fill it")
 
 
-def test_feedback_by_a_person_without_a_judge_is_verified_by_that_person(make: Make) -> None:
+def test_human_feedback_without_a_judge_is_verified_by_that_person(make: Make) -> None:
     project = make({"steps": {"code": {"phase": "code"}}})
     project.run()
     project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "code", "--message", "x")
@@ -325,7 +325,7 @@ def test_a_finding_can_be_reclassified_at_any_time(make: Make) -> None:
     assert project.show().findings[0]["affected_phase"] == ["planning"]
 
 
-def test_what_if_says_who_would_run_again_and_what_it_costs(make: Make) -> None:
+def test_what_if_lists_the_steps_that_would_rerun_and_the_cost(make: Make) -> None:
     cost = {"usage": {"cost_usd": 0.25}}
     project = make(
         {"limits": {"rounds_per_loop": 0}, "steps": STEPS},
@@ -341,7 +341,7 @@ def test_what_if_says_who_would_run_again_and_what_it_costs(make: Make) -> None:
     assert "unknown loop 'L-9' (open loops: L-1)" in project.refused("what-if", "L-9")
 
 
-def test_pausing_starts_nothing_until_it_is_resumed(make: Make) -> None:
+def test_a_paused_run_starts_nothing_until_it_is_resumed(make: Make) -> None:
     project, _result = stopped(make, passed())
     assert project.backedge("pause").code == 0
     project.decide("E-1", "continue")

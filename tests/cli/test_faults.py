@@ -1,4 +1,4 @@
-"""From the outside: faults of the originals that must not come back, named by the original that had them."""
+"""From the outside: faults of earlier systems that must not come back, numbered by system."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_fault_0_details_and_options_are_not_lost(make: Make) -> None:
     assert request["options"] == [{"option": "polling", "effort": "", "impact": "", "rework": [], "accept": False}]
 
 
-def test_fault_0_resolving_one_of_two_blockers_does_not_go_on(make: Make) -> None:
+def test_fault_0_resolving_one_of_two_blockers_does_not_resume_the_run(make: Make) -> None:
     items = [raises("fix_request", "human", message=f"{n}", blocking=True) for n in (1, 2)]
     steps = {**TWO, "aside": {"phase": "test", "needs": ["b"]}}
     project = make({"steps": steps}, b=[{"feedback": items}, {}])
@@ -73,13 +73,13 @@ def test_fault_0_a_decision_reaches_the_waiting_process_at_once(make: Make) -> N
 # 1: the refinement loop
 
 
-def test_fault_1_rework_of_the_plan_leaves_nothing_behind_it_standing(make: Make) -> None:
+def test_fault_1_rework_of_the_plan_reruns_everything_after_it(make: Make) -> None:
     _, result = planned(make, failed({"description": "x", "affected_phase": "planning"}), passed())
     assert result.attempts == {"plan": 2, "design": 2, "review": 2}
     assert (result.steps["review"]["verdict"], result.loop["rounds"]) == ("pass", 1)
 
 
-def test_fault_1_no_record_stays_in_progress_for_ever(make: Make) -> None:
+def test_fault_1_no_record_stays_in_progress_forever(make: Make) -> None:
     _, result = planned(make, failed("x"), failed("y"), passed())
     assert [each["state"] for each in result.loops] == ["resolved"]
     assert {each["status"] for each in result.findings} == {"fixed"}
@@ -155,7 +155,7 @@ def test_fault_3_the_total_counts_corrections_not_calls_and_does_not_overshoot(m
         ({"verdict": "fail", "findings": [{"description": "x", "severity": "banana"}]}, "severity 'banana' is unknown"),
     ],
 )
-def test_fault_3_a_verdict_that_contradicts_itself_is_no_pass_and_the_judge_is_asked_again(
+def test_fault_3_a_contradictory_verdict_is_not_a_pass_and_the_judge_is_asked_again(
     make: Make, said: Any, complaint: str
 ) -> None:
     project, result = planned(make, said, passed())
@@ -173,7 +173,7 @@ def test_fault_4_fixing_and_verifying_ends_when_verification_keeps_failing(make:
     assert (result.code, result.breach, result.loop["rounds"]) == (3, ("rounds_per_loop", 3, 3), 3)
 
 
-def test_fault_4_a_new_item_leaves_resolved_history_alone(make: Make) -> None:
+def test_fault_4_a_new_item_does_not_change_resolved_history(make: Make) -> None:
     project, result = planned(make, failed("x"), passed())
     project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "design", "--message", "x")
     assert project.show().loops[0] == result.loop
@@ -197,7 +197,7 @@ def test_fault_4_quotes_in_a_run_id_are_only_an_id(make: Make) -> None:
 # elsewhere in the field
 
 
-def test_fault_elsewhere_a_missed_finding_does_not_move_the_goalposts_in_silence(make: Make) -> None:
+def test_fault_elsewhere_a_missed_finding_does_not_move_the_goalposts_silently(make: Make) -> None:
     late = {"description": "style", "severity": "medium"}
     _, result = planned(make, failed("x"), failed("y", late), passed())
     assert [(each["description"], each["status"]) for each in result.findings] == [

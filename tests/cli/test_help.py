@@ -1,4 +1,4 @@
-"""The list of runs, and that each command helps with an example."""
+"""The list of runs, and the help of every command."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ READING = [
 MORE = ["feedback raise", "feedback ack", "feedback list", "feedback reclassify", "audit export", "audit verify"]
 
 
-def test_runs_are_listed_newest_first_and_as_many_as_asked_for(make: Make) -> None:
+def test_runs_lists_the_newest_first_up_to_the_limit(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}})
     for name in ("first", "second", "third"):
         project.run("--run", name)
     assert [each["run"] for each in project.backedge("runs", "--json").json] == ["third", "second", "first"]
     told = project.backedge("runs", "--limit", "2").out.splitlines()
     assert [line.split()[0] for line in told] == ["third", "second", "…"]
-    assert told[-1] == "… and 1 more: --limit"
+    assert told[-1] == "… and 1 more (use --limit)"
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *MORE])
-def test_every_command_helps_with_an_example(make: Make, command: str) -> None:
+def test_the_help_of_every_command_has_an_example(make: Make, command: str) -> None:
     said = make().backedge(*command.split(), "--help")
     assert said.code == 0 and said.out.startswith("Usage: backedge")
     assert "Example" in said.out

@@ -1,4 +1,4 @@
-"""What agents say is data everywhere: in files, in briefings, on the terminal."""
+"""Text from agents is data everywhere: in files, in briefings, on the terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOSTILE = {
 
 
 def showing(project: Project) -> str:
-    """All that the reading commands say on a terminal or a pipe."""
+    """Everything that the reading commands print on a terminal or a pipe."""
     said = []
     for args in (["show"], ["inbox"], ["feedback", "list"], ["resume"]):
         result = project.backedge(*args)
@@ -138,7 +138,7 @@ def test_fifty_megabytes_on_stdout_with_an_outcome_at_the_end(make: Make) -> Non
     assert len(project.backedge("audit", "export").out) < 20_000
 
 
-def test_more_than_is_allowed_on_stdout_is_an_error_and_ends_it(make: Make) -> None:
+def test_too_much_stdout_is_an_error_and_ends_the_program(make: Make) -> None:
     project = printing(make, "while True:\n    out.write(b'y' * 1048576)\n")
     result = project.run()
     assert result.code == 3 and "the command wrote more than" in result.escalation["reason"]
@@ -240,7 +240,7 @@ def test_no_color_and_dumb_terminals_are_respected(make: Make) -> None:
     assert code == 0 and "\x1b[3" not in said and "\x07" not in said
 
 
-def test_a_reader_that_has_enough_ends_it_quietly(make: Make) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"output": "x" * 1_000_000}])
     project.run()
     for args in ("show --json", "audit export", "schema"):
@@ -259,7 +259,7 @@ def test_a_terminal_that_cannot_show_every_character_breaks_nothing(make: Make) 
 
 
 @pytest.mark.parametrize("command", ["show", "runs", "audit export"])
-def test_a_reader_that_has_enough_is_no_failure(make: Make, command: str) -> None:
+def test_a_closed_pipe_is_not_a_failure(make: Make, command: str) -> None:
     project = make({"steps": {"a": {"phase": "code"}}})
     project.run()
     reader, writer = os.pipe()

@@ -1,4 +1,4 @@
-"""Commands that people wait for import no more than they need. Which modules those are is pinned here, not the time."""
+"""Interactive commands import only what they need. These tests check modules, not times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAVY = (
     "backedge.config",
     "backedge.adapters.agents.clis",
 )
-"""What takes long to import: reading YAML, declared types, the live frame, stories, workflow files and agent CLIs."""
+"""Slow imports: YAML, declared types, the live frame, stories, workflow files and agent CLIs."""
 LIGHT = {"backedge.config", "backedge.config.finding", "backedge.config.problems"}
 """Enough to find the workflow file."""
 EXECUTING = {
@@ -94,9 +94,9 @@ def test_an_answer_imports_the_engine(waiting: Project) -> None:
     assert imported(waiting, "pause") >= EXECUTING
 
 
-def test_what_needs_a_workflow_file_imports_it(waiting: Project) -> None:
+def test_commands_that_need_a_workflow_file_import_its_reader(waiting: Project) -> None:
     assert any(map(is_heavy, imported(waiting, "check")))
 
 
-def test_a_run_of_a_story_is_known_by_its_name() -> None:
+def test_the_run_of_a_story_is_recognised_by_its_name() -> None:
     assert STORY == RUN

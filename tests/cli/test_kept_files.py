@@ -1,4 +1,4 @@
-"""A run keeps what its files said when it started: the workflow file, prompts and schemas."""
+"""A run keeps the files that it started with: the workflow file, prompts and schemas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORK: dict[str, Any] = {
 
 
 def resumed_with_other_files(project: Project) -> Said:
-    """A run that waits for a person, and goes on after one file was edited and another one lost."""
+    """A run that waits for a person, and continues after one file was edited and another one lost."""
     (project.folder / "out.json").write_text(json.dumps(SCHEMA))
     (project.folder / "question.md").write_text("Which way?")
     assert project.run("--run", "r-1").code == 3
@@ -29,11 +29,11 @@ def resumed_with_other_files(project: Project) -> Said:
     project.decide("E-1", "resolve", "--note", "left")
     said = project.backedge("resume", "r-1", "--plain")
     assert said.code == 0, said
-    assert "out.json has changed since run r-1 started: the run goes on with what it said then" in said.err
+    assert "out.json has changed since run r-1 started: the run continues with the old version" in said.err
     return said
 
 
-def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> None:
+def test_editing_or_losing_a_file_does_not_change_a_running_run(make: Make) -> None:
     project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
     said = resumed_with_other_files(project)
     assert "question.md has changed since run r-1 started" in said.err
@@ -41,7 +41,7 @@ def test_a_file_that_is_edited_or_lost_changes_no_run_under_way(make: Make) -> N
 
 
 def continued_from_the_journal_alone(project: Project) -> None:
-    """The copies beside the journal are gone, as on another machine; the workflow file says something else by now."""
+    """The copies next to the journal are gone, as on another machine, and the workflow file has changed."""
     (project.folder / "out.json").write_text(json.dumps(SCHEMA))
     (project.folder / "question.md").write_text("Which way?")
     assert project.run("--run", "r-1").code == 3
@@ -60,7 +60,7 @@ def test_the_journal_alone_is_enough_to_continue_a_run(make: Make) -> None:
     continued_from_the_journal_alone(make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}]))
 
 
-def test_a_run_whose_files_stay_as_they_are_has_nothing_to_say_of_them(make: Make) -> None:
+def test_resume_says_nothing_about_unchanged_files(make: Make) -> None:
     project = make(WORK, a=[{"output": {"page": 1}}], b=[{"output": {"page": 2}}])
     (project.folder / "out.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(SCHEMA).encode())
     (project.folder / "question.md").write_text("Which way?")
@@ -69,15 +69,15 @@ def test_a_run_whose_files_stay_as_they_are_has_nothing_to_say_of_them(make: Mak
     assert "has changed" not in project.backedge("resume", "--plain").err
 
 
-def test_a_workflow_file_that_was_edited_is_named_too(make: Make) -> None:
+def test_resume_also_names_an_edited_workflow_file(make: Make) -> None:
     project = make({"steps": {"ask": {"agent": "human"}}})
     run = project.run().run
     project.write("name: other\nsteps: {x: {run: [echo]}}\n")
     said = project.backedge("resume", "--plain")
-    assert f"backedge.yaml has changed since run {run} started: the run goes on with what it said then" in said.err
+    assert f"backedge.yaml has changed since run {run} started: the run continues with the old version" in said.err
 
 
-def test_the_agents_of_a_ladder_are_called_what_the_file_calls_them(make: Make) -> None:
+def test_the_agents_of_a_ladder_have_their_names_from_the_file(make: Make) -> None:
     agents = {name: {"run": [*PYTHON, "agent.py"]} for name in ("coder", "coder-strong")}
     steps = {"code": {"phase": "code", "agents": [*agents]}, "review": {"reviews": "code"}}
     replies = [failed("x"), failed("y"), passed()]
@@ -91,7 +91,7 @@ def test_the_agents_of_a_ladder_are_called_what_the_file_calls_them(make: Make) 
 
 
 def planning(make: Make) -> Project:
-    """A project whose steps, but for the planner, are added at run time, and alone name files."""
+    """A project in which only the added steps name files."""
     project = make({"steps": {"plan": {"phase": "planning", "plans": True}}})
     added = {
         "ask": {"needs": ["plan"], "agent": "human", "prompt": "question.md"},

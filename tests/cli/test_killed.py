@@ -1,4 +1,4 @@
-"""kill -9 of the command with real agents under way, then resume: nothing lost, nothing left, nothing done twice."""
+"""kill -9 of the command while real agents run, then resume: nothing is lost, left behind or done twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def killed_at_work(project: Project, *args: str, step: str = "a", count: int = 1
     return run
 
 
-def test_a_living_agent_is_waited_for_and_adopted(make: Make) -> None:
+def test_resume_waits_for_a_running_agent_and_adopts_its_outcome(make: Make) -> None:
     project = make(ONE, a=[{"!wait": "go", "output": "by the first"}, {"output": "by the second"}])
     killed_at_work(project)
     (pid,) = project.living()
@@ -56,7 +56,7 @@ def gone(project: Project) -> None:
     until(lambda: not project.living())
 
 
-def test_a_dead_agent_without_outcome_is_in_doubt_and_asked_about(make: Make) -> None:
+def test_a_dead_agent_without_an_outcome_is_in_doubt_and_a_person_is_asked(make: Make) -> None:
     project = make(ONE, a=[{"!sleep": 60}, {"output": "again"}])
     run = killed_at_work(project)
     gone(project)
@@ -73,7 +73,7 @@ def test_a_dead_agent_without_outcome_is_in_doubt_and_asked_about(make: Make) ->
 
 
 @pytest.mark.parametrize("how", [{"on_doubt": "rerun"}, {"idempotent": True}])
-def test_a_step_that_may_simply_be_run_again_is(make: Make, how: dict[str, Any]) -> None:
+def test_an_idempotent_step_runs_again_without_a_question(make: Make, how: dict[str, Any]) -> None:
     project = make({"steps": {"a": {"phase": "code", **how}}}, a=[{"!sleep": 60}, {"output": "again"}])
     killed_at_work(project)
     gone(project)
@@ -81,7 +81,7 @@ def test_a_step_that_may_simply_be_run_again_is(make: Make, how: dict[str, Any])
     assert (result.code, result.outcome, result.attempts, result.escalations) == (0, "done", {"a": 2}, [])
 
 
-def test_children_of_a_dead_agent_are_ended_before_it_is_run_again(make: Make) -> None:
+def test_children_of_a_dead_agent_are_killed_before_it_runs_again(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code", "on_doubt": "rerun"}}}, a=[{"!child": 60, "!sleep": 60}, {}])
     killed_at_work(project, after=0.3)
     until(lambda: len(project.executions()) == 2)
@@ -111,7 +111,7 @@ def test_a_function_dies_with_the_command_and_is_in_doubt(make: Make) -> None:
 
 
 @pytest.mark.parametrize("by", ["cancel", "decide"])
-def test_cancelling_a_run_that_nobody_executes_leaves_no_agent_behind(make: Make, by: str) -> None:
+def test_cancelling_a_run_without_a_process_leaves_no_agent_behind(make: Make, by: str) -> None:
     steps = {"a": {"phase": "code"}, "b": {"phase": "code"}}
     project = make(
         {"limits": {"errors_in_a_row": 1}, "steps": steps}, a=[{"!child": 60, "!sleep": 60}], b=[{"!exit": 1}]
@@ -127,7 +127,7 @@ def test_cancelling_a_run_that_nobody_executes_leaves_no_agent_behind(make: Make
     assert (result.code, result.outcome, result.steps["a"]["state"]) == (1, "cancelled", "waiting")
 
 
-def test_a_kill_while_it_waits_for_a_person_loses_nothing(make: Make) -> None:
+def test_a_kill_while_waiting_for_a_person_loses_nothing(make: Make) -> None:
     work = {"limits": {"rounds_per_loop": 0}, "steps": {"a": {"phase": "code"}, "r": {"reviews": "a"}}}
     project = make(work, r=[failed("x"), passed()])
     process = project.started("run", "--wait", "--json")
@@ -156,7 +156,7 @@ SCRIPTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(make: Make, seed: int) -> None:
+def test_kills_at_random_moments_do_not_change_the_result(make: Make, seed: int) -> None:
     chance = random.Random(seed)
     project = make({"steps": STEPS}, **SCRIPTS)
     process = project.started("run", "--json", "--run", "r")

@@ -1,4 +1,4 @@
-"""From the outside: every limit of a workflow file stops what it says, at the count it says, and says so."""
+"""From the outside: every limit of a workflow file stops at its count and is named."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, float, float], 
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_limit_stops_at_its_count_and_names_itself(make: Make, row: str) -> None:
+def test_a_limit_stops_at_its_count_and_is_named(make: Make, row: str) -> None:
     limits, scripts, breach, executed = ROWS[row]
     result = limited(make, limits, **scripts).run()
     assert (result.code, result.outcome) == (3, "waiting")
@@ -53,20 +53,20 @@ def test_a_limit_stops_at_its_count_and_names_itself(make: Make, row: str) -> No
     assert result.attempts["code"] == executed
 
 
-def test_no_change_counts_reworks_that_gave_back_the_same(make: Make) -> None:
+def test_no_change_counts_reworks_that_return_the_same_artifact(make: Make) -> None:
     steps = {"code": {"phase": "code", "writes": []}, "review": {"reviews": "code"}}
     result = limited(make, {}, steps, code=[{"output": 1}], review=DIFFERENT).run()
     assert (result.breach, result.attempts["code"], result.steps["code"]["version"]) == (("no_change", 2, 2), 3, 1)
 
 
-def test_oscillation_counts_returns_to_what_was_rejected(make: Make) -> None:
+def test_oscillation_counts_returns_to_a_rejected_artifact(make: Make) -> None:
     steps = {"code": {"phase": "code", "writes": []}, "review": {"reviews": "code"}}
     outputs = [{"output": n % 2} for n in range(20)]
     result = limited(make, {"rounds_per_loop": 9}, steps, code=outputs, review=DIFFERENT).run()
     assert (result.breach, result.attempts["code"]) == (("oscillation", 2, 2), 4)
 
 
-def test_diverging_compares_what_fixes_write_with_what_they_remove(make: Make) -> None:
+def test_diverging_compares_the_findings_that_fixes_add_and_remove(make: Make) -> None:
     steps = {"code": {"phase": "code", "writes": []}, "review": {"reviews": "code", "complete": True}}
     outputs = [{"output": {"a": n}} for n in range(20)]
     found = [failed({"description": f"{n}", "path": "/a"}) for n in range(20)]
@@ -117,7 +117,7 @@ def test_false_switches_a_limit_off(make: Make, limit: str) -> None:
     assert project.run().breach == ("rounds_total", 4, 4)
 
 
-def test_what_nothing_bounds_is_refused(make: Make) -> None:
+def test_a_workflow_without_a_bound_is_refused(make: Make) -> None:
     complaint = limited(make, {"rounds_total": False, "rounds_per_loop": 3}).refused("check")
     assert "nothing bounds this workflow" in complaint and "backedge.yaml:" in complaint
     assert limited(make, {"rounds_total": False, "attempts": 30}).backedge("check", "--json").json["max_attempts"] == 30
@@ -138,7 +138,7 @@ def test_a_judge_may_have_limits_of_its_own(make: Make) -> None:
         ({"attempts": 1}, COSTLY, ("attempts", 1, 1), ("--amount", "1"), 2),
     ],
 )
-def test_a_budget_is_kept_over_resume_and_grows_only_by_a_decision(
+def test_a_budget_is_kept_across_resume_and_grows_only_by_a_decision(
     make: Make, limits: dict[str, Any], script: Any, breach: Any, args: tuple[str, ...], after: float
 ) -> None:
     steps = {name: {"needs": list("abcd"[:place][-1:])} for place, name in enumerate("abcd")}
@@ -164,7 +164,7 @@ def test_wall_clock_counts_work_and_not_waiting(make: Make) -> None:
     assert project.answer("E-1", "continue", "--amount", "60").outcome == "done"
 
 
-def test_what_a_failed_attempt_cost_counts_too(make: Make) -> None:
+def test_the_cost_of_a_failed_attempt_counts(make: Make) -> None:
     broken = {**COSTLY, "!exit": 1}
     result = limited(make, {"cost_usd": 0.8}, {"a": {"phase": "code"}}, a=[broken]).run()
     assert (result.breach[0], result.attempts["a"], result.usage["cost_usd"]) == ("cost_usd", 2, 0.8)
@@ -174,7 +174,7 @@ def test_what_a_failed_attempt_cost_counts_too(make: Make) -> None:
     ("policy", "code", "outcome", "loop"),
     [("manual", 3, "waiting", "escalating"), ("error", 1, "failed", "failed"), ("skip", 4, "accepted", "accepted")],
 )
-def test_on_breach_says_what_becomes_of_it(make: Make, policy: str, code: int, outcome: str, loop: str) -> None:
+def test_on_breach_decides_what_happens_at_a_limit(make: Make, policy: str, code: int, outcome: str, loop: str) -> None:
     steps = {**CODE, "ship": {"needs": ["code"]}}
     project = make({"on_breach": policy, "limits": {"rounds_per_loop": 1}, "steps": steps}, review=DIFFERENT)
     result = project.run()
@@ -193,7 +193,7 @@ def test_on_breach_error_also_ends_a_run_whose_agent_keeps_breaking(make: Make) 
     assert (result.code, result.outcome, result.attempts["a"]) == (1, "failed", 3)
 
 
-def test_errors_in_a_row_wait_longer_each_time_and_a_success_starts_anew(make: Make) -> None:
+def test_the_backoff_grows_with_each_error_and_a_success_resets_it(make: Make) -> None:
     broken = {"!exit": 1}
     project = limited(make, {"errors_in_a_row": 3}, {"a": {"phase": "code"}}, a=[broken, broken, {}])
     started = time.monotonic()
@@ -222,7 +222,7 @@ def test_a_timeout_is_an_error_and_kills_the_whole_tree(make: Make) -> None:
     assert project.living() == []
 
 
-def test_the_bound_is_printed_and_no_run_passes_it(make: Make) -> None:
+def test_check_prints_the_bound_and_no_run_exceeds_it(make: Make) -> None:
     steps = {"a": {"phase": "code"}, "r": {"reviews": "a"}}
     project = limited(make, {"rounds_total": 2, "errors_in_a_row": 2, **OFF}, steps, r=DIFFERENT)
     checked = project.backedge("check", "--json").json

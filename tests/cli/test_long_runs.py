@@ -1,4 +1,4 @@
-"""A run of many rounds: `show` tells its last part, and everything if asked."""
+"""A run of many rounds: `show` prints the last part, and everything with --all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def play(journal: Path) -> None:
         await (await engine.start(be.Workflow("long", steps, limits=limits), run="long")).result()
 
 
-def test_show_tells_the_last_part_of_a_long_run_and_all_of_it_if_asked(make: Make) -> None:
+def test_show_prints_the_last_part_of_a_long_run_and_everything_with_all(make: Make) -> None:
     project = make({"steps": {"code": {"phase": "code"}}})
     (project.folder / ".backedge").mkdir()
     asyncio.run(play(project.folder / ".backedge" / "journal.db"))

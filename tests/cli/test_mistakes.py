@@ -23,7 +23,7 @@ def test_no_file_and_the_wrong_folder(make: Make, tmp_path: Path) -> None:
         assert "no backedge.yaml in" in complaint and "backedge init" in complaint
 
 
-def test_a_folder_below_the_project_is_as_good_as_the_project(make: Make) -> None:
+def test_commands_work_in_a_subfolder_of_the_project(make: Make) -> None:
     project = make(ONE)
     below = project.folder / "src" / "deep"
     below.mkdir(parents=True)
@@ -32,14 +32,14 @@ def test_a_folder_below_the_project_is_as_good_as_the_project(make: Make) -> Non
     assert not (below / ".backedge").exists()
 
 
-def test_a_file_that_is_not_there_or_is_something_else(make: Make) -> None:
+def test_a_missing_or_wrong_file(make: Make) -> None:
     project = make(ONE)
     assert "nope.yaml" in project.refused("run", "nope.yaml")
     assert "nope.yaml" in project.refused("check", "nope.yaml")
     assert "briefings" in project.refused("run", "briefings")
 
 
-def test_before_the_first_run_there_is_nothing_to_look_at_and_nothing_is_made(make: Make) -> None:
+def test_before_the_first_run_reading_commands_fail_and_create_nothing(make: Make) -> None:
     project = make(ONE)
     commands: list[list[str]] = [
         ["show"],
@@ -100,7 +100,7 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("mistake", BAD_FILES)
-def test_a_bad_file_is_told_with_its_place(make: Make, mistake: str) -> None:
+def test_a_bad_file_is_reported_with_its_place(make: Make, mistake: str) -> None:
     text, hint = BAD_FILES[mistake]
     project = make()
     data = text if isinstance(text, bytes) else text.encode()
@@ -112,7 +112,7 @@ def test_a_bad_file_is_told_with_its_place(make: Make, mistake: str) -> None:
     assert not (project.folder / ".backedge").exists()
 
 
-def test_all_mistakes_of_a_file_are_told_at_once(make: Make) -> None:
+def test_all_mistakes_in_a_file_are_reported_at_once(make: Make) -> None:
     project = make("nmae: w\nsteps:\n  a: {phse: code, run: [x]}\n  b: {needs: [c], run: [x]}\n")
     complaint = project.refused("check")
     assert all(word in complaint for word in ("nmae", "phse", "'c'")) and len(complaint.splitlines()) >= 3
@@ -163,7 +163,7 @@ OUTCOMES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("row", OUTCOMES)
-def test_an_outcome_that_is_none_is_an_error_that_names_it(make: Make, row: str) -> None:
+def test_an_invalid_outcome_is_an_error_that_names_the_problem(make: Make, row: str) -> None:
     said, hint = OUTCOMES[row]
     project = make({**ONE, "limits": {"errors_in_a_row": 1}}, a=[said])
     result = project.run()
@@ -172,7 +172,7 @@ def test_an_outcome_that_is_none_is_an_error_that_names_it(make: Make, row: str)
     assert hint in result.steps["a"]["last_error"]
 
 
-def test_an_output_that_does_not_fit_the_schema_is_an_error_and_the_next_may_fit(make: Make) -> None:
+def test_an_output_that_violates_the_schema_is_an_error_and_the_retry_can_succeed(make: Make) -> None:
     steps = {"a": {"phase": "code", "schema": {"type": "object", "required": ["units"]}}}
     project = make({"steps": steps}, a=[{"output": {}}, {"output": {"units": 1}}])
     assert project.run().attempts == {"a": 2}
@@ -188,13 +188,13 @@ def test_an_output_that_does_not_fit_the_schema_is_an_error_and_the_next_may_fit
         (["run", "--input-file", "nope.json"], "nope.json cannot be read: No such file"),
         (["run", "--input-file", "broken.json"], "is not JSON"),
         (["run", "--input-file", "briefings"], "is a directory"),
-        (["run", "--input-file", "list.json", "--input", "a=1"], "is no JSON object"),
+        (["run", "--input-file", "list.json", "--input", "a=1"], "is not a JSON object"),
         (["run", "--input-file", "latin.txt"], "it is not UTF-8"),
         (["run", "--story", "nope.md"], "nope.md cannot be read"),
         (["run", "--max-parallel", "0"], "0 is not in the range x>=1"),
         (["run", "--max-parallel", "lots"], "'lots' is not a valid integer"),
-        (["rnu"], "no command 'rnu': did you mean 'run'?"),
-        (["frobnicate"], "`backedge --help` lists them"),
+        (["rnu"], "unknown command 'rnu': did you mean 'run'?"),
+        (["frobnicate"], "see `backedge --help`"),
         (["run", "--jsn"], "No such option"),
         (["runs", "extra"], "unexpected extra argument"),
         (["decide"], "there is no journal"),
@@ -214,7 +214,7 @@ def test_a_mistake_on_the_command_line(make: Make, args: list[str], hint: str) -
     assert not (project.folder / ".backedge").exists()
 
 
-def test_bottomless_input_is_text_or_refused(make: Make) -> None:
+def test_endlessly_nested_input_is_text_or_refused(make: Make) -> None:
     project = make(ONE)
     deep = "[" * 60_000
     assert project.run("--input", f"x={deep}").code == 0
@@ -246,9 +246,9 @@ def ran(make: Make) -> Project:
         ["feedback", "raise", "--kind", "fix_request", "--to", "a", "--message", "x", "--run", "r-nope"],
     ],
 )
-def test_an_unknown_run_is_told_with_those_that_exist(ran: Project, args: list[str]) -> None:
+def test_an_unknown_run_is_an_error_that_lists_the_newest_runs(ran: Project, args: list[str]) -> None:
     complaint = ran.refused(*args)
-    assert "run 'r-nope' does not exist in this journal: the newest are r-known" in complaint
+    assert "unknown run 'r-nope': the newest runs are r-known" in complaint
 
 
 @pytest.mark.parametrize(
@@ -262,12 +262,14 @@ def test_an_unknown_run_is_told_with_those_that_exist(ran: Project, args: list[s
         (["SHOW"], "show"),
     ],
 )
-def test_other_capitals_are_a_slip(ran: Project, args: list[str], meant: str) -> None:
+def test_a_run_in_other_capitals_gets_a_suggestion(ran: Project, args: list[str], meant: str) -> None:
     assert f"did you mean {meant!r}?" in ran.refused(*args)
 
 
-def test_a_run_of_the_same_id_exists(ran: Project) -> None:
-    assert "run 'r-known' exists: `backedge resume r-known` goes on with it" in ran.refused("run", "--run", "r-known")
+def test_a_second_run_with_the_same_id_is_refused(ran: Project) -> None:
+    assert "run 'r-known' already exists: continue it with `backedge resume r-known`" in ran.refused(
+        "run", "--run", "r-known"
+    )
 
 
 def test_other_unknown_names(ran: Project) -> None:
@@ -285,7 +287,7 @@ def test_other_unknown_names(ran: Project) -> None:
     assert "unknown source 'x'" in ran.refused(*raising, "--kind", "fix_request", "--to", "a", "--from", "x")
 
 
-def test_a_journal_that_is_none(make: Make) -> None:
+def test_a_file_that_is_not_a_journal_is_refused(make: Make) -> None:
     project = make(ONE)
     (project.folder / "notes.db").write_text("just notes, " * 999)
     complaint = project.refused("runs", "--journal", "notes.db")
@@ -294,13 +296,13 @@ def test_a_journal_that_is_none(make: Make) -> None:
     assert "nope.db" in project.refused("runs", "--journal", "nope.db")
 
 
-def test_a_state_folder_that_is_a_file(make: Make) -> None:
+def test_a_state_folder_that_is_a_file_is_refused(make: Make) -> None:
     project = make(ONE)
     (project.folder / ".backedge").write_text("")
     assert ".backedge" in project.refused("run")
 
 
-def test_a_damaged_journal_is_noticed(ran: Project) -> None:
+def test_a_damaged_journal_is_detected(ran: Project) -> None:
     import sqlite3
 
     with sqlite3.connect(ran.folder / ".backedge" / "journal.db") as db:
@@ -330,7 +332,7 @@ def test_a_damaged_journal_is_noticed(ran: Project) -> None:
         ("work = 3\n", "has no function 'work'"),
     ],
 )
-def test_a_python_agent_that_cannot_be_had(make: Make, text: str, hint: str) -> None:
+def test_a_python_agent_that_cannot_be_imported_is_refused(make: Make, text: str, hint: str) -> None:
     project = make("name: w\nsteps: {a: {phase: code, agent: 'python:mine:work'}}\n")
     (project.folder / "mine.py").write_text(text)
     complaint = project.refused("check")
@@ -338,7 +340,7 @@ def test_a_python_agent_that_cannot_be_had(make: Make, text: str, hint: str) -> 
     assert project.refused("run") == complaint
 
 
-def test_a_file_that_was_broken_after_the_start_does_not_hinder_the_run(make: Make) -> None:
+def test_a_file_broken_after_the_start_does_not_affect_the_run(make: Make) -> None:
     work = {"limits": {"errors_in_a_row": 1}, **ONE}
     project = make(work, a=[{"!exit": 1}, {}])
     project.run()
@@ -388,14 +390,14 @@ def test_a_project_may_be_moved_and_have_any_name(make: Make, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-def test_a_closed_stream_breaks_nothing(make: Make, closed: str) -> None:
+def test_a_closed_stream_does_no_harm(make: Make, closed: str) -> None:
     project = make(ONE)
     done = in_shell(f"{COMMAND} run {closed}", project.folder)
     assert done.returncode == 0, done.stderr
     assert project.backedge("runs", "--json").json[0]["outcome"] == "done"
 
 
-def test_a_full_disk_under_stdout_is_told(make: Make) -> None:
+def test_a_full_disk_under_stdout_is_reported(make: Make) -> None:
     project = make(ONE)
     project.run()
     shell = f"{COMMAND} runs --json > /dev/full"
@@ -403,13 +405,13 @@ def test_a_full_disk_under_stdout_is_told(make: Make) -> None:
     assert done.returncode == 2 and b"No space left" in done.stderr and b"Traceback" not in done.stderr
 
 
-def test_next_to_no_environment_is_enough(make: Make) -> None:
+def test_a_minimal_environment_is_enough(make: Make) -> None:
     project = make("name: w\nsteps: {a: {phase: code, run: [/bin/sh, -c, 'echo {}']}}\n")
     done = subprocess.run([COMMAND, "run"], cwd=project.folder, env={"LC_ALL": "C"}, capture_output=True, timeout=60)
     assert done.returncode == 0 and b"done" in done.stderr
 
 
-def test_a_workflow_file_by_another_name(make: Make) -> None:
+def test_a_workflow_file_may_have_another_name(make: Make) -> None:
     project = make()
     (project.folder / "sub").mkdir()
     (project.folder / "sub" / "other.yaml").write_text(GOOD)
@@ -427,12 +429,12 @@ def test_what_functions_print_does_not_mix_with_the_result(make: Make) -> None:
         assert words in said.err
 
 
-def test_a_program_that_is_not_there_is_told_before_anything_starts(make: Make) -> None:
+def test_a_missing_program_is_reported_before_anything_starts(make: Make) -> None:
     project = make("name: w\nsteps: {a: {phase: code, run: [no-such-program-at-all]}}\n")
     for words in (("run",), ("run", "--dry-run")):
         assert "no such program" in project.refused(*words)
 
 
-def test_an_input_that_is_said_twice_is_refused(make: Make) -> None:
+def test_an_input_key_given_twice_is_refused(make: Make) -> None:
     project = make("name: w\nsteps: {a: {phase: code, run: ['true']}}\n")
     assert "'k' twice" in project.refused("run", "--input", "k=1", "--input", "k=2")

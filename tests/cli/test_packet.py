@@ -33,7 +33,7 @@ def stuck(make: Make) -> Project:
     return project
 
 
-def test_the_inbox_tells_reason_numbers_rounds_and_what_each_option_does(make: Make) -> None:
+def test_the_inbox_shows_reason_numbers_rounds_and_what_each_option_does(make: Make) -> None:
     project = stuck(make)
     lines = [line.strip() for line in project.backedge("inbox").out.splitlines()]
     assert "about L-1: limit rounds_per_loop (2/2)" in lines[0]
@@ -71,13 +71,13 @@ def test_the_inbox_as_json_keeps_its_shape_and_explains_the_options(make: Make) 
     assert {"limit": "rounds_per_loop", "count": 2, "bound": 2} in told["numbers"]
 
 
-def test_an_agent_that_breaks_is_quoted(make: Make) -> None:
+def test_the_inbox_quotes_the_error_of_an_agent(make: Make) -> None:
     project = make(
         {"steps": {"a": {"phase": "code"}}, "limits": {"errors_in_a_row": 1}}, a=[{"!exit": 3, "!stderr": "no key"}]
     )
     project.run()
     said = project.backedge("inbox").out
-    assert "it broke with: the command failed (exit code 3): no key" in said
+    assert "last error: the command failed (exit code 3): no key" in said
     assert "continue: a is tried again" in said
 
 
@@ -98,7 +98,7 @@ def at_terminal(project: Project, *answers: tuple[str, str]) -> str:
 
 def test_decide_without_a_choice_shows_the_packet_and_asks(make: Make) -> None:
     project = stuck(make)
-    shown = at_terminal(project, ("What is your choice", "revise"), ("The new approach, in words", "use a library"))
+    shown = at_terminal(project, ("Your choice", "revise"), ("The new approach", "use a library"))
     assert "round 2 → code" in shown and "continue: code reworks F-3" in shown
     assert project.resume().outcome == "verified"
     decided = next(event for event in project.events() if event["type"].startswith("escalation_decided"))
@@ -106,23 +106,23 @@ def test_decide_without_a_choice_shows_the_packet_and_asks(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("answer", "key"), [("push", "option"), ("by pigeon", "text")])
-def test_one_question_takes_an_option_or_an_answer_in_words(make: Make, answer: str, key: str) -> None:
+def test_a_question_accepts_an_option_or_a_free_text(make: Make, answer: str, key: str) -> None:
     item = raises("fix_request", "human", options=[{"option": "polling"}, {"option": "push"}])
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"feedback": [item]}, {}])
     project.run()
-    at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", answer))
+    at_terminal(project, ("Your choice", "resolve"), ("One of the options, or your own answer", answer))
     assert project.resume().loop["resolution"][key] == answer
 
 
 def test_a_person_who_judges_is_asked_for_the_verdict(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}, "look": {"reviews": "a", "agent": "human"}}})
     project.run()
-    shown = at_terminal(project, ("What is your choice", "resolve"), ("One of the options, or the answer", "pass"))
+    shown = at_terminal(project, ("Your choice", "resolve"), ("One of the options, or your own answer", "pass"))
     assert "a, version 1" in shown
     assert project.resume().outcome == "verified"
 
 
-def test_a_person_who_judges_sees_what_there_is_to_judge(make: Make) -> None:
+def test_a_person_who_judges_sees_the_artifact(make: Make) -> None:
     work: dict[str, Any] = {"steps": {"a": {"phase": "code"}, "look": {"reviews": "a", "agent": "human"}}}
     long = {"lines": [f"line {n} \x1b[31m" for n in range(900)]}
     project = make(work, a=[{"output": {"page": "login"}, "summary": "a first page"}, {"output": long}])

@@ -1,4 +1,4 @@
-"""From the outside: what is told is told once, whole, and at once."""
+"""From the outside: messages are complete, printed once, and printed at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_second_interrupt_does_not_wait_for_a_plain_function(make: Make) -> 
     assert project.show().outcome == "waiting", "nobody knows what became of it: that is asked"
 
 
-def test_all_that_is_wrong_with_an_outcome_is_named_at_once(make: Make) -> None:
+def test_all_problems_of_an_outcome_are_reported_at_once(make: Make) -> None:
     wrong = {"summary": 3, "wat": 1, "findings": [{"description": "x"}, {"description": 1, "line": "a", "foo": 1}]}
     project = make({"limits": {"errors_in_a_row": 1}, "steps": {"a": {"phase": "code"}}}, a=[wrong])
     said = project.run().steps["a"]["last_error"]
@@ -37,14 +37,14 @@ def test_all_that_is_wrong_with_an_outcome_is_named_at_once(make: Make) -> None:
     )
 
 
-def test_a_number_of_thousands_of_digits_is_named_as_such(make: Make) -> None:
+def test_a_number_with_thousands_of_digits_is_reported_clearly(make: Make) -> None:
     reply = {"!stdout": '{"output": ' + "9" * 5000 + "}"}
     project = make({"limits": {"errors_in_a_row": 1}, "steps": {"a": {"phase": "code"}}}, a=[reply])
     said = project.run().steps["a"]["last_error"]
     assert "a number has 5,000 digits, at most 300 are read: write it as text" in said and "sys." not in said
 
 
-def test_a_cancelled_run_says_once_by_whom(make: Make) -> None:
+def test_a_cancelled_run_names_the_person_once(make: Make) -> None:
     project = make({"limits": {"errors_in_a_row": 1}, "steps": {"a": {"phase": "code"}}}, a=[{"!exit": 1}])
     run = project.run().run
     project.backedge("cancel", run)
@@ -53,7 +53,7 @@ def test_a_cancelled_run_says_once_by_whom(make: Make) -> None:
     assert "cancelled cancelled" not in told and "cancelled by cancelled" not in told
 
 
-def test_who_acknowledges_twice_is_told_so(make: Make) -> None:
+def test_a_second_acknowledgement_is_refused(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code"}}}, a=[{"feedback": [raises("fix_request", "human")]}, {}])
     project.run()
     assert project.backedge("feedback", "ack", "L-1").code == 0

@@ -19,7 +19,7 @@ SHOP: dict[str, Any] = {
 
 
 def scripted(project: Project, **more: Any) -> dict[str, Any]:
-    """A step that is done by the scripted agent."""
+    """A step whose agent is scripted."""
     return {"run": [*PYTHON, str(project.folder / "agent.py")], **more}
 
 
@@ -37,7 +37,7 @@ def order(project: Project) -> list[str]:
 MISSING = raises("dependency_missing", message="there is no refund model")
 
 
-def test_a_missing_dependency_is_added_and_whoever_missed_it_runs_after_it(make: Make) -> None:
+def test_a_missing_dependency_is_added_and_the_step_that_needs_it_runs_after_it(make: Make) -> None:
     project = planning(
         make,
         plan=lambda it: [{"output": "p"}, {"output": "p", "add_steps": {"refund_model": scripted(it, needs=["plan"])}}],
@@ -91,13 +91,13 @@ def test_a_circular_design_is_replanned_and_only_what_depends_on_the_change_runs
     assert project.briefings("users")[1]["inputs"].keys() == {"plan", "identity"}
 
 
-def test_a_removed_step_takes_its_questions_with_it(make: Make) -> None:
+def test_a_removed_step_asks_no_questions(make: Make) -> None:
     project = planning(make, plan=[{"output": "p", "remove_steps": ["ship"]}])
     result = project.run()
     assert (result.outcome, list(result.steps)) == ("done", ["plan", "code"])
 
 
-def test_a_planner_is_told_what_there_is_and_how_many_more_steps_there_may_be(make: Make) -> None:
+def test_a_planner_gets_the_steps_and_how_many_more_it_may_add(make: Make) -> None:
     project = planning(make, {**SHOP, "max_steps": 7})
     project.run()
     told = project.briefings("plan")[0]
@@ -123,14 +123,14 @@ def test_a_planner_is_told_what_there_is_and_how_many_more_steps_there_may_be(ma
         ({f"x{number}": {"run": ["true"]} for number in range(48)}, "max_steps: 48 more would make 51 steps"),
     ],
 )
-def test_what_cannot_be_added_is_an_error_that_names_it(make: Make, added: Any, said: str) -> None:
+def test_a_step_that_cannot_be_added_is_an_error_that_names_it(make: Make, added: Any, said: str) -> None:
     project = planning(make, {**SHOP, "limits": {"errors_in_a_row": 1}}, plan=[{"add_steps": added}])
     result = project.run()
     assert result.code == 3 and list(result.steps) == ["plan", "code", "ship"]
     assert said in result.escalation["reason"], result.escalation["reason"]
 
 
-def test_who_is_no_planner_adds_nothing(make: Make) -> None:
+def test_a_step_without_plans_cannot_add_steps(make: Make) -> None:
     project = planning(make, {**SHOP, "limits": {"errors_in_a_row": 1}}, code=[{"add_steps": {"x": {"run": ["true"]}}}])
     assert "only a step with `plans: true` may" in project.run().escalation["reason"]
 
@@ -143,7 +143,7 @@ def test_check_prints_the_bound_with_what_planners_may_add(make: Make) -> None:
 
 
 def test_added_steps_outlive_the_process_that_added_them(make: Make) -> None:
-    """kill -9 while an added step runs; the resumed process starts what comes after it, with agents of the file."""
+    """kill -9 while an added step runs; the resumed process starts the next steps, with agents from the file."""
     project = planning(
         make,
         plan=lambda it: [
@@ -181,14 +181,14 @@ def test_steps_join_a_run_whose_checks_are_done_by_commands_and_whose_gates_read
 
 
 @pytest.mark.parametrize("change", [{"remove_steps": ["plan"]}, {"add_steps": {"plan": {"run": ["true"]}}}])
-def test_a_planner_that_changes_itself_is_told_so(make: Make, change: dict[str, Any]) -> None:
+def test_a_planner_cannot_change_itself(make: Make, change: dict[str, Any]) -> None:
     project = planning(make, {**SHOP, "limits": {"errors_in_a_row": 1}}, plan=[{"output": 1, **change}])
     assert (
         "'plan' replaces or removes itself: a planner may change only other steps" in project.run().escalation["reason"]
     )
 
 
-def test_show_tells_new_steps_from_those_that_were_replaced(make: Make) -> None:
+def test_show_distinguishes_new_steps_from_replaced_ones(make: Make) -> None:
     project = planning(
         make,
         plan=lambda it: [
@@ -204,7 +204,7 @@ def test_show_tells_new_steps_from_those_that_were_replaced(make: Make) -> None:
     assert (change["added"], change["replaced"], change["removed"]) == (["docs", "code"], ["code"], ["ship"])
 
 
-def test_who_needs_a_group_needs_the_steps_that_join_it(make: Make) -> None:
+def test_a_step_that_needs_a_group_needs_the_steps_that_join_it(make: Make) -> None:
     steps = {
         "plan": {"phase": "planning", "plans": True},
         "login": {"phase": "code", "group": "screens", "needs": ["plan"]},
@@ -216,7 +216,7 @@ def test_who_needs_a_group_needs_the_steps_that_join_it(make: Make) -> None:
     assert project.briefings("release")[0]["inputs"].keys() == {"login", "search"}
 
 
-def test_show_and_the_journal_tell_the_change(make: Make) -> None:
+def test_show_and_the_journal_have_the_change(make: Make) -> None:
     project = planning(make, plan=lambda it: [{"add_steps": {"docs": scripted(it, needs=["plan"])}}])
     project.run()
     (change,) = [event for event in project.events() if event["type"] == "steps_changed/2"]

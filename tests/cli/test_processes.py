@@ -29,7 +29,7 @@ def packets(project: Project) -> list[Any]:
     return list(project.backedge("inbox", "--json").json)
 
 
-def test_run_waits_and_a_decision_of_another_process_lets_it_go_on_at_once(make: Make) -> None:
+def test_with_wait_a_decision_from_another_process_continues_the_run_at_once(make: Make) -> None:
     project = make(REVIEWED, review=[failed("one"), failed("two"), passed()])
     process = project.started("run", "--wait", "--json")
     (packet,) = until(lambda: packets(project))
@@ -40,7 +40,7 @@ def test_run_waits_and_a_decision_of_another_process_lets_it_go_on_at_once(make:
     assert (result.code, result.outcome, result.attempts) == (0, "verified", {"code": 3, "review": 3, "ship": 1})
 
 
-def test_without_wait_it_exits_and_says_what_to_do(make: Make) -> None:
+def test_without_wait_run_exits_and_says_what_to_do(make: Make) -> None:
     project = make(REVIEWED, review=[failed("one"), failed("two"), passed()])
     said = project.backedge("run")
     run = project.show().run
@@ -53,7 +53,7 @@ def test_without_wait_it_exits_and_says_what_to_do(make: Make) -> None:
     assert project.resume(run).outcome == "verified"
 
 
-def test_a_second_resume_is_told_who_has_the_run(make: Make) -> None:
+def test_a_second_resume_names_the_process_that_holds_the_run(make: Make) -> None:
     project = make(ONE, a=[{"!wait": "go"}])
     process = project.started("run", "--json")
     run = project.wait_for_execution("a")[0]
@@ -82,7 +82,7 @@ def test_watch_follows_a_run_of_another_process_to_its_end(make: Make) -> None:
     assert events == project.events()
 
 
-def test_ctrl_c_ends_watching_and_not_the_run(make: Make) -> None:
+def test_ctrl_c_stops_watching_but_not_the_run(make: Make) -> None:
     project = make(ONE, a=[{"!wait": "go"}])
     process = project.started("run", "--json")
     project.wait_for_execution("a")
@@ -97,7 +97,7 @@ def test_ctrl_c_ends_watching_and_not_the_run(make: Make) -> None:
     assert finished(process).code == 0
 
 
-def test_watch_says_when_nobody_is_left_who_executes_the_run(make: Make) -> None:
+def test_watch_says_when_no_process_executes_the_run_any_more(make: Make) -> None:
     project = make(ONE, a=[{"!sleep": 60}, {"summary": "made it"}])
     process = project.started("run", "--json")
     run = project.wait_for_execution("a")[0]
@@ -114,7 +114,7 @@ def test_watch_says_when_nobody_is_left_who_executes_the_run(make: Make) -> None
     assert "made it" in seen.read_text() and seen.read_text().count("No process") == 1
 
 
-def test_four_runs_together_in_one_folder_do_not_disturb_each_other(make: Make) -> None:
+def test_four_parallel_runs_in_one_folder_do_not_disturb_each_other(make: Make) -> None:
     project = make(REVIEWED, code=[{"!sleep": 0.1}], review=[failed("one"), passed()])
     processes = [project.started("run", "--json", "--input", f"n={n}") for n in range(4)]
     results = [Result(finished(each, within=60)) for each in processes]
@@ -152,7 +152,7 @@ def test_cancelling_from_another_process_ends_the_agents_too(make: Make) -> None
     assert project.show().steps["a"]["state"] == "waiting"
 
 
-def test_pausing_from_another_process_lets_what_runs_finish(make: Make) -> None:
+def test_pausing_from_another_process_lets_running_attempts_finish(make: Make) -> None:
     steps = {"a": {"phase": "code"}, "b": {"needs": ["a"]}}
     project = make({"steps": steps}, a=[{"!wait": "go"}])
     process = project.started("run", "--json")
@@ -164,7 +164,7 @@ def test_pausing_from_another_process_lets_what_runs_finish(make: Make) -> None:
     assert project.resume().outcome == "done"
 
 
-def test_a_paused_run_that_somebody_waits_with_is_resumed_where_it_is(make: Make) -> None:
+def test_resuming_a_paused_run_continues_it_in_the_process_that_waits(make: Make) -> None:
     steps = {"a": {"phase": "code"}, "b": {"needs": ["a"]}}
     project = make({"steps": steps}, a=[{"!wait": "go"}])
     process = project.started("run", "--wait", "--json")
@@ -235,7 +235,7 @@ def test_without_a_choice_a_person_at_a_terminal_is_asked(make: Make, typed: str
     said = finished(process)
     os.close(ours)
     os.close(theirs)
-    assert said.code == 0 and "What is your choice" in said.err and "limit rounds_per_loop" in said.err
+    assert said.code == 0 and "Your choice" in said.err and "limit rounds_per_loop" in said.err
     assert project.resume().loop["state"] == loop
 
 
@@ -260,7 +260,7 @@ def test_one_interruption_stops_cleanly_and_says_how_to_resume(make: Make, sign:
     until(lambda: len(project.executions()) == 2)
     said, _ = interrupted(process, sign)
     assert (said.code, said.json["run"], said.json["outcome"]) == (130, run, "running")
-    assert f"`backedge resume {run}` goes on" in said.err
+    assert f"continue with `backedge resume {run}`" in said.err
     assert until(lambda: not project.living())
     dropped = [each for each in project.events() if each["type"].startswith("attempt_dropped")]
     assert [each["reason"] for each in dropped] == ["interrupted"]
@@ -280,7 +280,7 @@ def test_an_agent_that_ignores_the_request_is_killed_after_a_grace(make: Make) -
     assert project.resume().outcome == "done"
 
 
-def test_two_interruptions_stop_at_once_and_are_recorded_all_the_same(make: Make) -> None:
+def test_two_interruptions_stop_at_once_and_are_still_recorded(make: Make) -> None:
     project = make(ONE, a=[{"!ignore": True, "!child": 60, "!sleep": 60}, {}])
     process = project.started("run", "--json")
     project.wait_for_execution("a")
@@ -314,7 +314,7 @@ def test_an_interruption_while_only_a_person_can_help(make: Make) -> None:
     assert project.answer("E-1", "resolve", "--note", "x").outcome == "done"
 
 
-def test_what_an_attempt_cost_before_it_was_interrupted_is_not_a_round(make: Make) -> None:
+def test_an_interrupted_attempt_is_not_a_round(make: Make) -> None:
     project = make(
         {"steps": {"code": {"phase": "code"}, "r": {"reviews": "code"}}},
         code=[{}, {"!sleep": 60}, {}],
@@ -327,7 +327,7 @@ def test_what_an_attempt_cost_before_it_was_interrupted_is_not_a_round(make: Mak
     assert (result.outcome, result.loop["rounds"], project.told("code")) == ("verified", 1, [[], ["x"], ["x"]])
 
 
-def test_the_environment_of_an_agent_says_where_it_is(make: Make, tmp_path: Path) -> None:
+def test_the_environment_of_an_agent_names_its_run_and_step(make: Make, tmp_path: Path) -> None:
     script = (
         'env | grep ^BACKEDGE_ | sort > seen; cmp -s - "$BACKEDGE_BRIEFING" && echo same >> seen; pwd >> seen; echo {}'
     )

@@ -27,7 +27,7 @@ MASK = "[redacted API_TOKEN]"
 
 
 def written(project: Project) -> bytes:
-    """All that backedge keeps, byte by byte, the files of the database included."""
+    """Everything that backedge stores, byte by byte, including the database files."""
     return b"\n".join(path.read_bytes() for path in (project.folder / ".backedge").rglob("*") if path.is_file())
 
 
@@ -59,7 +59,7 @@ def test_a_secret_is_in_no_file_event_view_or_export(make: Make) -> None:
     assert project.backedge("audit", "verify").code == 0
 
 
-def test_what_people_say_is_freed_of_secrets_too(make: Make) -> None:
+def test_secrets_are_removed_from_what_people_write(make: Make) -> None:
     project = make({"steps": STEPS, "redact": ["API_TOKEN"]}, review=[failed("no")])
     project.run(env=ENV)
     told = ["feedback", "raise", "--kind", "fix_request", "--to", "plan", "--message", f"use {TOKEN}"]
@@ -72,7 +72,7 @@ def test_what_people_say_is_freed_of_secrets_too(make: Make) -> None:
     assert f"try {MASK}" in json.dumps(project.events(), ensure_ascii=False)
 
 
-def test_the_error_of_an_agent_is_told_without_its_secret(make: Make) -> None:
+def test_the_error_of_an_agent_is_shown_without_the_secret(make: Make) -> None:
     project = make(
         {"steps": {"a": {"phase": "code"}}, "redact": ["API_TOKEN"], "limits": {"errors_in_a_row": 1}},
         a=[{"!stderr": f"401 for {TOKEN}", "!exit": 1}],
@@ -82,7 +82,7 @@ def test_the_error_of_an_agent_is_told_without_its_secret(make: Make) -> None:
     assert leaks(result.err) == leaks(written(project)) == []
 
 
-def test_a_secret_in_two_pieces_is_never_on_disk_while_the_agent_talks(make: Make) -> None:
+def test_a_secret_written_in_two_pieces_is_never_on_disk(make: Make) -> None:
     code = (
         "import os, sys, time\n"
         "secret = os.environ['API_TOKEN']\n"
@@ -105,7 +105,7 @@ def test_a_secret_in_two_pieces_is_never_on_disk_while_the_agent_talks(make: Mak
         process.communicate()
 
 
-def test_what_an_agent_says_after_we_were_killed_is_redacted(make: Make) -> None:
+def test_output_of_an_agent_after_a_kill_of_backedge_is_redacted(make: Make) -> None:
     project = make(
         {"steps": {"a": {"phase": "code"}}, "redact": ["API_TOKEN"]},
         a=[{"!wait": "go", "!stderr": f"late {TOKEN}\n", "output": TOKEN, "!file": True}],

@@ -1,4 +1,4 @@
-"""The JSON that commands print: every key is there, with its type, and nothing else stands on stdout."""
+"""The JSON that commands print: every key with its type, and nothing else on stdout."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def check_report(report: Mapping[str, Any]) -> None:
 
 
 def eventful(make: Make) -> Project:
-    """A project whose run has something of everything: loops, findings, a refusal, an escalation."""
+    """A project whose run has loops, findings, a refusal and an escalation."""
     steps: dict[str, Any] = {
         "plan": {"phase": "planning"},
         "code": {"phase": "code", "needs": ["plan"]},
@@ -162,7 +162,7 @@ def test_runs_are_listed_newest_first(make: Make) -> None:
     assert second in words and first not in words and "1 more" in words
 
 
-def test_check_says_the_bound_and_draws(make: Make) -> None:
+def test_check_prints_the_bound_and_the_graph(make: Make) -> None:
     project = eventful(make)
     checked = project.backedge("check", "--json").json
     assert (checked["workflow"], checked["max_attempts"]) == ("eventful", 3 * 3 * 11)

@@ -1,4 +1,4 @@
-"""From the outside: demands that undo each other, goalposts that move, and what a further round would cost."""
+"""From the outside: demands that undo each other, moving goalposts, and what another round would cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ping_pong(make: Make) -> Project:
     )
 
 
-def test_opposite_demands_lie_in_the_inbox_with_both_named_and_nothing_is_reworked(make: Make) -> None:
+def test_opposite_demands_go_to_the_inbox_and_nothing_is_reworked(make: Make) -> None:
     project = ping_pong(make)
     result = project.run()
     assert (result.code, result.outcome, result.attempts["code"]) == (3, "waiting", 3)
@@ -59,7 +59,7 @@ def test_a_decision_about_opposite_demands_ends_them(
     assert (after["outcome"], [each["status"] for each in after["findings"]]) == (outcome, statuses)
 
 
-def test_new_findings_are_treated_by_their_severity(make: Make) -> None:
+def test_new_findings_are_handled_by_severity(make: Make) -> None:
     steps = {"code": {"phase": "code", "writes": []}, "review": {"reviews": "code"}}
     late = [{"description": word, "severity": word} for word in ("critical", "high", "medium", "low")]
     policy = {"critical": "rework", "high": "defer", "medium": "rework", "low": "defer"}
@@ -78,7 +78,7 @@ def test_new_findings_are_treated_by_their_severity(make: Make) -> None:
     }
 
 
-def test_a_diverging_loop_tells_its_numbers_everywhere(make: Make) -> None:
+def test_a_diverging_loop_shows_its_numbers_everywhere(make: Make) -> None:
     steps = {"code": {"phase": "code", "writes": []}, "review": {"reviews": "code", "complete": True}}
     project = make(
         {"steps": steps, "limits": {"diverging": True, "rounds_per_loop": 9}},
@@ -101,7 +101,7 @@ def costly(name: str, *replies: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**reply, "usage": {"cost_usd": COSTS[name]}} for reply in replies]
 
 
-def test_what_if_says_what_then_really_runs_and_what_it_costs(make: Make) -> None:
+def test_what_if_predicts_what_really_runs_and_what_it_costs(make: Make) -> None:
     steps = {
         "plan": {"phase": "planning", "writes": []},
         "code": {"phase": "code", "needs": ["plan"], "writes": []},
@@ -128,7 +128,7 @@ def test_what_if_says_what_then_really_runs_and_what_it_costs(make: Make) -> Non
     assert blast["cost_usd"] == pytest.approx(after["usage"]["cost_usd"] - sum(COSTS.values()))
 
 
-def test_what_if_of_a_question_names_only_who_answers_and_who_asked(make: Make) -> None:
+def test_what_if_of_a_question_names_only_the_target_and_the_source(make: Make) -> None:
     steps = {
         "plan": {"phase": "planning", "writes": []},
         "code": {"phase": "code", "needs": ["plan"], "writes": []},
@@ -149,10 +149,8 @@ def test_what_if_of_a_question_names_only_who_answers_and_who_asked(make: Make) 
 
 
 @pytest.mark.parametrize(("kind", "without"), [("constraint_violation", []), ("fix_request", ["plan"])])
-def test_what_if_of_a_choice_says_what_each_option_would_set_in_motion(
-    make: Make, kind: str, without: list[str]
-) -> None:
-    """An option that names nobody leaves it at the answer, or to the targets where the kind is mended by rework."""
+def test_what_if_of_a_choice_shows_the_effect_of_each_option(make: Make, kind: str, without: list[str]) -> None:
+    """An option without `rework` is only an answer, unless the kind is resolved by rework of the targets."""
     steps = {
         "plan": {"phase": "planning", "writes": []},
         "code": {"phase": "code", "needs": ["plan"], "writes": []},

@@ -1,4 +1,4 @@
-"""The demo: it ends verified, or says why it cannot be told."""
+"""The demo ends verified, or says why it cannot run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from tests.cli_setup.parts import backedge, environment
 
 
-def test_the_demo_is_told_to_its_verified_end(tmp_path: Path) -> None:
+def test_the_demo_ends_verified(tmp_path: Path) -> None:
     said = backedge(tmp_path, "demo", env={"TMPDIR": str(tmp_path)}).stdout
     assert "■ verified (exit code 0)" in said
-    for beat in ("L-1 review_rejection: lint → code", "L-2 test_failure: test → code", "kill -9", "works on"):
+    for beat in ("L-1 review_rejection: lint → code", "L-2 test_failure: test → code", "kill -9", "keeps working"):
         assert beat in said
     for beat in ("? E-1 about L-2: limit same_finding (2/2)", "decided: revise by you", "review → plan", "none twice"):
         assert beat in said
@@ -58,6 +58,6 @@ def _inside(link: Path, folder: Path) -> bool:
         return False  # it has ended meanwhile, or is not ours
 
 
-def test_a_missing_tool_is_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_tool_is_a_clear_error(tmp_path: Path) -> None:
     said = backedge(tmp_path, "demo", env={"PATH": os.devnull}, expect=2).stdout
-    assert said.startswith("The demo uses real tools, and git cannot be found")
+    assert said.startswith("The demo needs git, pytest and ruff. Not found: git")

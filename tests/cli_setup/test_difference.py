@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cli_setup.parts import asked, backedge, story
 
 
-def test_each_rework_is_told_with_its_loop_its_files_and_a_bounded_difference(tmp_path: Path) -> None:
+def test_each_rework_is_shown_with_its_loop_its_files_and_a_bounded_difference(tmp_path: Path) -> None:
     story(tmp_path)
     backedge(tmp_path, "run", "--quiet")
     told = backedge(tmp_path, "show", "--diff").stdout

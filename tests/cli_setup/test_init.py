@@ -1,4 +1,4 @@
-"""`init`: a file that runs, whatever the folder has."""
+"""`init` writes a file that runs, whatever the folder contains."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def test_a_change_that_cannot_be_read_does_not_pass_the_gate(
     if words:
         git(folder, "init", "-q")
     said = backedge(folder, "init", "--template", "review-only", env=bare).stdout
-    assert ("`git init` first" in said) is (not words)
+    assert ("run `git init` first" in said) is (not words)
     backedge(folder, "run", "--quiet", *words, env=bare, expect=1)
     assert asked(folder, "show")["outcome"] == "failed"
 
 
-def test_nothing_is_overwritten_unless_asked(folder: Path, bare: dict[str, str]) -> None:
+def test_init_overwrites_nothing_without_force(folder: Path, bare: dict[str, str]) -> None:
     backedge(folder, "init", env=bare)
     (folder / "backedge.yaml").write_text("mine")
     (folder / "agents" / "code.py").write_text("mine")
@@ -140,7 +140,7 @@ def test_state_stays_out_of_the_repository(folder: Path, bare: dict[str, str]) -
     ],
     ids=["nothing", "python", "npm"],
 )
-def test_every_proposal_is_a_valid_file(template: str, cli: str, found: Found, tmp_path: Path) -> None:
+def test_every_generated_file_is_valid(template: str, cli: str, found: Found, tmp_path: Path) -> None:
     made = rendered(template, "shop", found, cli)
     (tmp_path / "backedge.yaml").write_text(made["backedge.yaml"])
     loaded = load(tmp_path / "backedge.yaml")
@@ -200,7 +200,7 @@ def test_a_proposal_for_an_installed_cli_is_checked_with_it(folder: Path, bare: 
         backedge(folder, "check", env=bare)
 
 
-def test_what_a_folder_has_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_finds_the_tools_of_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.devnull)
     assert found_in(folder) == Found()
     (folder / ".venv" / "bin").mkdir(parents=True)
@@ -219,7 +219,7 @@ def test_what_a_folder_has_is_found(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("template", [name for name in FLOWS if name != "stories"])
-def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
+def test_real_tests_and_a_real_linter_judge_the_scripted_coder(
     template: str, folder: Path, bare: dict[str, str]
 ) -> None:
     git(folder, "init", "-q")
@@ -236,6 +236,6 @@ def test_real_tests_and_a_real_linter_judge_the_stand_in_coder(
     assert (report["outcome"], report["steps"]["test"]["attempts"]) == ("verified", 2 if template == "tdd" else 1)
 
 
-def test_where_git_is_missing_the_first_thing_is_to_install_it(folder: Path, bare: dict[str, str]) -> None:
+def test_without_git_init_says_to_install_it_first(folder: Path, bare: dict[str, str]) -> None:
     said = backedge(folder, "init", "--template", "review-only", env={**bare, "PATH": str(folder)}).stdout
-    assert "this folder is not in a repository: install git, which is not on the PATH, and `git init` first." in said
+    assert "this folder is not in a repository: install git and run `git init` first." in said

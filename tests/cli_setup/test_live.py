@@ -47,7 +47,7 @@ def rows(
 
 
 def under_way() -> Play:
-    """A loop in its first round, with a budget of which much is gone."""
+    """A loop in its first round, with a budget that is nearly used up."""
     play = Play(
         flow(*STEPS, limits=Limits(cost_usd=1.0, wall_clock=7200)), {"plan": [out(1, usage=Usage(cost_usd=0.9))]}
     )
@@ -58,7 +58,7 @@ def under_way() -> Play:
     return play
 
 
-def test_the_frame_says_where_everything_stands() -> None:
+def test_the_frame_shows_the_state_of_the_run() -> None:
     play = under_way()
     told = rows(play, log=("thinking", "writing"), now=play.now + 5)
     assert re.fullmatch(r"── w r ─+ running, 9 s ──", told[0])
@@ -80,7 +80,7 @@ def test_a_question_to_a_person_shows_how_to_answer_it() -> None:
     assert any("backedge decide E-1 continue|" in row and "--run r" in row for row in told)
 
 
-def test_a_narrow_terminal_gets_more_rows_and_no_command_that_is_cut_off() -> None:
+def test_a_narrow_terminal_gets_more_rows_and_no_truncated_command() -> None:
     play = Play(flow(*STEPS, limits=Limits(rounds_per_loop=1, cost_usd=1.0)), {"review": [failed("x")]}).run()
     told = [row.strip() for row in rows(play, width=48)]
     assert "↩ L-1 review → code" in told
@@ -90,7 +90,7 @@ def test_a_narrow_terminal_gets_more_rows_and_no_command_that_is_cut_off() -> No
     assert any(row.endswith("attempts") for row in told)
 
 
-def test_a_step_that_waits_says_for_what_and_a_pause_says_whose_it_is() -> None:
+def test_a_waiting_step_names_what_it_needs_and_a_pause_names_the_person() -> None:
     play = Play(flow(*STEPS))
     told = [row.strip() for row in rows(play)]
     assert told[2].split() == ["code", "·", "code", "←", "plan"]
@@ -141,7 +141,7 @@ def test_a_log_is_shown_by_its_end_and_cleaned(tmp_path: Path) -> None:
     assert log.tail(3) == ["last"]
 
 
-def test_lines_without_log_are_the_story_alone(tmp_path: Path) -> None:
+def test_lines_without_log_have_only_the_events(tmp_path: Path) -> None:
     said: list[str] = []
     view = Lines(said.append, tmp_path)
     play = under_way()
@@ -174,7 +174,7 @@ def its_terminal() -> None:
 
 
 def on_a_terminal(folder: Path, *words: str, env: dict[str, str], ctrl_c_at: str = "", code: int = 0) -> str:
-    """What a command writes to a terminal of 80 by 24, where somebody may press Ctrl-C when it says something."""
+    """What a command writes to a terminal of 80 by 24; Ctrl-C is pressed when a given text appears."""
     mine, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     clean = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES", "CI")}
@@ -205,7 +205,7 @@ def on_a_terminal(folder: Path, *words: str, env: dict[str, str], ctrl_c_at: str
     return said.decode()
 
 
-def test_a_terminal_gets_the_frame_and_the_story_below_each_other(tmp_path: Path) -> None:
+def test_a_terminal_shows_the_timeline_above_the_frame(tmp_path: Path) -> None:
     story(tmp_path)
     said = on_a_terminal(tmp_path, "run", "--run", "r-1", env={"SLOW": "0.5"})
     assert "── story r-1 ─" in re.sub(r"\x1b\[[0-9;]*m", "", said)
@@ -220,7 +220,7 @@ def test_ctrl_c_on_a_terminal_stops_cleanly_and_leaves_no_frame_behind(tmp_path:
     story(tmp_path)
     env = {"SLOW": "30", "NO_COLOR": "1"}
     said = on_a_terminal(tmp_path, "run", "--run", "r-1", env=env, ctrl_c_at="iteration 1 red", code=130)
-    assert said.endswith("interrupted; `backedge resume r-1` goes on\r\n")
+    assert said.endswith("interrupted; continue with `backedge resume r-1`\r\n")
     assert "stopping; press Ctrl-C again to stop at once\r\n" in said
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1
     # The terminal's own ^C stands at the end of a row: it must not be the one that begins another.

@@ -1,4 +1,4 @@
-"""The patterns: each template is started, checked and run as it comes, and tells its story."""
+"""The patterns: each template is created, checked and run without changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli_setup.parts import asked, backedge
 
 @dataclass(frozen=True)
 class Story:
-    """What a pattern did: its report, and the steps in the order in which they were started."""
+    """What a pattern did: its report, and the steps in the order of their starts."""
 
     folder: Path
     report: dict[str, Any]
@@ -51,7 +51,7 @@ def retold(folder: Path) -> Story:
     return Story(folder, asked(folder, "show"), [(each["step"], each.get("mode", "work")) for each in started])
 
 
-def test_a_constraint_is_chosen_about_and_who_met_it_goes_on_with_the_choice(tmp_path: Path) -> None:
+def test_the_targets_choose_about_a_constraint_and_the_source_continues_with_the_choice(tmp_path: Path) -> None:
     story = told(tmp_path, "constraint")
     assert story.report["outcome"] == "verified"
     assert story.loops == [("constraint_violation", "developer", ["architect", "pm"], "explicit", "resolved")]
@@ -68,7 +68,7 @@ def test_a_constraint_is_chosen_about_and_who_met_it_goes_on_with_the_choice(tmp
     assert "resolved: “polling”: no migration in this quarter; 2 s are as good as live" in said
 
 
-def test_what_is_infeasible_goes_to_the_owner_and_what_was_dropped_to_who_dropped_it(tmp_path: Path) -> None:
+def test_an_infeasible_requirement_goes_to_its_owner_and_a_lost_one_to_the_step_that_dropped_it(tmp_path: Path) -> None:
     story = told(tmp_path, "infeasible")
     assert story.report["outcome"] == "verified"
     assert story.loops == [
@@ -81,7 +81,7 @@ def test_what_is_infeasible_goes_to_the_owner_and_what_was_dropped_to_who_droppe
     assert finding["gap"] == "REQ-12 is in pm and architect, and missing in developer"
 
 
-def test_conflicting_specs_are_brought_together_before_anything_is_built_on_them(tmp_path: Path) -> None:
+def test_conflicting_specs_are_resolved_before_anything_is_built_on_them(tmp_path: Path) -> None:
     story = told(tmp_path, "conflict")
     assert story.report["outcome"] == "verified"
     assert sorted(story.loops) == [
@@ -115,7 +115,7 @@ def test_a_failing_gate_asks_all_three_is_measured_once_more_and_a_person_approv
     assert (again.report["outcome"], again.attempts["deploy"]) == ("verified", 1)
 
 
-def test_what_is_missing_is_added_and_who_missed_it_runs_after_it(tmp_path: Path) -> None:
+def test_a_missing_step_is_added_and_the_step_that_needs_it_runs_after_it(tmp_path: Path) -> None:
     story = told(tmp_path, "dependency")
     assert story.report["outcome"] == "verified"
     assert story.loops == [("dependency_missing", "refund_service", ["plan"], "planner", "resolved")]
@@ -125,7 +125,7 @@ def test_what_is_missing_is_added_and_who_missed_it_runs_after_it(tmp_path: Path
     assert story.report["steps"]["refund_service"]["output"] == {"uses": ["Payment", "Refund"]}
 
 
-def test_a_circle_is_broken_by_the_planner_and_only_what_depends_on_it_is_done_again(tmp_path: Path) -> None:
+def test_the_planner_breaks_a_cycle_and_only_dependent_steps_run_again(tmp_path: Path) -> None:
     story = told(tmp_path, "circular")
     assert story.report["outcome"] == "verified"
     assert story.loops == [("architecture_issue", "payment", ["plan"], "planner", "resolved")]
@@ -137,6 +137,6 @@ def test_a_circle_is_broken_by_the_planner_and_only_what_depends_on_it_is_done_a
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_what_init_says_next_fits_the_pattern(pattern: str, tmp_path: Path) -> None:
+def test_the_next_command_that_init_prints_works_for_the_pattern(pattern: str, tmp_path: Path) -> None:
     said = backedge(tmp_path, "init", "--template", pattern, "--agent", "scripts").stdout
     assert said.endswith("\n         backedge run\n")

@@ -1,4 +1,4 @@
-"""`prune`: space comes back, events and stories stay."""
+"""`prune` frees space; events are kept, and `show` still works."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_old_runs_give_back_space_and_can_still_be_told(project: Path) -> None:
+def test_pruning_old_runs_frees_space_and_show_still_works(project: Path) -> None:
     would = asked(project, "prune", "--keep", "0s", "--dry-run")
     assert (would["runs"], would["dry_run"]) == (["r-2", "r-1"], True)
     assert (project / ".backedge" / "attempts" / "r-1").is_dir()
@@ -38,7 +38,7 @@ def test_old_runs_give_back_space_and_can_still_be_told(project: Path) -> None:
     assert asked(project, "prune", "--keep", "0s")["bytes"] == 0
 
 
-def test_large_outputs_leave_the_journal_and_the_story_says_so(tmp_path: Path) -> None:
+def test_pruning_removes_large_outputs_and_show_says_so(tmp_path: Path) -> None:
     story(tmp_path)
     backedge(tmp_path, "run", "--quiet")
     size = (tmp_path / ".backedge" / "journal.db").stat().st_size
@@ -49,7 +49,7 @@ def test_large_outputs_leave_the_journal_and_the_story_says_so(tmp_path: Path) -
     backedge(tmp_path, "audit", "verify")
 
 
-def test_what_is_not_over_or_still_needed_stays(project: Path) -> None:
+def test_pruning_keeps_runs_that_have_not_ended_and_shared_values(project: Path) -> None:
     backedge(project, "prune", "--keep", "0s")
     assert (project / ".backedge" / "attempts" / "r-3").is_dir()
     # r-3 has outputs of the same contents as the pruned runs: each is stored once, for all.
@@ -58,14 +58,14 @@ def test_what_is_not_over_or_still_needed_stays(project: Path) -> None:
     backedge(project, "resume", "r-3", expect=4)
 
 
-def test_the_newest_runs_and_the_young_ones_stay(project: Path) -> None:
+def test_pruning_keeps_the_newest_and_the_recent_runs(project: Path) -> None:
     assert asked(project, "prune", "--dry-run")["runs"] == []
     assert asked(project, "prune", "--runs", "1", "--dry-run")["runs"] == ["r-1"]
     assert asked(project, "prune", "--runs", "1", "--keep", "1d", "--dry-run")["runs"] == []
     assert asked(project, "prune", "--runs", "0", "--dry-run")["runs"] == ["r-2", "r-1"]
 
 
-def test_a_run_that_somebody_executes_is_left_alone(project: Path) -> None:
+def test_pruning_skips_a_run_that_a_process_executes(project: Path) -> None:
     journal = SqliteJournal(project / ".backedge" / "journal.db")
     try:
         asyncio.run(journal.claim("r-2"))
@@ -75,7 +75,7 @@ def test_a_run_that_somebody_executes_is_left_alone(project: Path) -> None:
     assert (freed["runs"], freed["held"]) == (["r-1"], ["r-2"])
 
 
-def test_a_time_that_is_none_is_a_sentence(tmp_path: Path) -> None:
+def test_an_invalid_time_is_a_clear_error(tmp_path: Path) -> None:
     story(tmp_path)
     done = backedge(tmp_path, "prune", "--keep", "soon", expect=2)
     assert "there is no journal" in done.stderr

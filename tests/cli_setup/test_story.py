@@ -1,4 +1,4 @@
-"""`show`: the story of a run, told to somebody who was not there."""
+"""`show`: what happened in a run, for a reader who was not there."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def told(play: Play) -> list[str]:
 
 
 def part(lines: list[str], start: str) -> list[str]:
-    """The lines from one that starts so, up to the next empty one."""
+    """The lines from the one with this start up to the next empty line."""
     first = next(place for place, line in enumerate(lines) if line.startswith(start))
     return lines[first : lines.index("", first) if "" in lines[first:] else None]
 
 
-def test_a_loop_is_told_round_by_round_with_its_questions_and_answers() -> None:
+def test_a_loop_is_shown_round_by_round_with_questions_and_answers() -> None:
     findings = [Finding("no login", affected_phase=("planning",)), Finding("a typo", file="a.py", line=3)]
     play = Play(flow(*STEPS, limits=Limits(rounds_per_loop=1)), {"review": [failed(*findings), failed(findings[1])]})
     play.run()
@@ -49,7 +49,7 @@ def test_a_loop_is_told_round_by_round_with_its_questions_and_answers() -> None:
     ]
 
 
-def test_a_fix_that_broke_is_told_as_such_and_a_target_that_waits_too() -> None:
+def test_a_running_fix_and_a_waiting_target_are_shown_as_such() -> None:
     both = failed(Finding("no login", affected_phase=("planning", "code")))
     play = Play(flow(*STEPS), {"review": [both]})
     for name in ("plan", "code", "review"):
@@ -58,7 +58,7 @@ def test_a_fix_that_broke_is_told_as_such_and_a_target_that_waits_too() -> None:
     assert lines[-2:] == ["    round 1  F-1 → plan: attempt 2", "             F-1 → code: not yet"]
 
 
-def test_what_was_accepted_and_what_was_left_for_later_is_listed_with_its_judge() -> None:
+def test_accepted_and_deferred_findings_are_listed_with_their_judge() -> None:
     minor = Finding("a nit", severity=Severity.LOW)
     play = Play(flow(*STEPS, limits=Limits(rounds_per_loop=0)), {"review": [failed(Finding("no login"), minor)]}).run()
     play.decide("accept", by="ann")
@@ -73,7 +73,7 @@ def test_what_was_accepted_and_what_was_left_for_later_is_listed_with_its_judge(
     assert part(told(play), "left for later")[1:] == ["  F-1 [high] no login, found by review"]
 
 
-def test_feedback_in_words_and_a_cause_that_a_person_named() -> None:
+def test_the_message_of_feedback_and_a_reclassified_cause_are_shown() -> None:
     play = Play(flow(*STEPS, limits=Limits(rounds_per_loop=0)), {"review": [failed(Finding("no login"))]}).run()
     play.do(Reclassify(finding="F-1", phase="planning", by="ann"))
     assert part(told(play), "decided")[1:] == ["  F-1 was caused in planning, by ann"]
@@ -83,7 +83,7 @@ def test_feedback_in_words_and_a_cause_that_a_person_named() -> None:
     assert "  “the units are missing”" in part(told(play), "L-1")
 
 
-def test_show_tells_it_below_the_timeline(tmp_path: Path) -> None:
+def test_show_prints_the_loops_below_the_timeline(tmp_path: Path) -> None:
     project(tmp_path, wrong=9)
     backedge(tmp_path, "run", "--quiet", expect=3)
     backedge(tmp_path, "decide", "E-1", "accept", "--by", "ann")

@@ -1,4 +1,4 @@
-"""The files of a run as its agents and people find them, from the outside."""
+"""From the outside: the files of a run that agents and people read."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def test_an_attempt_reads_a_current_scratchpad_where_its_briefing_says(tmp_path:
         (["decide", "E-1", "continue"], "in_progress"),
     ],
 )
-def test_an_answer_to_a_run_that_nobody_executes_is_in_its_files(
-    answer: list[str], status: str, tmp_path: Path
-) -> None:
+def test_an_answer_to_a_run_without_a_process_updates_its_files(answer: list[str], status: str, tmp_path: Path) -> None:
     story(tmp_path, wrong=9)
     backedge(tmp_path, "run", "--quiet", "--run", "r-1", expect=3)
     backedge(tmp_path, *answer)
@@ -44,7 +42,7 @@ def test_an_answer_to_a_run_that_nobody_executes_is_in_its_files(
     assert f": {status}." in (folder / "feedback-scratchpad.md").read_text()
 
 
-def test_a_resume_brings_the_files_up_to_date_first(tmp_path: Path) -> None:
+def test_resume_updates_the_files_first(tmp_path: Path) -> None:
     story(tmp_path, wrong=9)
     backedge(tmp_path, "run", "--run", "r-1", expect=3)
     path = tmp_path / ".backedge" / "runs" / "r-1" / "progress.json"

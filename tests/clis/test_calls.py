@@ -1,4 +1,4 @@
-"""How each CLI is called, what is refused before, and what becomes of programs that are not what they seem."""
+"""How each CLI is called, what is refused before the call, and how misbehaving programs are handled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_claude_streams_and_has_a_flag_for_everything() -> None:
     assert "--permission-mode" not in words("claude", judges=True)
 
 
-def test_codex_reads_its_prompt_from_stdin_and_is_told_its_sandbox_every_time() -> None:
+def test_codex_reads_its_prompt_from_stdin_and_gets_its_sandbox_on_every_call() -> None:
     usual = [
         "--json",
         "--skip-git-repo-check",
@@ -99,7 +99,7 @@ def agent(folder: Path, cli: str = "claude", code: str = "true", **more: Any) ->
         ("claude", Options(allowed_tools=("-p",)), "would be read as a flag"),
     ],
 )
-def test_what_a_cli_cannot_keep_is_refused_before_it_starts(
+def test_options_that_a_cli_does_not_support_are_refused_before_it_starts(
     cli: str, options: Options, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(WorkflowError) as refused:
@@ -113,7 +113,7 @@ def test_a_cli_that_is_not_installed_is_named_with_its_package(cli: str, tmp_pat
         CliAgent(cli, Workplace(tmp_path, tmp_path), env={"PATH": str(tmp_path)})
 
 
-def test_a_prompt_that_cannot_be_used_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
+def test_an_unusable_prompt_is_refused_with_all_its_problems(tmp_path: Path) -> None:
     with pytest.raises(WorkflowError) as refused:
         agent(tmp_path, template="Do {{tsak}}.\nUse {{inptus}}.")
     assert refused.value.problems == (
@@ -122,7 +122,7 @@ def test_a_prompt_that_cannot_be_used_is_refused_with_all_that_is_wrong(tmp_path
     )
 
 
-def test_a_placeholder_has_no_parts_and_braces_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_a_placeholder_has_no_parts_and_other_braces_stay(tmp_path: Path) -> None:
     with pytest.raises(WorkflowError) as refused:
         agent(
             tmp_path,
@@ -140,7 +140,9 @@ def test_a_cli_that_an_interrupt_ended_says_nothing_and_that_is_an_error(tmp_pat
         play(agent(tmp_path).work(told(), Hands()))
 
 
-def test_its_environment_is_ours_and_the_files_and_no_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cli_inherits_our_environment_with_file_paths_and_without_updates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OURS", "a")
     code = (
         'cat > told.txt; printf \'{"type":"result","subtype":"success","structured_output":{"output":"%s %s %s %s"}}\' '
@@ -152,7 +154,7 @@ def test_its_environment_is_ours_and_the_files_and_no_updates(tmp_path: Path, mo
     assert [change.where for change in result.files] == ["told.txt"]
 
 
-def test_an_output_that_does_not_fit_the_steps_schema_is_an_error_with_its_cost(tmp_path: Path) -> None:
+def test_an_output_that_violates_the_schema_is_an_error_with_its_cost(tmp_path: Path) -> None:
     code = 'echo \'{"type":"result","subtype":"success","session_id":"s","total_cost_usd":0.5,"structured_output":{"output":1}}\''
     with pytest.raises(AgentError, match="does not fit the step's schema") as caught:
         play(agent(tmp_path, code=code, schema={"type": "string"}).work(told(), Hands()))
@@ -160,13 +162,13 @@ def test_an_output_that_does_not_fit_the_steps_schema_is_an_error_with_its_cost(
     assert caught.value.session == "claude:s"
 
 
-def test_inputs_that_do_not_fit_are_told_by_producer(tmp_path: Path) -> None:
+def test_invalid_inputs_are_reported_by_producer(tmp_path: Path) -> None:
     fussy = agent(tmp_path, accepts={"plan": {"type": "string"}})
     assert fussy.input_errors({"plan": 1}) == [("plan", "", "1 is not of type 'string'")]
     assert fussy.input_errors({"other": 1}) == []
 
 
-def test_a_repeatedly_unknown_conversation_is_tried_afresh_once_only(tmp_path: Path) -> None:
+def test_an_unknown_conversation_is_restarted_only_once(tmp_path: Path) -> None:
     code = "echo . >> runs; echo 'No conversation found with session ID' >&2; exit 1"
     with pytest.raises(AgentError, match="ended without a report") as caught:
         play(agent(tmp_path, code=code).work(told(session="claude:gone"), Hands()))
@@ -188,7 +190,7 @@ def test_a_step_that_writes_nothing_has_no_files(tmp_path: Path) -> None:
     assert results[2].workspace != results[3].workspace, "nothing tells which files count: each counts as changed"
 
 
-def test_a_living_cli_is_waited_for_after_a_crash_and_adopted(tmp_path: Path) -> None:
+def test_after_a_crash_a_running_cli_is_awaited_and_adopted(tmp_path: Path) -> None:
     code = 'echo . >> runs; sleep 0.5; echo \'{"type":"result","subtype":"success","structured_output":{"output":1}}\''
 
     async def scenario() -> None:

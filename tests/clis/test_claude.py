@@ -1,4 +1,4 @@
-"""The real Claude Code against a stand-in for its model."""
+"""The real Claude Code with a fake model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer(**outcome: object) -> Call:
 ISSUE = BriefedFinding("F-1", "greets the wrong planet", Severity.HIGH, "review", file="greeting.py", line=1)
 
 
-def test_a_real_turn_edits_a_file_and_says_what_it_cost(claude: Bench) -> None:
+def test_a_real_turn_edits_a_file_and_reports_its_cost(claude: Bench) -> None:
     claude.model.says(write(claude), answer(output={"files": ["greeting.py"]}, summary="wrote it"))
     result = claude.result(told(input="Write a greeting."))
     assert (claude.work / "greeting.py").read_text() == "print('hello')\n"
@@ -63,7 +63,7 @@ def test_a_failing_review_is_a_verdict_and_has_no_files(claude: Bench) -> None:
     assert "You change no files" in claude.model.asked_text(0)
 
 
-def test_a_rework_goes_on_with_the_conversation_and_costs_what_it_costs_itself(claude: Bench) -> None:
+def test_a_rework_continues_the_conversation_and_counts_only_its_own_cost(claude: Bench) -> None:
     claude.model.says(write(claude), answer(output=1, summary="wrote it"))
     first = claude.result()
     claude.model.says(answer(output=2, summary="mended", resolutions=[{"finding": "F-1", "status": "fixed"}]))
@@ -79,14 +79,14 @@ def test_a_rework_goes_on_with_the_conversation_and_costs_what_it_costs_itself(c
     assert usage.cost_usd == pytest.approx(first.outcome.usage.cost_usd / 2)  # type: ignore[attr-defined]
 
 
-def test_a_step_that_says_so_begins_a_fresh_conversation(claude: Bench) -> None:
+def test_session_fresh_starts_a_new_conversation(claude: Bench) -> None:
     claude.model.says(answer(output=1, summary="a"), answer(output=2, summary="b"))
     first = claude.result()
     second = claude.result(told(2, session=first.session), session="fresh")
     assert second.session != first.session
 
 
-def test_an_unknown_conversation_is_begun_anew_once_and_the_log_says_so(claude: Bench) -> None:
+def test_an_unknown_conversation_is_restarted_once_and_the_log_says_so(claude: Bench) -> None:
     claude.model.says(answer(output=1, summary="done"))
     gone = "claude:11111111-1111-4111-8111-111111111111"
     result = claude.result(told(2, session=gone))
@@ -104,7 +104,7 @@ def test_an_error_of_the_api_is_an_error_of_the_agent_with_its_conversation(clau
     assert error.usage == Usage()
 
 
-def test_what_was_used_before_an_error_counts(claude: Bench) -> None:
+def test_usage_before_an_error_counts(claude: Bench) -> None:
     claude.model.says(write(claude), *[Fail(401)] * 4)
     error = claude.error()
     assert isinstance(error.usage, Usage)
@@ -126,7 +126,7 @@ def test_a_hang_ends_at_the_timeout_with_everything_that_was_started(claude: Ben
     assert error.usage.tokens_in == IN
 
 
-def test_an_answer_counts_though_a_tool_was_denied(claude: Bench) -> None:
+def test_an_answer_counts_even_if_a_tool_was_denied(claude: Bench) -> None:
     claude.model.says(Call("Bash", {"command": "curl http://127.0.0.1:9/"}), answer(output=1, summary="done"))
     assert claude.outcome().output == 1, "a whole answer counts"
 
@@ -137,7 +137,7 @@ def test_a_tool_that_is_allowed_is_used(claude: Bench) -> None:
     assert (claude.work / "made" / ".git").is_dir()
 
 
-def test_the_bounds_of_turns_and_money_are_errors_that_say_so(claude: Bench) -> None:
+def test_reaching_max_turns_or_max_budget_is_an_error_that_says_so(claude: Bench) -> None:
     claude.model.says(write(claude))
     assert "claude stopped at max_turns" in str(claude.error(options=Options(max_turns=1)))
     claude.model.says(write(claude, "other.py"))
@@ -147,7 +147,7 @@ def test_the_bounds_of_turns_and_money_are_errors_that_say_so(claude: Bench) -> 
     assert error.usage.cost_usd > 0
 
 
-def test_words_without_an_answer_are_an_error_that_quotes_them(claude: Bench) -> None:
+def test_text_without_an_answer_is_an_error_that_quotes_it(claude: Bench) -> None:
     claude.model.says(*[Text("All is well.")] * 6)
     assert "All is well." in str(claude.error(judges=True))
 
@@ -171,7 +171,7 @@ def test_a_finished_report_is_adopted_after_a_crash_and_nothing_is_started(claud
     assert len(claude.model.asked) == 2
 
 
-def test_half_a_report_leaves_a_doubt(claude: Bench) -> None:
+def test_an_incomplete_report_leaves_the_attempt_in_doubt(claude: Bench) -> None:
     claude.model.says(write(claude), answer(output=1, summary="done"))
     claude.result()
     folder = claude.folder()
@@ -191,7 +191,7 @@ def test_hostile_text_reaches_the_model_as_data(claude: Bench) -> None:
     assert "\x1b" not in prompt
 
 
-def test_files_that_data_names_are_not_read(claude: Bench, tmp_path: Path) -> None:
+def test_files_named_in_data_are_not_read(claude: Bench, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("swordfish")
     (claude.work / "near").write_text("swordfish")
     claude.model.says(answer(output=1, summary="done"))

@@ -1,4 +1,4 @@
-"""The real Codex against a stand-in for its model."""
+"""The real Codex with a fake model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shell(command: str) -> Call:
 
 
 def answer(**outcome: object) -> Text:
-    """What a model answers that is held to a strict schema: nothing is left out."""
+    """The answer of a model with a strict schema: no key is left out."""
     return Text(json.dumps({"output": None, "summary": "", "resolutions": None, "feedback": None, **outcome}))
 
 
@@ -37,7 +37,7 @@ ISSUE = BriefedFinding("F-1", "greets the wrong planet", Severity.HIGH, "review"
 UNSANDBOXED = Options(permission_mode="danger-full-access")
 
 
-def test_a_real_turn_edits_a_file_and_says_what_it_used(codex: Bench) -> None:
+def test_a_real_turn_edits_a_file_and_reports_its_usage(codex: Bench) -> None:
     codex.model.says(shell("echo hello > greeting.txt"), answer(output='{"files": 1}', summary="wrote it"))
     result = codex.result(told(input="review"), options=UNSANDBOXED)
     assert (codex.work / "greeting.txt").read_text() == "hello\n"
@@ -63,7 +63,7 @@ def test_a_failing_review_is_a_verdict_and_has_no_files(codex: Bench) -> None:
     assert "read-only" in codex.model.asked_text()
 
 
-def test_a_rework_goes_on_with_the_conversation_and_uses_what_it_uses_itself(codex: Bench) -> None:
+def test_a_rework_continues_the_conversation_and_counts_only_its_own_tokens(codex: Bench) -> None:
     codex.model.says(shell("echo hello > greeting.txt"), answer(output="1"))
     first = codex.result(options=UNSANDBOXED)
     codex.model.says(
@@ -84,7 +84,7 @@ def test_a_rework_goes_on_with_the_conversation_and_uses_what_it_uses_itself(cod
     assert "greets the wrong planet" in asked
 
 
-def test_an_unknown_conversation_is_begun_anew_once_and_the_log_says_so(codex: Bench) -> None:
+def test_an_unknown_conversation_is_restarted_once_and_the_log_says_so(codex: Bench) -> None:
     codex.model.says(answer())
     result = codex.result(told(2, session="codex:11111111-1111-4111-8111-111111111111:100:10"))
     assert b"does not know the conversation 11111111" in result.log
@@ -92,7 +92,7 @@ def test_an_unknown_conversation_is_begun_anew_once_and_the_log_says_so(codex: B
     assert len(codex.model.asked) == 1
 
 
-def test_the_conversation_of_another_cli_is_not_gone_on_with(codex: Bench) -> None:
+def test_the_conversation_of_another_cli_is_not_continued(codex: Bench) -> None:
     codex.model.says(answer())
     result = codex.result(told(2, session="claude:11111111-1111-4111-8111-111111111111"))
     assert b"does not know" not in result.log
@@ -119,7 +119,7 @@ def test_a_hang_ends_at_the_timeout_with_everything_that_was_started(codex: Benc
     assert (error.session or "").startswith("codex:"), "the next attempt can go on"
 
 
-def test_a_finished_report_is_adopted_after_a_crash_with_what_it_used_itself(codex: Bench) -> None:
+def test_a_finished_report_is_adopted_after_a_crash_with_its_own_usage(codex: Bench) -> None:
     codex.model.says(answer(output="1"), answer(output="2"))
     first = codex.result()
     briefing = told(2, session=first.session)
@@ -132,7 +132,7 @@ def test_a_finished_report_is_adopted_after_a_crash_with_what_it_used_itself(cod
     assert len(codex.model.asked) == 2
 
 
-def test_a_producer_may_change_its_workspace_also_when_it_goes_on(codex: Bench) -> None:
+def test_a_producer_may_change_its_workspace_also_in_a_continued_conversation(codex: Bench) -> None:
     codex.model.says(answer(), answer())
     first = codex.result()
     codex.result(told(2, session=first.session))

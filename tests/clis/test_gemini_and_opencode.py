@@ -1,4 +1,4 @@
-"""The real Gemini CLI and the real opencode against a stand-in for their models."""
+"""The real Gemini CLI and the real opencode with a fake model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(bench: Bench) -> Call:
     return Call("write", {"filePath": file, "content": "hello\n"})
 
 
-def test_a_real_turn_edits_a_file_and_a_rework_goes_on_with_the_conversation(bench: Bench) -> None:
+def test_a_real_turn_edits_a_file_and_a_rework_continues_the_conversation(bench: Bench) -> None:
     bench.model.says(write(bench), DONE)
     (bench.work / "near.md").write_text("swordfish")
     first = bench.result(told(input="Write a greeting.\n@near.md"), options=options(bench), writes=("*.txt",))
@@ -54,7 +54,7 @@ def test_a_real_turn_edits_a_file_and_a_rework_goes_on_with_the_conversation(ben
     assert "It is done." in bench.model.asked_text(-1), "the model sees what it said before"
 
 
-def test_an_unknown_conversation_is_begun_anew_and_an_error_of_the_api_is_one_of_the_agent(bench: Bench) -> None:
+def test_an_unknown_conversation_is_restarted_and_an_api_error_is_an_error_of_the_agent(bench: Bench) -> None:
     gone = {"gemini": "11111111-1111-4111-8111-111111111111", "opencode": "ses_11111111111111111111111111"}
     bench.model.says(*[Fail(401)] * 6)
     error = bench.error(told(2, session=f"{bench.cli}:{gone[bench.cli]}"), options=options(bench))

@@ -1,4 +1,4 @@
-"""The real Claude Code in a run that is stopped in mid-turn: what it had used by then was paid for, and counts."""
+"""The real Claude Code in a run that is stopped during a turn: its usage so far was paid for, and counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAID = {"type": "assistant", "message": {"id": "m1", "usage": {"input_tokens": 7
 
 
 class Purse(Hands):
-    """An attempt that keeps what was used."""
+    """An attempt that records its usage."""
 
     def __init__(self) -> None:
         self.used = Usage()
@@ -36,7 +36,7 @@ class Purse(Hands):
 
 
 def slow(folder: Path) -> CliAgent:
-    """A CLI that says something and does not come to an end."""
+    """A CLI that prints something and never ends."""
     (folder / "bin").mkdir(exist_ok=True)
     (folder / "bin" / "claude").write_text(f"#!/bin/sh\necho '{json.dumps(SAID)}'\necho . > begun\nsleep 60\n")
     (folder / "bin" / "claude").chmod(0o755)
@@ -44,7 +44,7 @@ def slow(folder: Path) -> CliAgent:
     return CliAgent("claude", Workplace(folder, folder / ".backedge", ()), env=env, grace=0.5)
 
 
-def test_an_attempt_that_is_cancelled_says_what_it_used(tmp_path: Path) -> None:
+def test_a_cancelled_attempt_reports_its_usage(tmp_path: Path) -> None:
     purse = Purse()
 
     async def scenario() -> None:
@@ -58,7 +58,7 @@ def test_an_attempt_that_is_cancelled_says_what_it_used(tmp_path: Path) -> None:
     assert purse.used == Usage(0.0, 70, 5)
 
 
-def test_an_attempt_in_doubt_says_what_it_used(tmp_path: Path) -> None:
+def test_an_attempt_in_doubt_reports_its_usage(tmp_path: Path) -> None:
     early, late = Purse(), Purse()
 
     async def scenario() -> None:
@@ -73,7 +73,7 @@ def test_an_attempt_in_doubt_says_what_it_used(tmp_path: Path) -> None:
     assert late.used == Usage(0.0, 70, 5)
 
 
-def test_an_attempt_that_is_cancelled_after_a_crash_says_what_it_used(tmp_path: Path) -> None:
+def test_an_attempt_cancelled_after_a_crash_reports_its_usage(tmp_path: Path) -> None:
     early, late = Purse(), Purse()
 
     async def scenario() -> None:
@@ -107,7 +107,7 @@ def used(told: str) -> Any:
     return json.loads(told)["usage"]["tokens_in"]
 
 
-def test_what_a_run_had_used_when_it_was_interrupted_counts(tmp_path: Path) -> None:
+def test_the_usage_of_an_interrupted_run_counts(tmp_path: Path) -> None:
     needs("claude")
     with model() as script:
         env = environment("claude", script, tmp_path / "home")
@@ -122,7 +122,7 @@ def test_what_a_run_had_used_when_it_was_interrupted_counts(tmp_path: Path) -> N
     assert used(done.stdout) == 2 * IN
 
 
-def test_what_an_attempt_in_doubt_had_used_counts(tmp_path: Path) -> None:
+def test_the_usage_of_an_attempt_in_doubt_counts(tmp_path: Path) -> None:
     needs("claude")
     with model() as script:
         env = environment("claude", script, tmp_path / "home")
@@ -140,7 +140,7 @@ def test_what_an_attempt_in_doubt_had_used_counts(tmp_path: Path) -> None:
     assert used(asked.stdout) == IN
 
 
-def test_what_a_run_had_used_when_it_was_cancelled_counts(tmp_path: Path) -> None:
+def test_the_usage_of_a_cancelled_run_counts(tmp_path: Path) -> None:
     needs("claude")
     with model() as script:
         env = environment("claude", script, tmp_path / "home")

@@ -1,4 +1,4 @@
-"""Whether a CLI is there and works, asked of programs that do not."""
+"""Checking whether a CLI works, with programs that do not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backedge.cli import agents
 from tests.agents.parts import is_gone
 
 
-def test_a_cli_that_does_not_answer_is_ended_with_all_that_it_started(
+def test_a_cli_that_does_not_answer_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "codex"

@@ -1,4 +1,4 @@
-"""What an agent CLI is told, and what it is asked to answer."""
+"""The prompt of an agent CLI, and the answer that it asks for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ISSUE = BriefedFinding("F-1", "no login {{answer}} ```", Severity.CRITICAL, "rev
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_shipped_template_can_be_used_and_names_all_there_is_to_say(role: str) -> None:
+def test_every_shipped_template_is_valid_and_has_all_sections(role: str) -> None:
     text = shipped(role)
     assert problems_of(text) == []
     for name in ("task", "inputs", "previous", "feedback", "answer"):
@@ -50,11 +50,11 @@ def test_every_shipped_template_can_be_used_and_names_all_there_is_to_say(role: 
         (False, "deploy", "code"),
     ],
 )
-def test_the_template_follows_from_what_the_step_does(judges: bool, phase: str, role: str) -> None:
+def test_the_phase_of_a_step_chooses_the_template(judges: bool, phase: str, role: str) -> None:
     assert role_of(judges, phase) == role
 
 
-def test_a_prompt_tells_the_task_the_inputs_the_findings_the_history_and_how_to_answer() -> None:
+def test_a_prompt_has_the_task_the_inputs_the_findings_the_history_and_how_to_answer() -> None:
     briefing = told(
         2,
         mode="rework",
@@ -80,14 +80,14 @@ def test_a_prompt_tells_the_task_the_inputs_the_findings_the_history_and_how_to_
     assert "{{answer}}" in text, "what a value contains is not looked at again"
 
 
-def test_sections_that_have_nothing_to_say_are_left_out() -> None:
+def test_empty_sections_are_left_out() -> None:
     text = prompt(
         "Start.\n\n{{task}}\n\n{{inputs}}\n\n{{feedback}}\n\nEnd.\n\n{{previous}}\n\n{{answer}}", told(), "So.", ""
     )
     assert text == "Start.\n\nEnd.\n\n## How to answer\n\nSo.\n"
 
 
-def test_what_a_template_leaves_out_stands_at_its_end() -> None:
+def test_missing_sections_of_a_template_are_appended() -> None:
     text = prompt("Do step {{step}}, {{ mode }}.", told(input="greet"), "So.", "")
     assert text == "Do step code, work.\n\n## The task\n\n```\ngreet\n```\n\n## How to answer\n\nSo.\n"
 
@@ -115,13 +115,13 @@ def test_nothing_in_a_text_can_end_its_fence_or_be_filled_in(hostile: str) -> No
     assert text.count("## How to answer\n\nSo.") == 1
 
 
-def test_a_very_long_text_is_cut_and_says_where_the_rest_is() -> None:
+def test_a_very_long_text_is_truncated_and_says_where_the_rest_is() -> None:
     text = prompt("{{task}}", told(input="x" * (LONGEST + 7)), "So.", "/the/whole")
     assert "7 more characters: all of it is in /the/whole" in text
     assert len(text) < LONGEST + 1_000
 
 
-def test_feedback_without_end_is_cut_and_cannot_swallow_what_follows() -> None:
+def test_endless_feedback_is_truncated_and_cannot_hide_what_follows() -> None:
     requests = tuple(Request(f"L-{n}", "fix_request", "review", "x" * 15_000, Severity.HIGH) for n in range(20))
     text = prompt(
         "{{feedback}}\n\n{{answer}}", told(feedback=FeedbackForAttempt(requests=requests)), "So.", "/the/whole"
@@ -130,7 +130,7 @@ def test_feedback_without_end_is_cut_and_cannot_swallow_what_follows() -> None:
     assert text.endswith("all of it is in /the/whole)\n````\n\n## How to answer\n\nSo.\n")
 
 
-def test_data_names_no_files_to_a_cli_that_reads_what_is_named_and_a_template_may() -> None:
+def test_a_cli_reads_files_named_by_the_template_but_not_by_data() -> None:
     text = prompt("Read @guide.md. {{task}}", told(input="see @/etc/passwd"), "So.", "", mentions=True)
     assert "Read @guide.md." in text
     assert r"see \@/etc/passwd" in text
@@ -169,7 +169,7 @@ SHAPES: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("schema", "said"), SHAPES)
-def test_what_fits_a_schema_is_understood_by_the_protocol(schema: Any, said: Any) -> None:
+def test_every_answer_that_fits_the_schema_is_understood(schema: Any, said: Any) -> None:
     assert Schema(schema).input_errors(said) == []
     parse_outcome(said)
     assert Schema(schema).input_errors({**said, "more": 1})
@@ -204,7 +204,7 @@ def test_the_steps_own_schema_is_required_where_it_can_be() -> None:
 
 
 @pytest.mark.parametrize("cli", CLIS)
-def test_the_answer_is_asked_for_in_words_that_fit_the_mode(cli: str) -> None:
+def test_the_instructions_for_the_answer_fit_the_mode(cli: str) -> None:
     judge = ResponseContract(CLIS[cli], True, ["planning", "code"])
     assert "(planning, code)" in judge.words(told())
     assert "`resolutions`" in judge.words(told(verify=(ISSUE,)))
@@ -217,14 +217,14 @@ def test_the_answer_is_asked_for_in_words_that_fit_the_mode(cli: str) -> None:
     assert (json.dumps(judge.schema(told()), ensure_ascii=False) in judge.words(told())) != has_flag
 
 
-def test_an_agent_that_is_asked_again_is_told_why_its_last_attempt_did_not_count() -> None:
+def test_a_retry_is_told_why_the_last_attempt_did_not_count() -> None:
     assert "did not count" not in prompt(shipped("review"), told(), "as JSON", "the file")
     text = prompt(shipped("review"), told(last_error="both verdict words {{task}}\n```"), "as JSON", "the file")
     assert "Your last attempt did not count, because of this error:\n````\nboth verdict words {{task}}" in text
 
 
 @pytest.mark.parametrize("cli", CLIS)
-def test_a_planner_is_told_the_steps_and_how_to_change_them(cli: str) -> None:
+def test_the_prompt_of_a_planner_has_the_steps_and_how_to_change_them(cli: str) -> None:
     steps = (KnownStep("plan", "planning", running=True, attempts=1), KnownStep("code", "", ("plan",), attempts=2))
     briefing = Briefing("r", "plan", "planning", 1, "work", steps=steps, left={"max_steps": 3.0})
     asking = ResponseContract(CLIS[cli], False)
@@ -241,12 +241,12 @@ def test_steps_that_a_strict_model_writes_as_text_are_read() -> None:
     assert without_nulls(unwrapped(said)) == {"output": {}, "add_steps": {"x": {"run": ["true"], "env": None}}}
 
 
-def test_a_workflows_own_kinds_may_be_said() -> None:
+def test_a_workflows_own_kinds_are_allowed_in_the_answer() -> None:
     feedback = producer_schema(["plan"], kinds=["security_block"])["properties"]["feedback"]
     assert "security_block" in feedback["items"]["properties"]["kind"]["enum"]
 
 
-def test_who_is_asked_to_choose_is_asked_for_a_decision() -> None:
+def test_a_target_of_a_choice_is_asked_for_a_decision() -> None:
     request = Request("L-1", "constraint_violation", "code", "no sockets", Severity.HIGH, options=(Option("polling"),))
     asked = Briefing("r", "plan", "planning", 2, "decide", feedback=FeedbackForAttempt(requests=(request,)))
     asking = ResponseContract(CLIS["claude"], False)
@@ -257,7 +257,7 @@ def test_who_is_asked_to_choose_is_asked_for_a_decision() -> None:
     assert "enum" not in asking.schema(free)["properties"]["decision"]["properties"]["option"]
 
 
-def test_options_that_are_too_long_for_a_schema_stand_in_the_prompt_alone() -> None:
+def test_options_too_long_for_a_schema_are_only_in_the_prompt() -> None:
     long = ["polling" * 6_000, "push" * 9_000]
     option = decision_schema(long)["properties"]["decision"]["properties"]["option"]
     assert "enum" not in option

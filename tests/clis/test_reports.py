@@ -44,7 +44,7 @@ def result(**more: Any) -> Line:
     }
 
 
-def test_claude_before_it_told_apart_what_an_invocation_used() -> None:
+def test_an_older_claude_without_usage_per_invocation_is_read() -> None:
     report = read("claude", result())
     assert report.usage == Usage(0.00675, 1212, 30)
     assert report.complete
@@ -80,11 +80,11 @@ def test_claude_counts_all_its_models_since_the_last_result() -> None:
         ),
     ],
 )
-def test_the_fields_of_claude_say_what_went_wrong(more: dict[str, Any], said: str) -> None:
+def test_errors_are_read_from_the_fields_of_claude(more: dict[str, Any], said: str) -> None:
     assert said in read("claude", result(**more)).problem
 
 
-def test_claude_that_was_ended_early_says_what_it_used_and_where_to_go_on() -> None:
+def test_a_killed_claude_still_reports_its_usage_and_session() -> None:
     message = {
         "id": "m1",
         "content": [{"type": "text", "text": "Looking."}],
@@ -109,25 +109,25 @@ CODEX = (
 )
 
 
-def test_codex_counts_the_whole_conversation_and_we_what_was_added() -> None:
+def test_codex_reports_the_whole_conversation_and_we_count_the_difference() -> None:
     report = read("codex", *CODEX, before=Usage(0.0, 2400, 60))
     assert report.usage == Usage(0.0, 3600, 30)
     assert report.used == Usage(0.0, 6000, 90)
     assert report.said[:2] == ("Thinking.", '[file_change] {"changes": [{"path": "a"}]}')
 
 
-def test_codex_that_begins_to_count_anew_is_believed() -> None:
+def test_a_codex_that_restarts_its_count_is_believed() -> None:
     assert read("codex", *CODEX, before=Usage(0.0, 90_000, 60)).usage == Usage(0.0, 6000, 90)
 
 
-def test_codex_that_failed_keeps_what_its_conversation_had_used() -> None:
+def test_a_failed_codex_keeps_the_usage_of_its_conversation() -> None:
     report = read("codex", CODEX[0], {"type": "turn.failed", "error": {"message": "401"}}, before=Usage(0.0, 10, 1))
     assert report.problem == "codex failed: 401"
     assert report.usage == NONE
     assert report.used == Usage(0.0, 10, 1)
 
 
-def test_gemini_says_its_last_words_in_pieces() -> None:
+def test_the_last_message_of_gemini_comes_in_pieces() -> None:
     report = read(
         "gemini",
         {"type": "init", "session_id": "9dcf", "model": "m"},
@@ -148,7 +148,7 @@ def test_gemini_says_its_last_words_in_pieces() -> None:
     assert report.session == "9dcf"
 
 
-def test_gemini_that_failed_says_why() -> None:
+def test_a_failed_gemini_says_why() -> None:
     assert (
         read("gemini", {"type": "result", "status": "error", "error": {"message": "quota"}}).problem
         == "gemini failed: quota"
@@ -176,7 +176,7 @@ def test_opencode_adds_up_its_steps() -> None:
     assert report.usage == Usage(0.5, 34, 6)
 
 
-def test_opencode_that_was_cut_short_is_no_success() -> None:
+def test_a_truncated_opencode_report_is_not_a_success() -> None:
     assert not read("opencode", finish("tool-calls")).complete
     assert "length" in read("opencode", finish("length")).problem
     failed = {
@@ -188,7 +188,7 @@ def test_opencode_that_was_cut_short_is_no_success() -> None:
 
 
 @pytest.mark.parametrize("cli", CLIS)
-def test_fields_of_other_types_than_expected_are_no_crash(cli: str) -> None:
+def test_fields_of_unexpected_types_do_not_crash(cli: str) -> None:
     for value in (None, 1, "x", [], [1], {"type": 3}, {"content": [None, 1]}, float("nan"), -1, True):
         for kind in ("assistant", "result", "item.completed", "turn.completed", "turn.failed", "message", "step_finish", "error", "text", "tool_use", "init"):  # fmt: skip
             keys = ("message", "usage", "item", "part", "error", "stats", "errors", "permission_denials", "session_id",
@@ -211,7 +211,7 @@ def test_a_complete_report_counts_whatever_the_exit_code() -> None:
         outcome_of(CLIS["claude"], report, Ended(signal=15, because="timeout: no outcome after 1 s"), "", None)
 
 
-def test_the_last_object_of_the_last_words_is_the_outcome() -> None:
+def test_the_last_object_of_the_last_message_is_the_outcome() -> None:
     report = read(
         "claude", result(result='First {"a": 1}, then\n```json\n{"output": {"b": 2}, "summary": null}\n```\nBye.')
     )
@@ -230,7 +230,7 @@ def test_a_conversation_is_kept_as_a_text_that_only_its_own_cli_understands() ->
         assert Session.of(text, "claude") is None
 
 
-def test_what_is_no_event_is_passed_over(tmp_path: Path) -> None:
+def test_lines_that_are_not_events_are_skipped(tmp_path: Path) -> None:
     folder = CliFolder(tmp_path, "r-1", "code", 1)
     assert list(folder.events()) == []
     folder.make()
@@ -248,7 +248,7 @@ def test_what_is_no_event_is_passed_over(tmp_path: Path) -> None:
     assert [json.loads(json.dumps(event)) for event in folder.events()] == [{"type": "a"}, {"type": "b"}]
 
 
-def test_an_answer_of_claude_counts_though_a_tool_was_denied_and_the_log_says_so() -> None:
+def test_an_answer_of_claude_counts_even_if_a_tool_was_denied_and_the_log_says_so() -> None:
     report = read("claude", result(structured_output={"output": 1}, permission_denials=[{"tool_name": "Bash"}]))
     assert report.problem == ""
     assert "warning: claude was denied Bash" in report.said[-1]

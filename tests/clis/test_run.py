@@ -1,4 +1,4 @@
-"""A whole run from a workflow file: claude writes, claude reviews, the finding goes back, claude goes on."""
+"""A whole run from a workflow file: claude writes, claude reviews, the finding goes back, and claude continues."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def scripted(script: Model, folder: Path) -> None:
     )
 
 
-def test_a_finding_goes_back_to_claude_which_goes_on_and_the_run_is_verified(tmp_path: Path) -> None:
+def test_a_finding_goes_back_to_claude_which_continues_and_the_run_is_verified(tmp_path: Path) -> None:
     needs("claude")
     with model() as script:
         folder = project(tmp_path / "work")

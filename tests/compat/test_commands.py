@@ -141,7 +141,7 @@ def test_a_pipe_is_read_to_its_end_but_not_waited_for(project: Project) -> None:
     pipe = project.folder / "pipe"
     os.mkfifo(pipe)
     complaint = project.refused("import", "pipe")
-    assert "pipe is a pipe that nobody writes to: name a file, or use `backedge import -`" in complaint
+    assert "pipe is a pipe without a writer: name a file, or use `backedge import -`" in complaint
     (project.folder / "feedback").write_text(FEEDBACK)
     line = f"(sleep 1; cat feedback) | {shlex.quote(COMMAND)} import /dev/stdin --json"
     told = subprocess.run(["sh", "-c", line], cwd=project.folder, capture_output=True, check=True, timeout=60)

@@ -42,7 +42,7 @@ def small_disk(path: Path) -> Iterator[tuple[SqliteJournal, Callable[[], object]
 
 @contextmanager
 def page_limit(path: Path) -> Iterator[tuple[SqliteJournal, Callable[[], object]]]:
-    """The same as far as SQLite can tell, where nobody may mount anything."""
+    """The same as far as SQLite can tell, for systems without permission to mount."""
     journal = SqliteJournal(path)
     limit = journal._store._connection.execute
     limit("PRAGMA max_page_count = 100")

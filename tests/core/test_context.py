@@ -59,7 +59,7 @@ def test_a_checkpoint_restores_the_values() -> None:
 
 
 def test_an_unknown_or_unnamed_checkpoint_is_refused() -> None:
-    with pytest.raises(NotFound, match="no checkpoint was saved yet"):
+    with pytest.raises(NotFound, match="there are no checkpoints"):
         with_values().do(c.RestoreCheckpoint("before"))
     play = with_values()
     with pytest.raises(IllegalCommand, match="has no name"):

@@ -39,7 +39,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_by_two_hundred_kills(tmp_path: 
 
 
 def lives(journal: Path, log: Path, complaints: Path, seed: int) -> list[int]:
-    """Kill a process again and again, and let the last one live; how each of them ended."""
+    """Kill a process repeatedly and let the last one live. Returns how each of them ended."""
     chance = random.Random(seed)
     endings = []
     with complaints.open("w") as stderr:
@@ -68,7 +68,7 @@ def lives(journal: Path, log: Path, complaints: Path, seed: int) -> list[int]:
 
 
 def await_growth(log: Path) -> None:
-    """Wait until something more stands in the log."""
+    """Wait until the log has grown."""
     before, give_up = size(log), time.monotonic() + 5
     while size(log) == before and time.monotonic() < give_up:
         time.sleep(0.001)

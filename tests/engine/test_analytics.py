@@ -1,4 +1,4 @@
-"""What a run says afterwards: the defect log and the statistics."""
+"""After a run: the defect log and the statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backedge.testing import FakeClock, ScriptedAgent
 from tests.engine.parts import flow, named, play
 
 
-def test_a3_18_the_defect_log_says_where_it_was_injected_detected_and_what_the_fix_took() -> None:
+def test_a3_18_the_defect_log_has_the_phases_and_the_cost_of_the_fix() -> None:
     clock = FakeClock()
 
     def costs(seconds: float, dollars: float) -> ScriptedAgent:
@@ -75,7 +75,7 @@ def test_a0_16_statistics_count_by_kind_severity_and_state() -> None:
     assert (found.success_rate, found.average_rounds) == (50.0, 2.0)
 
 
-def test_the_demo_tells_its_story() -> None:
+def test_the_demo_module_ends_verified() -> None:
     done = subprocess.run([sys.executable, "-m", "backedge.demo"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "verified" in done.stdout

@@ -42,7 +42,7 @@ class Alone:
 
 
 class Agent:
-    """Returns what it is given, raises it if it is an error, or awaits it."""
+    """Returns its argument, raises it if it is an error, or awaits it."""
 
     def __init__(self, result: object) -> None:
         self._result = result
@@ -57,7 +57,7 @@ class Agent:
 
 
 class Survivor(Agent):
-    """An agent that can say how an attempt of an earlier process ended."""
+    """An agent that can recover an attempt of an earlier process."""
 
     async def recover(self, briefing: Briefing, attempt: object) -> object | None:
         return await self.work(briefing, attempt)
@@ -126,7 +126,7 @@ def test_whatever_the_agent_does_wrong_is_a_report(result: object, error: str) -
     assert error in command.error
 
 
-def test_a_failure_has_what_the_agent_had_used_and_printed_until_then() -> None:
+def test_a_failure_has_the_usage_and_output_so_far() -> None:
     report = execute(Result(Outcome("x" * 200_000, usage=Usage(0.5)), log=b"long", session="s-1"))
     command = report.command
     assert isinstance(command, FailAttempt)
@@ -148,7 +148,7 @@ def test_a_task_has_a_timeout_of_its_own() -> None:
     assert command.error == "timeout: no outcome after 0.01 s"
 
 
-def test_an_agent_that_is_told_to_stop_reports_nothing() -> None:
+def test_a_cancelled_agent_reports_nothing() -> None:
     async def slow(briefing: Briefing) -> Outcome:
         await asyncio.sleep(60)
         raise AssertionError("it was not stopped")
@@ -167,14 +167,14 @@ def test_an_agent_that_is_told_to_stop_reports_nothing() -> None:
     ("agent", "result", "kind"),
     [(Survivor, Outcome("made"), FinishAttempt), (Survivor, None, DropAttempt), (Agent, Outcome("made"), DropAttempt)],
 )
-def test_recovering_reports_what_is_known_and_doubt_otherwise(agent: type[Agent], result: object, kind: type) -> None:
+def test_recovery_reports_the_known_outcome_or_doubt(agent: type[Agent], result: object, kind: type) -> None:
     command = execute(result, Task("coder", BRIEFING, recover=True), agent).command
     assert type(command) is kind
     if isinstance(command, DropAttempt):
         assert command.reason == "in doubt"
 
 
-def test_a_check_is_made_from_its_task_alone() -> None:
+def test_a_check_needs_only_its_task() -> None:
     same = Check("same", compare=("a", "b"))
     briefing = Briefing(run="r", step="same", phase="code", attempt=1, mode="work", inputs={"a": 1, "b": 2})
     command = execute(None, Task("same", briefing, check=same)).command
@@ -183,7 +183,7 @@ def test_a_check_is_made_from_its_task_alone() -> None:
 
 
 def test_a_step_that_joins_while_an_attempt_runs_gets_the_parts_that_it_reads() -> None:
-    """The attempt began when nobody read a part of its output: what the rules must know is found when it reports."""
+    """When the attempt started, no step read a part of its output. The facts for the rules are looked up when it reports."""
     engine = Engine()
 
     async def plan(briefing: Briefing) -> Outcome:

@@ -1,4 +1,4 @@
-"""What a disk, a folder or a file can do to a run: each a clear error, and nothing that was recorded is lost."""
+"""Bad disks, folders and files: each is a clear error, and nothing that was recorded is lost."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def connection_of(engine: Engine) -> apsw.Connection:
 
 @contextmanager
 def page_limit(folder: Path) -> Iterator[Callable[[Engine], object]]:
-    """The same as far as SQLite can tell, where nobody may mount anything."""
+    """The same as far as SQLite can tell, for systems without permission to mount."""
     yield lambda engine: connection_of(engine).execute("PRAGMA max_page_count = 100000")
 
 
@@ -203,7 +203,7 @@ def stored(path: Path, **steps: Any) -> None:
     backedge.run(flow(Step("a", named), Step("b", named, needs="a")), journal=path, run="r")
 
 
-def test_a_file_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_format_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     stored(path)
     database = sqlite3.connect(path)
@@ -225,7 +225,9 @@ def test_a_file_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -
         (b'{"type":"run_paused/1","at":1.0,"because":"tired"}', "because"),
     ],
 )
-def test_an_event_of_a_newer_version_is_named_and_the_run_is_left_alone(tmp_path: Path, body: bytes, what: str) -> None:
+def test_an_event_of_a_newer_version_is_named_and_the_run_is_not_changed(
+    tmp_path: Path, body: bytes, what: str
+) -> None:
     path = tmp_path / "j.db"
     stored(path)
 
@@ -267,7 +269,7 @@ def test_events_of_a_newer_version_in_a_run_executed_here_are_an_error(tmp_path:
 
 
 @pytest.mark.parametrize("notes", ["my notes\n" * 1000, "my notes", "x"], ids=["long", "short", "one character"])
-def test_a_file_of_text_is_refused_and_left_as_it_is(tmp_path: Path, notes: str) -> None:
+def test_a_text_file_is_refused_and_not_changed(tmp_path: Path, notes: str) -> None:
     text = tmp_path / "notes.txt"
     text.write_text(notes)
     with pytest.raises(JournalDamaged, match="is not a sound journal"):
@@ -275,7 +277,7 @@ def test_a_file_of_text_is_refused_and_left_as_it_is(tmp_path: Path, notes: str)
     assert text.read_text() == notes
 
 
-def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_foreign_database_is_refused_and_not_changed(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     database = sqlite3.connect(other)
     database.execute("CREATE TABLE mine (x)")
@@ -285,7 +287,7 @@ def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Pat
         backedge.run(flow(Step("a", named)), journal=other)
 
 
-def test_a_file_with_scribbled_pages_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_file_with_corrupt_pages_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     for number in range(30):
         backedge.run(flow(Step("a", named)), "input " * 300, journal=path, run=f"r{number}")

@@ -11,7 +11,7 @@ OPTIONS = [Option("polling", rework=("design",)), Option("queue")]
 
 
 def chooser(option: str) -> Any:
-    """A function that works, and chooses when it is asked to."""
+    """A function that works, and chooses in mode `decide`."""
 
     async def agent(briefing: Briefing) -> object:
         if briefing.mode == "decide":
@@ -21,7 +21,7 @@ def chooser(option: str) -> Any:
     return agent
 
 
-def test_an_attempt_waits_for_a_choice_and_goes_on_with_it() -> None:
+def test_an_attempt_waits_for_a_choice_and_continues_with_it() -> None:
     told: list[Resolution] = []
 
     async def code(briefing: Briefing, attempt: Attempt) -> str:

@@ -1,4 +1,4 @@
-"""An engine that was closed says so, and agents that do not stop hold nobody up."""
+"""A closed engine says so, and agents that do not stop block nothing."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_engine_that_was_closed_says_so(method: str, found: bool, ended: bool
     assert issubclass(EngineClosed, BackedgeError)
 
 
-def test_what_does_not_wait_is_an_error_in_a_closed_engine_too() -> None:
+def test_synchronous_methods_of_a_closed_engine_are_errors_too() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             pass

@@ -1,4 +1,4 @@
-"""The context bus: a run as one tree, read by path, followed by pattern, with values of one's own. A0, on it."""
+"""The context bus: a run as one tree, read by path, followed by pattern, with your own values. The A0 cases use it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONSTRAINT = Feedback(
 
 
 def team(*feedback: Feedback, **more: Any) -> Workflow:
-    """A developer who raises feedback in the first attempt, and is content with what comes back."""
+    """A developer that raises feedback in its first attempt and accepts the result."""
 
     async def develop(briefing: Briefing) -> Outcome:
         return Outcome("done", feedback=list(feedback) if briefing.attempt == 1 else [])
@@ -55,7 +55,7 @@ def test_a_tree_without_feedback_has_empty_inboxes_and_no_loops() -> None:
     assert tree["workflow_state"] == {"outcome": "done", "paused": False, "pause_reason": "", "paused_by": []}
 
 
-def test_a0_01_and_04_each_target_has_one_notice_with_all_that_was_said() -> None:
+def test_a0_01_and_04_each_target_has_one_complete_notice() -> None:
     async def look(run: Run) -> tuple[Any, Any]:
         bus = run.context
         return await bus.get("agent_contexts.architect.feedback_received"), await bus.get("agent_contexts.pm")
@@ -70,7 +70,7 @@ def test_a0_01_and_04_each_target_has_one_notice_with_all_that_was_said() -> Non
     assert len(pm["feedback_received"]) == 1
 
 
-def test_a0_02_what_is_refused_is_in_no_inbox() -> None:
+def test_a0_02_refused_feedback_is_in_no_inbox() -> None:
     tree = on(lambda run: run.context.get(), Feedback("fix_request", [], "whom?"), Feedback("fix_request", "pm", ""))
     assert tree["feedback_loops"] == {} and tree["agent_contexts"]["pm"]["feedback_received"] == []
 
@@ -99,7 +99,7 @@ def test_a0_06_a_blocking_loop_pauses_with_a_reason() -> None:
     assert told["pause_reason"] == "L-1 constraint_violation of developer"
 
 
-def test_a_pause_by_hand_says_by_whom() -> None:
+def test_a_manual_pause_names_the_person() -> None:
     async def look(run: Run) -> Any:
         await run.raise_feedback(Feedback("context_request", "human", "shall we?"), source="developer")
         await run.pause(by="ann")
@@ -131,7 +131,7 @@ def test_a0_11_a_manual_resolution_of_an_escalated_loop_keeps_reason_and_count()
     assert (after["resolution"]["by"], after["resolution"]["text"]) == ("ann", "done by hand")
 
 
-def test_a0_14_an_acknowledgement_flags_the_notice_of_its_target_alone() -> None:
+def test_a0_14_an_acknowledgement_marks_only_the_notice_of_its_target() -> None:
     async def look(run: Run) -> tuple[Any, Any, Any]:
         await run.raise_feedback(Feedback("context_request", "human", "shall we?"), source="developer")
         await run.pause()
@@ -149,7 +149,7 @@ def test_a0_14_an_acknowledgement_flags_the_notice_of_its_target_alone() -> None
     assert on(look) == ("resolving", True, False)
 
 
-def test_a0_14_what_a_target_answers_is_kept_with_its_notice_and_the_loop() -> None:
+def test_a0_14_the_answer_of_a_target_is_stored_with_its_notice_and_the_loop() -> None:
     said = {"message": "on it", "action": "look it up", "eta": "2h"}
 
     async def look(run: Run) -> tuple[Any, Any]:
@@ -175,7 +175,7 @@ def test_a0_08_notices_are_marked_resolved_with_the_resolution() -> None:
 
 
 @pytest.mark.parametrize(("bound", "state"), [(1, "escalating"), (3, "resolved")])
-def test_a0_15_a_fix_that_is_not_accepted_goes_round_again_or_escalates(bound: int, state: str) -> None:
+def test_a0_15_a_rejected_fix_is_reworked_or_escalates(bound: int, state: str) -> None:
     async def develop(briefing: Briefing) -> Outcome:
         return Outcome("done", feedback=[CONSTRAINT] if briefing.attempt < 3 else [])
 
@@ -231,7 +231,7 @@ def test_values_checkpoint_and_restore() -> None:
         ("agent_contexts.architec.status", "did you mean 'architect'"),
         ("values.x", "it is empty"),
         ("agent_contexts.pm.status.x", 'there is only "done"'),
-        ("agent_contexts.pm.feedback_received.3", "nothing stands under '3'"),
+        ("agent_contexts.pm.feedback_received.3", "there is nothing at '3'"),
     ],
 )
 def test_a_missing_path_is_an_error_that_lists_what_exists(path: str, said: str) -> None:
@@ -239,7 +239,7 @@ def test_a_missing_path_is_an_error_that_lists_what_exists(path: str, said: str)
         on(lambda run: run.context.get(path))
 
 
-def test_values_that_cannot_be_kept() -> None:
+def test_values_that_cannot_be_stored_are_refused() -> None:
     with pytest.raises(IllegalCommand, match="is not JSON"):
         on(lambda run: run.context.set("x", object()))
     with pytest.raises(IllegalCommand, match="at most 65,536"):
@@ -277,7 +277,7 @@ def test_a_wildcard_in_the_middle_of_a_path_follows_every_step() -> None:
     ]
 
 
-def test_a_subscriber_hears_of_new_loops_and_of_values(tmp_path: Path) -> None:
+def test_a_subscriber_gets_new_loops_and_values(tmp_path: Path) -> None:
     seen: list[tuple[Any, Any, str]] = []
 
     async def scenario() -> None:
@@ -299,7 +299,7 @@ def test_a_subscriber_hears_of_new_loops_and_of_values(tmp_path: Path) -> None:
     assert ("notifying", None, "feedback_loops.L-1.state") in seen
 
 
-def test_a0_17_the_tree_is_the_same_after_everything_was_loaded_again(tmp_path: Path) -> None:
+def test_a0_17_the_tree_is_the_same_after_a_reload(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
 
     async def look(run: Run) -> Any:

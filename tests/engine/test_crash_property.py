@@ -46,7 +46,7 @@ Delivered = tuple[str, str, str]
 
 
 class World:
-    """The workflows and what their agents did. Nothing that an agent says depends on how often it was executed."""
+    """The workflows and what their agents did. No outcome depends on how often an agent was executed."""
 
     def __init__(self, idempotent: bool = True) -> None:
         self.idempotent = idempotent
@@ -174,7 +174,7 @@ WORKFLOWS = (
 
 
 async def answered(run: Run) -> Report:
-    """The end of a run, with a person who answers whatever is asked as soon as it is asked."""
+    """The end of a run, with a person who answers every question at once."""
     while (state := await run.state()).ended is None:
         for id, packet in state.escalations.items():
             if packet.reason == "asked":
@@ -187,7 +187,7 @@ async def answered(run: Run) -> Report:
 
 
 async def life(journal: Any, work: Workflow) -> tuple[Report, RunState] | None:
-    """One process: it starts the run or goes on with it; None if it died."""
+    """One process: it starts or continues the run; None if it died."""
     engine = Engine(journal, clock=FakeClock(auto=True))
     try:
         await engine.__aenter__()
@@ -217,7 +217,7 @@ def essence(report: Report) -> Any:
 
 
 def delivered(world: World, events: Sequence[e.Event]) -> Counter[tuple[str, tuple[str, ...]]]:
-    """What attempts that were recorded as done had been given to address."""
+    """The feedback that completed attempts had to address."""
     done = [(event.step, event.attempt) for event in only(e.AttemptSucceeded, events)]
     return Counter((step, tuple(world.delivered[step, n])) for step, n in done if world.delivered[step, n])
 
@@ -228,7 +228,7 @@ async def told(journal: Any) -> list[e.Event]:
 
 
 async def sound(journal: Any, world: World, report: Report, state: RunState) -> list[e.Event]:
-    """What holds for every record of a run, however many processes wrote it."""
+    """The invariants of every run, however many processes wrote it."""
     await verify(journal, "r")
     events = await told(journal)
     assert replay(events) == state, "the record says what the last process had in mind"
@@ -278,7 +278,7 @@ def test_a_crash_at_any_append_changes_nothing_but_time(name: str, when: When) -
 
 
 @pytest.mark.parametrize("name", ["cascade", "mid_work"])
-def test_the_same_holds_on_disk(name: str, tmp_path: Path) -> None:
+def test_a_crash_at_any_append_on_disk_changes_nothing_but_time(name: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         first = SqliteJournal(tmp_path / "first.db", durability="normal")
         expected, given_to, appends = await undisturbed(name, first)
@@ -303,7 +303,7 @@ def test_the_same_holds_on_disk(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_steps_that_may_not_run_twice_are_asked_about_and_end_the_same(name: str, when: When) -> None:
+def test_steps_that_must_not_run_twice_ask_and_end_the_same(name: str, when: When) -> None:
     async def scenario() -> int:
         expected, given_to, appends = await undisturbed(name, MemoryJournal())
         asked = 0

@@ -1,4 +1,4 @@
-"""Workflows that cannot run are refused when they are defined, with everything that is wrong."""
+"""Invalid workflows are refused when they are defined, with all problems."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from tests.engine.parts import flow, named, play
         ([Step("a", named, phase="code"), Step("b", named, phase="planning", needs="a")], "of the later phase code"),
     ],
 )
-def test_a_step_that_makes_no_sense_is_refused(steps: list[Step], problem: str) -> None:
+def test_an_invalid_step_is_refused(steps: list[Step], problem: str) -> None:
     with pytest.raises(WorkflowError) as refusal:
         flow(*steps)
     assert problem in str(refusal.value)
@@ -94,13 +94,13 @@ def test_a_step_that_makes_no_sense_is_refused(steps: list[Step], problem: str) 
         ({"routes": [{"to": "a", "categories": "x"}]}, "did you mean 'category'?"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, Any], problem: str) -> None:
+def test_an_invalid_setting_is_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(WorkflowError) as refusal:
         flow(Step("a", named), Step("r", named, reviews="a"), **settings)
     assert problem in str(refusal.value)
 
 
-def test_everything_that_is_wrong_is_named_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(WorkflowError) as refusal:
         flow(Step("a", named, needs="x"), Step("b", named, needs="y"), profile="z", limits={"tokens": -5})
     assert len(refusal.value.problems) == 4
@@ -111,7 +111,7 @@ def test_a_workflow_without_a_name_is_refused() -> None:
         Workflow("  ", [Step("a", named)])
 
 
-def test_a_name_that_is_no_text_is_refused() -> None:
+def test_a_name_that_is_not_text_is_refused() -> None:
     with pytest.raises(WorkflowError, match="the name is 5: expected text"):
         Workflow(5, [Step("a", named)])  # type: ignore[arg-type]
 
@@ -137,7 +137,7 @@ def test_one_phase_is_a_list_of_one() -> None:
         ({"run": "\ud800"}, "the id of the run is .*: expected text"),
     ],
 )
-def test_a_start_that_makes_no_sense_is_refused_and_leaves_nothing(given: dict[str, Any], problem: str) -> None:
+def test_an_invalid_start_is_refused_and_leaves_nothing(given: dict[str, Any], problem: str) -> None:
     async def scenario() -> None:
         async with Engine(max_output=1000) as engine:
             with pytest.raises(IllegalCommand, match=problem):

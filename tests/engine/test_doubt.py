@@ -1,4 +1,4 @@
-"""Stopping and going on: attempts in doubt, engines that close, runs that resume."""
+"""Stopping and continuing: attempts in doubt, engines that close, runs that resume."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def sleeps(briefing: Briefing) -> None:
 
 
 async def crashed(workflow: Workflow, dies_at: int = 2, clock: FakeClock | None = None) -> MemoryJournal:
-    """A journal in which run "r" was left by a process that died with its second append, while attempts ran."""
+    """A journal with run "r" from a process that died at its second append, while attempts ran."""
     journal = MemoryJournal()
     engine = Engine(CrashingJournal(journal, dies_at), clock=clock)
     await engine.__aenter__()
@@ -87,7 +87,7 @@ def test_any_other_attempt_that_a_crash_left_runs_again_only_if_a_person_says_so
     assert [briefing.attempt for briefing in again.briefings] == [2]
 
 
-def test_a_crash_in_doubt_does_not_hold_up_other_branches() -> None:
+def test_an_attempt_in_doubt_does_not_hold_other_branches() -> None:
     async def scenario() -> Report:
         work = [Step("a", sleeps), Step("b", sleeps, idempotent=True)]
         journal = await crashed(flow(*work))
@@ -248,7 +248,7 @@ def test_nothing_starts_in_an_engine_that_is_closed() -> None:
 # Going on
 
 
-def test_a_run_that_was_left_in_the_wait_before_a_retry_goes_on_when_its_time_has_come() -> None:
+def test_a_run_left_before_a_retry_continues_when_the_retry_is_due() -> None:
     clock, journal = FakeClock(), MemoryJournal()
     work = flow(Step("a", ScriptedAgent(OSError("x"), OSError("y"), "made")))
 
@@ -269,7 +269,7 @@ def test_a_run_that_was_left_in_the_wait_before_a_retry_goes_on_when_its_time_ha
     assert play(scenario()).outcome == "done"
 
 
-def test_a_question_to_a_person_runs_out_of_time_also_after_resume() -> None:
+def test_a_question_to_a_person_times_out_also_after_resume() -> None:
     clock, journal = FakeClock(), MemoryJournal()
 
     async def asks(briefing: Briefing, attempt: Attempt) -> str:
@@ -289,7 +289,7 @@ def test_a_question_to_a_person_runs_out_of_time_also_after_resume() -> None:
     assert len(only(e.LoopOverdue, play(scenario()))) == 1
 
 
-def test_a_run_paused_by_hand_goes_on_with_resume() -> None:
+def test_resume_continues_a_manually_paused_run() -> None:
     async def scenario() -> Report:
         journal = MemoryJournal()
         async with Engine(journal) as engine:
@@ -346,7 +346,7 @@ def test_resuming_a_run_that_has_ended_changes_nothing() -> None:
     play(scenario())
 
 
-def test_resuming_here_what_runs_here_gives_the_same_run() -> None:
+def test_resuming_a_run_of_the_same_engine_returns_the_same_run() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             work = flow(Step("a", sleeps))
@@ -418,7 +418,7 @@ Way = Literal["by", "note", "rounds", "choice"]
         ({"choice": "retry"}, "'retry' is not a valid choice for E-1"),
     ],
 )
-def test_a_decision_of_the_wrong_shape_is_refused_and_nothing_is_written(wrong: dict[str, Any], problem: str) -> None:
+def test_an_invalid_decision_is_refused_and_nothing_is_written(wrong: dict[str, Any], problem: str) -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             run = await engine.start(flow(Step("a", ScriptedAgent(OSError("x"), "y")), limits={"errors_in_a_row": 1}))
@@ -435,7 +435,7 @@ def test_a_decision_of_the_wrong_shape_is_refused_and_nothing_is_written(wrong: 
 
 @pytest.mark.parametrize("slow", [{"before": 0.05}, {"after": 0.05}], ids=["before it is stored", "after"])
 @pytest.mark.parametrize("way", ["start", "resume"])
-def test_a_start_or_resume_that_was_given_up_executes_nothing(slow: dict[str, float], way: str) -> None:
+def test_a_cancelled_start_or_resume_executes_nothing(slow: dict[str, float], way: str) -> None:
     executed: list[tuple[str, int]] = []
 
     async def agent(briefing: Briefing) -> str:

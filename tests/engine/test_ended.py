@@ -1,4 +1,4 @@
-"""A run that has ended costs its engine nothing, and can still be asked, answered and sent back to work."""
+"""A run that has ended uses no resources, and can still be read, answered and continued."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_id_of_an_evicted_run_stays_taken_and_its_agents_stay_registered() -
     assert not heard
 
 
-def test_starting_a_run_that_a_crash_left_starts_nothing_of_it() -> None:
+def test_starting_the_id_of_a_crashed_run_starts_nothing() -> None:
     begun: list[int] = []
 
     async def sleeps(briefing: Briefing) -> None:

@@ -1,4 +1,4 @@
-"""Feedback that an attempt raises while it works: waited for, answered, refused, and kept when the process dies."""
+"""Feedback that an attempt raises while it runs: awaited, answered, refused, and kept when the process dies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUESTION = Feedback("context_request", "plan", "which currency?", requested_info
 
 
 class Asks:
-    """An agent that raises feedback in its first executions, waits for it and keeps what it was told."""
+    """An agent that raises feedback in its first executions, waits for it and stores the results."""
 
     def __init__(self, feedback: Feedback, timeout: float | None = None, times: int = 1) -> None:
         self.feedback, self.timeout, self.times = feedback, timeout, times
@@ -63,7 +63,7 @@ async def finished(workflow: Workflow, **engine: Any) -> tuple[Report, list[e.Ev
 # Waiting
 
 
-def test_waiting_for_a_rework_goes_on_with_the_new_input() -> None:
+def test_after_waiting_for_a_rework_an_attempt_has_the_new_input() -> None:
     plan, code = ScriptedAgent("plan 1", "plan 2"), Asks(ASK)
     report, events = play(finished(flow(Step("plan", plan), Step("code", code, needs="plan"))))
     assert report.outcome == "done"
@@ -78,7 +78,7 @@ def test_waiting_for_a_rework_goes_on_with_the_new_input() -> None:
     assert len(only(e.ResultDelivered, events)) == 1
 
 
-def test_the_steps_between_run_again_before_the_waiting_attempt_goes_on() -> None:
+def test_the_steps_between_run_again_before_the_waiting_attempt_continues() -> None:
     plan, design, code = ScriptedAgent("p1", "p2"), ScriptedAgent("d1", "d2"), Asks(ASK)
     report, _ = play(
         finished(flow(Step("plan", plan), Step("design", design, needs="plan"), Step("code", code, needs="design")))
@@ -111,7 +111,7 @@ def test_an_empty_answer_is_an_error_of_the_target() -> None:
     assert "no answer" in only(e.AttemptFailed, events)[0].error
 
 
-def test_a_person_answers_through_the_inbox_and_the_waiter_goes_on_at_once() -> None:
+def test_an_answer_through_the_inbox_continues_the_waiting_attempt_at_once() -> None:
     code = Asks(
         Feedback(
             "fix_request",
@@ -183,7 +183,7 @@ def test_a_person_who_does_not_respond_in_time_is_escalated_exactly_once() -> No
     assert len(only(e.LoopOverdue, events)) == 1
 
 
-def test_waiting_with_a_timeout_ends_with_timeout_and_the_attempt_goes_on() -> None:
+def test_a_wait_can_time_out_and_the_attempt_continues() -> None:
     gate = asyncio.Event()
 
     async def plan(briefing: Briefing) -> str:
@@ -207,7 +207,7 @@ def test_waiting_with_a_timeout_ends_with_timeout_and_the_attempt_goes_on() -> N
 
 
 def test_an_attempt_that_stopped_waiting_counts_as_made_from_its_old_inputs() -> None:
-    """It gave up waiting, and the fix came before it had finished: its output is from the old plan."""
+    """It stopped waiting, and the fix came before it had finished: its output is based on the old plan."""
     fixed = asyncio.Event()
     seen: list[Any] = []
 
@@ -243,7 +243,7 @@ def test_an_attempt_can_wait_only_for_feedback_of_its_own_step() -> None:
 # Without waiting
 
 
-def test_feedback_without_waiting_makes_the_output_provisional_until_it_is_done_again_with_the_resolution() -> None:
+def test_feedback_without_waiting_makes_the_output_provisional_until_the_step_reruns() -> None:
     plan = ScriptedAgent("plan 1", "plan 2")
     provisional: list[str] = []
 
@@ -268,7 +268,7 @@ def test_feedback_without_waiting_makes_the_output_provisional_until_it_is_done_
     assert not only(e.WaitBegan, events)
 
 
-def test_feedback_in_the_outcome_does_the_same() -> None:
+def test_feedback_in_the_outcome_also_makes_the_output_provisional() -> None:
     def code(briefing: Briefing) -> Outcome:
         return Outcome(output=briefing.inputs["plan"], feedback=[ASK] if briefing.attempt == 1 else [])
 
@@ -353,7 +353,7 @@ def test_refused_feedback_raises_and_changes_nothing_but_one_event(feedback: Fee
     assert [refusal.reason for refusal in report.refused] == caught
 
 
-def test_what_is_not_feedback_at_all_is_an_error_of_the_agent() -> None:
+def test_invalid_feedback_is_an_error_of_the_agent() -> None:
     async def code(briefing: Briefing, attempt: Attempt) -> None:
         await attempt.raise_feedback({"kind": "fix_request"})
 
@@ -392,7 +392,7 @@ WAITING: dict[str, tuple[Feedback, Callable[[Briefing], Any]]] = {
 
 @pytest.mark.parametrize("kind", WAITING)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_the_re_run_gets_the_recorded_resolution_instead_of_asking_again(kind: str, when: Any) -> None:
+def test_a_rerun_gets_the_recorded_resolution_instead_of_asking_again(kind: str, when: Any) -> None:
     feedback, reply = WAITING[kind]
 
     async def scenario(dies_at: int) -> bool:

@@ -50,7 +50,7 @@ async def finished(workflow: Workflow, input: object = None, **engine: Any) -> t
 
 
 def error_of(agent: Any, **step: Any) -> str:
-    """What is recorded of an agent that breaks; whatever it does, the run waits for a person and can be replayed."""
+    """The recorded error of a failing agent. Whatever it does, the run waits for a person and can be replayed."""
     report, events = play(finished(flow(Step("a", agent, **step), limits={"errors_in_a_row": 1})))
     assert report.outcome == "waiting"
     assert not only(e.AttemptSucceeded, events)
@@ -101,7 +101,7 @@ def test_a_plain_function_can_raise_feedback_and_wait_on_its_own_thread() -> Non
     assert report.usage.tokens_in == 7
 
 
-def test_a_plain_function_that_goes_on_after_the_engine_closed_does_no_harm() -> None:
+def test_a_plain_function_that_outlives_the_engine_does_no_harm() -> None:
     over: list[str] = []
     go = threading.Event()
 
@@ -145,7 +145,7 @@ def test_a_plain_function_that_takes_too_long_is_timed_out() -> None:
     assert most == 1
 
 
-def test_a_plain_function_that_goes_on_after_its_timeout_is_in_doubt_and_not_run_twice() -> None:
+def test_a_plain_function_that_outlives_its_timeout_is_in_doubt_and_not_run_twice() -> None:
     go, started = threading.Event(), list[int]()
 
     def slow(briefing: Briefing) -> None:
@@ -168,7 +168,7 @@ def test_a_plain_function_that_goes_on_after_its_timeout_is_in_doubt_and_not_run
     )
 
 
-def test_an_idempotent_function_that_never_ends_is_run_again_but_not_for_ever() -> None:
+def test_an_idempotent_function_that_never_ends_is_rerun_but_not_forever() -> None:
     go, started = threading.Event(), list[int]()
 
     def slow(briefing: Briefing) -> None:
@@ -189,7 +189,7 @@ def test_an_idempotent_function_that_never_ends_is_run_again_but_not_for_ever() 
     )
 
 
-def test_closing_waits_for_a_plain_function_and_keeps_what_it_made() -> None:
+def test_closing_waits_for_a_plain_function_and_keeps_its_output() -> None:
     journal = MemoryJournal()
 
     def slow(briefing: Briefing) -> str:
@@ -208,7 +208,7 @@ def test_closing_waits_for_a_plain_function_and_keeps_what_it_made() -> None:
     assert report.steps["b"].attempts == 0
 
 
-def test_closing_records_a_plain_function_that_goes_on_as_in_doubt_and_resume_asks(
+def test_closing_records_a_plain_function_that_keeps_running_as_in_doubt_and_resume_asks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     journal, go, started = MemoryJournal(), threading.Event(), list[int]()
@@ -369,7 +369,7 @@ def test_a_declared_input_arrives_as_the_declared_type() -> None:
     assert seen == [Plan(units=["a"])]
 
 
-def test_a3_20_an_input_that_does_not_fit_goes_to_its_producer_and_costs_the_consumer_no_attempt() -> None:
+def test_a3_20_an_invalid_input_goes_to_its_producer_and_costs_the_consumer_no_attempt() -> None:
     plan, code = ScriptedAgent({"units": "all"}, {"units": [1]}, {"units": ["a"]}), ScriptedAgent("made")
     report, events = play(finished(flow(Step("plan", plan), Step("code", code, needs="plan", accepts=Plan))))
     assert report.outcome == "done"
@@ -387,7 +387,7 @@ def test_a3_20_an_input_that_does_not_fit_goes_to_its_producer_and_costs_the_con
     assert not only(e.AttemptFailed, events)
 
 
-def test_an_input_that_never_fits_escalates_within_the_limits() -> None:
+def test_an_input_that_stays_invalid_escalates_within_the_limits() -> None:
     code = ScriptedAgent("made")
     plan = ScriptedAgent(*({"units": n} for n in range(99)))
     report, _ = play(finished(flow(Step("plan", plan), Step("code", code, needs="plan", accepts=Plan))))
@@ -396,7 +396,7 @@ def test_an_input_that_never_fits_escalates_within_the_limits() -> None:
     assert not code.briefings
 
 
-def test_a_strict_model_takes_its_own_output_back() -> None:
+def test_a_strict_model_accepts_its_own_output() -> None:
     class Strict(BaseModel):
         model_config = ConfigDict(strict=True)
         due: datetime.date
@@ -414,7 +414,7 @@ def test_a_strict_model_takes_its_own_output_back() -> None:
     assert report.steps["code"].output == [1, 2]
 
 
-def test_a_model_that_breaks_while_checking_is_an_error_of_its_step() -> None:
+def test_a_model_that_raises_during_validation_is_an_error_of_its_step() -> None:
     class Broken(BaseModel):
         units: list[str]
 
@@ -457,13 +457,13 @@ def test_a_step_that_declares_inputs_runs_without_those_of_a_producer_that_was_s
     assert report.steps["code"].output == []
 
 
-def test_an_output_that_does_not_fit_what_the_step_returns_is_an_error_that_says_where() -> None:
+def test_an_output_that_violates_returns_is_an_error_that_says_where() -> None:
     error = error_of(lambda briefing: {"units": [1]}, returns=Plan)
     assert error == "the output does not fit what the step returns: /units/0: Input should be a valid string"
     assert "the whole" in error_of(lambda briefing: "text", returns=Plan)
 
 
-def test_an_output_that_does_not_fit_costs_what_it_cost() -> None:
+def test_an_invalid_output_still_counts_its_cost() -> None:
     replies = [Outcome(output="text", usage=Usage(0.5)), {"units": ["a"]}]
     report, _ = play(finished(flow(Step("plan", ScriptedAgent(*replies), returns=Plan))))
     assert (report.outcome, report.usage.attempts, report.usage.cost_usd) == ("done", 2, 0.5)
@@ -539,7 +539,7 @@ def looped() -> list[Any]:
     ],
 )
 @pytest.mark.parametrize("kind", ["async", "plain"])
-def test_nonsense_is_an_error_of_the_agent_that_says_what_is_wrong(
+def test_an_invalid_return_value_is_an_error_that_says_what_is_wrong(
     returned: Callable[[], Any], error: str, kind: str
 ) -> None:
     async def agent(briefing: Briefing) -> Any:
@@ -573,7 +573,7 @@ def test_nonsense_is_an_error_of_the_agent_that_says_what_is_wrong(
         (lambda: failed("\ud800"), "surrogates"),
     ],
 )
-def test_a2_12_a_judge_that_makes_no_sense_is_asked_again_and_never_taken_for_a_pass(
+def test_a2_12_an_invalid_verdict_is_asked_again_and_never_taken_for_a_pass(
     returned: Callable[[], Any], error: str
 ) -> None:
     judge = ScriptedAgent(lambda briefing: returned(), passed())
@@ -632,7 +632,7 @@ def nested(levels: int) -> list[Any]:
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
 def test_a_function_may_change_its_inputs_without_changing_the_run(kind: str) -> None:
-    """The engine knows what was made; an agent that writes into what it was given changes nothing of that."""
+    """An agent that modifies its inputs does not change the artifacts that the engine has."""
     seen: list[Any] = []
 
     def changed(briefing: Briefing, inputs: Any) -> int:
@@ -665,7 +665,7 @@ def test_a_function_may_change_its_inputs_without_changing_the_run(kind: str) ->
     assert report.steps["plan"].output == {"units": ["a"]}
 
 
-def test_a_rework_that_writes_into_its_previous_output_is_seen_as_a_change() -> None:
+def test_a_rework_that_modifies_its_previous_output_counts_as_a_change() -> None:
     def work(briefing: Briefing) -> Any:
         out = briefing.previous or {}
         out["g"] = briefing.attempt
@@ -739,7 +739,7 @@ def test_an_exception_that_cannot_be_printed_is_recorded_too() -> None:
 def test_a_keyboard_interrupt_stops_the_process_not_the_agent_alone(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Ctrl-C is for everybody: it is never recorded as an error of an agent, and said once."""
+    """Ctrl-C stops the whole process: it is never recorded as an error of an agent, and reported once."""
 
     async def agent(briefing: Briefing) -> None:
         raise KeyboardInterrupt
@@ -803,7 +803,7 @@ def test_the_rest_of_an_outcome_has_a_size_limit_too(said: Outcome) -> None:
     assert "the outcome has 3,000," in play(scenario())
 
 
-def test_two_arguments_mean_the_attempt() -> None:
+def test_a_function_with_two_parameters_gets_the_attempt() -> None:
     seen: list[Any] = []
 
     async def agent(briefing: Briefing, attempt: Attempt) -> None:

@@ -1,4 +1,4 @@
-"""A workflow's own kinds of feedback, from what an agent says to what a report tells."""
+"""A workflow's own kinds of feedback, from the outcome of an agent to the report."""
 
 from __future__ import annotations
 

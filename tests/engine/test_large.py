@@ -74,7 +74,7 @@ def test_a_large_output_is_still_there_after_resume_and_in_the_rework(tmp_path: 
     assert report.steps["code"].output == {**LARGE, "more": 1}
 
 
-def test_what_a_step_reads_of_a_large_input_decides_whether_it_runs_again(tmp_path: Path) -> None:
+def test_a_step_reruns_only_if_the_parts_it_reads_of_a_large_input_changed(tmp_path: Path) -> None:
     plan = ScriptedAgent({**LARGE, "api": 1, "notes": 1}, {**LARGE, "api": 1, "notes": 2})
     code = ScriptedAgent("made")
 

@@ -1,4 +1,4 @@
-"""What people and agents say at length: stored once, beside the events, and read back as it was said."""
+"""Long texts of people and agents: stored once, outside the events, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG = "a line of what was said\n" * 600
 
 
 def written_and_read(event: e.Event) -> tuple[bytes, dict[str, bytes]]:
-    """An event as it is stored, seen to be read back to the byte."""
+    """An event as it is stored, after checking that it is read back byte for byte."""
     [body], payloads = encode_events([event])
     if payloads:
         assert put_back(body, payloads) == msgspec.json.encode(event)
@@ -107,7 +107,7 @@ def test_an_older_version_says_that_it_needs_a_newer_one() -> None:
         decode_events([Record(1, body, "")])
 
 
-def test_a_large_value_that_has_no_place_in_its_event_is_damage() -> None:
+def test_a_large_value_without_a_place_in_its_event_is_damage() -> None:
     for pointer in ("/nowhere/else", "/answer/0", ""):
         body = msgspec.json.encode({"large": {pointer: "d"}, "type": "answer_given/1", "answer": None})
         with pytest.raises(JournalDamaged, match=r"names the large value d at .*, where it has no place"):
@@ -218,7 +218,7 @@ def _stored(events: list[e.Event]) -> tuple[tuple[bytes, ...], str, str, dict[st
     ],
     ids=["changed", "missing", "pruned"],
 )
-def test_a_part_of_an_event_that_does_not_add_up_is_found(tmp_path: Path, change: str, problem: str) -> None:
+def test_an_inconsistent_part_of_an_event_is_detected(tmp_path: Path, change: str, problem: str) -> None:
     async def scenario() -> None:
         async with Engine(tmp_path / "j.db") as engine:
             run = await engine.start(flow(Step("a", lambda b: 1)), run="r")
@@ -241,7 +241,7 @@ def test_a_part_of_an_event_that_does_not_add_up_is_found(tmp_path: Path, change
 
 
 def test_a_journal_whose_events_hold_everything_is_still_read(tmp_path: Path) -> None:
-    """As journals were written before large values were taken out of events."""
+    """Journals were written like this before large values were stored outside events."""
 
     async def scenario() -> None:
         async with Engine() as engine:
@@ -264,7 +264,7 @@ def _at(value: Any, way: list[str]) -> Any:
     return value
 
 
-def test_an_export_tells_all_and_the_chain_can_be_recomputed_from_it() -> None:
+def test_an_export_is_complete_and_the_chain_can_be_recomputed_from_it() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             await spoken(engine, a_judge())

@@ -1,4 +1,4 @@
-"""A process that was frozen and has lost its run: it starts nothing that it finds in the journal, and records nothing."""
+"""A frozen process that has lost its run starts nothing from the journal and records nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAM = str(Path(__file__).with_name("frozen_process.py"))
 
 
 class Taken(ForcedJournal):
-    """A journal whose claims are taken over, whoever has them."""
+    """A journal that lets every claim be taken over."""
 
     async def claim(self, run: str) -> Claim:
         return self.take_over(run)

@@ -44,7 +44,7 @@ def saying(name: str, key: str, *values: Any, **more: Any) -> Step:
 BREAKPOINTS = {"breakpoints": {"compare": ["ux:/at", "arch:/at"]}}
 
 
-def test_a_check_brings_two_steps_together() -> None:
+def test_a_check_makes_two_steps_agree() -> None:
     steps = (saying("ux", "at", 320, 360), saying("arch", "at", 768, 360), Step("code", named, needs=["ux", "arch"]))
     report, events = play(result(*steps, checks=BREAKPOINTS))
     assert (report.outcome, report.usage.attempts) == ("verified", 5)
@@ -69,7 +69,7 @@ def test_a_function_may_compare(said: object, why: str) -> None:
     assert report.findings[0].description == f"c: {why}: ux:/at is 1; arch:/at is 2"
 
 
-def test_a_comparison_that_says_nothing_is_an_error_of_measuring() -> None:
+def test_a_comparison_without_a_verdict_is_a_measuring_error() -> None:
     checks = {"c": {"compare": ["ux:/at", "arch:/at"], "compatible": lambda ux, arch: None}}
     steps = (saying("ux", "at", 1), saying("arch", "at", 2))
     report, events = play(result(*steps, checks=checks, limits={"errors_in_a_row": 1}))
@@ -119,7 +119,7 @@ def test_a_gate_reads_a_report_of_the_workspace(tmp_path: Path, monkeypatch: pyt
         ("{}", "/x", "has nothing at /x: correct the path"),
     ],
 )
-def test_a_report_that_says_nothing_is_an_error(tmp_path: Path, text: str | None, pointer: str, why: str) -> None:
+def test_a_report_without_the_metric_is_an_error(tmp_path: Path, text: str | None, pointer: str, why: str) -> None:
     if text is not None:
         (tmp_path / "r.json").write_text(text)
     with pytest.raises(AgentError, match=why):

@@ -33,7 +33,7 @@ def test_a_person_sends_feedback_and_the_judges_of_the_target_verify_the_fix() -
     assert len(review.briefings) == 2
 
 
-def test_a0_02_what_a_person_raises_wrongly_is_refused_with_the_reason_and_one_event() -> None:
+def test_a0_02_invalid_human_feedback_is_refused_with_the_reason_and_one_event() -> None:
     async def scenario() -> None:
         async with Engine() as engine:
             run = await engine.start(flow(Step("code", named)))
@@ -112,7 +112,7 @@ def test_a_reclassified_finding_goes_where_the_person_says() -> None:
     assert report.findings[0].introduced_by == "plan"
 
 
-def test_control_characters_in_what_agents_say_are_kept_as_data_and_break_nothing() -> None:
+def test_control_characters_from_agents_are_stored_as_data_and_do_no_harm() -> None:
     nasty = "\x00 \x1b[31mred\x1b[0m \r\n\u202e ` $(rm -rf /) ' \" \\"
     code, review = ScriptedAgent(nasty, nasty + "2"), ScriptedAgent(failed(nasty, summary=nasty), passed(summary=nasty))
 
@@ -130,7 +130,7 @@ def test_control_characters_in_what_agents_say_are_kept_as_data_and_break_nothin
     assert only(e.AttemptSucceeded, events)[1].summary == nasty
 
 
-def test_a_text_of_any_length_is_kept_up_to_a_limit_that_it_names() -> None:
+def test_a_long_text_is_truncated_and_says_how_much_is_missing() -> None:
     code, review = ScriptedAgent("a", "b"), ScriptedAgent(failed("x" * 50_000), passed())
 
     async def scenario() -> Report:
@@ -146,7 +146,7 @@ def test_a_text_of_any_length_is_kept_up_to_a_limit_that_it_names() -> None:
 # A step that a person does
 
 
-def test_a_step_that_a_person_does_is_a_question_in_the_inbox_and_done_by_the_decision() -> None:
+def test_a_step_for_a_person_is_a_question_in_the_inbox_and_done_by_the_decision() -> None:
     last = ScriptedAgent("released")
 
     async def scenario() -> Report:
@@ -170,7 +170,7 @@ def test_a_step_that_a_person_does_is_a_question_in_the_inbox_and_done_by_the_de
     assert last.briefings[0].inputs == {"approve": "go ahead"}
 
 
-def test_a_person_may_judge_and_may_stand_at_the_top_of_a_ladder() -> None:
+def test_a_person_may_judge_and_may_be_the_last_of_a_ladder() -> None:
     code = ScriptedAgent("v1", "v2")
     asked: list[str | None] = []
 

@@ -22,7 +22,7 @@ async def strict(briefing: Briefing) -> Outcome:
 
 
 def planner(*outcomes: Any) -> Any:
-    """A planner that says one thing after the other, and goes on saying the last."""
+    """A planner that returns one outcome after the other, and repeats the last one."""
 
     async def plan(briefing: Briefing) -> Outcome:
         said: Outcome = outcomes[min(briefing.attempt, len(outcomes)) - 1]
@@ -64,7 +64,7 @@ def test_a_mapping_names_a_registered_agent() -> None:
     assert [(each.by, each.added) for each in report.plans] == [("plan", ("model", "check"))]
 
 
-def test_a_step_brings_its_function_and_is_written_down_by_its_name() -> None:
+def test_an_added_step_brings_its_function_and_is_recorded_by_name() -> None:
     plan = adds(
         model=Step("model", named, needs=["plan"]),
         copy=Step("copy", [coder, strict, planner], needs="model", timeout=9),
@@ -157,8 +157,8 @@ def test_the_bound_and_the_most_steps_are_those_of_the_definition() -> None:
     )
 
 
-def test_new_steps_read_and_refer_to_what_was_made_before_them() -> None:
-    """Of the planner itself, and of a step that ran beside it."""
+def test_new_steps_can_read_and_refer_to_earlier_outputs() -> None:
+    """Outputs of the planner itself, and of a step that ran in parallel."""
 
     async def look(briefing: Briefing) -> dict[str, Any]:
         return {"ui": True, "size": 3, "large": "x" * 9_000}
@@ -179,7 +179,7 @@ def test_new_steps_read_and_refer_to_what_was_made_before_them() -> None:
     assert change.noted["look"].values == {"/ui": True} and set(change.noted["look"].parts) == {"/size"}
 
 
-def test_a_condition_on_more_than_is_looked_at_is_an_error_of_the_planner() -> None:
+def test_a_condition_on_a_value_that_is_too_large_is_an_error_of_the_planner() -> None:
     async def much(briefing: Briefing) -> str:
         return "x" * 100_000
 

@@ -1,4 +1,4 @@
-"""Running: what can go side by side does, within bounds; every way to end an attempt is recorded; waiters are told."""
+"""Running: parallel steps within bounds, every way an attempt can end, and notified waiters."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_failure_records_usage_and_seconds() -> None:
     assert report.usage.cost_usd == 0.25
 
 
-def test_an_outcome_that_makes_no_sense_is_an_error_that_still_costs() -> None:
+def test_an_invalid_outcome_is_an_error_that_still_counts_its_cost() -> None:
     judge = ScriptedAgent(Outcome(verdict="pass", findings=failed("bad").findings, usage=SPENT), passed())
     report, events = play(finished(flow(Step("a", named), Step("r", judge, reviews="a")), clock=FakeClock(auto=True)))
     [event] = only(e.AttemptFailed, events)
@@ -273,7 +273,7 @@ def test_cancelling_stops_running_attempts_and_records_what_they_cost() -> None:
     assert only(e.RunEnded, events)[0].reason == "wrong branch"
 
 
-def test_an_agent_that_ignores_being_cancelled_changes_nothing_any_more() -> None:
+def test_an_agent_that_ignores_cancellation_has_no_further_effect() -> None:
     async def stubborn(briefing: Briefing) -> str:
         try:
             await asyncio.sleep(60)
@@ -296,7 +296,7 @@ def test_an_agent_that_ignores_being_cancelled_changes_nothing_any_more() -> Non
     assert not only(e.AttemptSucceeded, events)
 
 
-def test_closing_the_engine_records_interruption_with_what_it_cost() -> None:
+def test_closing_the_engine_records_interruptions_with_their_cost() -> None:
     clock, journal = FakeClock(), MemoryJournal()
 
     async def agent(briefing: Briefing, attempt: Attempt) -> None:
@@ -388,7 +388,7 @@ def test_continue_after_errors_grants_more_tries() -> None:
 # Pausing
 
 
-def test_pausing_starts_nothing_and_lets_what_runs_finish() -> None:
+def test_pausing_starts_nothing_and_lets_running_attempts_finish() -> None:
     go = asyncio.Event()
 
     async def waits(briefing: Briefing) -> str:
@@ -488,7 +488,7 @@ def test_waiting_for_a_loop_can_have_a_timeout() -> None:
     play(scenario())
 
 
-def test_subscribers_hear_every_event_in_order_and_as_it_is_stored() -> None:
+def test_subscribers_get_every_event_in_order_as_it_is_stored() -> None:
     heard: list[tuple[str, e.Event]] = []
 
     async def scenario() -> dict[str, list[e.Event]]:
@@ -568,7 +568,7 @@ def test_a_decision_whose_caller_was_cancelled_still_takes_effect(slow: dict[str
     assert play(scenario()) == "done"
 
 
-def test_a_timeout_in_the_middle_of_raising_feedback_is_an_error_of_the_agent_and_no_more() -> None:
+def test_a_timeout_while_raising_feedback_is_only_an_error_of_the_agent() -> None:
     async def asks(briefing: Briefing, attempt: Attempt) -> str:
         if briefing.attempt == 1:
             await attempt.raise_feedback(Feedback("fix_request", "a", "too slow"))

@@ -1,4 +1,4 @@
-"""Several engines, several processes, one journal: one executes a run, everybody can answer it."""
+"""Several engines and processes on one journal: one executes a run, and all can answer it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_waiting_for_a_loop_of_another_process_ends_when_it_closes() -> None:
 
 
 def test_two_decisions_at_the_same_moment_do_not_stall_the_run() -> None:
-    """The executor loses the race: it has to act upon what the winner decided."""
+    """The executor loses the race and has to act on the decision of the winner."""
 
     async def scenario() -> None:
         for order in range(4):
@@ -219,7 +219,7 @@ def test_a_run_that_does_not_exist_is_not_found() -> None:
 
 
 def test_a_decision_by_another_process_is_noticed_soon(tmp_path: Path, start: Start) -> None:
-    """The figure that the design asks for is 50 ms; printed with -s."""
+    """The design asks for 50 ms; -s prints the measured time."""
     journal = tmp_path / "j.db"
 
     async def scenario() -> list[float]:
@@ -261,7 +261,7 @@ def test_a_decision_by_another_process_is_noticed_soon(tmp_path: Path, start: St
     assert max(latencies) < 1.0
 
 
-def test_a_process_that_waits_goes_on_when_this_one_decides(tmp_path: Path, start: Start) -> None:
+def test_a_waiting_process_continues_when_this_one_decides(tmp_path: Path, start: Start) -> None:
     journal = tmp_path / "j.db"
     executor = start("wait", journal)
     assert line(executor) == "waiting"
@@ -304,7 +304,7 @@ def test_a_run_whose_process_was_killed_is_free_at_once(tmp_path: Path, start: S
 
 
 def test_a_process_killed_while_its_attempt_waits_is_not_asked_again(tmp_path: Path, start: Start) -> None:
-    """kill -9 while one step waits for the answer of another: the re-run joins the question that is recorded."""
+    """kill -9 while one step waits for the answer of another: the rerun joins the recorded question."""
     journal = tmp_path / "j.db"
     first = start("ask", journal, SLOW="1")
     assert {line(first) for _ in range(2)} == {"waits L-1", "asked"}

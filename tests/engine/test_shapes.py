@@ -76,7 +76,7 @@ def test_a_value_that_a_condition_refers_to_may_not_be_huge() -> None:
         ({"until": "a:/x", "max": 0}, "max 0: expected 1 or more"),
     ],
 )
-def test_a_repetition_that_makes_no_sense_is_refused(repeat: Any, why: str) -> None:
+def test_an_invalid_repetition_is_refused(repeat: Any, why: str) -> None:
     with pytest.raises(WorkflowError) as error:
         flow(Step("a", named, repeat=repeat))
     assert why in str(error.value)

@@ -30,7 +30,7 @@ def test_a_key_is_part_of_every_event_and_events_without_one_stay_as_they_were()
     assert decode_events(records) == events
 
 
-def test_a_run_that_is_looked_at_several_times_is_read_once() -> None:
+def test_a_run_that_is_read_several_times_is_loaded_once() -> None:
     class Counting(MemoryJournal):
         reads: list[int]
 

@@ -1,4 +1,4 @@
-"""Several waits in one attempt, waits that are given up, and what a plain function has in its hands."""
+"""Several waits in one attempt, cancelled waits, and the attempt object of a plain function."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_question_and_a_rework_at_once() -> None:
     assert report.steps["code"].attempts == 1
 
 
-def test_the_answer_that_is_there_first_does_not_wait_for_the_other() -> None:
+def test_the_first_answer_does_not_wait_for_the_other() -> None:
     order: list[str] = []
 
     async def code(briefing: Briefing, attempt: Attempt) -> str:
@@ -93,7 +93,7 @@ def test_the_answer_that_is_there_first_does_not_wait_for_the_other() -> None:
     assert order == ["plan", "person"]
 
 
-def test_two_that_wait_for_the_same_answer_both_get_it_and_one_may_give_up() -> None:
+def test_two_waits_for_the_same_answer_both_get_it_and_one_may_give_up() -> None:
     states: list[str] = []
     gate = asyncio.Event()
 
@@ -148,7 +148,7 @@ def test_the_slot_of_an_attempt_is_lent_once_however_often_it_waits() -> None:
 
 
 @pytest.mark.parametrize("way", ["wait_for", "cancel"])
-def test_a_wait_that_was_cancelled_is_recorded_and_the_attempt_counts_as_at_work(way: str) -> None:
+def test_a_cancelled_wait_is_recorded_and_the_attempt_counts_as_working(way: str) -> None:
     async def code(briefing: Briefing, attempt: Attempt) -> str:
         if briefing.attempt > 1:
             return f"from {briefing.inputs['plan']}"
@@ -220,7 +220,7 @@ def test_every_callable_can_be_an_agent(agent: Any, output: str) -> None:
 @pytest.mark.parametrize(
     ("label", "said"), [("Planning", "planning"), ("planning", "PLANNING"), ("Plan A", " plan a ")]
 )
-def test_a_phase_is_the_same_with_capitals(label: str, said: str) -> None:
+def test_the_case_of_a_phase_does_not_matter(label: str, said: str) -> None:
     review = ScriptedAgent(failed(Finding("no login", affected_phase=said)), passed())
     report, events = play(
         finished(

@@ -37,7 +37,7 @@ def test_no_line_is_wider_than_the_terminal(stories: list[Entry], width: int) ->
     assert not stories or max(map(_width, lines)) <= width
 
 
-def test_columns_stand_side_by_side_or_below_each_other() -> None:
+def test_columns_are_side_by_side_or_below_each_other() -> None:
     stories = [
         Entry(f"{status}.md", f"{status}.md", StorySummary(status, f"A {status} story", 0, status))
         for status in STATUSES
@@ -57,7 +57,7 @@ def test_a_long_column_says_how_much_is_left_out() -> None:
     assert "more" not in "\n".join(board_lines(stories, 120, everything=True))
 
 
-def test_details_of_a_story_that_was_not_begun_or_cannot_be_read(project: Stories) -> None:
+def test_details_of_a_story_that_has_not_started_or_cannot_be_read(project: Stories) -> None:
     project.story("a", title="Mine")
     (project.folder / "stories" / "b.md").write_text("---\nx: [\n---\n")
     assert project.backedge("details", "a")[0].endswith("not started yet\n")
@@ -68,9 +68,7 @@ def test_details_of_a_story_that_was_not_begun_or_cannot_be_read(project: Storie
     assert "is not blocked: it is ready" in project.backedge("unblock", "a", expect=2)[1]
 
 
-def test_a_story_in_a_folder_that_cannot_be_written_is_a_persons(
-    project: Stories, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_story_in_a_read_only_folder_needs_a_person(project: Stories, monkeypatch: pytest.MonkeyPatch) -> None:
     project.story("a")
     source = load(project.folder / "backedge.yaml")
     monkeypatch.setattr(os, "access", lambda *_: False)
@@ -80,7 +78,7 @@ def test_a_story_in_a_folder_that_cannot_be_written_is_a_persons(
 
 
 @pytest.mark.parametrize("count", [200, 2000])
-def test_what_is_looked_at_grows_with_the_stories_and_no_faster(count: int) -> None:
+def test_the_work_grows_no_faster_than_the_number_of_stories(count: int) -> None:
     looked: list[int] = []
 
     def counted() -> object:

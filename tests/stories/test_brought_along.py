@@ -1,4 +1,4 @@
-"""Stories with a past: begun by another system, or by a run that was cancelled."""
+"""Stories with a history, from another system or from a cancelled run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_story_that_was_started_elsewhere_keeps_its_history(project: Stories) 
     project.story("a", status="in-progress", implementation_complete=True, **past)
     project.script(a={"review": [rejected("wrong"), {"verdict": "pass"}]})
     said = project.auto()
-    assert said.count("a.md: it was started elsewhere: here it starts at its first step, and keeps its history") == 1
+    assert said.count("a.md: work began in another system: here it starts at its first step and keeps its history") == 1
     says = project.says("a")
     assert says["refinement_iterations"][:2] == ITERATIONS
     assert [each["result"] for each in says["refinement_iterations"][2:]] == ["success"]
@@ -30,7 +30,7 @@ def test_a_story_that_was_started_elsewhere_keeps_its_history(project: Stories) 
     assert project.says("a") == says
 
 
-def test_the_run_after_a_cancelled_one_keeps_what_was_reviewed_before(project: Stories) -> None:
+def test_the_run_after_a_cancelled_one_keeps_earlier_reviews(project: Stories) -> None:
     project.story("a", max_refinement_attempts=1)
     project.script(a={"review": [rejected("one"), rejected("two")]})
     project.auto(expect=3)

@@ -19,7 +19,7 @@ NAMES = {"description": "names say nothing", "severity": "major", "file": "src/d
 
 
 def step(project: Stories, times: int = 1) -> str:
-    """So many actions; returns what the last one said."""
+    """Do this many actions; returns the output of the last one."""
     said = ""
     for _ in range(times):
         said = project.backedge("run")[1]
@@ -86,7 +86,7 @@ def test_a1_02_a_story_shows_that_its_rework_is_under_way(project: Stories) -> N
     assert project.says("a")["refinement_count"] == 1
 
 
-def test_a1_03_rework_of_the_plan_takes_back_all_later_phases(project: Stories) -> None:
+def test_a1_03_rework_of_the_plan_resets_all_later_phases(project: Stories) -> None:
     project.story("a")
     gap = {"description": "no login", "severity": "critical", "category": "architecture"}
     project.script(a={"review": [rejected(gap, "two"), {"verdict": "pass"}]})

@@ -1,4 +1,4 @@
-"""Front matter: what is not changed stays byte for byte, and what cannot be understood is refused with its place."""
+"""Front matter: unchanged parts stay identical byte for byte, and errors name their place."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_the_values_of_front_matter() -> None:
 @pytest.mark.parametrize(
     ("text", "where", "what"),
     [
-        ("no front matter\n", "1:1", "has no front matter: begin it with ---"),
+        ("no front matter\n", "1:1", "has no front matter: start the file with ---"),
         ("---\ntitle: x\n", "3:1", "the front matter does not end: put --- on a line of its own"),
         ("---\ntitle: [a\n---\n", "2:8", "not valid YAML"),
-        ("---\ntitle: a\ntitle: b\n---\n", "3:1", "'title' is here twice: keep one"),
+        ("---\ntitle: a\ntitle: b\n---\n", "3:1", "'title' appears twice: keep one"),
         ("---\n- a\n---\n", "2:1", "write one key per line"),
         ("---\n{a: 1}\n---\n", "2:1", "write one key per line"),
         ("---\ntitle: a: b\n---\n", "2:9", "not valid YAML"),
@@ -90,14 +90,14 @@ def test_the_values_of_front_matter() -> None:
         (f"---\na: {'[' * 50}{']' * 50}\n---\n", "2:25", "nested more than 20 deep"),
     ],
 )
-def test_what_cannot_be_understood_is_refused_with_its_place(text: str, where: str, what: str) -> None:
+def test_invalid_front_matter_is_refused_with_its_place(text: str, where: str, what: str) -> None:
     with pytest.raises(StoryFileError) as error:
         read(text)
     assert str(error.value).startswith(f"s.md:{where}: ")
     assert what in str(error.value)
 
 
-def test_what_is_not_text_is_refused_with_its_place() -> None:
+def test_bytes_that_are_not_text_are_refused_with_their_place() -> None:
     with pytest.raises(StoryFileError, match=r"s\.md:2:8: is not UTF-8 text: save it as UTF-8"):
         parse_story(b"---\ntitle: \xff\n---\n", "s.md")
     with pytest.raises(StoryFileError, match="has more than 1048576 bytes"):
@@ -116,7 +116,7 @@ def test_what_is_not_text_is_refused_with_its_place() -> None:
         ("max_refinement_attempts: 11", "3:26", "expected a whole number from 0 to 10"),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_with_its_place(line: str, where: str, what: str) -> None:
+def test_a_wrong_value_is_refused_with_its_place(line: str, where: str, what: str) -> None:
     with pytest.raises(StoryFileError) as error:
         read_summary(f"---\n# x\n{line}\n---\n".encode(), "s.md", "s")
     assert str(error.value).startswith(f"s.md:{where}: ") and what in str(error.value)
@@ -140,7 +140,7 @@ fields = st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), values, 
 @example("1e3")
 @example("- a")
 @example("")
-def test_what_we_write_is_what_every_reader_reads(text: str) -> None:
+def test_every_yaml_reader_reads_what_we_write(text: str) -> None:
     line = f"a: {yaml_scalar(text)}\n"
     assert read(f"---\n{line}---\n").values == {"a": text}
     assert YAML(typ="safe", pure=True).load(line) == {"a": text}
@@ -188,8 +188,8 @@ def test_the_quick_reader_agrees_with_the_parser_or_leaves_the_file_to_it(lines:
         assert quick[name] == value or (quick[name] in (None, []) and isinstance(value, list | dict))
 
 
-def test_what_we_write_takes_no_parser() -> None:
-    """The fields of a story that was worked on, as they stand in its file, are read at a glance."""
+def test_the_quick_reader_can_read_what_we_write() -> None:
+    """The quick reader can read the fields that backedge writes into a story file."""
     reviews = [{"timestamp": "2024-01-09T10:30:00Z", "decision": "FAILED", "feedback": 'said "no":\n# \x07 x'}] * 2
     theirs = {"nested": None, "long": None, "quoted": None}
     text = read(STORY).changed({**theirs, "review_history": reviews, "last_error": 'a "b" \n', "x": ["a"]})
@@ -197,7 +197,7 @@ def test_what_we_write_takes_no_parser() -> None:
 
 
 @pytest.mark.parametrize("name", ["0042", "1_0", "1e3", "true", "2024-01-01"])
-def test_an_id_and_a_title_are_what_is_written(name: str) -> None:
+def test_an_id_and_a_title_are_read_as_text(name: str) -> None:
     for line in (f"id: {name}\ntitle: {name}", f"id: {name}\ntitle: {name}\nx: {{a: b}}"):
         told = read_summary(f"---\n{line}\n---\n".encode(), "s.md", "s")
         assert (told.id, told.title) == (name, name)

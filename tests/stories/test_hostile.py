@@ -1,4 +1,4 @@
-"""What stands in the folder of the stories and is none, or not as it seems."""
+"""Files in the folder of stories that are not stories, or invalid ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_pipe_in_the_folder_is_reported_and_does_not_block(project: Stories) -
 
 
 @pytest.mark.parametrize("line", ["title: a\x00b", "x:\n  - a: [1", "title: [a, b]", "title: {a: b}"])
-def test_next_and_run_say_the_same_of_a_story_that_cannot_be_understood(project: Stories, line: str) -> None:
+def test_next_and_run_report_the_same_error_for_an_invalid_story(project: Stories, line: str) -> None:
     path = project.story("a")
     path.write_text(f"---\nid: a\nstatus: ready\n{line}\n---\nMake it.\n")
     (said,) = project.json("next")

@@ -1,4 +1,4 @@
-"""Working through stories: by priority, in parallel, by several processes, and as the project says."""
+"""Working through stories: by priority, in parallel, in several processes, and with the project's settings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_project_without_stories_runs_as_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("policy", "code"), [("manual", 3), ("error", 1), ("skip", 0)])
-def test_what_a_story_at_its_limit_does_to_the_others(tmp_path: Path, policy: str, code: int) -> None:
+def test_on_breach_decides_what_a_story_at_its_limit_does_to_the_others(tmp_path: Path, policy: str, code: int) -> None:
     project = Stories(tmp_path / "p", {"on_breach": policy}, steps=SMALL, limits={"rounds_per_loop": 1})
     project.story("bad", priority=1)
     project.story("good", priority=900)
@@ -98,7 +98,7 @@ def test_what_a_story_at_its_limit_does_to_the_others(tmp_path: Path, policy: st
     assert project.says("bad")["status"] == "in-progress"
 
 
-def test_limits_are_those_of_the_moment_that_a_story_is_begun(project: Stories) -> None:
+def test_a_story_keeps_the_limits_that_it_started_with(project: Stories) -> None:
     project.workflow(steps=SMALL)
     path = project.story("a", max_refinement_attempts=1)
     project.script(a=ALWAYS)
@@ -167,7 +167,7 @@ def test_recoveries_have_a_limit_of_their_own(project: Stories) -> None:
     assert [each["decision"] for each in story["review_history"]].count("RECOVERY") == 2
 
 
-def test_several_stories_at_once_do_not_get_in_each_others_way(project: Stories) -> None:
+def test_parallel_stories_do_not_interfere(project: Stories) -> None:
     project.workflow(steps=SMALL)
     for id in "abcd":
         project.story(id)
@@ -228,7 +228,7 @@ def test_each_story_may_have_a_worktree_of_its_own(tmp_path: Path) -> None:
     assert project.says("a")["status"] == "done"
 
 
-def test_watching_goes_on_when_a_story_is_written_or_decided_about(project: Stories) -> None:
+def test_watch_continues_when_a_story_is_edited_or_decided(project: Stories) -> None:
     project.workflow(steps=SMALL, limits={"rounds_per_loop": 1})
     project.script(bad={"review": [rejected("a"), rejected("b"), {"verdict": "pass"}]})
     going = project.start("run", "--watch")
@@ -243,20 +243,20 @@ def test_watching_goes_on_when_a_story_is_written_or_decided_about(project: Stor
         assert "waiting for changes" in interrupted(going)
 
 
-def test_interrupted_in_the_middle_it_goes_on_where_it_was(project: Stories) -> None:
+def test_an_interrupted_story_continues_where_it_was(project: Stories) -> None:
     project.workflow(steps=SMALL)
     project.story("a")
     project.script(a={"implement": [{"!sleep": 60}, {}]})
     going = project.start("run", "--auto")
     until(project.executions)
-    assert "interrupted; `backedge run` goes on" in interrupted(going)
+    assert "interrupted; continue with `backedge run`" in interrupted(going)
     project.auto()
     assert [each[1:3] for each in project.executions()] == [["implement", "1"], ["implement", "2"], ["review", "1"]]
     assert project.says("a")["status"] == "done"
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_next_names_the_rework_that_was_under_way(project: Stories, end: signal.Signals) -> None:
+def test_next_names_the_rework_that_was_interrupted(project: Stories, end: signal.Signals) -> None:
     project.story("a")
     asked = {"description": "no login", "severity": "blocker", "affected_phase": "planning"}
     project.script(a={"plan": [{"output": 1}, {"!sleep": 3, "output": 2}], "review": [rejected(asked), PASS]})
@@ -277,7 +277,7 @@ def test_next_names_the_rework_that_was_under_way(project: Stories, end: signal.
     ]
 
 
-def test_killed_in_the_middle_nothing_is_lost_and_nothing_done_twice(project: Stories) -> None:
+def test_after_a_kill_nothing_is_lost_and_nothing_is_done_twice(project: Stories) -> None:
     project.workflow(steps=SMALL)
     project.story("a")
     project.script(a={"implement": [{"!sleep": 2}, {}]})
@@ -310,7 +310,7 @@ def test_a_question_to_a_person_is_shown_and_answered(project: Stories) -> None:
     assert project.says("a")["status"] == "done"
 
 
-def test_a_decision_by_other_means_shows_in_the_story(project: Stories) -> None:
+def test_a_decision_by_another_command_shows_in_the_story(project: Stories) -> None:
     project.workflow(steps=SMALL, limits={"rounds_per_loop": 1})
     project.story("a")
     project.script(a=ALWAYS)
@@ -331,7 +331,7 @@ def test_a_cancelled_story_can_start_again(project: Stories) -> None:
     assert {head["run"]: head["outcome"] for head in project.json("runs")} == {"s-a": "cancelled", "s-a~2": "verified"}
 
 
-def test_a_story_blocked_elsewhere_and_without_a_run_is_unblocked_in_its_file(project: Stories) -> None:
+def test_a_blocked_story_without_a_run_is_unblocked_in_its_file(project: Stories) -> None:
     project.story("a", status="blocked", blocked_reason="old", refinement_count=3, implementation_complete=True)
     assert project.json("next")[0]["reason"] == "old"
     project.backedge("unblock", "a", "--reset")
@@ -340,7 +340,7 @@ def test_a_story_blocked_elsewhere_and_without_a_run_is_unblocked_in_its_file(pr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_story_that_cannot_be_written_is_put_aside(project: Stories) -> None:
+def test_a_story_that_cannot_be_written_is_set_aside(project: Stories) -> None:
     project.workflow(steps=SMALL)
     project.story("a")
     (project.folder / "stories").chmod(0o500)
@@ -350,7 +350,7 @@ def test_a_story_that_cannot_be_written_is_put_aside(project: Stories) -> None:
         (project.folder / "stories").chmod(0o700)
 
 
-def test_agents_get_changes_by_people_and_no_others(project: Stories) -> None:
+def test_agents_get_edits_by_people_and_no_others(project: Stories) -> None:
     path = project.story("a", "Make it.", title="Old", priority=5)
     project.script(a={"review": [rejected("wrong"), {"verdict": "pass"}]})
     for _ in range(5):  # up to the rework, with a note in the text
@@ -367,12 +367,12 @@ def test_agents_get_changes_by_people_and_no_others(project: Stories) -> None:
     assert events.count("input_changed/1") == 1
 
 
-def test_a_status_that_was_changed_by_hand_is_put_back_also_of_a_story_that_is_done(project: Stories) -> None:
+def test_a_status_changed_by_hand_is_restored_also_for_a_done_story(project: Stories) -> None:
     project.workflow(steps=SMALL)
     path = project.story("a")
     project.auto()
     path.write_text(project.text("a").replace("done", "ready") + "More.\n")
-    assert "stories/a.md: status was changed by hand and has been put back" in project.auto()
+    assert "stories/a.md: status was changed by hand and has been restored" in project.auto()
     assert project.says("a")["status"] == "done" and project.text("a").endswith("More.\n")
     assert "by hand" not in project.backedge("run")[1]
 
@@ -390,7 +390,7 @@ def test_a_story_shows_that_a_person_accepted_or_skipped_something(project: Stor
     assert "done by decision" in project.backedge("board", "--width", "160")[0]
 
 
-def test_without_its_breaker_a_story_that_ends_does_not_blame_it(project: Stories) -> None:
+def test_with_the_circuit_breaker_off_a_blocked_story_does_not_name_it(project: Stories) -> None:
     project.workflow({"circuit_breaker": False}, steps=SMALL, limits={"rounds_total": 1})
     project.story("a")
     project.script(a=ALWAYS)
@@ -398,7 +398,7 @@ def test_without_its_breaker_a_story_that_ends_does_not_blame_it(project: Storie
     assert project.says("a")["last_error"] == ("No more rounds in this run: maximum refinement attempts reached (1/1)")
 
 
-def test_watching_does_not_miss_what_is_written_after_its_last_look(project: Stories) -> None:
+def test_watch_does_not_miss_an_edit_after_its_last_check(project: Stories) -> None:
     project.workflow(steps=SMALL)
     source = load(project.folder / "backedge.yaml")
 

@@ -1,4 +1,4 @@
-"""A story with a git worktree of its own is worked on there, whichever way it goes on."""
+"""A story with its own git worktree stays in it, however its run continues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def blocked(project: Stories) -> None:
 
 
 @pytest.mark.parametrize("way", [("resume", "s-a"), ("run", "--auto", "--story", "a")])
-def test_killed_in_the_middle_it_goes_on_in_its_worktree(project: Stories, way: tuple[str, ...]) -> None:
+def test_after_a_kill_a_story_continues_in_its_worktree(project: Stories, way: tuple[str, ...]) -> None:
     going = project.start("run", "--auto")
     until((tree(project) / "begun").exists)
     going.kill()
@@ -52,7 +52,7 @@ def test_killed_in_the_middle_it_goes_on_in_its_worktree(project: Stories, way: 
 
 
 @pytest.mark.parametrize("way", [("resume", "s-a"), ("run", "--auto")])
-def test_a_worktree_that_is_gone_is_made_again(project: Stories, way: tuple[str, ...]) -> None:
+def test_a_missing_worktree_is_created_again(project: Stories, way: tuple[str, ...]) -> None:
     blocked(project)
     shutil.rmtree(tree(project))
     said = project.backedge(*way)[1]
@@ -60,7 +60,7 @@ def test_a_worktree_that_is_gone_is_made_again(project: Stories, way: tuple[str,
     assert "has changed since" not in said
 
 
-def test_a_run_stays_in_its_worktree_when_the_next_ones_get_none(project: Stories) -> None:
+def test_a_run_stays_in_its_worktree_after_worktrees_are_switched_off(project: Stories) -> None:
     blocked(project)
     project.workflow({}, steps=STEPS, limits={"rounds_per_loop": 1})
     (tree(project) / "made.txt").unlink()
@@ -68,7 +68,7 @@ def test_a_run_stays_in_its_worktree_when_the_next_ones_get_none(project: Storie
     assert stands_in_its_worktree(project)
 
 
-def test_resuming_by_hand_passes_on_changes_to_the_story(project: Stories) -> None:
+def test_resume_passes_on_edits_of_the_story(project: Stories) -> None:
     blocked(project)
     path = project.folder / "stories" / "a.md"
     path.write_text(path.read_text().replace("Make it.", "Make it blue."))

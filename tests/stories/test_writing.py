@@ -1,4 +1,4 @@
-"""A story file under several hands: nothing that a person writes is lost, and nobody ever sees half of it."""
+"""A story file with several writers: no edit is lost, and no reader ever sees half a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ while not sys.argv[3:] or number < int(sys.argv[3]):
 
 
 def counting(path: Path, name: str, *times: str) -> subprocess.Popen[str]:
-    """A process of ours that writes a field again and again."""
+    """A backedge process that writes a field repeatedly."""
     going = subprocess.Popen(
         [sys.executable, "-c", COUNTS, str(path), name, *times],
         env=environment(),
@@ -65,7 +65,7 @@ def test_two_processes_and_a_person_lose_nothing(tmp_path: Path) -> None:
     assert lines > 3
 
 
-def test_kill_9_in_the_middle_of_a_write_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+def test_kill_9_during_a_write_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text(STORY)
     for wait in (0.0, 0.003, 0.007, 0.012, 0.02):
@@ -81,7 +81,7 @@ def test_kill_9_in_the_middle_of_a_write_leaves_the_old_or_the_new(tmp_path: Pat
     assert parse_story(path.read_bytes(), "a.md").values["count"] == "last"
 
 
-def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
+def test_an_unchanged_story_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text(STORY)
     path.chmod(0o640)
@@ -93,7 +93,7 @@ def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["a.md"]
 
 
-def test_what_a_person_changed_that_is_ours_is_put_back_and_named() -> None:
+def test_journal_fields_changed_by_a_person_are_restored_and_named() -> None:
     story = parse_story(STORY.replace("id: a", "id: a\nstatus: done\ncount: 0").encode(), "a.md")
     text, touched = with_journal_fields(story, {"status": "ready", "count": 0}, {"status": "ready", "count": 0})
     assert touched == ["status"]
@@ -120,14 +120,14 @@ def test_people_edit_while_the_story_is_worked_on(project: Stories) -> None:
         text.replace("status: in-progress", "status: done").replace("refinement_count: 1", "refinement_count: 0")
     )
     said = project.auto()
-    assert "stories/a.md: status was changed by hand and has been put back" in said
-    assert "refinement_count was changed by hand and has been put back: `backedge unblock STORY --reset`" in said
+    assert "stories/a.md: status was changed by hand and has been restored" in said
+    assert "refinement_count was changed by hand and has been restored: use `backedge unblock STORY --reset`" in said
     after = path.read_text()
     assert "title: second  # better\n" in after and "\nMake it well.\n" in after
     assert project.says("a")["status"] == "done" and after.count("### Refinement Iteration 1") == 1
 
 
-def test_a_note_that_a_person_took_out_stays_out(project: Stories) -> None:
+def test_a_note_that_a_person_deleted_is_not_added_again(project: Stories) -> None:
     path = project.story("a")
     project.script(a={"review": [rejected("wrong"), {"verdict": "pass"}]})
     for _ in range(5):
@@ -139,7 +139,7 @@ def test_a_note_that_a_person_took_out_stays_out(project: Stories) -> None:
     assert "### Refinement" not in path.read_text()
 
 
-def test_a_story_that_cannot_be_read_or_written_is_a_persons_and_the_others_go_on(project: Stories) -> None:
+def test_a_story_that_cannot_be_read_or_written_needs_a_person_and_the_others_continue(project: Stories) -> None:
     project.story("good")
     (project.folder / "stories" / "broken.md").write_text("---\ntitle: [x\n---\n")
     (project.folder / "stories" / "bad-below.md").write_text("---\nid: below\nstatus: ready\nx:\n  - a\n b\n---\n")

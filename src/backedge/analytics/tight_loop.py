@@ -60,7 +60,7 @@ class TightLoop(Value, frozen=True):
     run: str
     graph: Graph
     cycles: tuple[Cycle, ...] = (Cycle(1),)
-    """The last ones, oldest first."""
+    """The newest ones, oldest first."""
     place: dict[str, int] = {}
     """The iteration in which each step was last executed."""
     answering: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""`agents`: which agent CLIs are installed and work, and the prompts that they get."""
+"""`agents`: lists the installed agent CLIs, and writes their prompts to files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from backedge.cli.common import json_option, print_json, shown
 from backedge.core.errors import WorkflowError
 
 PATIENCE = 20.0
-"""Seconds that a CLI has to print its version; some start slowly."""
+"""Seconds that a CLI may take to print its version; some start slowly."""
 PROMPTS = "prompts"
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """The result of asking a CLI for its version, which costs nothing and uses no model."""
+    """The result of calling a CLI with --version, which uses no model and costs nothing."""
 
     agent: str
     path: str | None
@@ -46,16 +46,16 @@ class Probe(msgspec.Struct, frozen=True):
     "roles",
     multiple=True,
     type=click.Choice([*ROLES, "all"]),
-    help=f"Write the prompt of a role to {PROMPTS}/ROLE.md, to change it; may be repeated.",
+    help=f"Write the prompt of a role to {PROMPTS}/ROLE.md, so that you can change it. Repeatable.",
 )
-@click.option("--force", is_flag=True, help="With --eject: overwrite files that are there.")
+@click.option("--force", is_flag=True, help="With --eject: overwrite existing files.")
 @json_option
 def agents(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """List the agent CLIs that are installed and work. Each one is asked for its version.
+    """List the installed agent CLIs, with their versions.
 
-    An agent CLI gets the prompt of its role: plan, design, code, review or test-writer, chosen by the step's phase.
-    `prompt: review` in a step chooses another one. `--eject review` writes it to a file that you can change; use it with
-    `prompt: prompts/review.md`.
+    An agent CLI gets the prompt of a role: plan, design, code, review or test-writer. The phase of the step chooses the
+    role; `prompt: review` in a step chooses another one. `--eject review` writes the prompt to a file that you can
+    change; use it with `prompt: prompts/review.md`.
 
     \b
     Example:
@@ -80,26 +80,26 @@ def agents(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
 
 
 def probe(cli: Cli) -> Probe:
-    """Whether a CLI is there and starts."""
+    """Check whether a CLI is installed and starts."""
     install = f"npm install -g {cli.package}"
     path = shutil.which(cli.name)
     if path is None:
         return Probe(cli.name, None, False, False, None, "it is not on the PATH", install)
     try:
-        code, printed, complaints = _version_of(path, {**os.environ, **cli.env})
+        code, printed, errors = _version_of(path, {**os.environ, **cli.env})
     except subprocess.TimeoutExpired:
         return Probe(cli.name, path, True, False, None, f"no version after {PATIENCE:g} s", install)
     except OSError as error:
         return Probe(cli.name, path, True, False, None, f"it cannot be started: {error.strerror or error}", install)
     version = _VERSION.search(printed)
     if code or version is None:
-        said = (complaints.strip() or printed.strip() or "it said nothing")[-500:]
+        said = (errors.strip() or printed.strip() or "it printed nothing")[-500:]
         return Probe(cli.name, path, True, False, None, f"exit code {code}: {said}", install)
     return Probe(cli.name, path, True, True, version[0], "", install)
 
 
 def _version_of(path: str, env: Mapping[str, str]) -> tuple[int, str, str]:
-    """The exit code, stdout and stderr. Most CLIs are scripts that start the real program: both end with the patience."""
+    """The exit code, stdout and stderr. Most CLIs are scripts that start the real program; a timeout ends both."""
     with subprocess.Popen(
         [path, "--version"],
         env=env,
@@ -114,8 +114,8 @@ def _version_of(path: str, env: Mapping[str, str]) -> tuple[int, str, str]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
-    printed, complaints = (each.decode("utf-8", "replace") for each in said)
-    return process.returncode, printed, complaints
+    printed, errors = (each.decode("utf-8", "replace") for each in said)
+    return process.returncode, printed, errors
 
 
 def _eject(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
@@ -123,7 +123,7 @@ def _eject(roles: tuple[str, ...], force: bool, as_json: bool) -> None:
     files = {role: folder / f"{role}.md" for role in roles}
     there = [f"{PROMPTS}/{path.name}" for path in files.values() if path.exists()]
     if there and not force:
-        raise WorkflowError(f"{', '.join(there)} exists: `--force` overwrites it")
+        raise WorkflowError(f"{', '.join(there)} already exists: use `--force` to overwrite it")
     folder.mkdir(exist_ok=True)
     for role, path in files.items():
         path.write_text(shipped(role), encoding="utf-8")

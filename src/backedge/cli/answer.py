@@ -1,4 +1,4 @@
-"""`feedback`, `pause` and `cancel`: what people tell a run. A process that executes it continues at once."""
+"""`feedback`, `pause` and `cancel`: commands to a run. If a process executes it, that process reacts at once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def me() -> str:
 
 
 async def end_agents(run: Run, journal: Path | None) -> None:
-    with suppress(RunHeld):  # the process that executes the run ends them
+    with suppress(RunHeld):  # the process that executes the run stops them
         await run.end_attempts(partial(end_agent, where(journal)))
 
 
@@ -56,17 +56,17 @@ def feedback() -> None:
 
 
 @feedback.command("raise")
-@click.option("--kind", required=True, help="fix_request, context_request, missing_requirement …")
-@click.option("--to", multiple=True, help="A target; may be repeated.")
+@click.option("--kind", required=True, help="The kind: fix_request, context_request, missing_requirement …")
+@click.option("--to", multiple=True, help="A target step. Repeatable.")
 @click.option("--message", required=True, help="What is wrong.")
-@click.option("--from", "source", default=HUMAN, show_default=True, help="Who raises it.")
-@click.option("--severity", default="high", show_default=True)
+@click.option("--from", "source", default=HUMAN, show_default=True, help="The step that raises it, or human.")
+@click.option("--severity", default="high", show_default=True, help="critical, high, medium or low.")
 @click.option("--blocking", is_flag=True, help="Pause the run until it is resolved.")
-@click.option("--suggested-fix")
-@click.option("--requested-info")
-@click.option("--requirement-id")
-@click.option("--option", "options", multiple=True, help="An option that the targets may choose; may be repeated.")
-@click.option("--run", "run_name", metavar="RUN", help="Which run; the newest, if not given.")
+@click.option("--suggested-fix", help="How it could be fixed.")
+@click.option("--requested-info", help="What you want to know, for a context_request.")
+@click.option("--requirement-id", help="The requirement that it is about.")
+@click.option("--option", "options", multiple=True, help="An option for the targets to choose from. Repeatable.")
+@click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
 @journal_option
 def raise_(
     kind: str,
@@ -120,16 +120,16 @@ def raise_(
 
 @feedback.command()
 @click.argument("loop", type=own_id)
-@click.option("--target", help="The target that acknowledges it. Needed only if there are several.")
-@click.option("--message", default="")
-@click.option("--action", default="")
-@click.option("--eta", default="")
-@click.option("--run", "run_name", metavar="RUN")
+@click.option("--target", help="The target that acknowledges it. Required if there are several.")
+@click.option("--message", default="", help="A message to the source.")
+@click.option("--action", default="", help="What the target is going to do.")
+@click.option("--eta", default="", help="When it will be done.")
+@click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
 @journal_option
 def acknowledge(
     loop: str, target: str | None, message: str, action: str, eta: str, run_name: str | None, journal: Path | None
 ) -> None:
-    """Confirm that a target has received feedback and works on it.
+    """Confirm that a target has received the feedback LOOP and is working on it.
 
     \b
     Example:
@@ -150,7 +150,7 @@ async def _only_target(run: Run, loop: str) -> str:
     known = (await run.state()).loop(loop)
     targets = known.targets if known is not None else ()
     if len(targets) > 1:
-        raise IllegalCommand(f"{loop} has several targets: say which with --target ({', '.join(targets)})")
+        raise IllegalCommand(f"{loop} has several targets: choose one with --target ({', '.join(targets)})")
     return targets[0] if targets else ""
 
 
@@ -158,7 +158,7 @@ feedback.add_command(acknowledge, "ack")
 
 
 @feedback.command("list")
-@click.option("--run", "run_name", metavar="RUN")
+@click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
 @journal_option
 @json_option
 def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
@@ -184,10 +184,10 @@ def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
 @feedback.command("reclassify")
 @click.argument("finding", type=own_id)
 @click.option("--phase", required=True, help="The phase that injected it.")
-@click.option("--run", "run_name", metavar="RUN")
+@click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
 @journal_option
 def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | None) -> None:
-    """Record which phase injected a finding. This overrides what the judge said.
+    """Record which phase injected FINDING. This overrides the judge.
 
     \b
     Example:
@@ -205,7 +205,7 @@ def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | N
 @click.argument("run_name", metavar="[RUN]", required=False)
 @journal_option
 def pause(run_name: str | None, journal: Path | None) -> None:
-    """Start no more attempts in RUN, or in the newest; running ones finish. `backedge resume` continues.
+    """Pause RUN, or the newest run. Running attempts finish, and none starts until `backedge resume`.
 
     \b
     Example:
@@ -222,10 +222,10 @@ def pause(run_name: str | None, journal: Path | None) -> None:
 
 @click.command()
 @click.argument("run_name", metavar="RUN")
-@click.option("--reason", default="")
+@click.option("--reason", default="", help="The reason, for the journal.")
 @journal_option
 def cancel(run_name: str, reason: str, journal: Path | None) -> None:
-    """End RUN and stop its running attempts. What was made stays.
+    """End RUN and stop its running attempts. The work so far is kept.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What an attempt prints while it works: its stderr, and the stream of an agent CLI in words."""
+"""What an attempt prints while it runs: its stderr, and the event stream of an agent CLI as readable lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from backedge.adapters.agents.clis.transcript import cli_of, said
 from backedge.core.text import clean
 
 TAIL = 8 * 1024
-"""Bytes at the end of a log that are read."""
+"""How many bytes at the end of a log to read."""
 STREAM = 256 * 1024
 """The same for a CLI's stream, where one line can contain a whole file."""
 LONGEST_LINE = 500
 LONGEST_EVENT = 16 * 1024 * 1024
 MOST_READ = 1024 * 1024
-"""Bytes of new text that are read at once."""
-COMPLAINTS = 2
-"""Lines of stderr that are shown below what a CLI says."""
+"""How many bytes of new text to read at once."""
+STDERR_LINES = 2
+"""How many lines of stderr to show below the output of a CLI."""
 
 
 class Log:
@@ -40,14 +40,14 @@ class Log:
         return self._known or ""
 
     def tail(self, most: int) -> list[str]:
-        """The last lines, fit to be shown."""
+        """The last lines, cleaned for a terminal."""
         lines = [line for each in self._log.tail(TAIL) if (line := _line(each).strip())]
         if cli := self._cli:
-            lines = [*map(_shown, said(cli, self._stream.tail(STREAM))), *lines[-COMPLAINTS:]]
+            lines = [*map(_shown, said(cli, self._stream.tail(STREAM))), *lines[-STDERR_LINES:]]
         return lines[-most:]
 
     def news(self, last: bool = False) -> Iterator[str]:
-        """The complete lines since the last call; with `last` also an incomplete one."""
+        """The complete lines since the last call; with `last`, also an incomplete one."""
         if cli := self._cli:
             yield from map(_shown, said(cli, self._stream.news(last)))
         yield from map(_line, self._log.news(last))
@@ -91,6 +91,6 @@ def _line(text: bytes) -> str:
 
 
 def _shown(text: str) -> str:
-    """A line of an agent, fit to be shown: without control characters or characters that change the writing direction."""
+    """A line of an agent without control characters or characters that change the writing direction."""
     line = clean(text[: 4 * LONGEST_LINE]).replace("\n", " ").expandtabs(4)[:LONGEST_LINE]
     return "".join(letter for letter in line if category(letter) != "Cf")

@@ -1,4 +1,4 @@
-"""`audit`: the events themselves."""
+"""`audit`: exports and verifies the events of runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def audit() -> None:
 @click.argument("run_name", metavar="[RUN]", required=False)
 @journal_option
 def export_events(run_name: str | None, journal: Path | None) -> None:
-    """Print the events of RUN, or the newest, as JSON lines, each with its number and its link.
+    """Print the events of RUN, or of the newest run, as JSON lines with their numbers and links.
 
     \b
     Example:
@@ -43,16 +43,16 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
 @audit.command("verify")
 @click.argument("run_name", metavar="[RUN]", required=False)
 @click.option(
-    "--head", help="A link, or the head of the whole journal, that you kept elsewhere: it must be in the chain."
+    "--head", help="A link, or the head of the whole journal, that you kept elsewhere. It must be in the chain."
 )
 @journal_option
 @json_option
 def verify_events(run_name: str | None, head: str | None, journal: Path | None, as_json: bool) -> None:
-    """Check the hash chain of RUN, or of all runs, and whether a run is missing. If an event does not fit, the exit
-    code is 2, and the first one is named.
+    """Verify the hash chain of RUN, or of all runs, and check that no run is missing. If an event does not fit, the
+    command names the first one and exits with 2.
 
-    Only a head that you keep elsewhere proves that the newest events were not deleted: the "head" of `--json` for the
-    whole journal, or any link of RUN.
+    The chain alone cannot prove that the newest events were not deleted. For that, keep a head elsewhere: the "head" of
+    `--json` for the whole journal, or any link of RUN.
 
     \b
     Example:

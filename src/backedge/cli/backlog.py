@@ -1,4 +1,4 @@
-"""`run` in a project with stories: says what happens, and exits with the code of the result."""
+"""`run` in a project with stories: prints what happens, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 
 class TerminalNarrator:
-    """Tells what happens to stories on stderr; with `quiet` only what went wrong."""
+    """Prints what happens to stories on stderr; with `quiet`, only errors."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -87,7 +87,7 @@ class TerminalNarrator:
 
 
 def work_through(work: Work, narrator: TerminalNarrator, mode: Literal["one", "all", "watch"], as_json: bool) -> None:
-    """Work on stories, and exit with the code of the result."""
+    """Work on stories, and exit with the matching exit code."""
     end = asyncio.run(_interruptible({"one": work.one, "all": work.all, "watch": work.watch}[mode]))
     backlog = asyncio.run(work.backlog()) if end is not None else Backlog(())
     if as_json:
@@ -117,10 +117,10 @@ def _json(done: Done) -> dict[str, Any]:
 
 def _say_left(work: Work, narrator: TerminalNarrator, backlog: Backlog, mode: str, end: End | None) -> None:
     if end is None:
-        narrator.remark("interrupted; `backedge run` goes on")
+        narrator.remark("interrupted; continue with `backedge run`")
         return
     for story, why in work.put_aside.items():
-        narrator.result(f"put aside: {story}: {shown(why, 300)}")
+        narrator.result(f"set aside: {story}: {shown(why, 300)}")
     actions = backlog.actions()
     people = [action for action in actions if action.priority >= PERSON and action.kind == "person"]
     for action in people if mode != "one" or not work.done else ():
@@ -129,13 +129,13 @@ def _say_left(work: Work, narrator: TerminalNarrator, backlog: Backlog, mode: st
     ours = [action for action in actions if action.kind != "person"]
     if mode == "one" and ours:
         first = ours[0]
-        narrator.result(f"next: {first.kind} {first.story} ({shown(first.reason, 100)}); `backedge run` does it")
+        narrator.result(f"next: {first.kind} {first.story} ({shown(first.reason, 100)}); start it with `backedge run`")
     elif not actions:
         narrator.result("nothing is left to do")
 
 
 async def _interruptible(work: Callable[[], Any]) -> End | None:
-    """Work until the end; None if it was interrupted, after what runs was stopped and recorded."""
+    """Work until the end. After an interruption, stop and record what is running, and return None."""
     loop = asyncio.get_running_loop()
     task = asyncio.create_task(work())
 

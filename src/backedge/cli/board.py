@@ -11,7 +11,7 @@ from backedge.stories.entry import Entry
 from backedge.stories.rules.assessor import STATUSES
 
 NARROWEST = 16
-"""Characters per column: with less room the columns are listed one below the other."""
+"""The least characters per column. In a narrower terminal, the columns are listed one below the other."""
 MOST_CARDS = 12
 
 

@@ -1,4 +1,4 @@
-"""The commands of `backedge`. Each is imported when it is used, so that help is quick."""
+"""The commands of `backedge`. Each one is imported only when it is used, so that help is fast."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ import click
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup", "Write a workflow file to start from."),
-    "check": ("inspect", "Validate the workflow file, draw it, and say how many attempts a run can make."),
+    "check": ("inspect", "Validate and draw the workflow file; print the maximum number of attempts."),
     "schema": ("inspect", "Print the JSON Schema of the workflow file."),
     "run": ("execute", "Start a run and watch it."),
     "resume": ("execute", "Continue a run where its journal ends."),
     "runs": ("look", "List the runs, newest first."),
     "show": ("look", "Show what happened in a run."),
-    "watch": ("look", "Follow a run that another process executes."),
-    "inbox": ("look", "List the open decisions of all runs."),
+    "watch": ("look", "Follow a run, whichever process executes it."),
+    "inbox": ("look", "List the open escalations of all runs."),
     "decide": ("decide", "Answer an escalation."),
     "feedback": ("answer", "Raise, acknowledge, list or reclassify feedback."),
-    "what-if": ("inspect", "Say which steps the next round of a loop would run again, and the cost."),
-    "pause": ("answer", "Start no more attempts in a run; running ones finish."),
-    "cancel": ("answer", "End a run. What was made stays."),
-    "context": ("context", "Read a run by path, and store values of your own beside it."),
-    "next": ("stories", "Say what would be done about the stories, and why."),
+    "what-if": ("inspect", "Show which steps the next round of a loop would run again, and the cost."),
+    "pause": ("answer", "Pause a run; running attempts finish."),
+    "cancel": ("answer", "End a run; the work so far is kept."),
+    "context": ("context", "Read the state of a run by path, and store your own values."),
+    "next": ("stories", "List the next action for each story, with the reason."),
     "board": ("stories", "Show the stories as a board."),
-    "details": ("stories", "Show a story with the history of its refinement."),
+    "details": ("stories", "Show the phases, reviews and refinements of a story."),
     "unblock": ("stories", "Unblock a story."),
     "audit": ("audit", "Export or verify the events of a run."),
-    "export": ("files", "Print a run as a file of another system, or as its report."),
-    "import": ("files", "Import a file of another system as a run."),
-    "stats": ("stats", "Show how feedback ended, where defects come from, and the cost of rework."),
-    "prune": ("prune", "Free the space of runs that ended long ago; events are kept."),
-    "agents": ("agents", "List the agent CLIs that are installed; write their prompts."),
-    "completions": ("setup", "Print the completion script of your shell."),
-    "demo": ("setup", "Run the demo."),
+    "export": ("files", "Print a run as a report, or in the format of another system."),
+    "import": ("files", "Import a file from another system as a run."),
+    "stats": ("stats", "Show how feedback ended, where defects came from, and what rework cost."),
+    "prune": ("prune", "Free disk space of runs that ended long ago; events are kept."),
+    "agents": ("agents", "List the installed agent CLIs, or write their prompts to files."),
+    "completions": ("setup", "Print the completion script for your shell."),
+    "demo": ("setup", "Watch a demo: a linter, tests and a reviewer send work back until it is verified."),
 }
 
 
 class EnoughRead(Exception):
-    """The reader of our output closed it, which is not a failure. click would exit with 1, the code of a failed run."""
+    """The reader of the output closed the pipe. That is not a failure, but click would exit with 1, like a failed run."""
 
 
 class Lazy(click.Group):
@@ -71,8 +71,8 @@ class Lazy(click.Group):
             from backedge.core.suggestions import closest
 
             meant = closest(args[0], COMMANDS)
-            hint = f"did you mean {meant!r}?" if meant else "`backedge --help` lists them"
-            raise click.UsageError(f"no command {args[0]!r}: {hint}") from None
+            hint = f"did you mean {meant!r}?" if meant else "see `backedge --help`"
+            raise click.UsageError(f"unknown command {args[0]!r}: {hint}") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

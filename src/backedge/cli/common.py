@@ -1,4 +1,4 @@
-"""What several commands share: where the project is, how a run is named, how things are printed."""
+"""Shared by the commands: finding the project, finding a run by name, printing."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range
 LOOKED_AT = 1000
 """How many of the newest runs a mistyped name is compared with."""
 ALIKE = 0.85
-"""How similar the name of a run must be: the names of one hour begin alike."""
+"""How similar the name of a run must be. High, because all runs of one hour begin alike."""
 
 STORY = "s-"
-"""How the names of runs of stories begin."""
+"""The prefix of the runs of stories."""
 EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0, "imported": 0}
 
 
-class JournalPlace(click.Path):
+class JournalPath(click.Path):
     """A journal by its path or its URL."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -46,10 +46,10 @@ class JournalPlace(click.Path):
 
 journal_option = click.option(
     "--journal",
-    type=JournalPlace(dir_okay=False, path_type=Path),
-    help="The journal, if it is not in .backedge/: a path, or sqlite:///PATH.",
+    type=JournalPath(dir_okay=False, path_type=Path),
+    help="The journal, a path or sqlite:///PATH. Default: .backedge/journal.db.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value, and nothing else, on stdout.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON value on stdout.")
 
 
 def print_json(value: Any) -> None:
@@ -58,7 +58,7 @@ def print_json(value: Any) -> None:
 
 
 def _whole(value: Any) -> Any:
-    """A value with all its fields, so that every key is always there: its own JSON leaves out defaults."""
+    """A value with all its fields. Its own JSON leaves out defaults; readers of --json can rely on every key."""
     if isinstance(value, msgspec.Struct):
         value = {name: getattr(value, name) for name in value.__struct_fields__}
     if isinstance(value, dict):
@@ -69,7 +69,7 @@ def _whole(value: Any) -> Any:
 
 
 def say(text: str = "") -> None:
-    """Print progress and remarks on stderr: stdout has only results."""
+    """Print progress and remarks on stderr; stdout has only results."""
     click.echo(text, err=True)
 
 
@@ -78,15 +78,15 @@ def where(journal: Path | None, file: Path | None = None) -> Project:
 
 
 def existing(journal: Path | None) -> Project:
-    """A project that has a journal. Raises NotFound if there is none: reading must not create one."""
+    """A project with a journal. Raises NotFound if there is none, because reading must not create one."""
     spot = where(journal)
     if not spot.journal.exists():
-        raise NotFound(f"there is no journal at {spot.journal}: `backedge run` makes one")
+        raise NotFound(f"there is no journal at {spot.journal}: `backedge run` creates one")
     return spot
 
 
 def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
-    """Open an engine on the journal of the project, ask, and close it again."""
+    """Open an engine on the journal of the project, call `ask`, and close the engine."""
     from backedge.app import Engine
 
     spot = existing(journal)
@@ -99,12 +99,12 @@ def asking(journal: Path | None, ask: Callable[[Engine], Awaitable[T]]) -> T:
 
 
 def reading(journal: Path | None, ask: Callable[[JournalWithClaims], Awaitable[T]]) -> T:
-    """Open the journal of the project, read what was asked for, and close it again."""
+    """Open the journal of the project, call `ask`, and close the journal."""
     return _read(existing(journal).journal, ask)
 
 
 def listing(journal: Path | None, ask: Callable[[JournalWithClaims], Awaitable[T]]) -> T:
-    """Like reading, for lists of runs: before the first run the list is empty, which is not an error."""
+    """Like `reading`, but for lists of runs: before the first run, the list is empty instead of an error."""
     spot = where(journal)
     return _read(MEMORY, ask) if journal is None and not spot.journal.exists() else reading(journal, ask)
 
@@ -141,15 +141,15 @@ def own_id(word: str) -> str:
 
 
 async def the_run(engine: Engine, name: str | None) -> Run:
-    """A run by its id or the beginning of it; the newest one if none is named."""
+    """A run by its id or the beginning of its id; the newest run if `name` is None."""
     return await engine.find(await run_id(engine.journal, name))
 
 
 async def run_id(journal: Listings, name: str | None) -> str:
-    """The id of a run by the beginning of it; of the newest one if none is named. The run itself is not loaded."""
+    """Like `the_run`, but returns only the id, without loading the run."""
     heads = await journal.runs(1 if name is None else None)
     if not heads:
-        raise NotFound("the journal has no runs: `backedge run` starts one")
+        raise NotFound("there are no runs yet: `backedge run` starts one")
     if name is None:
         return heads[0].run
     exact = [head.run for head in heads if head.run == name]
@@ -157,21 +157,21 @@ async def run_id(journal: Listings, name: str | None) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise NotFound(f"{name!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}")
+        raise NotFound(f"{name!r} is ambiguous: {len(found)} runs begin with it: {', '.join(found[:5])}")
     meant = closest(name, [head.run for head in heads[:LOOKED_AT]], ALIKE)
-    hint = f"did you mean {meant!r}?" if meant else f"the newest are {', '.join(head.run for head in heads[:5])}"
-    raise NotFound(f"run {name!r} does not exist in this journal: {hint}")
+    hint = f"did you mean {meant!r}?" if meant else f"the newest runs are {', '.join(head.run for head in heads[:5])}"
+    raise NotFound(f"unknown run {name!r}: {hint}")
 
 
 def shown(text: str, width: int = 100) -> str:
-    """Text of agents on one line of a terminal, without characters that change the direction of writing."""
+    """Text as one short line for a terminal, without characters that change the writing direction."""
     line = one_line(text[: 20 * width])
     line = line if line.isascii() else line.translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def idle_words(spot: Project, run: str) -> str:
-    """How to continue a run that no process executes: a story with `run`, which knows its file."""
+    """How to continue a run that no process executes; for a story that is `run`, which also updates its file."""
     return f"  No process is running it. Continue with `backedge {'run' if _is_story(spot, run) else f'resume {run}'}`"
 
 
@@ -184,12 +184,12 @@ def _is_story(spot: Project, run: str) -> bool:
 
 
 def may_be_story(run: str) -> bool:
-    """Whether the name of a run is that of a story. It saves the others the import of all that knows about stories."""
+    """Whether a run may belong to a story, judged by its name alone, so that other runs need not import the stories."""
     return run.startswith(STORY)
 
 
 def wrapped(line: str, out: TextIO) -> str:
-    """A line for people, wrapped between words on a terminal; elsewhere lines stay whole."""
+    """A line wrapped between words for a terminal; elsewhere it stays one line."""
     if not out.isatty() or len(line) <= (width := shutil.get_terminal_size().columns):
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
@@ -197,7 +197,7 @@ def wrapped(line: str, out: TextIO) -> str:
 
 
 def earlier(lines: Sized, most: int | None, noun: str, indent: str = "") -> Iterator[str]:
-    """A remark about what is left out, if only the last `most` lines are printed."""
+    """A remark about the lines that are left out, if only the last `most` are printed."""
     if most is not None and len(lines) > most:
         yield f"{indent}… {counted(len(lines) - most, f'earlier {noun}')}: --all shows everything"
 

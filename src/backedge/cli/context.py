@@ -1,4 +1,4 @@
-"""`context`: a run as a tree of values, with room for values of your own."""
+"""`context`: the state of a run as a tree of values, including your own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from backedge.cli.common import asking, journal_option, print_json, the_run
 from backedge.context import Context
 
 T = TypeVar("T")
-run_option = click.option("--run", "run_name", metavar="RUN", help="Which run; the newest, if not given.")
-by_option = click.option("--by", default="", metavar="WHO", help="Who sets it.")
+run_option = click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
+by_option = click.option("--by", default="", metavar="WHO", help="The person or step that sets it.")
 
 
 @click.group()
 def context() -> None:
-    """Read a run by path, and store values of your own beside it.
+    """Read the state of a run by path, and store your own values.
 
     Paths are agent_contexts.STEP.status (output, feedback_received), feedback_loops.ID, workflow_state.paused
     (pause_reason) and values.PATH.
@@ -61,7 +61,7 @@ def get(path: str, run_name: str | None, journal: Path | None) -> None:
 @by_option
 @journal_option
 def set_(path: str, value: str, run_name: str | None, by: str, journal: Path | None) -> None:
-    """Store VALUE, JSON or else text, at values.PATH.
+    """Store VALUE at values.PATH. It is JSON if it can be read as JSON, text otherwise.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def restore(name: str, run_name: str | None, by: str, journal: Path | None) -> N
 @run_option
 @journal_option
 def read(step: str, run_name: str | None, journal: Path | None) -> None:
-    """Print the feedback that STEP has received and not read yet, as JSON, and clear its inbox.
+    """Print the unread feedback of STEP as JSON, and clear its inbox.
 
     \b
     Example:

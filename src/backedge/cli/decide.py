@@ -1,4 +1,4 @@
-"""`decide`: a person answers an escalation, with all it needs on the command line or asked for at the terminal."""
+"""`decide`: a person answers an escalation, with arguments on the command line or answers at the terminal."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.project import secrets_in
 
 QUESTIONS = {
-    ("resolve", False): "The answer, in words",
-    ("resolve", True): "One of the options, or the answer",
-    ("revise", False): "The new approach, in words",
-    ("reassign", False): "Which step gets it",
-    ("reclassify", False): "Which phase injected it",
+    ("resolve", False): "Your answer",
+    ("resolve", True): "One of the options, or your own answer",
+    ("revise", False): "The new approach",
+    ("reassign", False): "The step that gets it",
+    ("reclassify", False): "The phase that injected it",
 }
-"""How a person is asked for what a choice needs besides; True where there are options to choose from."""
+"""What to ask for after a choice; True if there are options to choose from."""
 LOOKED_AT = 100
 """How many of the newest runs are searched for a decision that was made before."""
 
@@ -35,12 +35,14 @@ LOOKED_AT = 100
 @click.argument("escalation", required=False, type=own_id)
 @click.argument("choice", required=False)
 @click.option("--run", "run_name", metavar="RUN", help="The run, if the id is ambiguous.")
-@click.option("--rounds", type=int, default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds or tries.")
-@click.option("--amount", type=float, help="How much more of a budget. Default: its size.")
-@click.option("--option", help="One of the options that the feedback offers, or a person's verdict.")
+@click.option(
+    "--rounds", type=int, default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds or tries to grant."
+)
+@click.option("--amount", type=float, help="How much to add to a budget. Default: the size of the budget.")
+@click.option("--option", help="One of the offered options, or your verdict.")
 @click.option("--target", metavar="STEP", help="The new target, for reassign.")
-@click.option("--phase", help="Which phase injected it, for reclassify.")
-@click.option("--note", default="", help="Free text: the answer, the new approach, the reason.")
+@click.option("--phase", help="The phase that injected the findings, for reclassify.")
+@click.option("--note", default="", help="Your answer, the new approach or the reason, as text.")
 @click.option("--by", default=None, metavar="WHO", help="The person who decides. Default: you.")
 @journal_option
 def decide(
@@ -58,9 +60,8 @@ def decide(
 ) -> None:
     """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, accept, skip or cancel.
 
-    For an approval, use approve or reject. Without a choice it asks you; without an id, it takes the only open
-    escalation. If
-    a process executes the run, it continues at once; otherwise with the next resume.
+    For an approval, use approve or reject. Without CHOICE, the command asks for it. Without ESCALATION, it takes the only
+    open one. If a process is executing the run, the run continues at once; otherwise `backedge resume` continues it.
 
     \b
     Example:
@@ -88,7 +89,7 @@ def decide(
 
 
 async def _question(engine: Engine, escalation: str | None, run_name: str | None) -> tuple[Run, str]:
-    """The run and the escalation that are meant; without an id, the only one that is open."""
+    """The run and the escalation to decide; without an id, the only open one."""
     run = await the_run(engine, run_name) if run_name is not None else None
     if run is not None and escalation is not None:
         return run, escalation
@@ -97,17 +98,17 @@ async def _question(engine: Engine, escalation: str | None, run_name: str | None
         return await engine.find(opened[0].run), opened[0].escalation
     if escalation is not None and opened:
         names = ", ".join(each.run for each in opened[:5])
-        raise IllegalCommand(f"{escalation} is open in {len(opened)} runs: say which with --run ({names})")
+        raise IllegalCommand(f"{escalation} is open in {len(opened)} runs: choose one with --run ({names})")
     if escalation is not None:
         return await _decided_before(engine, escalation), escalation
     if not opened:
-        raise NotFound("no question is open: there is nothing to decide")
+        raise NotFound("no escalations are open: there is nothing to decide")
     listed = ", ".join(f"{each.escalation} of {each.run}" for each in opened[:5])
-    raise IllegalCommand(f"{len(opened)} questions are open: say which, for example {listed}")
+    raise IllegalCommand(f"{len(opened)} escalations are open: choose one of {listed}")
 
 
 async def _decided_before(engine: Engine, escalation: str) -> Run:
-    """The only run in which an escalation was decided: what it says of a second decision is the best answer."""
+    """The only run in which this escalation was decided; deciding again there gives the most helpful error."""
     decided = []
     for head in await engine.runs(LOOKED_AT):
         known = (await (await engine.find(head.run)).state()).escalation(escalation)
@@ -123,7 +124,7 @@ async def _decided_before(engine: Engine, escalation: str) -> Run:
 
 
 async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[str, str]]:
-    """The choice that the person at the terminal makes, and the arguments that it needs."""
+    """The choice made at the terminal, and the arguments that it needs."""
     state = await run.state()
     known = state.escalation(escalation)
     if known is not None and known.decided is not None:
@@ -131,28 +132,28 @@ async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[s
     told = await told_packet(engine.journal, state, escalation)
     words = list(dict.fromkeys(each.choice for each in told.options))
     if sys.stdin is None or not sys.stdin.isatty():
-        raise IllegalCommand(f"no choice for {escalation}: say one of {', '.join(words)}")
+        raise IllegalCommand(f"{escalation} needs a choice: use one of: {', '.join(words)}")
     click.echo(f"{escalation}: {shown(told.reason)}", err=True)
     for line in packet_lines(told):
         click.echo(wrapped(f"  {line}", sys.stderr), err=True)
     numbered = ", ".join(f"{number} {word}" for number, word in enumerate(words, 1))
-    chosen: str = click.prompt(f"What is your choice ({numbered})", value_proc=partial(_choice, words), err=True)
+    chosen: str = click.prompt(f"Your choice ({numbered})", value_proc=partial(_choice, words), err=True)
     needs = next((each.needs for each in told.options if each.choice == chosen and not each.option), ())
     if not needs:
         return chosen, {}
     offered = [each.option for each in told.options if each.choice == chosen and each.option]
-    question = QUESTIONS.get((chosen, bool(offered) or needs == ("option",)), "In words")
+    question = QUESTIONS.get((chosen, bool(offered) or needs == ("option",)), "Your answer")
     answer: str = click.prompt(question, err=True)
     # The same question takes one of the options or an answer in words.
     return chosen, {"option" if answer in offered or needs == ("option",) else needs[-1]: answer}
 
 
 def _choice(words: Sequence[str], typed: str) -> str:
-    """A choice by its number, its word, or as much of the word as says which."""
+    """A choice by its number, its word, or the beginning of its word if that is unique."""
     typed = typed.strip().casefold()
     if typed.isdecimal() and 0 < int(typed) <= len(words):
         return words[int(typed) - 1]
     meant = [word for word in words if word == typed] or [word for word in words if word.startswith(typed)]
     if len(meant) != 1:
-        raise click.UsageError(f"{shown(typed, 40)!r} is none of them: type a number or a word")
+        raise click.UsageError(f"{shown(typed, 40)!r} is not one of the choices: type a number or a word")
     return meant[0]

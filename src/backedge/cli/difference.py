@@ -1,4 +1,4 @@
-"""`show --diff`: what each version of an artifact changed in the one before it."""
+"""`show --diff`: what each version of an artifact changed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from backedge.core.workflow.graph import Graph, graph_of
 from backedge.ports import Journal
 
 MOST_LINES = 80
-"""Of one difference; the whole of a large artifact is not something to read on a terminal."""
+"""How many lines of one difference to show: a whole large artifact is too much for a terminal."""
 LARGEST = 20_000
-"""Lines of a version that are compared."""
+"""How many lines of a version to compare."""
 WIDEST = 300
 
 
@@ -33,25 +33,25 @@ class ReworkDiff(msgspec.Struct, frozen=True):
     step: str
     attempt: int
     version: int
-    """The new one; it differs from the one before."""
+    """The new version; it differs from the one before."""
     loops: tuple[str, ...]
-    """Whose feedback it addresses; empty where only an input changed."""
+    """The loops whose feedback it addresses; empty if only an input changed."""
     summary: str
     diff: tuple[str, ...]
-    """Of the outputs, as unified diff lines."""
+    """The difference of the outputs, as unified diff lines."""
     left_out: int
-    """Lines of the difference that are not there."""
+    """How many lines of the difference were left out."""
     files: tuple[Change, ...]
-    """Files of the workspace that changed, and where."""
+    """The files of the workspace that changed, and where."""
     files_diff: tuple[str, ...] = ()
-    """Of those files, as far as it was kept, as unified diff lines."""
+    """The stored differences of those files, as unified diff lines."""
     files_left_out: int = 0
     note: str = ""
     """Why there is no difference of the outputs."""
 
 
 async def reworks(journal: Journal, state: Path, run: str, events: Sequence[e.Event]) -> list[ReworkDiff]:
-    """Every version after the first of every step that makes something, in the order in which they were made."""
+    """Every version after the first of every artifact, in the order of their creation."""
     found: list[ReworkDiff] = []
     before: dict[str, tuple[int, OutputDigest]] = {}
     started: dict[tuple[str, int], e.AttemptStarted] = {}
@@ -85,7 +85,7 @@ async def _rework(
         lines = list(unified_diff(old, new, f"v{version - 1}", f"v{version}", lineterm=""))
         note = "" if lines else "the output is the same"
     except JournalDamaged:
-        lines, note = [], "the outputs were pruned, or never stored: what they said cannot be compared any more"
+        lines, note = [], "the outputs were pruned or never stored, so they cannot be compared"
     texts = _kept_lines(kept) if files else []
     return ReworkDiff(
         step=event.step,
@@ -107,7 +107,7 @@ def _shortened(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _kept_lines(path: Path) -> list[str]:
-    """What the attempt changed in files; nothing if that was pruned, or is of another machine."""
+    """What the attempt changed in files; empty if that was pruned, or if the attempt ran on another machine."""
     try:
         return clean(path.read_text("utf-8", "replace")).splitlines()
     except OSError:
@@ -124,7 +124,7 @@ async def _lines(journal: Journal, made: OutputDigest) -> list[str]:
 
 
 def print_reworks(found: Sequence[ReworkDiff], step: str | None, as_json: bool) -> None:
-    """The differences, of all steps or of one."""
+    """Print the differences of all steps, or of one."""
     chosen = [each for each in found if step is None or each.step == step]
     if as_json:
         print_json(chosen)

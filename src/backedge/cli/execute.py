@@ -1,4 +1,4 @@
-"""`run` and `resume`: execute a run until it ends or only a person can help."""
+"""`run` and `resume`: execute a run until it ends or needs a person."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Begin = Callable[[Engine], Awaitable[Run]]
 
 @dataclass(frozen=True)
 class CommandRun:
-    """How a run is executed and shown, as the options say."""
+    """How to execute and show a run, from the options of the command."""
 
     auto: bool | None
     max_parallel: int | None
@@ -70,11 +70,11 @@ class CommandRun:
 
     @property
     def asks(self) -> bool:
-        """Whether a person at the terminal can be asked before each attempt."""
+        """Whether there is a terminal to ask at before each attempt."""
         return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
     def tell(self, result: str) -> None:
-        """Say how it came out: on stdout, unless that has it as JSON."""
+        """Print the result on stdout, or on stderr if stdout has the JSON."""
         if not self.quiet:
             click.echo(result, err=self.as_json)
 
@@ -93,14 +93,16 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         json_option,
         journal_option,
-        click.option("--log", is_flag=True, help="Progress as plain lines, with what the agents log."),
-        click.option("--plain", is_flag=True, help="Progress as plain lines, even on a terminal."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing: the exit code says how it ended."),
-        click.option("--wait", is_flag=True, help="Wait until the run has ended, even while only a person can help."),
+        click.option("--log", is_flag=True, help="Show progress as plain lines, with the logs of the agents."),
+        click.option("--plain", is_flag=True, help="Show progress as plain lines, even on a terminal."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code tells the result."),
+        click.option(
+            "--wait", is_flag=True, help="Do not exit when only a person can continue; wait for the decision."
+        ),
         click.option(
             "--max-parallel",
             type=click.IntRange(1),
-            help="Attempts at once, 256 by default; or stories at once, 1 by default.",
+            help="How many attempts run at once (default: 256), or how many stories (default: 1).",
         ),
         click.option("--auto/--step", default=None, help=auto),
     ):
@@ -110,14 +112,14 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--input", "pairs", multiple=True, metavar="KEY=VALUE", help="Part of the run's input; may be repeated.")
-@click.option("--input-file", type=click.Path(dir_okay=False, path_type=Path), help="The input: JSON, or text.")
+@click.option("--input", "pairs", multiple=True, metavar="KEY=VALUE", help="Set one key of the input. Repeatable.")
 @click.option(
-    "--story", type=click.Path(dir_okay=False, path_type=Path), help="The story to work on: its file, or its id."
+    "--input-file", type=click.Path(dir_okay=False, path_type=Path), help="Read the input from a file: JSON or text."
 )
-@click.option("--watch", is_flag=True, help="Work through the stories, and continue whenever one has changed.")
+@click.option("--story", type=click.Path(dir_okay=False, path_type=Path), help="Work on this story: a file or an id.")
+@click.option("--watch", is_flag=True, help="Work through the stories, and continue whenever one changes.")
 @click.option("--run", "run_id", metavar="ID", help="The id of the new run.")
-@click.option("--dry-run", is_flag=True, help="Check everything and list what would start; start nothing.")
+@click.option("--dry-run", is_flag=True, help="Check everything and list what would start, without starting it.")
 @execution_options
 def run(
     file: Path | None,
@@ -131,12 +133,12 @@ def run(
 ) -> None:
     """Start a run of the workflow in this folder, or of FILE.
 
-    In a project with stories, it does the next action, the first one that `backedge next` lists. With `--auto` it
-    continues until nothing is left, or everything that is left waits for a person. `--input` and `--run` start a single
-    run there, too.
+    In a project with stories, it does one action: the first one that `backedge next` lists. With `--auto` it continues
+    until nothing is left, or until everything that is left waits for a person. With `--input` or `--run` it starts a
+    single run instead.
 
-    It exits when the run has ended (exit code 0 verified or done, 4 accepted, 1 failed or cancelled) or waits for a
-    person (3); with `--wait` it keeps running. Ctrl-C stops it cleanly (130), and `backedge resume` continues.
+    The exit code is 0 if the run is verified or done, 4 if it is accepted, 1 if it failed or was cancelled, and 3 if it
+    waits for a person. Ctrl-C stops it cleanly (130); `backedge resume` continues it.
 
     \b
     Example:
@@ -150,7 +152,9 @@ def run(
         _work_through(source, spot, story, watch, dry_run, execution)
         return
     if watch:
-        raise click.UsageError("--watch is for stories, and this project has none: `backedge init --template stories`")
+        raise click.UsageError(
+            "--watch works on stories, and this project has none: `backedge init --template stories` adds some"
+        )
     progress = execution.progress(spot)
     agents = agents_of(source, spot, progress.paths)
     given = secrets_of(source).value(_input(pairs, input_file, story))
@@ -161,7 +165,9 @@ def run(
     async def start(engine: Engine) -> Run:
         name = run_id or new_run_id(time.time())
         if run_id and any(head.run == run_id for head in await engine.runs()):
-            raise IllegalCommand(f"run {name!r} exists: `backedge resume {name}` goes on with it, or choose another id")
+            raise IllegalCommand(
+                f"run {name!r} already exists: continue it with `backedge resume {name}`, or choose another id"
+            )
         keep_workflow_file(spot, name, source)
         if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
@@ -176,9 +182,9 @@ def run(
 def resume(run_name: str | None, **how: Any) -> None:
     """Continue RUN, or the newest run, from its journal.
 
-    A run keeps the workflow that it started with, with its prompts and schemas, and its folder (for a story, its
-    worktree if it has one). Attempts that a crash left in doubt are adopted, awaited, run again or escalated, but never
-    silently run twice.
+    A run keeps the workflow that it started with, including prompts and schemas, and its folder (for a story, its
+    worktree if it has one). If a crash left attempts in doubt, they are adopted, awaited, run again or escalated, but
+    never silently run twice.
 
     \b
     Example:
@@ -190,7 +196,7 @@ def resume(run_name: str | None, **how: Any) -> None:
     spot = existing(execution.journal)
     progress = execution.progress(spot)
 
-    async def go_on(engine: Engine) -> Run:
+    async def continued(engine: Engine) -> Run:
         found = await the_run(engine, run_name)
         past = await found.events()
         progress.load(found.id, past)
@@ -202,14 +208,14 @@ def resume(run_name: str | None, **how: Any) -> None:
         source = workflow_file_of(spot, found.id, spot.folder)
         await refresh_input(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):
-            say(f"{name} has changed since run {found.id} started: the run goes on with what it said then")
+            say(f"{name} has changed since run {found.id} started: the run continues with the old version")
         agents = agents_of(source, spot, progress.paths)
         going = await engine.resume(found.id, FileWorkflow(source, spot, agents, progress.paths))
         if not going.executed_here:
-            say(f"run {found.id} goes on, executed by {await engine.journal.holder(found.id)}")
+            say(f"run {found.id} continues; it is executed by {await engine.journal.holder(found.id)}")
         return going
 
-    _execute(spot, go_on, progress, execution)
+    _execute(spot, continued, progress, execution)
 
 
 def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun) -> None:
@@ -218,9 +224,11 @@ def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: Comm
     for line in closing_words(report) if outcome is not None else ():
         execution.tell(line)
     if outcome is None and not execution.quiet:
-        say(f"interrupted; `backedge resume {report.run}` goes on")
+        say(f"interrupted; continue with `backedge resume {report.run}`")
     if outcome == "running" and not execution.quiet:
-        say(f"`backedge resume {report.run} --step` does the next attempt, `backedge resume {report.run}` the rest")
+        say(
+            f"`backedge resume {report.run} --step` makes the next attempt, `backedge resume {report.run}` all the rest"
+        )
     if execution.as_json:
         print_json(report)
     sys.exit(INTERRUPTED if outcome is None else EXIT[outcome])
@@ -229,7 +237,7 @@ def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: Comm
 async def _executed(
     spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun
 ) -> tuple[RunOutcome | None, Report]:
-    """Execute until the end, a rest or an interruption, for which the outcome is None."""
+    """Execute until the run ends, waits for a person or is interrupted. After an interruption, the outcome is None."""
     stop, engine = asyncio.Event(), Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL)
     loop = asyncio.get_running_loop()
 
@@ -237,7 +245,7 @@ async def _executed(
 
     def interrupted() -> None:
         if stop.is_set():
-            # Asked twice: what is being ended gets no more time, and is recorded all the same.
+            # The second signal: attempts that are being stopped get no more time, but are still recorded.
             engine.kill_now()
             for task in asyncio.all_tasks() - {executing}:
                 task.cancel()
@@ -246,7 +254,7 @@ async def _executed(
         stop.set()
 
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Whoever started us with a signal ignored (nohup) wants it ignored.
+        # A signal that was ignored when we started (nohup) stays ignored.
         if signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, interrupted)
     async with progress, engine:
@@ -266,13 +274,13 @@ async def _executed(
                 return outcome, await going.report()
         rest.cancel()
         run = going.id
-    # What still ran was ended on leaving, and only then was recorded with what it had used.
+    # Leaving the engine stopped the running attempts and recorded their usage: read the report after that.
     async with Engine(spot.journal) as reading:
         return outcome, await (await reading.find(run)).report()
 
 
 async def _rested(engine: Engine, run: Run, execution: CommandRun) -> RunOutcome:
-    """Wait until there is nothing more to do here."""
+    """Wait until this process has nothing more to do."""
     if execution.step and run.executed_here:
         under_way = any(step.running for step in (await run.state()).steps.values())
         outcome = await stepped(engine, run, at_terminal if execution.asks else once(under_way))
@@ -298,7 +306,7 @@ def _work_through(
     if dry_run:
         print_next(source, spot, only, 1, execution.as_json)
         return
-    agents_of(source, spot)  # who is not there is told before anything begins
+    agents_of(source, spot)  # a missing agent is an error before anything starts
     narrator = TerminalNarrator(execution.quiet)
     work = Work(source, spot, narrator, only, execution.max_parallel or 1, execution.wait and not watch)
     staying = watch or (execution.wait and bool(execution.auto))
@@ -322,7 +330,7 @@ def _input(pairs: tuple[str, ...], input_file: Path | None, story: Path | None) 
         if given is None:
             given = {}
         if not isinstance(given, dict):
-            raise WorkflowError("--input-file is no JSON object: --input and --story cannot be added to it")
+            raise WorkflowError("--input-file is not a JSON object: --input and --story cannot be added to it")
     if story is not None:
         given = {**given, "story": {"path": str(story), "text": _text(story)}}
     seen = set[str]()
@@ -331,14 +339,14 @@ def _input(pairs: tuple[str, ...], input_file: Path | None, story: Path | None) 
         if not sign or not key:
             raise WorkflowError(f"--input {pair!r}: expected KEY=VALUE")
         if key in seen:
-            raise WorkflowError(f"--input has {key!r} twice: say it once")
+            raise WorkflowError(f"--input has {key!r} twice: give it once")
         seen.add(key)
         given = {**given, key: _value(value)}
     return given
 
 
 def _value(text: str) -> Any:
-    """A value on the command line: JSON where it is an object, a list, a number or a word of JSON, else text."""
+    """A value on the command line: JSON if it can be read as JSON, text otherwise."""
     try:
         return _json(text)
     except ValueError:
@@ -346,7 +354,7 @@ def _value(text: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    """JSON that can be kept as it is: no NaN, no number that is too large, no bottomless lists. Raises ValueError."""
+    """A JSON value that can be stored: no NaN, no huge number, no endless nesting. Raises ValueError."""
     try:
         return msgspec.json.decode(text, strict=True) if text.strip() else json.loads(text)
     except (msgspec.DecodeError, RecursionError) as error:

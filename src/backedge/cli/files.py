@@ -31,7 +31,7 @@ from backedge.core.text import escaped
 from backedge.project import Project, secrets_of
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of a file that is imported: it stands in one event."""
+"""The largest file to import, in bytes: it becomes part of one event."""
 
 
 @click.command()
@@ -49,12 +49,12 @@ LARGEST = 16 * 1024 * 1024
 def export(run_name: str | None, form: str, journal: Path | None) -> None:
     """Print RUN, or the newest run, as a file.
 
-    `report` is the output of `show --json`. `loops` has the loops and their statistics, also in the words of feedback loop
-    engines (feedback_loops). `feedback-jsonl` has feedback as lines with from_node, to_node and feedback_type. `defects` is
-    the defect log: injected, detected, attempts, cost, latency. `progress` and `scratchpad` list the iterations of a
-    tight loop.
+    `report` is the output of `show --json`. `loops` has the loops with statistics; its `feedback_loops` uses the field
+    names of feedback loop engines. `feedback-jsonl` has a line per feedback with from_node, to_node and feedback_type.
+    `defects` is the defect log: injected, detected, attempts, cost, latency. `progress` and `scratchpad` list the
+    iterations of a tight loop.
 
-    An imported file is printed byte for byte if you ask for its own format.
+    An imported file, exported in its own format, is identical byte for byte.
 
     \b
     Example:
@@ -137,14 +137,16 @@ _PRINT: dict[str, Callable[[Report, Contents], None]] = {
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--as", "form", type=click.Choice(FORMATS), help="The format of the file; by default it is recognised.")
+@click.option(
+    "--as", "form", type=click.Choice(FORMATS), help="The format of the file. Default: detected from the content."
+)
 @journal_option
 @json_option
 def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -> None:
     """Import FILE from another system as a run of its own, for `runs`, `show`, `stats` and `export`.
 
-    A file with mistakes is refused, with a list of them, and nothing is stored. Importing the same file again changes
-    nothing. With - for FILE it is read from stdin.
+    A file with errors is refused: the errors are listed, and nothing is stored. Importing the same file again changes
+    nothing. Use - as FILE to read from stdin.
 
     \b
     Example:
@@ -173,8 +175,8 @@ def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -
 
 
 def _read(file: Path) -> bytes:
-    """The bytes of a file, or of stdin for a dash; one more than the largest import, if there are more. A pipe is read to
-    its end, but a pipe without a writer is refused. Raises ImportRefused."""
+    """Read a file, or stdin for a dash, but at most one byte more than the largest import. A pipe is read to its end; a
+    pipe without a writer is refused. Raises ImportRefused."""
     if str(file) == "-":
         return sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b""
     try:
@@ -185,12 +187,12 @@ def _read(file: Path) -> bytes:
     with open(handle, "rb") as opened:
         data = opened.read(LARGEST + 1)
         if not data and stat.S_ISFIFO(os.fstat(handle).st_mode):
-            raise ImportRefused(f"{file} is a pipe that nobody writes to: name a file, or use `backedge import -`")
+            raise ImportRefused(f"{file} is a pipe without a writer: name a file, or use `backedge import -`")
         return data
 
 
 def _text(data: bytes, file: Path, secrets: Secrets) -> str:
-    """The text without secrets. Raises ImportRefused if it is not UTF-8, or too large."""
+    """The text without secrets. Raises ImportRefused if it is not UTF-8 or too large."""
     if len(data) > LARGEST:
         raise ImportRefused(f"{file} has more than {LARGEST:,} bytes: import it in parts")
     try:

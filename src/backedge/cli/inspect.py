@@ -1,4 +1,4 @@
-"""`check`, `schema` and `what-if`: what a workflow can do, before it does it."""
+"""`check`, `schema` and `what-if`: what a workflow can do, without running it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from backedge.ports import Journal
 from backedge.project import Project, agents_of, checked_file, missing_programs
 
 LOOKED_AT = 100
-"""How many of the newest runs costs are taken from."""
+"""How many of the newest runs to estimate costs from."""
 
 
 @click.command()
@@ -42,10 +42,11 @@ LOOKED_AT = 100
 @journal_option
 @json_option
 def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bool) -> None:
-    """Validate the workflow file, draw its graph with the back edges, and say how much a run can do and cost at most.
+    """Validate the workflow file, draw its graph with the back edges, and print the most attempts and the highest cost
+    of a run.
 
-    All problems are listed with line and column, and the exit code is 2. A program that is not installed is a warning.
-    Costs are estimated from the attempts in the journal.
+    If there are problems, it lists all of them with line and column, and exits with 2. A program that is not installed
+    is only a warning. Costs are estimated from the attempts in the journal.
 
     \b
     Example:
@@ -60,7 +61,7 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
         cost = _costs(source, spot, bound or 0)
     except JournalError as error:
         cost = None
-        warnings.append(f"the cost of earlier runs is not known: {error}")
+        warnings.append(f"the cost of earlier runs is unknown: {error}")
     if as_json:
         steps = [step.name for step in source.definition.steps]
         told = {"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps}
@@ -93,7 +94,7 @@ def _costs(source: WorkflowFile, spot: Project, bound: int) -> Costs | None:
 
 def _cost_words(cost: Costs | None, limit: float | None, bound: int) -> Iterator[str]:
     if cost is None or not cost.attempts:
-        yield "The cost is not known: the journal has no run of this workflow yet."
+        yield "The cost is unknown: the journal has no run of this workflow yet."
     elif not cost.total_usd:
         yield f"None of the {cost.attempts} attempts so far reported a cost."
     else:
@@ -122,11 +123,11 @@ def schema() -> None:
 
 @click.command("what-if")
 @click.argument("loop", type=own_id)
-@click.option("--run", "run_name", metavar="RUN")
+@click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
 @journal_option
 @json_option
 def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """Say which steps would run again if the next round of LOOP changed its targets, and the estimated cost.
+    """Show which steps would run again if the next round of LOOP changed its targets, and the estimated cost.
 
     \b
     Example:
@@ -149,7 +150,7 @@ def what_if(loop: str, run_name: str | None, journal: Path | None, as_json: bool
 
 
 def _told(blast: Blast, doing: str) -> Iterator[str]:
-    yield f"{doing}: {', '.join(blast.reworks) or 'nobody'}"
-    yield f"again, if what they use changed: {', '.join(blast.cascades) or 'nobody'}"
-    yield f"verifies: {', '.join(blast.verifies) or 'nobody'}"
+    yield f"{doing}: {', '.join(blast.reworks) or 'none'}"
+    yield f"again if their input changed: {', '.join(blast.cascades) or 'none'}"
+    yield f"verified by: {', '.join(blast.verifies) or 'none'}"
     yield f"estimated from the attempts so far: ${blast.cost_usd:.2f}, {blast.seconds:.1f} s"

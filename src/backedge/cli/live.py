@@ -1,4 +1,4 @@
-"""What is updated while a run goes on: its files on disk, and the terminal with a live frame or plain lines."""
+"""Updates the files and the terminal while a run executes, with a live frame or plain lines."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from backedge.cli.attempt_log import Log
 
 TICK = 0.15
-"""Seconds between two looks at the clock and the logs."""
+"""Seconds between two updates of the clock and the logs."""
 ECHO = 4
-"""Columns that stay free at the right: the echo of Ctrl-C must not start another row, which would stay on the screen."""
+"""Columns that stay free at the right, for the echo of Ctrl-C: a row that it wraps would stay on the screen."""
 
 
 class Lines:
-    """Plain lines: one for each event and, with `log`, those that agents log."""
+    """Plain lines: one for each event and, with `log`, those of the agents' logs."""
 
     def __init__(self, say: Callable[[str], None], state: Path, log: bool = False) -> None:
         self._say, self._state, self._log = say, state, log
@@ -167,7 +167,7 @@ def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool =
 
 
 async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) -> None:
-    """Bring the files of a run up to date after an answer: perhaps no process executes it and would do so."""
+    """Update the files of a run after an answer, in case no process executes it and would do that."""
     await RunViews(lambda name: place.kept_file(name).parent, say).refresh(run.id, run.events)
     if may_be_story(run.id):
         from backedge.stories.work import refresh_story
@@ -192,7 +192,7 @@ class RunProgress:
             self._view.load(run, past)
 
     def stopping(self) -> None:
-        """The first Ctrl-C: agents get a moment to end. Say how to stop at once."""
+        """After the first Ctrl-C, while agents get a moment to end: say how to stop at once."""
         if self._view is not None:
             self._view.remark("stopping; press Ctrl-C again to stop at once")
 

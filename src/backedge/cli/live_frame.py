@@ -1,4 +1,4 @@
-"""What a terminal shows of a run under way, as a function of its state: steps, loops, findings, budget, log."""
+"""The live frame of a run, as a function of its state: steps, loops, findings, budget, log."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MARKS = {
     "skipped": ("»", "dim"),
 }
 STORY_ROWS = 6
-"""Rows that stay free above the frame, for the lines of the story."""
+"""Rows that stay free above the frame, for the timeline."""
 LEAST_LOG, MOST_LOG = 2, 12
 MOST_LOOPS, MOST_FINDINGS = 3, 2
 
 
 def frame(state: RunState, now: float, title: str, log: Sequence[str], width: int, height: int) -> Group:
-    """The rows of the frame, none wider than the terminal, all together lower than it."""
+    """The rows of the frame. They fit into the width and the height of the terminal."""
     told = report(state)
     room = max(6, height - (STORY_ROWS if height >= 20 else 1))
     middle = [*_loops(state, told, now, width), *_escalations(told, width)]
@@ -76,7 +76,7 @@ def _steps(state: RunState, told: Report, now: float, room: int) -> Iterable[Tex
     order = sorted(graph.order, key=graph.rank)
     hidden: Counter[str] = Counter()
     if len(order) > room:
-        # What is at rest says least: it is counted instead of listed.
+        # Idle steps are the least interesting: they are counted instead of listed.
         quiet = [name for word in ("waiting", "done") for name in order if told.everybody[name].state == word]
         gone = set(quiet[: len(order) - room + 1])
         hidden.update(told.everybody[name].state for name in gone)
@@ -155,7 +155,7 @@ def _loops(state: RunState, told: Report, now: float, width: int) -> Iterable[Te
 
 
 def _round(loop: Loop) -> str:
-    """The round under way, and how many the loop has: by whichever of its limits counts rounds."""
+    """The current round, and how many the first limit that counts rounds allows."""
     limits = loop.limits
     bounds = (limits.rounds_per_loop, limits.rounds_per_step, limits.rounds_per_pair)
     bound = next((each for each in bounds if each is not None), None)
@@ -167,7 +167,7 @@ def _round(loop: Loop) -> str:
 
 
 def _nearest(state: RunState, loop: Loop, now: float) -> str:
-    """The limit that has least left for this loop."""
+    """The limit of this loop that has the least left."""
     kept = limits_left(state, now, loop, None)
     if not kept:
         return ""
@@ -181,7 +181,7 @@ def _escalations(told: Report, width: int) -> Iterable[Text]:
             about = packet.loop or packet.step or "the run"
             yield Text(f"  ? {packet.id} about {about}: {shown(packet.reason, width)}", style="bold magenta")
             choices = f"      backedge decide {packet.id} {'|'.join(packet.options)} --run {told.run}"
-            # Without a choice it asks for one: a command that is cut off could not be copied.
+            # A truncated command could not be copied. The short one asks for the choice.
             short = f"      backedge decide {packet.id} --run {told.run}"
             yield Text(choices if cell_len(choices) <= width else short, style="magenta")
 
@@ -205,7 +205,7 @@ def _totals(state: RunState, told: Report, now: float) -> list[Text]:
 
 
 def _wrapped(parts: Iterable[Text], width: int, gap: str = "   ") -> list[Text]:
-    """The parts side by side, and on further rows where the terminal is too narrow for all of them."""
+    """The parts side by side, on several rows if the terminal is too narrow."""
     rows: list[Text] = []
     for part in parts:
         if rows and rows[-1].cell_len + len(gap) + part.cell_len <= width:

@@ -1,4 +1,4 @@
-"""`runs`, `show`, `watch` and `inbox`: what the journal says, no matter which process executes the runs."""
+"""`runs`, `show`, `watch` and `inbox`: read the journal, whichever process executes the runs."""
 
 from __future__ import annotations
 
@@ -37,15 +37,21 @@ if TYPE_CHECKING:
     from backedge.cli.packets import Open
 
 GLANCE = 0.5
-"""Seconds between two looks at whether a process executes a run."""
+"""Seconds between two checks whether a process executes the run."""
 LINES = 200
-"""Lines of the timeline that `show` prints without --all."""
+"""How many lines of the timeline `show` prints without --all."""
 OF_A_LOOP = 40
-"""Findings and lines of each loop, likewise."""
+"""The same for the findings and the lines of each loop."""
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many rows, without --json.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="How many runs to list. --json always lists all.",
+)
 @journal_option
 @json_option
 def runs(limit: int, journal: Path | None, as_json: bool) -> None:
@@ -66,23 +72,23 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
     for head in heads[:limit]:
         click.echo(f"{shown(head.run)}  {head.outcome:9}  {head.seq:5} events  {shown(head.workflow, 40)}")
     if len(heads) > limit:
-        click.echo(f"… and {len(heads) - limit} more: --limit")
+        click.echo(f"… and {len(heads) - limit} more (use --limit)")
     if not heads:
         click.echo("no runs yet: `backedge run` starts one")
 
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--diff", is_flag=True, help="Show what each rework changed in an artifact instead.")
-@click.option("--step", "step_name", metavar="STEP", help="With --diff: of this step only.")
-@click.option("--all", "whole", is_flag=True, help="Show all of a long run, not only its last part.")
+@click.option("--diff", is_flag=True, help="Show what each rework changed instead.")
+@click.option("--step", "step_name", metavar="STEP", help="With --diff: show only this step.")
+@click.option("--all", "whole", is_flag=True, help="Show all of a long run, not only the last part.")
 @journal_option
 @json_option
 def show(
     run_name: str | None, diff: bool, step_name: str | None, whole: bool, journal: Path | None, as_json: bool
 ) -> None:
-    """Show what happened in RUN, or in the newest: its timeline, each loop with its findings and rounds, the decisions,
-    and what was accepted. Of a long run you see the last part; --all shows everything.
+    """Show what happened in RUN, or in the newest run: the timeline, each loop with its findings and rounds, the
+    decisions, and what was accepted. For a long run it shows the last part; --all shows everything.
 
     \b
     Example:
@@ -101,7 +107,7 @@ def show(
     async def ask(journal: JournalWithClaims) -> tuple[Report, str, list[Any], list[ReworkDiff]]:
         run = await run_id(journal, run_name)
         events = await events_of(journal, run)
-        # Telling the events folds them: the report is made from the same state, so that the run is replayed once.
+        # The teller folds the events: the report uses its state, so that the run is replayed only once.
         teller = Teller(timeline.append)
         for event in events:
             teller.tell(run, event)
@@ -131,12 +137,12 @@ def show(
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--plain", is_flag=True, help="Plain lines, even on a terminal.")
-@click.option("--log", is_flag=True, help="Plain lines, with what the agents write to stderr.")
+@click.option("--plain", is_flag=True, help="Show plain lines, even on a terminal.")
+@click.option("--log", is_flag=True, help="Show plain lines, with the logs of the agents.")
 @journal_option
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, as `audit export` does.")
 def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as_json: bool) -> None:
-    """Follow RUN, or the newest, until it has ended. Ctrl-C stops watching, not the run.
+    """Follow RUN, or the newest run, until it ends. Ctrl-C stops watching; the run continues.
 
     \b
     Example:
@@ -179,14 +185,14 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
 
 
 class ExecutorWatch:
-    """Whether a process executes the run that is watched: if none does, nothing will happen, and `watch` says so."""
+    """Tells the reader of `watch` when no process executes the run, because then nothing will happen."""
 
     def __init__(self, engine: Engine, run: Run, view: View) -> None:
         self._engine, self._run, self._view = engine, run, view
         self._missed = False
 
     async def changes(self, seen: int) -> None:
-        """Wait for the next event, and look now and then whether any process could cause it."""
+        """Wait for the next event, and check regularly whether a process executes the run."""
         change = asyncio.create_task(self._run.changed(seen))
         try:
             while not change.done():
@@ -207,7 +213,7 @@ class ExecutorWatch:
 @journal_option
 @json_option
 def inbox(journal: Path | None, as_json: bool) -> None:
-    """List the open decisions of all runs, each with its reason, its numbers, the rounds so far and what each option does.
+    """List the open escalations of all runs, with the reason, the numbers, the rounds so far and what each option does.
 
     \b
     Example:
@@ -231,8 +237,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
 
 
 def _as_json(each: Open) -> dict[str, Any]:
-    """The escalation as reports have it, and what else its packet says; `choices` explains the words of `options`, and
-    `whole` of an input is the command that prints all of it."""
+    """The escalation as in reports, with the rest of its packet. `choices` explains the words in `options`, and `whole` of
+    an input is the command that prints all of it."""
     from backedge.cli.packets import whole_of
 
     told, known = each.told, each.known

@@ -1,4 +1,4 @@
-"""The decision packet of an escalation in words: why, the numbers, what happened so far, and what each option does."""
+"""The decision packet of an escalation as text: the reason, the numbers, the history, and what each option does."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from backedge.engine.store import States
 from backedge.ports import Journal
 
 MOST_FINDINGS = 5
-"""Findings of one round that are listed."""
+"""How many findings of one round to list."""
 MOST_LINES = 12
-"""Lines of one artifact that are shown."""
+"""How many lines of one artifact to show."""
 BEGINNING = 2000
-"""Characters of an artifact that is too large to stand in the journal's events."""
+"""How many characters to show of an artifact that is too large for an event."""
 INDENT = "      "
 
 
 @dataclass(frozen=True)
 class Open:
-    """One open escalation: as reports have it, and all that is known of it."""
+    """One open escalation: its report, and its whole packet."""
 
     run: str
     workflow: str
@@ -50,7 +50,7 @@ async def open_packets(journal: Journal) -> list[Open]:
 
 
 async def told_packet(journal: Journal, state: RunState, escalation: str) -> Packet:
-    """A packet with the beginnings of the artifacts that are too large to stand in it."""
+    """A packet with the beginnings of its large artifacts, which are not part of the events."""
     told = packet(state, escalation)
     return replace(told, inputs=tuple([await _begun(journal, each) for each in told.inputs]))
 
@@ -71,7 +71,7 @@ def whole_of(told: Packet, material: Material) -> str:
 
 
 def packet_lines(told: Packet) -> Iterator[str]:
-    """All of a packet but its id and its reason, a line each."""
+    """The lines of a packet, without its id and its reason."""
     if told.loop is not None:
         word = " and blocks the run" if told.blocking else ""
         grade = f", {told.severity}{word}" if told.severity else ""
@@ -79,9 +79,9 @@ def packet_lines(told: Packet) -> Iterator[str]:
     if told.message:
         yield f"  “{shown(told.message, 200)}”"
     if told.last_error:
-        yield f"  it broke with: {shown(told.last_error, 200)}"
+        yield f"  last error: {shown(told.last_error, 200)}"
     if told.advice:
-        yield f"  told before: {shown(told.advice, 200)}"
+        yield f"  earlier advice: {shown(told.advice, 200)}"
     for request in told.requests:
         yield from _request_lines(request)
     yield from _issue_lines(told.findings)
@@ -125,7 +125,7 @@ def _request_lines(request: Request) -> Iterator[str]:
 
 
 def _material_lines(told: Packet, material: Material) -> Iterator[str]:
-    """What an earlier step made, as far as it fits, and where all of it is."""
+    """The beginning of an artifact, and the command that prints all of it."""
     summary = f": {shown(material.summary, 100)}" if material.summary else ""
     yield f"{shown(material.step, 40)}, version {material.version}{summary}"
     if material.output is None:
@@ -154,5 +154,5 @@ def _choice_lines(choice: PacketOption) -> Iterator[str]:
 def _needed(needs: Sequence[str]) -> str:
     if needs == ("option",):
         return f" --option {'|'.join(VERDICTS)}"
-    # Where words will do, the options are listed on lines of their own.
+    # If free text is allowed, the options are listed on lines of their own.
     return f" --{needs[-1]} …" if needs else ""

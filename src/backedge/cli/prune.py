@@ -1,4 +1,4 @@
-"""`prune`: give back the space of runs that ended long ago. Their events stay, and so does their story."""
+"""`prune`: frees disk space of runs that ended long ago. Their events are kept, so `show` still works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.views import PROGRESS, SCRATCHPAD
 from backedge.analytics.report import Report, report
-from backedge.cli.common import existing, journal_option, json_option, print_json
+from backedge.cli.common import counted, existing, journal_option, json_option, print_json
 from backedge.core.errors import JournalDamaged, RunHeld
 from backedge.core.state.run import RunState
 from backedge.engine.store import events_of, outputs
@@ -30,13 +30,13 @@ if TYPE_CHECKING:  # `show` uses a part of this module, and no engine
 
 ENDED = ("verified", "done", "accepted", "failed", "cancelled")
 PRUNED = "pruned.json"
-"""Stands in the folder of a run that was pruned, and says when."""
+"""A file in the folder of a pruned run. It says when the run was pruned."""
 KEPT = (SCRATCHPAD, PROGRESS, PRUNED)
-"""Small, and what people look for first."""
+"""Files that are kept: they are small, and people look for them first."""
 
 
 class Freed(msgspec.Struct, frozen=True):
-    """What a pruning gave back, or would."""
+    """What pruning freed, or would free."""
 
     runs: tuple[str, ...]
     files: int
@@ -44,20 +44,22 @@ class Freed(msgspec.Struct, frozen=True):
     bytes: int
     dry_run: bool = False
     held: tuple[str, ...] = ()
-    """Left alone because a process executes them."""
+    """Runs that were skipped because a process executes them."""
 
 
 @click.command()
-@click.option("--keep", metavar="TIME", help="Keep runs that ended less than this long ago: 30d, 12h. Default: 30d.")
-@click.option("--runs", "count", type=click.IntRange(0), help="Keep this many of the newest ended runs.")
-@click.option("--dry-run", is_flag=True, help="List what would be removed; remove nothing.")
+@click.option(
+    "--keep", metavar="TIME", help="Keep runs that ended more recently than this, such as 30d or 12h. Default: 30d."
+)
+@click.option("--runs", "count", type=click.IntRange(0), help="Keep this many of the newest runs that have ended.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed, without removing it.")
 @journal_option
 @json_option
 def prune(keep: str | None, count: int | None, dry_run: bool, journal: Path | None, as_json: bool) -> None:
-    """Remove attempt folders, kept workflow files and large outputs of runs that ended long ago.
+    """Remove attempt folders, stored workflow files and large outputs of runs that ended long ago.
 
     Events are never removed: `show`, `audit` and `export` still work, without the large outputs. With both --keep and
-    --runs, a run stays if either of them keeps it.
+    --runs, a run is kept if either of them keeps it.
 
     \b
     Example:
@@ -69,12 +71,11 @@ def prune(keep: str | None, count: int | None, dry_run: bool, journal: Path | No
     if as_json:
         print_json(freed)
         return
-    would = "would give back" if dry_run else "gave back"
-    click.echo(
-        f"{len(freed.runs)} {'run' if len(freed.runs) == 1 else 'runs'} {would} {_size(freed.bytes)}: {freed.files} files, {freed.payloads} large outputs and logs"
-    )
+    verb = "would free" if dry_run else "freed"
+    counts = f"{counted(freed.files, 'file')}, {counted(freed.payloads, 'large value')}"
+    click.echo(f"{verb} {_size(freed.bytes)} of {counted(len(freed.runs), 'run')}: {counts}")
     for run in freed.held:
-        click.echo(f"{run} is being executed: left alone")
+        click.echo(f"{run} was skipped: a process executes it")
 
 
 def _age(text: str) -> float:
@@ -102,7 +103,7 @@ async def _pruned(spot: Project, age: float | None, count: int, dry_run: bool) -
         for head in ready:
             try:
                 more, bytes_ = await _removed(engine, spot, head, head.run in payloads.runs, dry_run)
-            except RunHeld:  # since a moment ago
+            except RunHeld:  # a process has just claimed it
                 held.append(head.run)
                 continue
             files, size = files + more, size + bytes_
@@ -118,9 +119,9 @@ async def _older(engine: Engine, head: RunHead, age: float | None) -> bool:
 
 
 async def _removed(engine: Engine, spot: Project, head: RunHead, lost: bool, dry_run: bool) -> tuple[int, int]:
-    """Remove the files of a run; returns how many, and how many bytes. `lost` says whether it has lost large values.
+    """Remove the files of a run, and return their number and size. `lost` says whether the run has lost large values.
 
-    One run is held at a time: the system searches the list of all locks for each new one."""
+    Only one run is claimed at a time, because the system searches the list of all locks for each new one."""
     run = head.run
     files = list(_files(spot, run))
     size = sum(path.lstat().st_size for path in files)
@@ -129,10 +130,10 @@ async def _removed(engine: Engine, spot: Project, head: RunHead, lost: bool, dry
     claim = await engine.journal.claim(run)
     try:
         if await engine.journal.read(run, head.seq):
-            raise RunHeld(run, "a process that has gone on with it")
+            raise RunHeld(run, "a process that has continued it")
         kept = spot.kept_file(run).parent
         kept.mkdir(parents=True, exist_ok=True)
-        # First the mark: whatever is missing from here on was pruned, also if we are stopped half way.
+        # Write the mark first, so that files missing after a crash are known to be pruned.
         (kept / PRUNED).write_bytes(msgspec.json.encode({"at": time.time()}) + b"\n")
         for path in files:
             path.unlink(missing_ok=True)
@@ -164,7 +165,7 @@ def _size(count: int) -> str:
 
 
 async def report_of(journal: Journal, state: RunState, spot: Project) -> tuple[Report, str]:
-    """The report of a run, and a remark if its large outputs are no longer there because they were pruned."""
+    """The report of a run, and a remark if its large outputs were pruned."""
     large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
     try:
         return report(state, await outputs(journal, state, large)), ""

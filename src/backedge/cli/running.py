@@ -1,4 +1,4 @@
-"""One call of the command, from its arguments to its exit code."""
+"""One call of `backedge`, from arguments to exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 
 def code_of() -> int:
-    """Run the command that the arguments name; returns its exit code."""
+    """Run the command and return its exit code."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # missing, as under a daemon
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it is needed until the end
@@ -40,11 +40,11 @@ def code_of() -> int:
     except OSError as error:
         _drop_output()
         what = f"{error.filename}: " if error.filename else ""
-        click.echo(f"backedge: {what}{error.strerror or error}: correct that, and try again", err=True)
+        click.echo(f"backedge: {what}{error.strerror or error}: fix this and try again", err=True)
         return 2
     return code if isinstance(code, int) else 0
 
 
 def _drop_output() -> None:
-    """Discard what is left in the buffer: Python would try to write it again at exit."""
+    """Discard the rest of the buffer. Otherwise Python would try to write it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

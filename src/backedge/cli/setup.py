@@ -1,4 +1,4 @@
-"""`init`, `completions` and `demo`: getting started."""
+"""`init`, `completions` and `demo`: commands to get started."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from backedge.templates import PATTERNS, TEMPLATES, found_in, rendered
 @click.option(
     "--agent",
     type=click.Choice([*AGENT_CLIS, "scripts"]),
-    help="The agent that does the work; by default the first agent CLI that is installed.",
+    help="The agent that does the work. Default: the first installed agent CLI.",
 )
-@click.option("--name", help="The name of the workflow; by default that of the folder.")
+@click.option("--name", help="The name of the workflow. Default: the name of the folder.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def init(template: str, agent: str | None, name: str | None, force: bool) -> None:
-    """Write a workflow file for this folder. It uses the agent CLI, tests and linter that it finds.
+    """Write a workflow file for this folder, with the agent CLI, tests and linter that it finds.
 
-    If no agent CLI is installed, small scripts in agents/ stand in for agents: the workflow runs at once, and you replace
-    them one by one.
+    If no agent CLI is installed, it also writes small scripts to agents/ that play the agents. The workflow runs at once,
+    and you can replace the scripts one by one.
 
     \b
     Example:
@@ -42,7 +42,7 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
     made = rendered(template, name or folder.name or "workflow", found, cli)
     target = folder / "backedge.yaml"
     if target.exists() and not force:
-        raise WorkflowError(f"{target} exists: use `--force` to overwrite it")
+        raise WorkflowError(f"{target} already exists: use `--force` to overwrite it")
     made = {"backedge.yaml": EDITOR_LINE + made.pop("backedge.yaml"), **made, SCHEMA_FILE: schema_text()}
     words = list(found.words())
     for word, what in words:
@@ -59,26 +59,26 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
             (folder / path).write_text(text, encoding="utf-8")
     _ignored(folder / STATE)
     if template == "review-only" and not found.git:
-        first = (
-            "`git init` first" if shutil.which("git") else "install git, which is not on the PATH, and `git init` first"
-        )
+        first = "run `git init` first" if shutil.which("git") else "install git and run `git init` first"
         click.echo(f"\nThis template reviews a git change, and this folder is not in a repository: {first}.")
     if not cli:
-        click.echo("\nagents/*.py stand in for agents: replace them with your own programs, or with `agent: claude`.")
-    click.echo("\nnext:    backedge check      draws the workflow, and says the most attempts a run can make")
+        click.echo(
+            "\nThe scripts in agents/ play the agents: replace them with your own programs, or with `agent: claude`."
+        )
+    click.echo("\nnext:    backedge check      draws the workflow, and prints the maximum number of attempts")
     if template == "stories":
-        click.echo("         backedge board      shows the stories; `backedge next` shows what would be done")
+        click.echo("         backedge board      shows the stories; `backedge next` lists the next actions")
         click.echo("         backedge run --auto")
         return
     if template in PATTERNS and not cli:
         click.echo("         backedge run")
         return
-    task = "base=HEAD" if template == "review-only" else 'task="say what to do"'
+    task = "base=HEAD" if template == "review-only" else 'task="describe the task"'
     click.echo(f"         backedge run --input {task}")
 
 
 def _ignored(state: Path) -> None:
-    """Keep the journal and the logs out of the repository, without changing a .gitignore of the user."""
+    """Keep the journal and the logs out of git, without changing the user's .gitignore."""
     state.mkdir(exist_ok=True)
     if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")
@@ -87,7 +87,7 @@ def _ignored(state: Path) -> None:
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completions(shell: str) -> None:
-    """Print the completion script of SHELL.
+    """Print the completion script for SHELL.
 
     \b
     Example:
@@ -103,7 +103,7 @@ def completions(shell: str) -> None:
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Keep the folder of the demo, so that you can look around.")
+@click.option("--keep", is_flag=True, help="Keep the folder of the demo, so that you can explore it.")
 def demo(keep: bool) -> None:
     """Watch a small repository being built: a linter, tests and a reviewer send work back until it is verified.
 

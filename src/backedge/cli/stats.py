@@ -41,12 +41,15 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 
 
 @click.command()
-@click.option("--run", "run_name", metavar="RUN", help="Count this run only.")
-@click.option("--workflow", metavar="NAME", help="Count runs of this workflow only.")
+@click.option("--run", "run_name", metavar="RUN", help="Count only this run.")
+@click.option("--workflow", metavar="NAME", help="Count only runs of this workflow.")
 @click.option(
-    "--since", metavar="WHEN", callback=_time, help="Count runs that started then or later: a date, or 12h, 7d, 4w ago."
+    "--since",
+    metavar="WHEN",
+    callback=_time,
+    help="Count only runs that started since then: a date, or 12h, 7d or 4w for that long ago.",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print one row per number: measure, subject, value.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print each number as a row: measure, subject, value.")
 @journal_option
 @json_option
 def stats(
@@ -57,18 +60,20 @@ def stats(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Show statistics of all runs: how loops ended and after how many rounds, which phases injected and detected the
-    findings, how many findings each phase let through, what rework cost by phase and agent, and which runs needed most.
+    """Show statistics of all runs.
+
+    They say how loops ended and after how many rounds, which phases injected and detected the findings, how many findings
+    each phase let through, what rework cost by phase and agent, and which runs needed the most rework.
 
     \b
     Example:
       backedge stats --since 4w --csv > stats.csv
     """
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json print the same in two ways: give one of them")
+        raise click.UsageError("--csv and --json cannot be combined: use one of them")
 
     async def ask(journal: Journal) -> Stats:
-        gc.disable()  # millions of short-lived events without cycles: the collector would only walk over them
+        gc.disable()  # Millions of short-lived events have no cycles: garbage collection would only cost time.
         tally = Tally()
         async for facts in _facts(journal, await _heads(journal, run_name, workflow), since):
             tally.add(facts)
@@ -87,7 +92,7 @@ def stats(
 
 
 def _cell(text: str) -> str:
-    """Text in a table. What a spreadsheet would take for a formula is marked as text."""
+    """Text for a table. Text that a spreadsheet would take for a formula is marked as text."""
     line = shown(text)
     return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
 
@@ -102,14 +107,14 @@ async def _heads(journal: Journal, run: str | None, workflow: str | None) -> lis
         names = {head.workflow for head in heads}
         if workflow not in names:
             raise NotFound(
-                f"no run of a workflow {workflow!r}: {did_you_mean(workflow, sorted(names)) if names else 'none yet'}"
+                f"there is no run of workflow {workflow!r}: {did_you_mean(workflow, sorted(names)) if names else 'none yet'}"
             )
         heads = [head for head in heads if head.workflow == workflow]
     return heads
 
 
 async def _facts(journal: Journal, heads: list[RunHead], since: float | None) -> AsyncIterator[RunFacts]:
-    """The facts of each run, one after the other: no more than one run is in memory."""
+    """The facts of each run, one after the other, so that only one run is in memory."""
     for head in heads:
         events = await events_of(journal, head.run)
         if since is not None and events[0].at < since:

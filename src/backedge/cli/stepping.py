@@ -1,4 +1,4 @@
-"""`--step`: one attempt, and then a stop; on a terminal, a question before each."""
+"""`--step`: stops after one attempt; on a terminal, asks before each one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from backedge.stories.advance import changed, finished
 Answer = Literal["go", "stop", "all"]
 Ask = Callable[[str], Awaitable[Answer]]
 
-QUESTION = "next: {next}? [Enter: do it, s: stop here, a: do all the rest] "
+QUESTION = "next: {next}? [Enter: run it, s: stop here, a: run all the rest] "
 
 
 async def stepped(engine: Engine, run: Run, ask: Ask) -> RunOutcome | None:
-    """Execute one attempt after the other, as long as `ask` says so. Returns how the run stands if it has ended or only
-    a person can help, "running" if it was stopped before that, and None if all the rest is to be done at once.
+    """Execute one attempt after the other, for as long as `ask` says so. Returns the outcome if the run has ended or
+    waits for a person, "running" if `ask` stopped it, and None if `ask` wants all the rest without questions.
 
-    Nothing starts before: the engine was told to allow nothing."""
+    The engine must allow no attempts when this is called, so that nothing starts before the first question."""
     await finished(engine, run, 0)
     while True:
         state = await run.state()
@@ -54,7 +54,7 @@ def _words(state: RunState, ready: Start | CheckInputs) -> str:
 
 
 def once(under_way: bool) -> Ask:
-    """One attempt, and no more; what a crash left under way is that one."""
+    """Allow one attempt. If a crash left one running, that is the one."""
     left = 0 if under_way else 1
 
     async def ask(next: str) -> Answer:  # noqa: ARG001
@@ -66,12 +66,12 @@ def once(under_way: bool) -> Ask:
 
 
 async def at_terminal(next: str) -> Answer:
-    """Ask whoever sits at the terminal."""
+    """Ask at the terminal."""
     while True:
         print(QUESTION.format(next=next), end="", file=sys.stderr, flush=True)
         line = await _line()
         if not line:
-            say()  # the end of the input: nobody is there any more
+            say()  # the input has ended: there is nobody left to ask
             return "stop"
         word = line.strip().lower()
         if word in ("", "y", "yes"):
@@ -83,7 +83,7 @@ async def at_terminal(next: str) -> Answer:
 
 
 async def _line() -> str:
-    """A line of stdin, without a thread: Ctrl-C ends the wait."""
+    """Read a line from stdin without a thread, so that Ctrl-C ends the wait."""
     loop = asyncio.get_running_loop()
     there = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), there.set)

@@ -56,12 +56,16 @@ def _backlog(source: WorkflowFile, project: Project) -> Backlog:
 
 @click.command()
 @click.option(
-    "--limit", type=click.IntRange(1), default=MOST_SHOWN, show_default=True, help="How many to list, without --json."
+    "--limit",
+    type=click.IntRange(1),
+    default=MOST_SHOWN,
+    show_default=True,
+    help="How many actions to list. --json always lists all.",
 )
 @journal_option
 @json_option
 def next(limit: int, journal: Path | None, as_json: bool) -> None:
-    """List the next action for each story, most urgent first, with the reason. `backedge run` does the first one.
+    """List the next action for each story, most urgent first, with the reason. `backedge run` does the first action.
 
     \b
     Example:
@@ -86,7 +90,7 @@ def print_next(source: WorkflowFile, project: Project, only: str | None, limit: 
         again = f" (iteration {action.iteration}, target: {action.target})" if action.iteration else ""
         click.echo(f"{action.priority:6}  {action.kind:9}  {shown(entry.slug, 30)}{again}: {shown(action.reason, 200)}")
     if len(actions) > limit:
-        click.echo(f"… and {len(actions) - limit} more: --limit")
+        click.echo(f"… and {len(actions) - limit} more (use --limit)")
     if not actions:
         click.echo("nothing is left to do" if backlog.entries else "there are no stories yet: add one to the folder")
 
@@ -107,12 +111,12 @@ def _action_json(action: Action, entry: Entry) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--width", type=click.IntRange(20), help="Width in columns; by default that of the terminal.")
+@click.option("--width", type=click.IntRange(20), help="Width in columns. Default: the width of the terminal.")
 @click.option("--all", "everything", is_flag=True, help="Show all stories of each column.")
 @journal_option
 @json_option
 def board(width: int | None, everything: bool, journal: Path | None, as_json: bool) -> None:
-    """Show the stories by status, with the rounds that each has used; those that wait for you are marked.
+    """Show the stories by status, with the rounds that each has used. Stories that wait for you are marked.
 
     \b
     Example:
@@ -151,7 +155,7 @@ def _card(entry: Entry) -> dict[str, Any]:
 @journal_option
 @json_option
 def details(story: str, journal: Path | None, as_json: bool) -> None:
-    """Show STORY (an id or a file): its phases, its reviews, and its refinements.
+    """Show the phases, reviews and refinements of STORY, an id or a file.
 
     \b
     Example:
@@ -167,7 +171,7 @@ def details(story: str, journal: Path | None, as_json: bool) -> None:
 
 
 def _earlier_lines(record: StoryRecord | None) -> Iterator[str]:
-    """The history that the story had before its run."""
+    """The history of the story before its run."""
     for name, items in record.earlier.items() if record else ():
         yield f"  {name.replace('_', ' ')} from before its run:"
         for item in items:
@@ -260,13 +264,13 @@ def _detail_lines(entry: Entry) -> list[str]:
     "--rounds", type=click.IntRange(1), default=DEFAULT_ROUNDS, show_default=True, help="How many more rounds to grant."
 )
 @click.option("--note", default="", help="What the agents should do differently.")
-@click.option("--by", default=None, metavar="WHO", help="Who decides; by default you.")
+@click.option("--by", default=None, metavar="WHO", help="The person who decides. Default: you.")
 @journal_option
 @json_option
 def unblock(
     story: str, reset: bool, rounds: int, note: str, by: str | None, journal: Path | None, as_json: bool
 ) -> None:
-    """Let a blocked STORY go on. This is recorded as a decision; the text of the story stays as it is.
+    """Let a blocked STORY continue. This is recorded as a decision; the text of the story does not change.
 
     \b
     Example:
@@ -296,7 +300,7 @@ def unblock(
     if as_json:
         print_json(_details(entry))
     else:
-        click.echo(f"{entry.id} is {entry.story.status}; `backedge run` goes on with what is most urgent")
+        click.echo(f"{entry.id} is {entry.story.status}; `backedge run` continues with the most urgent action")
 
 
 async def _decide(
@@ -307,7 +311,7 @@ async def _decide(
         if packet.reason == ASKED:
             continue
         if reset and "revise" in packet.options:
-            await run.decide(packet.id, "revise", by=who, note=note or "unblocked: begin anew", rounds=rounds)
+            await run.decide(packet.id, "revise", by=who, note=note or "unblocked: the count is reset", rounds=rounds)
         else:
             await run.decide(packet.id, "continue", by=who, note=note, rounds=rounds)
     _write(project, entry, view_of_events(await run.events()))

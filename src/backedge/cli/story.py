@@ -1,4 +1,4 @@
-"""The story of a run after its timeline: steps, each loop round by round, what people decided, what was accepted."""
+"""What `show` prints below the timeline: steps, each loop round by round, decisions, and what was accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backedge.core.feedback.loop import BY_OPTION
 
 
 def story(report: Report, events: Sequence[Event], most: int | None = None) -> Iterator[str]:
-    """The lines that `show` prints below the timeline; of each loop at most the last `most` findings and rounds."""
+    """The lines below the timeline, with at most the last `most` findings and lines of each loop."""
     widest = max(map(len, report.everybody), default=0)
     for name, step in report.everybody.items():
         verdict = f", {step.verdict}" if step.verdict else ""
@@ -34,7 +34,7 @@ def story(report: Report, events: Sequence[Event], most: int | None = None) -> I
     for refusal in report.refused:
         yield ""
         targets = shown(", ".join(refusal.targets), 60)
-        yield f"refused: feedback of {shown(refusal.source, 40)} to {targets}: {shown(refusal.reason)}"
+        yield f"refused: feedback from {shown(refusal.source, 40)} to {targets}: {shown(refusal.reason)}"
 
 
 def _loop(
@@ -65,7 +65,7 @@ def _finding(finding: FindingReport) -> str:
 
 
 class Round:
-    """Feedback that was delivered, what its targets made of it, and what its source said to that."""
+    """One round: the feedback that was delivered, what its targets did, and the verdict on that."""
 
     def __init__(self, number: int, routed: e.FeedbackRouted) -> None:
         self._number, self._shares = number, routed.shares
@@ -80,7 +80,7 @@ class Round:
             self._done[step] = f"attempt {attempt}{f', {words}' if words else ''}"
 
     def judged(self, event: e.VerdictGiven) -> None:
-        """The first verdict after the fix is the one that answers for it."""
+        """Only the first verdict after the fix is about this round."""
         if self._verdict:
             return
         seen = [f"{_names([each.id])} {each.status.replace('_', ' ')}" for each in event.findings]
@@ -98,14 +98,14 @@ class Round:
 
 
 class Histories:
-    """What happened to each loop, in order: its rounds, its questions to people, their answers, its end."""
+    """What happened to each loop, in order: rounds, escalations, decisions, the end."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._entries: dict[str, list[Round | str]] = {}
         self._judges: dict[str, set[str]] = {}
         """The open loops of each source."""
         self._routed: dict[str, e.FeedbackRouted] = {}
-        """What is on its way; a round begins when a target gets it."""
+        """Feedback that is not delivered yet; a round begins when a target gets it."""
         self._under_way: dict[str, Round] = {}
         self._rounds: dict[str, int] = {}
         self._attempts: dict[tuple[str, int], list[Round]] = {}
@@ -163,7 +163,7 @@ class Histories:
         for loop in event.loops:
             routed = self._routed.pop(loop, None)
             if routed is not None:
-                # What a chosen option says happens in the round of the choice.
+                # The rework that a chosen option asks for belongs to the round of the choice.
                 turn = BY_OPTION not in routed.rules or loop not in self._rounds
                 number = self._rounds[loop] = self._rounds.get(loop, 0) + turn
                 self._under_way[loop] = Round(number, routed)
@@ -190,7 +190,7 @@ class Histories:
 
 
 def decided(events: Iterable[Event]) -> Iterator[str]:
-    """Who decided what, in order."""
+    """The decisions in order."""
     reasons: dict[str, str] = {}
     for event in events:
         match event:

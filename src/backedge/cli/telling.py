@@ -20,7 +20,7 @@ class Teller:
         self._states: dict[str, RunState | None] = {run: replay(events) for run, events in (past or {}).items()}
 
     def state(self, run: str) -> RunState | None:
-        """Where a run stands after what was told of it."""
+        """The state of a run after the events so far."""
         return self._states.get(run)
 
     def tell(self, run: str, event: Event) -> None:
@@ -34,7 +34,7 @@ class Teller:
 
 
 def line_of(event: Event, state: RunState) -> str:
-    """One event in one line; empty if it does not interest a reader."""
+    """One event as a line; empty for events that are not shown."""
     match event:
         case e.AttemptStarted():
             return _started(event, state)
@@ -70,7 +70,7 @@ def line_of(event: Event, state: RunState) -> str:
         case e.StepsChanged():
             return f"  ⟳ {event.by} {_changed(event)}"
         case e.RefusedFeedback():
-            return f"  ! feedback of {event.source} refused: {shown(event.reason)}"
+            return f"  ! feedback from {event.source} was refused: {shown(event.reason)}"
         case e.LoopClosed():
             who = f" by {shown(event.resolution.by, 40)}" if event.resolution.by else ""
             return f"● {event.loop} {event.state}{who}"
@@ -81,17 +81,17 @@ def line_of(event: Event, state: RunState) -> str:
             who = f" by {shown(event.by, 40)}" if event.by else ""
             return f"! {event.escalation} decided: {event.choice}{who} {shown(event.note, 60)}".rstrip()
         case e.ConditionEvaluated(met=False):
-            return f"  » {event.step} is skipped: {shown(event.reason)} is not so"
+            return f"  » {event.step} is skipped: {shown(event.reason)} is false"
         case e.StepSkipped():
-            return f"  » {event.step} is passed over: {shown(event.reason)}"
+            return f"  » {event.step} is skipped by decision: {shown(event.reason)}"
         case e.FileImported():
             return f"⇥ {shown(event.name)}, {counted(len(event.text.encode()), 'byte')}, imported as {event.form}"
         case e.InputChanged():
-            return "✎ what it works on has changed: the attempts that follow are told"
+            return "✎ the input changed; later attempts get the new one"
         case e.RunPaused():
             return "‖ paused"
         case e.RunResumed():
-            return "▸ goes on"
+            return "▸ resumed"
         case e.RunEnded():
             says_it = event.reason.startswith(event.outcome)
             return f"■ {shown(event.reason)}" if says_it else f"■ {event.outcome} {shown(event.reason)}".rstrip()
@@ -121,7 +121,7 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
 
 
 def closing_words(report: Report) -> Iterator[str]:
-    """What you want to know when `run` stops."""
+    """The summary that `run` prints at the end."""
     usage = report.usage
     money = f", ${usage.cost_usd:.2f}" if usage.cost_usd else ""
     yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"

@@ -48,7 +48,7 @@ def save_checkpoint(tx: Transaction, command: c.SaveCheckpoint) -> None:
 def restore_checkpoint(tx: Transaction, command: c.RestoreCheckpoint) -> None:
     checkpoints = tx.state.checkpoints
     if command.name not in checkpoints:
-        hint = did_you_mean(command.name, checkpoints) if checkpoints else "no checkpoint was saved yet"
+        hint = did_you_mean(command.name, checkpoints) if checkpoints else "there are no checkpoints"
         raise NotFound(f"unknown checkpoint {command.name!r}: {hint}")
     tx.add(e.CheckpointRestored(tx.now, command.name, command.by))
 

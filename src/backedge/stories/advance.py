@@ -13,7 +13,7 @@ from backedge.engine.live_run import resting
 
 
 async def advance(engine: Engine, run: Run) -> None:
-    """Let a run do the next thing: one attempt, or all judges that can report now."""
+    """Let a run make its next attempt, or let all judges run that can judge now."""
     while True:
         state = await run.state()
         under_way = sum(step.running is not None for step in state.steps.values())
@@ -31,7 +31,7 @@ async def advance(engine: Engine, run: Run) -> None:
 
 
 async def finished(engine: Engine, run: Run, started: int) -> None:
-    """Wait until so many attempts have started and none is under way, or the run is at rest."""
+    """Wait until this many attempts have started and none is running, or until the run is at rest."""
     while True:
         state = await run.state()
         under_way = [step.running for step in state.steps.values() if step.running is not None]
@@ -39,7 +39,7 @@ async def finished(engine: Engine, run: Run, started: int) -> None:
             engine.allow(0)
             return
         if under_way and all(each.awaits for each in under_way):
-            engine.allow(1)  # what a running attempt waits for is part of it
+            engine.allow(1)  # an attempt that waits for another one includes it
         await changed(run, state)
 
 

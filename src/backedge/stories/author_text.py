@@ -13,6 +13,6 @@ _NOTE = re.compile(r"\n?### Refinement Iteration \d+\n\n.*\n(?:\n(?:(?:- |  ).*(
 
 
 def author_text(text: str, name: str) -> str:
-    """The text of a story without what backedge wrote into it. Raises StoryFileError."""
+    """The text of a story without the parts that backedge wrote. Raises StoryFileError."""
     left = parse_story(text.encode(), name).changed(dict.fromkeys((*FIELDS, *_NOT_FOR_AGENTS)))
     return _NOTE.sub("", left.replace("\r\n", "\n")).rstrip() + "\n"

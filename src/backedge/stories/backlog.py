@@ -1,4 +1,4 @@
-"""The backlog: all stories of a project, read at once and fast for thousands of them."""
+"""The backlog: all stories of a project. Reading thousands of them is fast."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Backlog:
     entries: tuple[Entry, ...]
 
     def __repr__(self) -> str:
-        # asyncio prints the results of tasks in debug mode: thousands of stories would take long.
+        # In debug mode asyncio prints the results of tasks: thousands of stories would take long.
         return f"<Backlog of {len(self.entries)}>"
 
     def actions(self) -> tuple[Action, ...]:
-        """What to do, most urgent first."""
+        """The next actions, most urgent first."""
         return assess(entry.story for entry in self.entries)
 
     def find(self, name: str) -> Entry:
@@ -50,7 +50,9 @@ class Backlog:
             raise NotFound(f"{name!r} matches {len(found)} stories: {', '.join(entry.name for entry in found)}")
         known = [entry.id for entry in self.entries]
         hint = did_you_mean(name, known) if len(known) < 20 else "`backedge board` shows them"
-        raise NotFound(f"there is no story {name!r}: {hint}" if known else f"there is no story {name!r}, nor any other")
+        raise NotFound(
+            f"there is no story {name!r}: {hint}" if known else f"unknown story {name!r}: there are no stories yet"
+        )
 
 
 async def read_backlog(source: WorkflowFile, project: Project, engine: Engine | None) -> Backlog:
@@ -81,7 +83,7 @@ async def read_backlog(source: WorkflowFile, project: Project, engine: Engine | 
 
 
 def _summary(path: str, name: str) -> tuple[StorySummary | None, str]:
-    """The summary of a story file, or why it cannot be read."""
+    """The summary of a story file, or the reason why it cannot be read."""
     try:
         return read_summary(read_file(path, MAX_BYTES + 1), name, os.path.basename(path).removesuffix(".md")), ""
     except StoryFileError as error:
@@ -91,7 +93,7 @@ def _summary(path: str, name: str) -> tuple[StorySummary | None, str]:
 
 
 def _unambiguous(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Two stories with one id would share a run: neither is worked on until one gets another id."""
+    """Two stories with the same id would share a run, so neither is worked on until one of the ids is changed."""
     names: dict[str, list[str]] = {}
     for entry in entries:
         if entry.summary:

@@ -18,7 +18,7 @@ from backedge.stories.rules.summary import StorySummary
 
 RUN = "s-"
 GENERATION = "~"
-"""Between the id of a story and the number of its run: after a cancelled run, the story gets a new one."""
+"""Separates the id of a story from the number of its run. After a cancelled run, the story gets a new one."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Entry:
     """The newest run of the story; empty before the first one."""
     view: StoryView | None = None
     skipped: bool = False
-    """It hit a limit, and the project skips such stories."""
+    """The story reached a limit, and the project skips such stories."""
     done_before: Mapping[str, bool] = field(default_factory=dict)
-    """The phases that the workflow has no steps for."""
+    """The phases for which the workflow has no steps."""
 
     @property
     def path(self) -> Path:
@@ -71,7 +71,7 @@ class Entry:
         summary = self.summary
         if self.view is not None:
             return as_story(self.view, summary.id, summary.title, summary.priority)
-        # Work that was started elsewhere is not in the journal: the story starts at its first step.
+        # Work from another system is not in the journal, so the story starts at its first step.
         status = "ready" if summary.status == "in-progress" else summary.status
         return Story(
             summary.id,
@@ -85,7 +85,7 @@ class Entry:
 
 
 def phases_without_steps(workflow: Workflow) -> dict[str, bool]:
-    """Which phases of a story are complete from the start, because no step does them."""
+    """The phases that are complete from the start because no step does them."""
     graph = graph_of(workflow)
     known = {phase_of(graph, step.name) for step in workflow.steps if step.name != CREATE_PR}
     research = "research" not in known

@@ -19,14 +19,14 @@ def story_folder(source: WorkflowFile) -> Path:
     folder = source.stories.folder
     if not folder.is_dir():
         raise WorkflowError(
-            f"there is no folder {folder.name}/ with stories beside {source.path.name}: create it with a file such as "
+            f"there is no folder {folder.name}/ with stories next to {source.path.name}: create it with a file such as "
             f"{folder.name}/first.md that begins with ---, `title: …` and ---; or run `backedge init --template stories`"
         )
     return folder
 
 
 def has_stories(source: WorkflowFile) -> bool:
-    """Whether a project has stories: its workflow file says so, or its folder has story files."""
+    """Whether a project has stories: the workflow file says so, or the folder contains story files."""
     spec = source.stories
     return spec is not None and (spec.declared or any(map(_begins_as_story, story_files(spec.folder))))
 
@@ -48,7 +48,7 @@ def story_files(folder: Path) -> Iterator[str]:
 
 
 def read_file(path: str, most: int = sys.maxsize) -> bytes:
-    """The first `most` bytes of a file. Raises OSError, also for anything but a regular file: a pipe would not end."""
+    """The first `most` bytes of a file. Raises OSError, also if it is not a regular file: a pipe might never end."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)

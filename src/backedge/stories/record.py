@@ -1,4 +1,4 @@
-"""What backedge wrote last to a story file, kept beside the journal."""
+"""What backedge last wrote to a story file, stored next to the journal."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from backedge.stories.rules.story_view import StoryView
 
 
 class StoryRecord(msgspec.Struct, omit_defaults=True):
-    """What was written last to a story file, and the state of the run at that time."""
+    """What was last written to a story file, and the state of the run at that time."""
 
     view: StoryView
     fields: dict[str, Any] = {}
     notes: int = 0
     earlier: dict[str, list[Any]] = {}
-    """Refinements and reviews from before the run: of another system, or of a cancelled run."""
+    """Refinements and reviews from before the run: from another system, or from a cancelled run."""
 
 
 RECORDS = "stories"
-"""The folder, beside the journal, with a record per story."""
+"""The folder next to the journal that has a record for each story."""
 
 
 def record_path(project: Project, id: str) -> Path:
@@ -34,7 +34,7 @@ _decoder = msgspec.json.Decoder(StoryRecord)
 
 
 def record_of(project: Project, id: str) -> StoryRecord | None:
-    """The record of a story; None if there is none that this version can read."""
+    """The record of a story; None if there is none, or if this version cannot read it."""
     try:
         return _decoder.decode(read_file(f"{project.state}/{RECORDS}/{id}.json"))
     except (OSError, msgspec.DecodeError):

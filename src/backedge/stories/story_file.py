@@ -1,4 +1,4 @@
-"""Writes a story file: sets the fields of the journal, keeps what people own, and never leaves half a file."""
+"""Writes a story file: sets the fields that the journal owns, keeps what people own, and never leaves half a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backedge.stories.rules.front_matter_reader import StoryFileError
 PATIENCE = 10
 """How often to read a file again that an editor may be writing."""
 MOST_TRIES = 500
-"""How often to write a file again that somebody else has just saved."""
+"""How often to try again if another program has just saved the file."""
 _EXCHANGE = 2
 
 
@@ -26,8 +26,8 @@ def with_journal_fields(
 ) -> tuple[str, list[str]]:
     """The text of a story with the journal's fields and notes, and which of these fields a person had changed.
 
-    `before` has the fields that were written last: what differs from them was changed by hand, and is put back. It is
-    None before the first write: the file then has what the story came with."""
+    `before` has the fields that were last written. A field that differs was changed by hand, and is restored. Before the
+    first write, `before` is None, and the file has the original fields."""
     touched = [name for name in ours if before.get(name) != story.values.get(name)] if before is not None else []
     text = story.changed(ours)
     for note in notes:
@@ -43,8 +43,8 @@ def _appended(text: str, note: str, newline: str) -> str:
 
 
 def rewrite(path: Path, file: str, change: Callable[[FrontMatter], str]) -> bool:
-    """Change a story file by a function of its contents. Nobody who saves it meanwhile loses anything: the change is then
-    made to what they saved. Returns whether there was anything to change. Raises StoryFileError and OSError."""
+    """Change a story file with a function of its contents. If another program saves the file in the meantime, nothing is
+    lost: the change is applied to the saved version. Returns whether anything changed. Raises StoryFileError and OSError."""
     patience = PATIENCE
     for _ in range(MOST_TRIES):
         data = path.read_bytes()
@@ -60,11 +60,11 @@ def rewrite(path: Path, file: str, change: Callable[[FrontMatter], str]) -> bool
             return False
         if _replaced(path, data, text):
             return True
-    raise StoryFileError(file, 1, 1, "keeps being changed by another program: stop it, and try again")
+    raise StoryFileError(file, 1, 1, "another program keeps changing it: stop that program and try again")
 
 
 def _replaced(path: Path, old: bytes, new: bytes) -> bool:
-    """Replace the old version by the new one; False, with nothing lost, if the file had changed meanwhile."""
+    """Replace the old version with the new one. If the file has changed in the meantime, keep it and return False."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with draft.open("wb") as file:
@@ -79,7 +79,7 @@ def _replaced(path: Path, old: bytes, new: bytes) -> bool:
             draft.replace(path)
         _synced(path.parent)
         if exchanged and draft.read_bytes() != old:
-            # It was saved at the last moment: restore what was saved, unless it was saved once more.
+            # It was saved at the last moment: restore that version, unless it was saved once more.
             if path.read_bytes() == new:
                 draft.replace(path)
             return False
@@ -98,7 +98,7 @@ def _synced(folder: Path) -> None:
 
 @cache
 def _renameat2() -> Any:
-    """The system call that exchanges two files; None on systems without it."""
+    """The system call that exchanges two files; None if the system does not have it."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes  # slow to import, and only needed for writing
@@ -109,7 +109,7 @@ def _renameat2() -> Any:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two files atomically; False where that is not possible."""
+    """Exchange two files atomically; False if that is not possible."""
     call = _renameat2()
     at_folder = -100
     return call is not None and call(at_folder, os.fsencode(one), at_folder, os.fsencode(other), _EXCHANGE) == 0

@@ -25,9 +25,9 @@ Views = Callable[[str], Mapping[str, str]]
 
 
 def definition_for(source: WorkflowFile, entry: Entry) -> Workflow:
-    """The workflow of a story's run, with the limits at its start: later changes do not affect it.
+    """The workflow of a story's run, with the limits at its start. Later changes do not affect it.
 
-    A story that hits a limit always waits for a decision, so that it can go on, whatever `on_breach` of the project."""
+    A story that reaches a limit always waits for a decision, so that it can continue, whatever the project's `on_breach`."""
     spec, summary = source.stories, entry.summary
     assert spec is not None and summary is not None
     most = summary.max_refinements if summary.max_refinements is not None else spec.max_refinements
@@ -60,7 +60,7 @@ def story_input(source: WorkflowFile, entry: Entry, text: str) -> Json:
 
 
 async def update_input(run: Run, source: WorkflowFile, entry: Entry) -> None:
-    """Change the input of a run if people have changed the story since."""
+    """Update the input of a run if the story has been edited since."""
     new = story_input(source, entry, author_text(_text(entry), entry.name))
     before = await run.input()
     if before == new:
@@ -78,7 +78,7 @@ def _text(entry: Entry) -> str:
 
 
 def _placed(source: WorkflowFile, project: Project, entry: Entry) -> WorkflowFile:
-    """The workflow file in the folder where the story is worked on: its worktree, if it has one."""
+    """The workflow file in the folder of the story: its worktree, if it has one."""
     assert source.stories is not None
     data = source.path.read_bytes()
     if not source.stories.worktree:
@@ -87,7 +87,7 @@ def _placed(source: WorkflowFile, project: Project, entry: Entry) -> WorkflowFil
 
 
 def workflow_file_of(project: Project, run: str, folder: Path) -> WorkflowFile:
-    """The workflow file of a run, in the folder where it started: a missing worktree is created again.
+    """The workflow file of a run, in the folder where the run started. A missing worktree is created again.
 
     Raises WorkflowError."""
     restored(project, folder, origin_of(project, run))
@@ -95,7 +95,7 @@ def workflow_file_of(project: Project, run: str, folder: Path) -> WorkflowFile:
 
 
 async def refresh_input(project: Project, run: Run) -> None:
-    """Change the input of a run that is resumed by its id, if people have changed its story."""
+    """Update the input of a run that is resumed by its id, if its story has been edited."""
     try:
         found = await story_of(project, run.id)
     except (BackedgeError, OSError):

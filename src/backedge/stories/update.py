@@ -1,4 +1,4 @@
-"""Updates a story file from its run, and leaves alone what people own."""
+"""Updates a story file from its run, without changing what people own."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from backedge.stories.rules.story_view import StoryView
 from backedge.stories.story_file import rewrite, with_journal_fields
 
 KEPT = {"refinement_iterations": MOST_ITERATIONS, "review_history": MOST_REVIEWS}
-"""The lists in front matter, and how many items each keeps."""
+"""The lists in front matter, and how many items to keep in each."""
 _BEGUN = ("research_complete", "plan_complete", "implementation_complete", "refinement_count", *KEPT)
 HINTS = {
-    "status": "`backedge unblock` and feedback move a story",
-    "refinement_count": "`backedge unblock STORY --reset` sets it to 0",
+    "status": "use `backedge unblock` or feedback to move a story",
+    "refinement_count": "use `backedge unblock STORY --reset` to reset it",
 }
 
 
@@ -61,15 +61,17 @@ def update_story(project: Project, id: str, path: Path, name: str, view: StoryVi
         kept = {key: value for key, value in fields.items() if value is not None}
         write_whole(record_path(project, id), msgspec.json.encode(StoryRecord(view, kept, view.notes, earlier)))
     remarks = (
-        [f"{name}: it was started elsewhere: here it starts at its first step, and keeps its history"] if begun else []
+        [f"{name}: work began in another system: here it starts at its first step and keeps its history"]
+        if begun
+        else []
     )
-    return remarks + [f"{name}: {field} was changed by hand and has been put back{_hint(field)}" for field in touched]
+    return remarks + [f"{name}: {field} was changed by hand and has been restored{_hint(field)}" for field in touched]
 
 
 def _earlier(
     record: StoryRecord | None, view: StoryView, story: FrontMatter, ours: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """Items in the lists of a story from before its run."""
+    """The items in the lists of a story from before its run."""
     if record is not None:
         known = record.earlier if record.view.run == view.run else record.fields
         return {name: known[name] for name in KEPT if known.get(name)}
@@ -83,7 +85,7 @@ def _earlier(
 
 
 def _when(item: Any) -> Any:
-    """What distinguishes the items of a list."""
+    """The key that distinguishes the items of a list."""
     return (item.get("startedAt") or item.get("timestamp")) if isinstance(item, dict) else None
 
 

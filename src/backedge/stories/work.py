@@ -1,6 +1,6 @@
-"""Working on stories: one action, or one after the other until nothing is left.
+"""Works on stories: one action, or one after the other until nothing is left.
 
-What people see of it is said by a Narrator: the command line has one.
+A Narrator reports the progress to people; the command line has one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from backedge.stories.story_run import reload, resume_run, start_run
 from backedge.stories.update import update_story
 
 INTERVAL = 0.5
-"""Seconds between two looks at the files, with --watch."""
+"""Seconds between two checks of the files, with --watch."""
 
 End = Literal["done", "waiting", "failed", "held"]
 
@@ -39,18 +39,18 @@ class Narrator(Protocol):
     """Tells people what happens to stories."""
 
     def remark(self, text: str) -> None:
-        """A remark on the way, such as a field that was put back."""
+        """A remark, such as a field that was restored."""
 
     def refined(self, entry: Entry) -> None:
         """The story has left the backlog."""
 
     def resumed(self, run: str, events: Sequence[e.Event]) -> None:
-        """A run goes on after these events."""
+        """A run continues after these events."""
 
     def event(self, run: str, event: e.Event) -> None: ...
 
     def started(self, entry: Entry, event: e.AttemptStarted, view: StoryView, reworks: bool) -> None:
-        """An attempt has started; `reworks` if it begins a new refinement."""
+        """An attempt has started; `reworks` if it starts a new refinement."""
 
     def stopped(self, entry: Entry, view: StoryView) -> None:
         """The action has ended."""
@@ -62,7 +62,7 @@ class Narrator(Protocol):
         """The file of the story could not be written."""
 
     def idle(self) -> None:
-        """Nothing is left to do, and we wait for changes."""
+        """Nothing is left to do; now waiting for changes."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Work:
     # One action
 
     async def act(self, entry: Entry, action: Action) -> Done:
-        """Do one action. The story file shows it when it starts and when it ends."""
+        """Do one action. The story file is updated when it starts and when it ends."""
         follower = _Follower(self, entry)
         try:
             # Do not start a story whose file could not be written afterwards.
@@ -150,13 +150,13 @@ class Work:
         return await resume_run(engine, self.source, self.project, entry, views.paths)
 
     def write(self, entry: Entry, view: StoryView) -> None:
-        """Update the story file. A story whose file cannot be written is put aside; the others go on."""
+        """Update the story file. A story whose file cannot be written is set aside; the others continue."""
         try:
             for remark in update_story(self.project, entry.id, entry.path, entry.name, view):
                 self.narrator.remark(f"  {remark}")
         except (StoryFileError, OSError) as error:
             why = str(error) if isinstance(error, StoryFileError) else f"{entry.name}: {error.strerror}"
-            self.put_aside[entry.id] = f"{why}: it cannot be written"
+            self.put_aside[entry.id] = f"{why}: the file cannot be written"
             self.troubled = True
             self.narrator.not_written(entry, why)
 
@@ -195,7 +195,7 @@ class Work:
             await asyncio.gather(*busy, return_exceptions=True)
 
     async def watch(self) -> End:
-        """Go on whenever a file or a run changes: for ever, or with `until_done` until nothing is left."""
+        """Continue whenever a file or a run changes: forever, or with `until_done` until nothing is left."""
         while True:
             self.put_aside.clear()
             self.troubled = False
@@ -204,7 +204,7 @@ class Work:
             if self.until_done and end != "waiting":
                 return end
             if any(not done.trouble for done in self.done[so_far:]):
-                continue  # a change that came while we worked would be missed
+                continue  # otherwise a change made during the work would be missed
             self.narrator.idle()
             while True:
                 await asyncio.sleep(INTERVAL)
@@ -214,7 +214,7 @@ class Work:
             self.source = reload(self.source.path)
 
     async def _restored(self) -> Backlog:
-        """The stories, after each status that was changed by hand has been put back to that of the journal."""
+        """The stories, after restoring each status that was changed by hand."""
         backlog = await self.backlog()
         for entry in backlog.entries:
             if entry.view is not None and entry.summary is not None and entry.summary.status != entry.view.status:
@@ -242,7 +242,7 @@ class Work:
         return None
 
     def _end(self, backlog: Backlog, one: bool = False) -> End:
-        """The state of the backlog when there is nothing more to do here."""
+        """The state of the backlog when this process has nothing more to do."""
         assert self.source.stories is not None
         worked = {done.action.story for done in self.done} if one else None
         left = [entry for entry in backlog.entries if worked is None or entry.id in worked]
@@ -263,7 +263,7 @@ def _entry(backlog: Backlog, action: Action) -> Entry:
 
 
 class _Follower:
-    """Follows the events of one action: narrates them, and updates the story file when an attempt starts."""
+    """Follows the events of one action: reports them, and updates the story file when an attempt starts."""
 
     def __init__(self, work: Work, entry: Entry) -> None:
         self._work, self._entry = work, entry

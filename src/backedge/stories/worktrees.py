@@ -1,4 +1,4 @@
-"""A git worktree per story, so that stories worked on in parallel do not see each other's files."""
+"""A git worktree for each story, so that parallel stories do not see each other's files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _ignored(state: Path) -> None:
-    """Keep worktrees out of the repository that they come from."""
+    """Keep the worktrees out of their repository."""
     state.mkdir(parents=True, exist_ok=True)
     if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Workflow files to start from, and scripts that stand in for agents until you have real ones.
+"""Workflow files to start from, and scripts that play the agents until you have real ones.
 
 A template is a workflow file with a few words to fill in:
 
@@ -6,7 +6,7 @@ A template is a workflow file with a few words to fill in:
     @agent plan@    the agent of a step: an agent CLI, or the script agents/plan.py
     @entry plan@    the same for an entry of `agents`
     @test@, @lint@  the tools of the project, and how their report is read
-    #? word         the line is only for this case: cli, scripts, lint, test
+    #? word         the line is used only in this case: cli, scripts, lint, test
 """
 
 from backedge.templates.found import Found, found_in

@@ -1,4 +1,4 @@
-"""What a workflow can use in a folder: tests, linters, agent CLIs."""
+"""Detects what a workflow can use in a folder: tests, linters, agent CLIs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from backedge.catalog import AGENT_CLIS
 _VENVS = (".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts")
 _FOREIGN = {"node_modules", "venv", "__pycache__", "site-packages", "agents", "example"}
 MOST_LOOKED_AT = 5_000
-"""The most files that are looked at: enough to find a test, and fast in a large repository."""
+"""How many files to look at: enough to find a test, and fast in a large repository."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The programs that can be started, and whether the folder has work for them."""
+    """The programs that can be started, and whether the folder has something for them to do."""
 
     git: bool = False
     clis: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Found:
         return next(iter(self.clis), "")
 
     def words(self) -> Iterator[tuple[str, str]]:
-        """Each thing that was looked for, with what was found; empty if it is missing."""
+        """What was found of each tool; empty if it is missing."""
         yield "git", "a repository" if self.git else ""
         for name in AGENT_CLIS:
             yield name, "installed" if name in self.clis else ""
@@ -92,7 +92,7 @@ def _scripts(folder: Path) -> tuple[str, ...]:
     try:
         package = json.loads((folder / "package.json").read_text(encoding="utf-8"))
         scripts = package.get("scripts", {})
-        # npm writes a script that says there are no tests, and fails.
+        # The default script of npm says that there are no tests, and fails.
         return tuple(
             name
             for name in ("test", "lint")

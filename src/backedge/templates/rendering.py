@@ -9,7 +9,7 @@ from importlib.resources import files
 from backedge.templates.found import Found
 
 PATTERNS = ("constraint", "infeasible", "conflict", "gate", "dependency", "circular")
-"""Each shows one kind of feedback, with one script that plays all of its agents."""
+"""Templates that show one kind of feedback each, with one script that plays all agents."""
 
 TEMPLATES = ("feature", "tight-loop", "tdd", "review-only", "stories", *PATTERNS)
 STORIES = ("greeting", "farewell", "checkout")
@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]:
-    """The files of a template by their paths: the workflow file first, then the scripts that it starts."""
+    """The files of a template by path: the workflow file first, then its scripts."""
     test, lint = _test(template, found), _lint(found)
     holds = {"cli": bool(cli), "scripts": not cli, "test": bool(test), "lint": bool(lint)}
     scripts: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""The coder: sloppy at first, thorough when it is told what is wrong, and stubborn about floating point."""
+"""The coder: sloppy at first, thorough once it gets feedback, and stubborn about floating point."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The reviewer: tries the code, and says in which phase a defect was made."""
+"""The reviewer: it tries the code, and names the phase that caused a defect."""
 
 import json
 import sys
@@ -19,12 +19,12 @@ else:
         "verdict": "fail",
         "findings": [
             {
-                "description": "the plan sets no limit to discounts: 200 percent off pays the customer",
+                "description": "the plan does not limit discounts: with 200 percent off, the shop pays the customer",
                 "severity": "critical",
                 "category": "requirements",
                 "affected_phase": "planning",
                 "evidence": f"discounted('10.00', 200) is {paid}",
-                "suggested_fix": "plan a limit to discounts",
+                "suggested_fix": "limit discounts in the plan",
             }
         ],
     }

@@ -1,7 +1,7 @@
-"""The assessor: what to do about each story, and in which order. Rework comes first, questions to people last.
+"""The assessor: decides what to do about each story, and in which order. Rework comes first, questions to people last.
 
-The priority of an action is that of its kind plus the story's own; lower goes first. The assessor knows no run and no
-file, only the Story that is made from both.
+The priority of an action is the priority of its kind plus that of the story; the lowest number goes first. The assessor
+does not know runs or files, only the Story that is made from both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ StoryPhase = Literal["research", "plan", "implement"]
 PHASES: tuple[StoryPhase, ...] = ("research", "plan", "implement")
 
 Decision = Literal["APPROVED", "REJECTED", "FAILED", "RECOVERY"]
-"""The result of a review: FAILED is a reviewer that broke, RECOVERY a rework that changed nothing."""
+"""The result of a review. FAILED means that the reviewer broke, RECOVERY that a rework changed nothing."""
 
 ActionKind = Literal["rework", "implement", "review", "create_pr", "research", "plan", "refine", "person"]
 
@@ -27,14 +27,14 @@ PER_RETRY = 50
 """Added to the priority of a review for each one that broke before it."""
 PERSON = 10_000
 UNWRITABLE = 10_001
-"""A story whose file cannot be read or written comes after everything else for a person."""
+"""A story whose file cannot be read or written comes last of all."""
 
 MAX_REFINEMENTS = 3
 MAX_RECOVERIES = 10
 
 
 class Counts(Value, frozen=True):
-    """What the reviews of a story count towards its limits."""
+    """How many refinements and recoveries count towards the limits of a story."""
 
     refinements: int = 0
     recoveries: int = 0
@@ -52,13 +52,13 @@ class Story(Value, frozen=True):
     implementation_complete: bool = False
     reviews_complete: bool = False
     reviews: tuple[Decision, ...] = ()
-    """The newest last."""
+    """Oldest first."""
     target: StoryPhase = "implement"
     """The phase that the latest rejection sends back."""
     feedback: str = ""
     """The feedback of the latest rejection."""
     reworking: bool = False
-    """The rework of its latest rejection has started and is counted already."""
+    """The rework for its latest rejection has started and is already counted."""
     refinement_count: int = 0
     max_refinements: int | None = MAX_REFINEMENTS
     """None if the circuit breaker is off."""
@@ -66,13 +66,13 @@ class Story(Value, frozen=True):
     max_recoveries: int | None = MAX_RECOVERIES
     blocked_reason: str = ""
     waiting: str = ""
-    """The question to a person that the story waits for."""
+    """The question that the story waits for a person to answer."""
     trouble: str = ""
     """Why its file cannot be read or written."""
 
     @property
     def rejected(self) -> bool:
-        """Whether the latest review with a result rejected it."""
+        """Whether the latest review that had a result rejected the story."""
         return next((each for each in reversed(self.reviews) if each in ("APPROVED", "REJECTED")), "") == "REJECTED"
 
     @property
@@ -99,7 +99,7 @@ class Action(Value, frozen=True):
 
 
 def counted(reviews: Iterable[Decision]) -> Counts:
-    """Count rejections as refinements and recoveries as recoveries; a reviewer that broke does not count. An approval sets
+    """Count the refinements (rejections) and the recoveries. A reviewer that broke does not count, and an approval resets
     both to 0."""
     refinements = recoveries = 0
     for decision in reviews:
@@ -120,7 +120,7 @@ def severity_of_review(blockers: int, critical: int, major: int) -> Literal["CRI
 
 
 def limit_reached(story: Story) -> str:
-    """Which limit forbids another rework, in one line; empty if none does."""
+    """The limit that forbids another rework, in one line; empty if there is none."""
     most = story.max_refinements
     if most is not None and story.refinement_count >= most:
         return f"Max refinement attempts ({story.refinement_count}/{most})"
@@ -168,7 +168,7 @@ def _rework(story: Story) -> Action:
 
 
 def _continued(story: Story, forward: Action) -> Action:
-    """A rework that has started is counted, and its phase is incomplete: it continues as that phase."""
+    """A rework that has started is already counted, and its phase is incomplete, so it continues as that phase."""
     reason = _with_feedback(story, "its rework is under way")
     return replace(
         forward, reason=reason, target=story.target, feedback=story.feedback, iteration=story.refinement_count
@@ -182,17 +182,17 @@ def _with_feedback(story: Story, why: str) -> str:
 def _forward(story: Story) -> Action:
     """The next phase that is not complete."""
     if not story.research_complete:
-        return _action(story, "research", RESEARCH, "it is not researched yet")
+        return _action(story, "research", RESEARCH, "it has not been researched yet")
     if not story.plan_complete:
         return _action(story, "plan", PLAN, "it has no plan yet")
     if not story.implementation_complete:
         if story.status == "in-progress":
             return _action(story, "implement", IN_PROGRESS, "its implementation is not complete")
-        return _action(story, "implement", READY, "it is planned and not implemented yet")
+        return _action(story, "implement", READY, "it is planned but not implemented yet")
     if not story.reviews_complete:
         broken = story.broken_reviews
         again = f", and its last {broken} broke" if broken else ""
-        return _action(story, "review", REVIEW + PER_RETRY * broken, f"it is implemented and not reviewed yet{again}")
+        return _action(story, "review", REVIEW + PER_RETRY * broken, f"it is implemented but not reviewed yet{again}")
     return _action(story, "create_pr", CREATE_PR, "its reviews are complete")
 
 

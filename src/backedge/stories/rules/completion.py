@@ -1,4 +1,4 @@
-"""Which phases of a story are complete, and which loops wait for their rework."""
+"""Which phases of a story are complete, and which loops wait for rework."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def complete_phases(state: RunState) -> dict[StoryPhase, bool]:
 
 
 def _is_done(state: RunState, name: str) -> bool:
-    """Whether a step is done, and no rework of it is under way."""
+    """Whether a step is done and is not being reworked."""
     step = state.steps[name]
     if step.skipped_by_decision:
         return True
@@ -41,7 +41,7 @@ def _passes(state: RunState, judge: str) -> bool:
 
 
 def _rejects(state: RunState, judge: str) -> bool:
-    """Whether a judge has rejected the current version: its subject was complete, and has to be reworked."""
+    """Whether a judge has rejected the current version, so that its subject was complete but needs rework."""
     return any(loop.source == judge and not loop.delivered for loop in state.loops.values() if loop.by_verdict)
 
 
@@ -50,7 +50,7 @@ def all_reviews_pass(state: RunState) -> bool:
 
 
 def undelivered_loops(state: RunState) -> list[Loop]:
-    """The loops whose feedback waits for its rework, and not for a person."""
+    """The loops whose feedback waits for rework, not for a person."""
     return [
         loop
         for loop in state.loops.values()
@@ -59,7 +59,7 @@ def undelivered_loops(state: RunState) -> list[Loop]:
 
 
 def loops_under_way(state: RunState) -> list[Loop]:
-    """The loops whose feedback is being reworked, or was until an interruption."""
+    """The loops that are being reworked, or were until an interruption."""
     return [
         loop
         for loop in state.loops.values()

@@ -1,6 +1,6 @@
-"""Front matter that can be changed in place: one value changes, and every other byte stays as it was.
+"""Front matter that can be changed in place: one value changes, and every other byte stays the same.
 
-The parser finds the place of each key and its value. A change replaces just that part of the text; the file is never
+The parser finds the place of each key and its value. A change replaces only that part of the text; the file is never
 written from parsed values.
 """
 
@@ -37,7 +37,7 @@ class FrontMatter:
     indent: str = ""
 
     def changed(self, changes: Mapping[str, Value]) -> str:
-        """The text with these values; None removes a key. Values that are the same already are not touched."""
+        """The text with these values; None removes a key. Values that are already the same are not touched."""
         edits: list[tuple[int, int, str]] = []
         added = ""
         for name, value in changes.items():
@@ -105,7 +105,7 @@ def split_front_matter(data: bytes, file: str) -> tuple[str, int, int, int]:
         raise StoryFileError(file, line, column, "is not UTF-8 text: save it as UTF-8") from None
     opens = _FIRST_LINE.match(text)
     if opens is None:
-        raise StoryFileError(file, 1, 1, f"has no front matter: begin it with {MARK}, `title: …` and {MARK}")
+        raise StoryFileError(file, 1, 1, f"has no front matter: start the file with {MARK}, `title: …` and {MARK}")
     closes = _MARK_LINE.search(text, opens.end())
     if closes is None:
         lines = text.count("\n") + 1

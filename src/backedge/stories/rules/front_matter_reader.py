@@ -42,7 +42,7 @@ class Span:
     start: int
     end: int
     line_end: int
-    """After the last line of the value, its line break included."""
+    """After the last line of the value, including its line break."""
     inline: bool
     """The value is one scalar on the line of its key."""
 
@@ -66,7 +66,7 @@ class FrontMatterReader:
                 continue
             if kind != "MappingStartEvent" or event.flow_style:
                 self._refuse(
-                    event.start_mark, "the front matter is not a list of `key: value` lines: write one key per line"
+                    event.start_mark, "the front matter does not consist of `key: value` lines: write one key per line"
                 )
             indent = self._text[event.start_mark.index - event.start_mark.column : event.start_mark.index]
             for key in events:
@@ -74,7 +74,7 @@ class FrontMatterReader:
                     break
                 name = self._key(key)
                 if name in values:
-                    self._refuse(key.start_mark, f"{name!r} is here twice: keep one")
+                    self._refuse(key.start_mark, f"{name!r} appears twice: keep one")
                 first = next(events)
                 self._last = first.end_mark.index
                 values[name] = self._named(name, first, events)
@@ -151,7 +151,7 @@ class FrontMatterReader:
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             if error.context_mark is not None and "stream end" in str(error.problem):
-                mark = error.context_mark  # what was begun there never ends
+                mark = error.context_mark  # something that starts there never ends
             problem = " ".join(str(error.problem or "not understood").split())
             self._refuse(mark, f"not valid YAML: {problem}: correct the line, or put the value in quotes")
         except (YAMLError, ValueError, OverflowError, RecursionError) as error:
@@ -159,8 +159,8 @@ class FrontMatterReader:
             place = position if isinstance(position, int) else 0
             line = self._text.count("\n", 0, place)
             column = place - (self._text.rfind("\n", 0, place) + 1)
-            why = f"a character that YAML does not allow: {str(getattr(error, 'reason', '')) or 'not understood'}"
-            raise StoryFileError(self._file, line + 1 + self._above, column + 1, f"{why}: take it out") from None
+            why = f"it contains a character that YAML does not allow: {str(getattr(error, 'reason', '')) or 'not understood'}"
+            raise StoryFileError(self._file, line + 1 + self._above, column + 1, f"{why}: remove it") from None
 
     def _refuse(self, mark: Any, text: str) -> None:
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
@@ -168,7 +168,7 @@ class FrontMatterReader:
 
 
 def typed_value(name: str, text: str) -> Value:
-    """The value of a top-level scalar without quotes: names are text, whatever they look like."""
+    """The value of a top-level scalar without quotes. Names are text, whatever they look like."""
     value = plain_value(text)
     return text if name in TEXTS and value is not None else value
 

@@ -1,6 +1,6 @@
 """The reviews and refinements of a story, folded from the events of its run.
 
-The fold takes each event once; how much it keeps does not grow with the run.
+The fold takes each event once, and its size does not grow with the run.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class RefinementIteration(Value, frozen=True):
 
 
 class Refinement(Value, frozen=True):
-    """Where the story stands after some events."""
+    """The state of the story after some events."""
 
     state: RunState
     reviews: tuple[Review, ...] = ()
-    """The last ones, oldest first."""
+    """The newest ones, oldest first."""
     iterations: tuple[RefinementIteration, ...] = ()
     count: int = 0
     """Reworks since the last approval, or since a person reset the count."""
     total: int = 0
-    """All reworks: the number of notes in the story."""
+    """The number of all reworks, and of the notes in the story."""
     rounds: dict[str, int] = {}
-    """The round of each open loop that the latest iteration works on."""
+    """The round of each open loop that the latest iteration addresses."""
     recoveries: int = 0
     failing_step: str = ""
     """The last step whose agent broke, until it succeeds."""
@@ -160,7 +160,7 @@ def _reviewed(after: Refinement, review: Review) -> Refinement:
 
 
 def _counts(found: Sequence[Finding]) -> tuple[int, int, int, int]:
-    """How many findings are blockers, critical, major and less."""
+    """How many findings are blockers, critical, major and minor."""
     blockers = sum(finding.blocking for finding in found)
     critical = sum(finding.severity is Severity.CRITICAL and not finding.blocking for finding in found)
     major = sum(finding.severity is Severity.HIGH and not finding.blocking for finding in found)

@@ -1,4 +1,4 @@
-"""The state of a story, taken from its run: which phases are complete, its counts, and why it is blocked."""
+"""The state of a story, derived from its run: complete phases, counts, and why it is blocked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REFINEMENTS = ("rounds_per_loop", "rounds_total")
 
 
 class StoryView(Value, frozen=True):
-    """The state of a story. Part of a file beside the journal: its field names stay."""
+    """The state of a story. It is stored in a file next to the journal, so the field names must not change."""
 
     run: str
     seq: int
@@ -43,7 +43,7 @@ class StoryView(Value, frozen=True):
     max_recoveries: int | None = None
     notes: int = 0
     rejected: bool = False
-    """Feedback waits for its rework."""
+    """Feedback waits for rework."""
     reworking: bool = False
     """Feedback is being reworked."""
     target: StoryPhase = "implement"
@@ -74,7 +74,7 @@ def view_of(story: Refinement) -> StoryView:
     asked = next((each for each in state.escalations.values() if each.reason == ASKED), None)
     waiting = ""
     if outcome == "waiting" and not block.reason:
-        waiting = f"{asked.id} asks: {_question(state, asked)}" if asked else "paused: `backedge resume` goes on"
+        waiting = f"{asked.id} asks: {_question(state, asked)}" if asked else "paused: continue with `backedge resume`"
     under_way = loops_under_way(state)
     named = {name for loop in under_way for name in targets_of(state, loop, begun=True)}
     named = named or {name for loop in waiting_loops for name in targets_of(state, loop, begun=False)}
@@ -123,12 +123,12 @@ def view_of_events(events: Iterable[Event]) -> StoryView:
 
 
 def as_story(view: StoryView, id: str, title: str, priority: int) -> Assessed:
-    """The story for the assessor. It has no limits of its own: the run has them, and a breach blocks the story."""
+    """The story for the assessor, without limits: the run has them, and a breach blocks the story."""
     judged: tuple[Decision, ...] = tuple(review.decision for review in view.reviews)
     if view.rejected:
         judged = (*judged, "REJECTED")
     elif "REJECTED" in judged:
-        # The rejection was delivered: what is left is work, not rework.
+        # The rejection was delivered, so what is left counts as work, not as rework.
         judged = tuple(each for each in judged[_after_last(judged, "REJECTED") :] if each != "REJECTED")
     return Assessed(
         id,
@@ -201,7 +201,7 @@ def _left(state: RunState) -> str:
     """What a person accepted or skipped, in one line."""
     known = [each.finding for each in state.findings.values() if each.status in ("accepted", "deferred")]
     issues = "; ".join(f"[{finding.word or finding.severity}] {shortened(finding.description)}" for finding in known)
-    return shortened(f"done by decision, not by its reviews: {issues or 'something was passed over'}")
+    return shortened(f"done by decision, not by its reviews: {issues or 'something was skipped'}")
 
 
 def _reason(packet: Escalation) -> str:
@@ -218,7 +218,7 @@ def _question(state: RunState, packet: Escalation) -> str:
     loop = state.loops.get(packet.loop or "")
     if loop is not None and loop.feedback is not None:
         return shortened(loop.feedback.message)
-    return f"step {packet.step} is for a person" if packet.step else "a person decides"
+    return f"step {packet.step} needs a person" if packet.step else "a person has to decide"
 
 
 def _bounds(state: RunState, loops: list[Loop]) -> tuple[int | None, int | None]:

@@ -1,6 +1,6 @@
-"""The summary of a story file for the board, read fast.
+"""Reads the summary of a story file for the board, fast.
 
-Front matter of plain lines is read here; anything more complex is left to the parser.
+Front matter that consists of plain lines is read here; anything more complex is left to the parser.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StorySummary(Value, frozen=True):
     title: str
     priority: int = 0
     status: StoryStatus = "backlog"
-    """The status in the file, which counts until the story has a run."""
+    """The status in the file, which is used until the story has a run."""
     max_refinements: int | None = None
     blocked_reason: str = ""
 
@@ -129,7 +129,7 @@ def _checked(values: dict[str, Any], data: bytes, file: str, stem: str) -> Story
     title = values.get("title")
     if isinstance(title, list | dict):
         shape = "list" if isinstance(title, list) else "mapping"
-        problem, where = f"title is a {shape}: write it as text, in quotes if need be", "title"
+        problem, where = f"title is a {shape}: write it as text, in quotes if necessary", "title"
     if problem:
         raise _misplaced(data, file, where, problem)
     reason = values.get("blocked_reason")

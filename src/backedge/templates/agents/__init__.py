@@ -1,1 +1,1 @@
-"""Scripts that stand in for agents: files that are copied, not imported."""
+"""Scripts that play agents. They are copied, not imported."""

@@ -1,4 +1,4 @@
-"""The change to be reviewed: what git has since a base, together with what is not committed yet, and new files.
+"""The change to review: everything since a base commit, including uncommitted changes and new files.
 
 backedge run --input base=origin/main
 """
@@ -8,13 +8,13 @@ import subprocess
 import sys
 
 MOST = 200_000
-"""The most characters of a change: a person has to split a longer one."""
+"""The most characters of a change. A person has to split a longer one."""
 NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""The id that git has for an empty tree: the base of a repository without commits."""
+"""Git's id of the empty tree: the base in a repository without commits."""
 
 
 def git(*words: str, fine: tuple[int, ...] = (0,)) -> str:
-    """The output of git. A change that cannot be read must not look like a change without defects: that is an error."""
+    """The output of git. An unreadable change is an error: it must not look like a change without defects."""
     done = subprocess.run(["git", *words], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode not in fine:
         sys.exit(f"git {' '.join(words)}: {done.stderr.strip()}")
@@ -32,6 +32,6 @@ new = git("ls-files", "--others", "--exclude-standard").splitlines()
 files = [*git("diff", "--name-only", base).splitlines(), *new]
 diff = git("diff", base) + "".join(git("diff", "--no-index", "--", "/dev/null", file, fine=(0, 1)) for file in new)
 if len(diff) > MOST:
-    sys.exit(f"the change has {len(diff)} characters, at most {MOST} can be reviewed: split it")
+    sys.exit(f"the change has {len(diff)} characters, more than the {MOST} that can be reviewed: split it")
 summary = f"{len(files)} {'file' if len(files) == 1 else 'files'} changed"
 print(json.dumps({"output": {"base": base, "files": files, "diff": diff}, "summary": summary}))

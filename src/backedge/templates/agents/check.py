@@ -1,4 +1,4 @@
-"""A stand-in for a test run. With tests of your own, let backedge read their report instead:
+"""Plays a test run. With your own tests, let backedge read their report instead:
 
 run: [pytest, --junitxml, "{report}"]
 report: junit
@@ -20,7 +20,7 @@ def loaded(path: Path) -> ModuleType:
 
 
 def greets_by_name() -> None:
-    assert loaded(Path("example/hello.py")).greet("Ada") == "Hello, Ada!", "Ada has to be greeted"
+    assert loaded(Path("example/hello.py")).greet("Ada") == "Hello, Ada!", "Ada must be greeted"
 
 
 def nobody_is_not_greeted() -> None:
@@ -28,7 +28,7 @@ def nobody_is_not_greeted() -> None:
         loaded(Path("example/hello.py")).greet("")
     except ValueError:
         return
-    raise AssertionError("an empty name has to be refused")
+    raise AssertionError("an empty name must be refused")
 
 
 json.load(sys.stdin)
@@ -44,7 +44,7 @@ for test in tests or [greets_by_name, nobody_is_not_greeted]:
     try:
         test()
     except Exception as error:  # noqa: BLE001 - whatever a test raises is a finding
-        # Each defect is a finding. Its words are its identity: the same words later are the same defect.
+        # Each defect is a finding. Its text is its identity: the same text in a later round is the same defect.
         findings.append({"description": f"{test.__name__}: {error}", "severity": "high", "file": "example/hello.py"})
     print(f"{test.__name__}", file=sys.stderr)
 print(json.dumps({"verdict": "fail" if findings else "pass", "findings": findings}))

@@ -1,7 +1,7 @@
-"""A team whose design goes in a circle: replace it step by step with your own programs, or with `agent: claude`.
+"""A team whose design is circular: replace it step by step with your own programs, or with `agent: claude`.
 
 An invoice has payments, and a payment has an invoice: the coder of payments finds that each needs the other. The planner
-breaks the circle by a model between them.
+breaks the cycle with a model between them.
 """
 
 import json
@@ -23,22 +23,22 @@ def plan(told: Any) -> Any:
 def coded(told: Any) -> Any:
     model = told["step"]
     needs = told["inputs"]["plan"][model]
-    circle = [each for each in needs if model in told["inputs"].get(each, {}).get("needs", [])]
-    if circle:
+    cycle = [each for each in needs if model in told["inputs"].get(each, {}).get("needs", [])]
+    if cycle:
         issue = {
             "kind": "architecture_issue",
             "severity": "critical",
-            "message": f"a circle: {model} → {circle[0]} → {model}",
+            "message": f"a cycle: {model} → {cycle[0]} → {model}",
             "suggested_fix": "a model between them",
         }
-        return {"output": None, "feedback": [issue], "summary": "found a circle"}
+        return {"output": None, "feedback": [issue], "summary": "found a cycle"}
     return {"output": {"model": model, "needs": needs}, "summary": f"{model}, which needs {needs or 'nothing'}"}
 
 
 def review(told: Any) -> Any:
     needs = {name: made["needs"] for name, made in told["inputs"].items() if made}
-    circles = [f"{one} → {other} → {one}" for one in needs for other in needs[one] if one in needs.get(other, [])]
-    return {"verdict": "fail" if circles else "pass", "findings": [{"description": each} for each in circles]}
+    cycles = [f"{one} → {other} → {one}" for one in needs for other in needs[one] if one in needs.get(other, [])]
+    return {"verdict": "fail" if cycles else "pass", "findings": [{"description": each} for each in cycles]}
 
 
 briefing = json.load(sys.stdin)

@@ -1,6 +1,6 @@
-"""A stand-in for a coder: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a coder: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
-It forgets something the first time, so that you see a finding come back, get fixed and get verified.
+It forgets something the first time, so that you see a finding come back, get fixed and be verified.
 """
 
 import json
@@ -18,7 +18,7 @@ FIXED = """def greet(name):
 
 briefing = json.load(sys.stdin)
 
-# `mode` is work, rework, verify or answer; a rework has the findings to address, the worst first.
+# `mode` is work, rework, verify or answer. A rework gets the findings to address, the most severe first.
 findings = briefing["feedback"]["findings"]
 for finding in findings:
     print(f"to fix: {finding['id']} {finding['description']}", file=sys.stderr)

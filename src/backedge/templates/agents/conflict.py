@@ -1,7 +1,7 @@
 """A team whose designs contradict each other: replace it step by step with your own programs, or with `agent: claude`.
 
-The ux designs from 320 px upwards, the architect from 1024 px; and the architect takes a framework that the browser of
-the ux does not know. The checks in backedge.yaml find both.
+The ux designs from 320 px upwards, the architect from 1024 px, and the architect chooses a framework that the browser of
+the ux does not support. The checks in backedge.yaml find both.
 """
 
 import json
@@ -28,7 +28,7 @@ def architect(told: Any) -> Any:
 
 
 def agreed(told: Any) -> list[int]:
-    """What both can accept: the evidence of a check has all positions, and both steps get the same evidence."""
+    """What both can accept. The evidence of a check has all positions, and both steps get the same evidence."""
     widths: set[int] = set()
     for finding in told["feedback"]["findings"]:
         if finding["found_by"] == "breakpoints":

@@ -1,7 +1,7 @@
-"""A team that meets a constraint: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
+"""A team that runs into a constraint: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
 
-The developer finds that the hosting has no WebSockets. The pm and the architect decide what to do, at first each for
-another way; the architect changes the design, and the developer builds what they chose.
+The developer finds that the hosting does not support WebSockets. The pm and the architect choose what to do, and first
+disagree. Then the architect changes the design, and the developer builds what they chose.
 """
 
 import json
@@ -17,7 +17,7 @@ OPTIONS = [
 
 def pm(told: Any) -> Any:
     if told["mode"] == "decide":
-        # The second round has the positions of the first: a single dissenter gives way.
+        # The second round has the positions of the first one; the pm gives way.
         others = [each for each in told["feedback"]["requests"][0]["positions"] if each["who"] != "pm"]
         if others:
             return {"decision": {"option": others[-1]["option"], "reason": "2 s are as good as live"}}

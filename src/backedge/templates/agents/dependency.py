@@ -1,6 +1,6 @@
-"""A team that lacks something: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
+"""A team with a missing dependency: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
 
-The plan has no model for refunds. The service that needs it says so; the planner adds the step that makes it.
+The plan has no model for refunds. The service that needs it reports that, and the planner adds a step for it.
 """
 
 import json
@@ -14,7 +14,7 @@ def plan(told: Any) -> Any:
     for request in told["feedback"]["requests"]:
         if request["kind"] == "dependency_missing":
             models["refund"] = "Refund"
-            # A step as in backedge.yaml. The step that asked for it will need it automatically.
+            # A step, written as in backedge.yaml. The step that asked for it needs it from now on.
             added["refund"] = {"phase": "code", "needs": ["plan"], "agent": "coder", "writes": []}
     return {"output": models, "add_steps": added, "summary": f"models: {', '.join(models.values())}"}
 
@@ -35,7 +35,7 @@ def refund_service(told: Any) -> Any:
             "message": "there is no model Refund",
             "suggested_fix": "a model Refund with an amount and a reason",
         }
-        return {"output": None, "feedback": [missing], "summary": "cannot begin"}
+        return {"output": None, "feedback": [missing], "summary": "cannot start"}
     return {"output": {"uses": models}, "summary": f"uses {', '.join(models)}"}
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for a designer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a designer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
 `inputs` of the briefing has the output of each step that this one needs.
 """

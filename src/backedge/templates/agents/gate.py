@@ -1,7 +1,7 @@
-"""A team with gates to pass: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
+"""A team that has to pass gates: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
 
-The ux forgets about contrast, which the gate `accessibility` finds before anybody builds on it. The page is too heavy at
-first: the gate `performance` asks all three who can do something about it.
+The ux forgets about contrast; the gate `accessibility` finds that before anyone builds on it. At first the page is too
+heavy, and the gate `performance` sends a request to each of the three steps that can change that.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def asked_by(gate: str, told: Any) -> bool:
-    """Whether a gate found something, now or before."""
+    """Whether a gate has found something, now or earlier."""
     found = [finding["found_by"] for finding in told["feedback"]["findings"]]
     return gate in found or gate in (told["previous"] or {}).get("fixed", [])
 

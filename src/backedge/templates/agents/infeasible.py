@@ -1,7 +1,7 @@
 """A team with a requirement that cannot be met: replace it step by step with your own programs, or with `agent: claude`.
 
-The architect finds REQ-89 infeasible, and the pm weighs the alternatives. Later the developer forgets REQ-12, and the
-test traces it to the step that dropped it.
+The architect finds that REQ-89 is infeasible, and the pm chooses an alternative. Later the developer forgets REQ-12; the
+test reports it, and it goes to the step that dropped it.
 """
 
 import json

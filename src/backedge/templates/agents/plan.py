@@ -1,19 +1,19 @@
-"""A stand-in for a planner: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a planner: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
-A step is told what to do by a JSON object on stdin, the briefing, and reports by one on stdout, the outcome. What it
-writes to stderr is its log: `backedge run` shows it.
+A step gets its briefing as a JSON object on stdin and prints its outcome as a JSON object on stdout. Its stderr is its
+log, which `backedge run` shows.
 """
 
 import json
 import sys
 
 briefing = json.load(sys.stdin)
-task = briefing["input"] or "greet people by their names"
+task = briefing["input"] or "greet people by name"
 print(f"planning: {task}", file=sys.stderr)
 
-units = ["greet(name) greets somebody by name"]
+units = ["greet(name) greets a person by name"]
 
-# Exactly what this step must address: the findings that planning caused.
+# The findings that planning caused, which this step must address.
 for finding in briefing["feedback"]["findings"]:
     units.append(f"{finding['id']}: {finding['suggested_fix'] or finding['description']}")
 

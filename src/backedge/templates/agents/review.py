@@ -1,7 +1,7 @@
-"""A stand-in for a reviewer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a reviewer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
-It looks for work that was left undone. A finding may say in which phase the defect was made (`affected_phase`): it goes
-back to the step of that phase.
+It looks for unfinished work. A finding may name the phase that caused the defect (`affected_phase`); it goes back to the
+step of that phase.
 """
 
 import json
@@ -33,7 +33,7 @@ for producer, output in briefing["inputs"].items():
             findings.append(finding)
 print(f"looked at {', '.join(briefing['inputs'])}", file=sys.stderr)
 
-# Earlier findings need an answer: fixed, not_fixed, withdrawn or duplicate.
+# Answer for each earlier finding: fixed, not_fixed, withdrawn or duplicate.
 again = {finding["description"] for finding in findings}
 resolutions = [
     {"finding": issue["id"], "status": "not_fixed" if issue["description"] in again else "fixed"}

@@ -1,6 +1,6 @@
-"""A stand-in for a coder: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a coder: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
-It does one thing of the plan, and one more each time that it is told what is missing.
+It does one item of the plan, and one more each time a finding says what is missing.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""A stand-in for a planner: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a planner: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
-The story that it works on is in the input of its briefing. It plans what the boxes of the story ask for.
+The story is in the input of its briefing. The plan has one item for each checkbox of the story.
 """
 
 import json

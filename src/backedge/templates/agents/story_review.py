@@ -1,6 +1,6 @@
-"""A stand-in for a reviewer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a reviewer: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
 
-It names the first thing that the plan has and the code has not. What it found before it answers for.
+It reports the first item of the plan that the code does not have yet, and answers for its earlier findings.
 """
 
 import json

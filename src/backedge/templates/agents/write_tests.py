@@ -1,6 +1,6 @@
-"""A stand-in for a writer of tests: replace it with your own program, or with `agent: claude` in backedge.yaml.
+"""Plays a test writer: replace it with your own program, or with `agent: claude` in backedge.yaml.
 
-Files of the workspace are part of what a step makes: `writes` in backedge.yaml says which.
+The files that a step writes are part of its artifact: `writes` in backedge.yaml names them.
 """
 
 import json
@@ -22,7 +22,7 @@ def test_nobody_is_not_greeted():
         greet("")
     except ValueError:
         return
-    raise AssertionError("an empty name has to be refused")
+    raise AssertionError("an empty name must be refused")
 """
 
 json.load(sys.stdin)

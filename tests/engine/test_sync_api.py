@@ -1,4 +1,4 @@
-"""`backedge.run`: the synchronous door, from scripts, notebooks, and in the way of Ctrl-C."""
+"""`backedge.run`: the synchronous API, in scripts and notebooks, and with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_it_runs_a_workflow_to_its_end() -> None:
     assert review.briefings[0].input == "a story"
 
 
-def test_it_returns_when_only_a_person_can_help_and_goes_on_by_id(tmp_path: Path) -> None:
+def test_it_returns_when_a_person_is_needed_and_continues_by_id(tmp_path: Path) -> None:
     journal = tmp_path / "deep" / "folder" / "j.db"
     work = flow(Step("a", ScriptedAgent(OSError("x"), "made")), limits={"errors_in_a_row": 1})
     report = backedge.run(work, {"n": 1}, journal=journal, run="r")
@@ -103,7 +103,7 @@ def test_a_run_that_another_engine_executes_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("door", ["interrupted", "notebook"])
-def test_ctrl_c_stops_what_can_be_stopped_and_waits_for_a_function_and_the_next_run_goes_on(
+def test_ctrl_c_stops_or_awaits_the_attempts_and_the_next_run_continues(
     tmp_path: Path, start: Start, door: str
 ) -> None:
     journal = tmp_path / "j.db"
