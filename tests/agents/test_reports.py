@@ -13,7 +13,7 @@ import pytest
 
 from backedge.adapters.reports import ReportSpec
 from backedge.adapters.reports.junit import read_junit
-from backedge.adapters.reports.places import place_of
+from backedge.adapters.reports.places import path_in_workspace
 from backedge.adapters.reports.sarif import read_sarif
 from backedge.core.errors import AgentError
 from backedge.engine.protocol import Finding, Outcome
@@ -373,4 +373,4 @@ def test_a_log_that_does_not_add_up_is_an_error(log: bytes, problem: str, tmp_pa
     ],
 )
 def test_a_place_is_a_file_of_the_workspace_or_none(name: str | None, place: str | None, tmp_path: Path) -> None:
-    assert place_of(name.replace("{folder}", str(tmp_path)) if name else name, tmp_path) == place
+    assert path_in_workspace(name.replace("{folder}", str(tmp_path)) if name else name, tmp_path) == place

@@ -136,7 +136,7 @@ def test_a_placeholder_has_no_parts_and_braces_of_others_are_left_alone(tmp_path
 
 
 def test_a_cli_that_an_interrupt_ended_says_nothing_and_that_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match=r"claude ended without a report \(exit code 0\): it said nothing"):
+    with pytest.raises(AgentError, match=r"claude ended without a report \(exit code 0\): it printed nothing"):
         play(agent(tmp_path).work(told(), Hands()))
 
 

@@ -96,7 +96,7 @@ def test_claude_that_was_ended_early_says_what_it_used_and_where_to_go_on() -> N
         {"type": "assistant", "message": message, "session_id": "0f5c"},
         {"type": "assistant", "message": message, "session_id": "0f5c"},
     )
-    assert report == Report(usage=Usage(0.0, 5, 1), session="0f5c", said=("Looking.", "Looking."))
+    assert report == Report(usage=Usage(0.0, 5, 1), session="0f5c", transcript=("Looking.", "Looking."))
 
 
 CODEX = (
@@ -113,7 +113,7 @@ def test_codex_counts_the_whole_conversation_and_we_what_was_added() -> None:
     report = read("codex", *CODEX, before=Usage(0.0, 2400, 60))
     assert report.usage == Usage(0.0, 3600, 30)
     assert report.used == Usage(0.0, 6000, 90)
-    assert report.said[:2] == ("Thinking.", '[file_change] {"changes": [{"path": "a"}]}')
+    assert report.transcript[:2] == ("Thinking.", '[file_change] {"changes": [{"path": "a"}]}')
 
 
 def test_codex_that_begins_to_count_anew_is_believed() -> None:
@@ -251,5 +251,5 @@ def test_what_is_no_event_is_passed_over(tmp_path: Path) -> None:
 def test_an_answer_of_claude_counts_though_a_tool_was_denied_and_the_log_says_so() -> None:
     report = read("claude", result(structured_output={"output": 1}, permission_denials=[{"tool_name": "Bash"}]))
     assert report.problem == ""
-    assert "warning: claude was denied Bash" in report.said[-1]
+    assert "warning: claude was denied Bash" in report.transcript[-1]
     assert "max_turns: raise it" in read("claude", result(subtype="error_max_turns", errors=[], result="")).problem

@@ -31,9 +31,9 @@ def context(state: RunState, outputs: Mapping[str, Json] | None = None) -> dict[
         name: {"status": step.state, "output": step.output, "feedback_received": _inbox(state, name)}
         for name, step in found.everybody.items()
     }
-    asked = _inbox(state, HUMAN)
-    if asked:
-        agents[HUMAN] = {"feedback_received": asked}
+    inbox = _inbox(state, HUMAN)
+    if inbox:
+        agents[HUMAN] = {"feedback_received": inbox}
     loops = {loop.id: msgspec.to_builtins(loop) for loop in found.loops}
     return {
         "agent_contexts": agents,

@@ -79,9 +79,9 @@ def _add_attempts(facts: RunFacts, workflow: Workflow, events: Iterable[e.Event]
                 rework[event.step, event.attempt] = (graph.phase_of[event.step], agent)
             case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
                 facts.all.add_attempt(event.usage.cost_usd, event.seconds)
-                place = rework.pop((event.step, event.attempt), None)
-                if place is not None:
-                    facts.rework.setdefault(place, Spent()).add_attempt(event.usage.cost_usd, event.seconds)
+                origin = rework.pop((event.step, event.attempt), None)
+                if origin is not None:
+                    facts.rework.setdefault(origin, Spent()).add_attempt(event.usage.cost_usd, event.seconds)
             case e.StepsChanged():
                 graph = graph_of(with_plan(graph.workflow, event.added, event.removed, event.gained))
             case _:
@@ -144,19 +144,19 @@ def _add_replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
     if state.imported is not None:
         imported_facts(facts, read(state.imported.form, state.imported.text))
         return
-    asked = {packet.loop for packet in state.escalations.values()}
+    escalated = {packet.loop for packet in state.escalations.values()}
     for loop in (*state.closed_loops.values(), *state.loops.values()):
-        facts.loops[loop.id] = LoopFacts(loop.kind_name, loop.severity, loop.round, _state(loop, asked))
+        facts.loops[loop.id] = LoopFacts(loop.kind_name, loop.severity, loop.round, _state(loop, escalated))
     checks = (event for event in events if isinstance(event, e.VerdictGiven) and not event.attempt)
     checked = {sighting.id for event in checks for sighting in event.findings}
     facts.findings = {each.id: _finding(state.graph, each, each.id in checked) for each in state.findings.values()}
     facts.escalations = state.opened_escalations
 
 
-def _state(loop: Loop, asked: set[str | None]) -> str:
+def _state(loop: Loop, escalated: set[str | None]) -> str:
     if not loop.open:
         return loop.state
-    return LoopState.ESCALATING if loop.id in asked or loop.state is LoopState.ESCALATING else OPEN
+    return LoopState.ESCALATING if loop.id in escalated or loop.state is LoopState.ESCALATING else OPEN
 
 
 def _finding(graph: Graph, tracked: TrackedFinding, checked: bool) -> FindingFacts:

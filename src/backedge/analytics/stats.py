@@ -124,8 +124,8 @@ class Tally:
         for loop in run.loops.values():
             self._loops.add(loop.kind, loop.severity, loop.state, loop.rounds)
         self._findings.add(run)
-        for place, spent in run.rework.items():
-            self._rework.setdefault(place, Spent()).add(spent)
+        for origin, spent in run.rework.items():
+            self._rework.setdefault(origin, Spent()).add(spent)
         took, rounds = run.reworked, run.rounds
         if took.attempts or rounds:
             self._most.append(Reworked(run.run, run.workflow, rounds, took.attempts, *_money_and_time(took)))
@@ -172,7 +172,7 @@ class _Findings:
         self._most: list[Persistent] = []
 
     def add(self, run: RunFacts) -> None:
-        rank = {phase: place for place, phase in enumerate(run.phases)}
+        rank = {phase: index for index, phase in enumerate(run.phases)}
         if run.findings:
             self._phases.update(dict.fromkeys(run.phases))
         for finding in run.findings.values():

@@ -27,8 +27,8 @@ class Problem:
     file: str = FILE_NAME
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
-        line = place + (f"{self.where}: " if self.where else "") + self.text
+        location = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
+        line = location + (f"{self.where}: " if self.where else "") + self.text
         return "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
 
 

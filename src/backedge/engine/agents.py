@@ -28,11 +28,11 @@ class RunAgents:
         self._resolved: dict[str, ResolvedSteps] = {}
         """The steps that a planner wants to add, by planner, until that is decided."""
 
-    def plan_of(self, task: Task, said: Outcome, max_output: int) -> Plan:
+    def plan_of(self, task: Task, outcome: Outcome, max_output: int) -> Plan:
         """The changes that an outcome makes to the steps of the run. Raises AgentError, with the reasons, if its steps
         cannot be added."""
-        if not said.add_steps:
-            return Plan(remove=tuple(said.remove_steps)) if said.remove_steps else _NO_PLAN
+        if not outcome.add_steps:
+            return Plan(remove=tuple(outcome.remove_steps)) if outcome.remove_steps else _NO_PLAN
         if not task.plans:
             raise AgentError(not_a_planner(task.step))
         if self.resolver is None:
@@ -40,12 +40,12 @@ class RunAgents:
                 "steps cannot be added to this run: its workflow has no resolver that finds agents for them"
             )
         try:
-            resolved = self.resolver.resolve(said.add_steps, self._workflow)
+            resolved = self.resolver.resolve(outcome.add_steps, self._workflow)
         except WorkflowError as error:
             raise AgentError(f"the steps cannot be added: {'; '.join(error.problems)}") from error
         canonical(resolved.specs, max_output, "add_steps")
         self._resolved[task.step] = resolved
-        return Plan(resolved.steps, tuple(said.remove_steps), resolved.specs)
+        return Plan(resolved.steps, tuple(outcome.remove_steps), resolved.specs)
 
     def adopt(self, event: StepsChanged, state: RunState) -> None:
         """Have the agents of added steps at hand from now on. Raises WorkflowError if they cannot be found again."""

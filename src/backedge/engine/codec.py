@@ -213,7 +213,7 @@ def _refuse_odd(value: Json, what: str) -> None:
         if isinstance(each, dict):
             rest += [(f"{where}/{key}", depth + 1, inner) for key, inner in each.items()]
         elif isinstance(each, list | tuple):
-            rest += [(f"{where}/{place}", depth + 1, inner) for place, inner in enumerate(each)]
+            rest += [(f"{where}/{index}", depth + 1, inner) for index, inner in enumerate(each)]
 
 
 def copied(value: Json) -> Json:

@@ -354,7 +354,7 @@ class Engine:
                 await self.journal.append(entry_of(state, events, after))
             except JournalConflict:
                 continue
-            self.subscribers.tell(run, events)
+            self.subscribers.publish(run, events)
             return events
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:

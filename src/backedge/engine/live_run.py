@@ -264,7 +264,7 @@ class LiveRun:
             if isinstance(event, e.StepsChanged):
                 self.agents.adopt(event, state)
         self.attempts.perform(events, start=not self.engine.closing and not self.leaving)
-        self.engine.subscribers.tell(self.run, events)
+        self.engine.subscribers.publish(self.run, events)
         if self._watches:
             self._look()
         if self._alarm is not None or not _TIMED.isdisjoint(map(type, events)):

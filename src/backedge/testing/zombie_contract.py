@@ -61,15 +61,15 @@ class ZombieContract:
     async def take_over(self, other: JournalWithClaims, run: str) -> Claim:
         raise NotImplementedError
 
-    @pytest.mark.parametrize("told", [True, False], ids=["told of the loss", "not told"])
+    @pytest.mark.parametrize("notified", [True, False], ids=["told of the loss", "not notified"])
     def test_a_zombie_performs_nothing_and_records_nothing(
-        self, journal: JournalWithClaims, other: JournalWithClaims, told: bool
+        self, journal: JournalWithClaims, other: JournalWithClaims, notified: bool
     ) -> None:
         async def scenario() -> None:
             agent = _Sleeper()
             steps = [Step(name, phase="code", agents=("sleeper",)) for name in ("first", "second")]
             workflow = build_workflow("w", [(step, {}) for step in steps])
-            async with Engine(journal, journal if told else _Deaf(journal), max_parallel=1) as engine:
+            async with Engine(journal, journal if notified else _Deaf(journal), max_parallel=1) as engine:
                 live = await engine.start(workflow, {"sleeper": agent}, run="r")
                 await asyncio.wait_for(agent.begun.wait(), SOON)
                 new = await self.take_over(other, "r")

@@ -43,7 +43,7 @@ class Report(Protocol):
     @property
     def is_file(self) -> bool: ...
 
-    def outcome(self, text: bytes, code: int | None, said: str, folder: Path) -> Outcome: ...
+    def outcome(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome: ...
 
 
 class CommandAgent(ProgramAgent[AttemptFolder]):
@@ -146,11 +146,11 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
 
     def _outcome(self, folder: AttemptFolder, ended: Ended) -> Outcome | None:
         code, fault = ended.code, ended.because
-        said = last_lines(tail(folder.log, LOG_KEPT)[0]) or last_lines(tail(folder.stdout, LOG_KEPT)[0])
+        last_output = last_lines(tail(folder.log, LOG_KEPT)[0]) or last_lines(tail(folder.stdout, LOG_KEPT)[0])
         if not fault and ended.signal is not None:
-            fault = f"the command was ended by {_signal_name(ended.signal)}: {said or 'it said nothing'}"
+            fault = f"the command was ended by {_signal_name(ended.signal)}: {last_output or 'it printed nothing'}"
         elif not fault and code and self._report is None:
-            fault = f"the command failed (exit code {code}): {said or 'it said nothing'}"
+            fault = f"the command failed (exit code {code}): {last_output or 'it printed nothing'}"
         if fault:
             raise AgentError(fault, usage=self._spent(folder))
         in_file = False
@@ -171,14 +171,14 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
 
     def _by_report(self, report: Report, folder: AttemptFolder, code: int | None) -> Outcome:
         printed, logged = (last_lines(tail(file, LOG_KEPT)[0], most=20) for file in (folder.stdout, folder.log))
-        said = "\n".join(part for part in (logged, printed) if part)
+        last_output = "\n".join(part for part in (logged, printed) if part)
         path = self._report_file(folder)
         try:
             text = evidence(path, self._folder, folder) if path else b""
         except AgentError as error:
-            ended = "" if code is None else f" (exit code {code}: {said or 'it said nothing'})"
+            ended = "" if code is None else f" (exit code {code}: {last_output or 'it printed nothing'})"
             raise AgentError(f"{error}{ended}") from error
-        return report.outcome(text, code, said, self._folder)
+        return report.outcome(text, code, last_output, self._folder)
 
     def _spent(self, folder: AttemptFolder) -> object:
         """What a failed command says it used: that counts no matter how it ended."""

@@ -56,17 +56,17 @@ class FunctionAgent:
             fitted = {name: model.fitted(inputs[name]) for name, model in self._accepts.items() if name in inputs}
             briefing = replace(briefing, inputs={**briefing.inputs, **fitted})
         if self._is_async:
-            said = await self._function(*((briefing, attempt) if self._wants_attempt else (briefing,)))
+            returned = await self._function(*((briefing, attempt) if self._wants_attempt else (briefing,)))
         else:
             hands = Blocking(attempt, asyncio.get_running_loop())
             arguments = (briefing, hands) if self._wants_attempt else (briefing,)
-            said = await _off_loop(self._function, arguments, hands)
-            if inspect.isawaitable(said):
-                said = await said
-        if inspect.iscoroutine(said):
-            said.close()
+            returned = await _off_loop(self._function, arguments, hands)
+            if inspect.isawaitable(returned):
+                returned = await returned
+        if inspect.iscoroutine(returned):
+            returned.close()
             raise AgentError("the agent returned a coroutine: expected an output; await it, and return what it gives")
-        return self._outcome(said, briefing.mode)
+        return self._outcome(returned, briefing.mode)
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return [
@@ -76,19 +76,19 @@ class FunctionAgent:
             for pointer, problem in model.input_errors(inputs[name])
         ]
 
-    def _outcome(self, said: Any, mode: str) -> Outcome:
-        if isinstance(said, Outcome):
-            outcome = said
+    def _outcome(self, returned: Any, mode: str) -> Outcome:
+        if isinstance(returned, Outcome):
+            outcome = returned
         elif mode == "answer":
-            outcome = Outcome(answer=said)
+            outcome = Outcome(answer=returned)
         elif mode == "decide":
-            outcome = Outcome(decision=_decision(said))
-        elif self._judges and isinstance(said, dict):
-            outcome = parse_outcome(said)
-        elif self._judges and said is not None:
-            raise AgentError(f"a judge returned {type(said).__name__}: expected passed(), failed() or an Outcome")
+            outcome = Outcome(decision=_decision(returned))
+        elif self._judges and isinstance(returned, dict):
+            outcome = parse_outcome(returned)
+        elif self._judges and returned is not None:
+            raise AgentError(f"a judge returned {type(returned).__name__}: expected passed(), failed() or an Outcome")
         else:
-            outcome = Outcome(output=said)
+            outcome = Outcome(output=returned)
         if self._returns is not None and mode not in SIDE_MODES:
             problems = self._returns.input_errors(outcome.output, stored=False)
             if problems:
@@ -108,9 +108,9 @@ def _own(briefing: Briefing) -> Briefing:
     )
 
 
-def _decision(said: Any) -> Decision | None:
+def _decision(returned: Any) -> Decision | None:
     """The outcome of a function that was asked to choose: it returns a Decision, or just the option."""
-    return Decision(said) if isinstance(said, str) else said
+    return Decision(returned) if isinstance(returned, str) else returned
 
 
 class Blocking:
@@ -205,13 +205,13 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Block
         return future.result()
     if future.exception() is not None or hands._denied:
         raise stopped
-    said = future.result()
-    if inspect.isawaitable(said):
+    returned = future.result()
+    if inspect.isawaitable(returned):
         # It had only begun, and is not continued.
-        if inspect.iscoroutine(said):
-            said.close()
+        if inspect.iscoroutine(returned):
+            returned.close()
         raise stopped
-    return said
+    return returned
 
 
 def _is_async(function: Function) -> bool:

@@ -133,20 +133,20 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 def blobs(folder: Path, ids: Iterable[str], largest: int) -> dict[str, bytes]:
     """The contents of objects, except of those that are larger."""
     wanted = list(dict.fromkeys(ids))
-    asked = "".join(f"{id}\n" for id in wanted).encode()
-    sizes = _git(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=asked) if wanted else None
+    query = "".join(f"{id}\n" for id in wanted).encode()
+    sizes = _git(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=query) if wanted else None
     small = [
         id.decode()
         for id, _, size in (line.partition(b" ") for line in (sizes or b"").splitlines())
         if size.isdigit() and int(size) <= largest
     ]
     text = _git(folder, "cat-file", "--batch", given="".join(f"{id}\n" for id in small).encode()) if small else None
-    found, place = {}, 0
-    while text is not None and place < len(text):
-        end = text.index(b"\n", place)
-        id, _, length = text[place:end].split()
+    found, offset = {}, 0
+    while text is not None and offset < len(text):
+        end = text.index(b"\n", offset)
+        id, _, length = text[offset:end].split()
         found[id.decode()] = text[end + 1 : end + 1 + int(length)]
-        place = end + 2 + int(length)
+        offset = end + 2 + int(length)
     return found
 
 

@@ -54,8 +54,8 @@ def parsed(text: bytes, what: str) -> Json:
     except RecursionError:
         raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
     except ValueError as error:
-        said = excerpt(readable)
-        raise NoOutcome(f"{what} is not JSON: {error}; got {said}; write it in one piece, as one object") from error
+        shown = excerpt(readable)
+        raise NoOutcome(f"{what} is not JSON: {error}; got {shown}; write it in one piece, as one object") from error
 
 
 def content(path: Path, most: int, what: str) -> bytes | None:
@@ -93,8 +93,8 @@ def last_lines(text: bytes, most: int = 10, longest: int = 2_000) -> str:
 
 def excerpt(text: str) -> str:
     """The beginning of a text, fit to be quoted in an error."""
-    said = one_line(text[:4_000])
-    return "nothing" if not said else repr(said if len(said) <= 200 else f"{said[:200]}…")
+    line = one_line(text[:4_000])
+    return "nothing" if not line else repr(line if len(line) <= 200 else f"{line[:200]}…")
 
 
 def _printed(stdout: Path, most: int) -> Json:

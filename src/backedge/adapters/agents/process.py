@@ -60,9 +60,9 @@ class Process:
     @classmethod
     def start(cls, folder: AttemptFolder, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
         """Start a program, without a shell. Raises AgentError if it cannot be started."""
-        with folder.briefing.open("rb") as told, outputs(folder) as (stdout, log, filter):
+        with folder.briefing.open("rb") as stdin, outputs(folder) as (stdout, log, filter):
             try:
-                identity, supervisor = start_supervised(argv, (told.fileno(), stdout, log), cwd, env, folder.exit)
+                identity, supervisor = start_supervised(argv, (stdin.fileno(), stdout, log), cwd, env, folder.exit)
             except (OSError, ValueError) as error:
                 why = _why_not(error, argv[0], cwd)
                 folder.ended = Ended(because=why)

@@ -60,8 +60,8 @@ def problems_of(template: str) -> list[str]:
         if parts[2] in known and not _BLANK.match(template, parts.start())
     ]
     return [
-        f"{{{{{said}}}}} in line {template.count(chr(10), 0, start) + 1} means nothing in a prompt: {instead}"
-        for start, said, instead in sorted(found)
+        f"{{{{{placeholder}}}}} in line {template.count(chr(10), 0, start) + 1} means nothing in a prompt: {instead}"
+        for start, placeholder, instead in sorted(found)
     ]
 
 

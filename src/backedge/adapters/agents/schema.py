@@ -40,8 +40,8 @@ class Schema:
         try:
             kind.check_schema(self._schema)
         except SchemaError as error:
-            place = _pointer(error.absolute_path) or "the whole"
-            raise WorkflowError(f"the schema is not a JSON Schema: {place}: {_short(error.message)}") from error
+            where = _pointer(error.absolute_path) or "the whole"
+            raise WorkflowError(f"the schema is not a JSON Schema: {where}: {_short(error.message)}") from error
         # An empty registry: a reference to the network is an error, not a download.
         return kind(self._schema, registry=Registry())
 

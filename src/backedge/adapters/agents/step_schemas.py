@@ -50,10 +50,10 @@ class CheckedAgent:
         self._agent, self._schemas = agent, schemas
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
-        said = await self._agent.work(briefing, attempt)
-        if isinstance(said, Outcome):
-            self._schemas.require(briefing, _as_json(said.output), said.usage)
-        return said
+        returned = await self._agent.work(briefing, attempt)
+        if isinstance(returned, Outcome):
+            self._schemas.require(briefing, _as_json(returned.output), returned.usage)
+        return returned
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return self._schemas.input_errors(inputs)

@@ -111,14 +111,14 @@ class Workspace:
         return b"".join(parts)
 
     def _kept(self, names: Iterable[str]) -> dict[str, bytes]:
-        kept: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         room = MOST_KEPT
         for name in islice(names, MOST_NAMED):
             text = self._text(name)
             if text is not None and len(text) <= room:
-                kept[printable(name)] = text
+                contents[printable(name)] = text
                 room -= len(text)
-        return kept
+        return contents
 
     def _text(self, name: str) -> bytes | None:
         """The content of a file; None if it is too large to compare."""

@@ -132,11 +132,11 @@ async def _events(journal: Journal, records: Sequence[Record]) -> list[Event]:
 
 def _check_listing(run: str, listed: RunHead, state: RunState | None) -> None:
     assert state is not None
-    told = (listed.workflow, listed.outcome)
+    listed_as = (listed.workflow, listed.outcome)
     right = (state.workflow.name, outcome_of(state))
-    if told != right:
+    if listed_as != right:
         raise JournalDamaged(
-            f"run {run!r} is listed as {told[1]} in workflow {told[0]!r}, but its events say {right[1]} in workflow "
+            f"run {run!r} is listed as {listed_as[1]} in workflow {listed_as[0]!r}, but its events say {right[1]} in workflow "
             f"{right[0]!r}: somebody changed the listing; restore a backup"
         )
 

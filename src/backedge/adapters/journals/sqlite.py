@@ -39,7 +39,7 @@ class SqliteJournal:
         self._store = SqliteStore(self._path, durability)
         self._reader = self._store
         self._watch = Watch(self._reading)
-        self._commits = GroupCommit(self._store.commit, self._watch.tell_own)
+        self._commits = GroupCommit(self._store.commit, self._watch.announce_own)
         self._locks = RunLocks(self._path)
         self._claims: dict[str, Claim] = {}
         self._newest_fence = 0

@@ -38,7 +38,7 @@ class Watch:
         self._source: Changes | None = None
         self._version: int | None = None
         self._seen = 0
-        self._told: dict[str, int] = {}
+        self._announced: dict[str, int] = {}
 
     def subscribe(self, listener: Listener, own: bool = True) -> Callable[[], None]:
         """Tell the listener of every commit, or with `own=False` only of those that others make."""
@@ -46,7 +46,7 @@ class Watch:
             self._source = self._changes()
             self._version = self._source.version()
             self._seen = self._source.newest()
-            self._told = {}
+            self._announced = {}
         token = object()
         self._listeners[token] = listener, own
         self.follow()
@@ -70,11 +70,11 @@ class Watch:
                 self._loop = loop
                 self._timer = loop.call_later(INTERVAL, self._look, loop)
 
-    def tell_own(self, entries: Iterable[Append]) -> None:
+    def announce_own(self, entries: Iterable[Append]) -> None:
         """Tell of commits made through this journal."""
         if self._listeners:
             newest = {entry.run: entry.after + len(entry.bodies) for entry in entries if entry.bodies}
-            self._told |= newest
+            self._announced |= newest
             self._tell(newest, own=True)
 
     def close(self) -> None:
@@ -105,15 +105,15 @@ class Watch:
             self._source, self._version = source, None
         # Asked before the version: if that has not changed, everything up to here is this journal's own and was told,
         # and the next query need not go through it.
-        newest = source.newest() if self._told else self._seen
+        newest = source.newest() if self._announced else self._seen
         version = source.version()
-        told, self._told = self._told, {}
+        announced, self._announced = self._announced, {}
         if version == self._version:
             self._seen = newest
             return {}
         runs, self._seen = source.changed(self._seen)
         self._version = version
-        return {run: seq for run, seq in runs if told.get(run) != seq}
+        return {run: seq for run, seq in runs if announced.get(run) != seq}
 
     def _tell(self, newest: dict[str, int], own: bool) -> None:
         for run, seq in newest.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
-from backedge.adapters.reports.places import evidence_of, first_line, line_of, place_of
+from backedge.adapters.reports.places import evidence_of, first_line, line_of, path_in_workspace
 from backedge.core.errors import AgentError
 from backedge.engine.protocol import Finding
 
@@ -88,13 +88,13 @@ class _Reader:
         case = self._case
         message = first_line(self._message) or first_line(text) or "failed"
         test = "::".join(part for part in (case.get("classname", ""), case.get("name", "")) if part) or "a test"
-        declared = place_of(case.get("file"), self._folder)
+        declared = path_in_workspace(case.get("file"), self._folder)
         file, line = declared, line_of(case.get("line"))
         for found in _PLACE.finditer(text):
             # The last place is where it failed; the attributes, if there are any, say where the test begins.
-            place = place_of(found["file"], self._folder)
-            if place is not None and declared in (None, place):
-                file, line = place, line_of(found["line"])
+            path = path_in_workspace(found["file"], self._folder)
+            if path is not None and declared in (None, path):
+                file, line = path, line_of(found["line"])
         return Finding(
             f"{first_line(test)}: {message}",
             category="test",

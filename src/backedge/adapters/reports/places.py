@@ -11,7 +11,7 @@ LONGEST_EVIDENCE = 4_000
 """Characters of evidence that are kept of one finding."""
 
 
-def place_of(name: str | None, folder: Path) -> str | None:
+def path_in_workspace(name: str | None, folder: Path) -> str | None:
     """A file of the workspace by its path or URI, relative to it; None for anything outside."""
     if not name or "\0" in name:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from backedge.adapters.reports.places import evidence_of, first_line, line_of, place_of
+from backedge.adapters.reports.places import evidence_of, first_line, line_of, path_in_workspace
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
 from backedge.engine.protocol import Finding
@@ -39,8 +39,8 @@ def _run(run: Mapping[str, Any], folder: Path) -> list[Finding]:
     for invocation in run.get("invocations") or ():
         if invocation.get("executionSuccessful") is False:
             notes = [note["message"].get("text", "") for note in invocation.get("toolExecutionNotifications") or ()]
-            said = "; ".join(first_line(note) for note in notes) or "without saying why"
-            raise AgentError(f"the SARIF report says that the tool did not succeed: {said}")
+            reasons = "; ".join(first_line(note) for note in notes) or "without saying why"
+            raise AgentError(f"the SARIF report says that the tool did not succeed: {reasons}")
     if run.get("results") is None:
         # The format's way to say that the tool did not get as far as to look.
         raise AgentError("the SARIF report has a run without results: the tool did not finish")
@@ -69,7 +69,7 @@ def _finding(result: Mapping[str, Any], run: Mapping[str, Any], folder: Path) ->
         evidence=evidence_of(
             "\n".join(part for part in (message, (region.get("snippet") or {}).get("text", "")) if part)
         ),
-        file=place_of(_uri(where.get("artifactLocation") or {}, run), folder),
+        file=path_in_workspace(_uri(where.get("artifactLocation") or {}, run), folder),
         line=line_of(region.get("startLine")),
     )
 

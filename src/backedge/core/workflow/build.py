@@ -78,14 +78,14 @@ def build_workflow(
     if type(workflow.max_steps) is not int or workflow.max_steps < 1:
         raise WorkflowError((*problems, f"max_steps is {max_steps!r}: expected a whole number, 1 or more"))
     try:
-        kept = read_back(workflow)
+        stored = read_back(workflow)
     except WorkflowError as error:
         raise WorkflowError((*problems, *error.problems)) from error
     # Checked before it is read back: NaN, for example, would come back as no value at all.
     problems += problems_of(workflow)
     if problems:
         raise WorkflowError(tuple(problems))
-    return kept
+    return stored
 
 
 def _parsed(parse: Callable[[], T], default: T, problems: list[str]) -> T:
@@ -241,6 +241,6 @@ def read_back(workflow: Workflow) -> Workflow:
     try:
         return msgspec.json.decode(msgspec.json.encode(workflow), type=Workflow)
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
-        what, _, place = str(error).partition(" - at ")
-        field = place.strip("`").removeprefix("$.") or "the definition"
+        what, _, path = str(error).partition(" - at ")
+        field = path.strip("`").removeprefix("$.") or "the definition"
         raise WorkflowError(f"{field} cannot be written and read back: {what}") from error

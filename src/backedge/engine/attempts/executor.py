@@ -56,13 +56,13 @@ class Execution:
     A failed attempt is reported from what was known until then: usage, log and session are not lost.
     """
 
-    __slots__ = ("payloads", "plan", "result", "said", "started", "task")
+    __slots__ = ("outcome", "payloads", "plan", "result", "started", "task")
 
     def __init__(self, task: Task, started: float) -> None:
         self.task, self.started = task, started
         self.result: Result = _NO_RESULT
         """What the agent returned."""
-        self.said: protocol.Outcome = _NO_OUTCOME
+        self.outcome: protocol.Outcome = _NO_OUTCOME
         """Its outcome, in its own words."""
         self.plan: Plan = _NO_PLAN
         """The changes that it makes to the steps of the run."""
@@ -106,18 +106,18 @@ class LocalExecutor:
 
     def _read(self, execution: Execution, returned: object) -> None:
         """Separate the outcome from what comes with it. Raises AgentError if there is none."""
-        said = returned
+        outcome = returned
         if isinstance(returned, Result):
-            execution.result, said = returned, returned.outcome
-        if not isinstance(said, protocol.Outcome):
-            raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
-        execution.said = said
+            execution.result, outcome = returned, returned.outcome
+        if not isinstance(outcome, protocol.Outcome):
+            raise AgentError(f"the agent returned {type(outcome).__name__}: expected an Outcome")
+        execution.outcome = outcome
 
     def _translate(self, execution: Execution) -> Outcome:
         """The outcome in the engine's words. Raises AgentError for what it does not understand."""
-        task, said, result = execution.task, execution.said, execution.result
-        execution.plan = self._agents.plan_of(task, said, self._max_output)
-        text = canonical(said.output, self._max_output)
+        task, outcome, result = execution.task, execution.outcome, execution.result
+        execution.plan = self._agents.plan_of(task, outcome, self._max_output)
+        text = canonical(outcome.output, self._max_output)
         made, large = describe_output(text, task.briefing.previous, task.has_previous)
         if result.workspace is not None:
             made = replace(
@@ -126,7 +126,7 @@ class LocalExecutor:
                 changed=(*made.changed, *result.files) if task.has_previous else (),
             )
         execution.payloads |= large
-        return protocol.to_model(protocol.checked_outcome(said, self._max_output), made, task.kinds)
+        return protocol.to_model(protocol.checked_outcome(outcome, self._max_output), made, task.kinds)
 
     def _finished(self, execution: Execution, outcome: Outcome) -> Report:
         task, result, payloads = execution.task, execution.result, execution.payloads
@@ -138,7 +138,7 @@ class LocalExecutor:
         return Report(command, payloads)
 
     def _failed(self, execution: Execution, error: BaseException) -> Report:
-        task, usage = execution.task, _usage(execution.said.usage)
+        task, usage = execution.task, _usage(execution.outcome.usage)
         return failed_report(task.step, task.attempt, error, self._seconds(execution), usage, execution.result)
 
     def _seconds(self, execution: Execution) -> float:
@@ -158,16 +158,16 @@ def failed_report(
     return Report(command, {digest: log} if digest else {})
 
 
-def _usage(said: object) -> Usage:
+def _usage(given: object) -> Usage:
     """Usage as an agent gave it, which Python does not check."""
-    return said if isinstance(said, Usage) else NO_USAGE
+    return given if isinstance(given, Usage) else NO_USAGE
 
 
 def error_text(error: BaseException) -> str:
     """An error in words: those of an AgentError as they are, of any other with its type."""
     try:
-        said = str(error)
-        text = said if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, said)))
+        message = str(error)
+        text = message if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, message)))
     except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
         text = f"{type(error).__name__}, which cannot be printed"
     return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]

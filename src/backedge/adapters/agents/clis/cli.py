@@ -86,7 +86,7 @@ class Report:
     session: str | None = None
     unknown_session: bool = False
     """It did not find the conversation that it should continue, and did nothing."""
-    said: tuple[str, ...] = ()
+    transcript: tuple[str, ...] = ()
     """What it said and did while it worked, one line each."""
 
 

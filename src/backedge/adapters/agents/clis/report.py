@@ -29,8 +29,8 @@ def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Ses
     if not report.complete:
         if not ended.beyond_doubt:
             return None
-        said = last_lines(stderr.encode()) or "it said nothing"
-        raise AgentError(f"{cli.name} ended without a report ({_end(ended)}): {said}")
+        printed = last_lines(stderr.encode()) or "it printed nothing"
+        raise AgentError(f"{cli.name} ended without a report ({_end(ended)}): {printed}")
     if report.problem:
         raise AgentError(report.problem)
     said_json = report.structured if report.structured is not None else _last(cli, report.text)
@@ -39,7 +39,7 @@ def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Ses
 
 def log_of(note: str, report: Report, stderr: str) -> bytes:
     """The log of an attempt for people: what the CLI said and did, then its stderr."""
-    parts = [note, *report.said, stderr.strip()]
+    parts = [note, *report.transcript, stderr.strip()]
     return "".join(f"{clean(part)}\n" for part in parts if part).encode("utf-8", "replace")
 
 

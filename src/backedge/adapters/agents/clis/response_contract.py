@@ -74,16 +74,16 @@ class ResponseContract:
 
     def words(self, briefing: Briefing) -> str:
         if briefing.mode == "answer":
-            told = _ANSWER
+            instructions = _ANSWER
         elif briefing.mode == "decide":
-            told = _DECIDE
+            instructions = _DECIDE
         elif self.judges:
-            told = _JUDGE.format(phases=f" ({', '.join(self.phases)})" if self.phases else "")
-            told += _VERIFIED if briefing.verify else ""
+            instructions = _JUDGE.format(phases=f" ({', '.join(self.phases)})" if self.phases else "")
+            instructions += _VERIFIED if briefing.verify else ""
         else:
-            told = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
-            told += _FIXED if briefing.feedback.findings else ""
-        parts = [told]
+            instructions = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
+            instructions += _FIXED if briefing.feedback.findings else ""
+        parts = [instructions]
         if briefing.steps and not self.judges and briefing.mode not in SIDE_MODES:
             parts.append(_PLANNER.format(most=int(briefing.left["max_steps"])))
             parts.append(fenced("\n".join(map(_step_line, briefing.steps))))

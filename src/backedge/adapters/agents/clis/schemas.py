@@ -15,12 +15,12 @@ LARGEST = 64 * 1024
 _Shape = dict[str, Any]
 
 
-def _text(said: str) -> _Shape:
-    return {"type": "string", "description": said}
+def _text(description: str) -> _Shape:
+    return {"type": "string", "description": description}
 
 
-def _list(items: _Shape, said: str) -> _Shape:
-    return {"type": "array", "items": items, "description": said}
+def _list(items: _Shape, description: str) -> _Shape:
+    return {"type": "array", "items": items, "description": description}
 
 
 def _object(properties: Mapping[str, _Shape], *required: str) -> _Shape:
@@ -183,24 +183,26 @@ def strict(schema: _Shape) -> _Shape:
     return schema
 
 
-def without_nulls(said: Json) -> Json:
+def without_nulls(outcome: Json) -> Json:
     """An outcome without its nulls; output and answer stay as they are."""
-    if isinstance(said, list):
-        return [without_nulls(each) for each in said]
-    if not isinstance(said, dict):
-        return said
+    if isinstance(outcome, list):
+        return [without_nulls(each) for each in outcome]
+    if not isinstance(outcome, dict):
+        return outcome
     return {
         key: value if key in ("output", "answer", "add_steps") else without_nulls(value)
-        for key, value in said.items()
+        for key, value in outcome.items()
         if value is not None
     }
 
 
-def unwrapped(said: Json) -> Json:
+def unwrapped(outcome: Json) -> Json:
     """The outcome of a strict schema: output and answer are texts that contain JSON, or plain texts."""
-    if not isinstance(said, dict):
-        return said
-    return {key: _decoded(value) if key in ("output", "answer", "add_steps") else value for key, value in said.items()}
+    if not isinstance(outcome, dict):
+        return outcome
+    return {
+        key: _decoded(value) if key in ("output", "answer", "add_steps") else value for key, value in outcome.items()
+    }
 
 
 def _decoded(value: Json) -> Json:

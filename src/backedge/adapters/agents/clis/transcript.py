@@ -19,7 +19,7 @@ def cli_of(folder: CliFolder) -> str | None:
     return name if name in CLIS else None
 
 
-def said(cli: str, lines: Iterable[bytes]) -> list[str]:
+def transcript_lines(cli: str, lines: Iterable[bytes]) -> list[str]:
     """Lines of a CLI's stream in words: what it says and which tools it uses, one line each."""
     events: list[Event] = []
     for line in lines:
@@ -27,4 +27,6 @@ def said(cli: str, lines: Iterable[bytes]) -> list[str]:
             event = msgspec.json.decode(line)
             if isinstance(event, dict):
                 events.append(event)
-    return [line for each in CLIS[cli].read(events, "", Usage()).said for line in each.splitlines() if line.strip()]
+    return [
+        line for each in CLIS[cli].read(events, "", Usage()).transcript for line in each.splitlines() if line.strip()
+    ]
