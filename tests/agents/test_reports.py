@@ -76,7 +76,7 @@ def test_no_tests_at_all_are_an_error(tmp_path: Path) -> None:
 
 def test_tests_that_were_all_skipped_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "test_later.py").write_text("import pytest\n\n@pytest.mark.skip\ndef test_later(): ...\n")
-    with pytest.raises(AgentError, match="1 tests, all skipped: nothing was tested"):
+    with pytest.raises(AgentError, match="1 tests, all skipped: nothing was tested; run at least one"):
         judged(tmp_path, PYTEST, "junit")
 
 
@@ -268,7 +268,7 @@ def test_junit_that_could_read_other_files_or_grow_without_end_is_refused(tmp_pa
 
 
 def test_junit_that_declares_more_failures_than_it_lists_is_not_complete(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="declares 2 failures, but lists 0"):
+    with pytest.raises(AgentError, match="declares 2 failures but lists 0"):
         read_junit(b'<testsuite tests="3" failures="1" errors="1"><testcase name="t"/></testsuite>', tmp_path)
 
 

@@ -183,7 +183,7 @@ def _status(word: str) -> LoopStatus:
 
 
 def failures_in_a_row(results: Iterable[Result | None]) -> int:
-    """How many of the latest results are failures; iterations without a result are passed over."""
+    """How many of the latest results are failures, ignoring iterations without a result."""
     count = 0
     for result in results:
         count = count + 1 if result == "FAIL" else 0 if result == "PASS" else count

@@ -1,5 +1,5 @@
-"""A process that was frozen and has lost its run performs nothing and records nothing, as tests over a real engine; part of
-the journal contract."""
+"""Tests with a real engine that a process which was frozen and has lost its run does nothing more and records nothing
+more. Part of the journal contract."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Sleeper:
 
 
 class _Deaf:
-    """Claims that never tell of a loss: the hint may get lost, and the zombie must find out by itself."""
+    """Claims that never announce a loss: the hint may get lost, and then the zombie must find out by itself."""
 
     def __init__(self, claims: Claims) -> None:
         self.claim, self.holds, self.holder, self.release = claims.claim, claims.holds, claims.holder, claims.release
@@ -61,7 +61,7 @@ class ZombieContract:
     async def take_over(self, other: JournalWithClaims, run: str) -> Claim:
         raise NotImplementedError
 
-    @pytest.mark.parametrize("notified", [True, False], ids=["told of the loss", "not notified"])
+    @pytest.mark.parametrize("notified", [True, False], ids=["notified of the loss", "not notified"])
     def test_a_zombie_performs_nothing_and_records_nothing(
         self, journal: JournalWithClaims, other: JournalWithClaims, notified: bool
     ) -> None:

@@ -122,10 +122,10 @@ class Blocking:
         self._asking: Future[Any] | None = None
         self._over = False
         self._denied = False
-        """Whether a wait of the function was ended because the attempt has to stop."""
+        """Whether a wait of the function was ended early because the attempt has to stop."""
 
     def _let_go(self) -> None:
-        """The attempt has to stop: end every wait of the function, now and later."""
+        """End every wait of the function, now and later, because the attempt has to stop."""
         self._over = True
         if self._asking is not None:
             self._asking.cancel()
@@ -137,7 +137,7 @@ class Blocking:
         return self._attempt.inputs
 
     def spend(self, usage: Usage) -> None:
-        """Report what was used so far, besides what the outcome will report. It counts no matter how the attempt ends."""
+        """Report usage so far, in addition to the usage in the outcome. It counts no matter how the attempt ends."""
         self._attempt.spend(usage)
 
     def raise_feedback(self, feedback: object) -> str:
@@ -169,7 +169,7 @@ class Blocking:
 
 
 async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Blocking) -> Any:
-    """Call a plain function on a thread of its own: it cannot delay other attempts or the end of the process.
+    """Call a plain function on its own thread, where it cannot delay other attempts or the end of the process.
 
     A thread cannot be stopped. A cancellation waits until the function has ended: what it returned by then counts.
     """
@@ -207,7 +207,7 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Block
         raise stopped
     returned = future.result()
     if inspect.isawaitable(returned):
-        # It had only begun, and is not continued.
+        # The attempt is cancelled: close the awaitable instead of awaiting it.
         if inspect.iscoroutine(returned):
             returned.close()
         raise stopped

@@ -1,4 +1,4 @@
-"""Which report a step leaves, and what verdict follows from it."""
+"""The report that a step writes, and the verdict that follows from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUFFIX: dict[ReportKind, str] = {"junit": ".xml", "sarif": ".sarif", "json": ".
 
 @dataclass(frozen=True, slots=True)
 class ReportSpec:
-    """The kind of a report and, if the tool insists, its file in the workspace."""
+    """The kind of a report and, if the tool chooses it, its file in the workspace."""
 
     kind: ReportKind
     path: str = ""
@@ -43,8 +43,9 @@ class ReportSpec:
         return self.kind != "exitcode"
 
     def outcome(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome:
-        """What a tool found, from its report and its exit code; `said` is the end of its output, for people. Raises
-        AgentError if that does not add up: a tool that failed is not a tool that found nothing."""
+        """What a tool found, from its report and its exit code; `last_output` is the end of what it printed, for
+        people. Raises AgentError if these contradict each other: a tool that failed is not a tool that found
+        nothing."""
         outcome = self._read(text, code, last_output, folder)
         if code and not outcome.findings and outcome.verdict != "fail":
             raise AgentError(
@@ -82,10 +83,10 @@ def judged(findings: Sequence[Finding], summary: str) -> Outcome:
 
 def _by_exit(code: int | None, last_output: str) -> Outcome:
     if code is None:
-        raise AgentError("nobody knows how the tool ended: run it again")
+        raise AgentError("the exit code of the tool is unknown: run it again")
     if code == 0:
         return Outcome(verdict="pass", summary="exit code 0")
-    # The last line tells two failures apart; the code alone would make them one defect.
+    # The last line distinguishes two failures; with the code alone they would be one defect.
     lines = last_output.splitlines()
     last = lines[-1][:200] if lines else "it printed nothing"
     return judged([Finding(f"exit code {code}: {last}", category="check", evidence=last_output)], f"exit code {code}")

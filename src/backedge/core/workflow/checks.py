@@ -35,7 +35,7 @@ class Check(Value, frozen=True):
     """For `compatible`: a command or a function compares the values."""
     resolve: Agreed = "consensus"
     authority: tuple[str, ...] = ()
-    """The steps whose position wins: the first of these that has one."""
+    """The steps in order of authority: the position of the first one that has a position wins."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
 
@@ -62,9 +62,9 @@ class Gate(Value, frozen=True):
     causes: str = ""
     """A reference to a list that names root causes."""
     requests: tuple[tuple[str, str], ...] = ()
-    """What each target is asked for."""
+    """The request to each target."""
     needs: tuple[str, ...] = ()
-    """Steps that must be done before it is measured, besides those that it refers to."""
+    """Steps that must be done before it is measured, in addition to those that it refers to."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
 
@@ -84,7 +84,7 @@ class Gate(Value, frozen=True):
 
     @property
     def expected(self) -> str:
-        """The threshold in words; a text is unchanged, but in quotes if it looks like a number."""
+        """The threshold in words. Text that looks like a number is put in quotes."""
         words = {"at_least": "at least ", "at_most": "at most ", "equals": "", "zero": "zero"}[self.bound]
         if self.bound == "equals" and isinstance(self.threshold, str) and parse_amount(self.threshold) is not None:
             return f'"{self.threshold}"'

@@ -1,8 +1,7 @@
 """The routes of a workflow: findings with certain words go to a certain phase or step.
 
-What a route can look for is one field of `RouteRule` and one line of `matches`. The parser below, for the workflow file
-and for Python, and the published schema of the file are derived from the fields.
-"""
+Each criterion of a route is one field of `RouteRule` and one line of `matches`. The parser below, for the workflow file
+and for Python, and the published schema of the file are derived from the fields."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ ROUTE_KEYS: dict[str, RouteKey] = {
     for name, hint in get_type_hints(RouteRule, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
-"""What users can write in a route, besides `to`."""
+"""The keys of a route, in addition to `to`."""
 _EITHER = " or ".join(f"`{key}`" for key in ROUTE_KEYS)
 
 
