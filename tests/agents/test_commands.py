@@ -297,7 +297,7 @@ def test_inputs_are_held_to_what_the_step_accepts(tmp_path: Path) -> None:
 
 
 def test_an_output_that_does_not_fit_the_schema_is_an_error_of_the_agent(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="does not fit the step's schema: /units: 5 is not of type 'array'"):
+    with pytest.raises(AgentError, match="does not match the step's schema: /units: 5 is not of type 'array'"):
         outcome_of(tmp_path, shell('echo \'{"output": {"units": 5}}\''), schema=SHAPE)
     answer = outcome_of(tmp_path, shell("echo '{\"answer\": 5}'"), told(2, mode="answer"), schema=SHAPE)
     assert answer.answer == 5, "an answer is no output"

@@ -180,7 +180,7 @@ def test_a_report_that_leads_out_of_the_workspace_is_refused(tmp_path: Path) -> 
 
 
 def test_only_judges_have_reports(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a report is the evidence of a judge"):
+    with pytest.raises(ValueError, match="the step has a report but is not a judge"):
         agent(tmp_path, ["true"], report=ReportSpec("json"))
     with pytest.raises(ValueError, match="expected one of junit, sarif"):
         ReportSpec("xml")  # type: ignore[arg-type]

@@ -177,7 +177,7 @@ def test_an_output_that_does_not_fit_the_schema_is_an_error_and_the_next_may_fit
     project = make({"steps": steps}, a=[{"output": {}}, {"output": {"units": 1}}])
     assert project.run().attempts == {"a": 2}
     (failure,) = [each for each in project.events() if each["type"].startswith("attempt_failed")]
-    assert "does not fit the step's schema" in failure["error"] and "units" in failure["error"]
+    assert "does not match the step's schema" in failure["error"] and "units" in failure["error"]
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def test_values_checkpoint_and_restore() -> None:
         ("agent_contexts.architec.status", "did you mean 'architect'"),
         ("values.x", "it is empty"),
         ("agent_contexts.pm.status.x", 'there is only "done"'),
-        ("agent_contexts.pm.feedback_received.3", "nothing stands under '3'"),
+        ("agent_contexts.pm.feedback_received.3", "no value at '3'"),
     ],
 )
 def test_a_missing_path_is_an_error_that_lists_what_exists(path: str, said: str) -> None:

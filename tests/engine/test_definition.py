@@ -52,7 +52,7 @@ from tests.engine.parts import flow, named, play
         ([Step("a", named), Step("b", named, reviews="a", passes_if={"huge": 1})], "passes_if counts 'huge'"),
         ([Step("a", named), Step("b", named, reviews="a", passes_if={"high": -1})], "allows -1 high"),
         ([Step("a", named), Step("b", named, reviews="a", passes_if={})], "passes_if is empty"),
-        ([Step("a", named, limits={"rounds_total": 1})], "only judges can"),
+        ([Step("a", named, limits={"rounds_total": 1})], "has limits but is not a judge"),
         ([Step("a", named), Step("b", named, reviews="a", limits={"rounds": 1})], "limit 'rounds' is unknown"),
         ([Step("a", named, accepts=dict)], "accepts is one type, but it needs 0 steps"),
         (

@@ -87,16 +87,14 @@ def value_at(tree: Json, path: str) -> Json:
         for key in sorted(tree, key=len, reverse=True):
             if path == key or path.startswith(f"{key}."):
                 return value_at(tree[key], path[len(key) + 1 :])
-        raise NotFound(
-            f"nothing stands under {path!r}: {did_you_mean(path.partition('.')[0], tree) if tree else 'it is empty'}"
-        )
+        raise NotFound(f"no value at {path!r}: {did_you_mean(path.partition('.')[0], tree) if tree else 'it is empty'}")
     if (
         isinstance(tree, list | tuple)
         and path.partition(".")[0].isdecimal()
         and int(path.partition(".")[0]) < len(tree)
     ):
         return value_at(tree[int(path.partition(".")[0])], path.partition(".")[2])
-    raise NotFound(f"nothing stands under {path!r}: there is only {json.dumps(tree, default=str)[:80]}")
+    raise NotFound(f"no value at {path!r}: the path ends at {json.dumps(tree, default=str)[:80]}")
 
 
 def matching(tree: Json, pattern: str, at: str = "") -> Iterator[tuple[str, Json]]:

@@ -25,7 +25,7 @@ def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
         return None
     started = events[0]
     if not isinstance(started, e.RunStarted):
-        raise ValueError(f"the first event of a run is run_started, got {type(started).__name__}")
+        raise ValueError(f"the first event of a run is {type(started).__name__}: expected RunStarted")
     facts = RunFacts(started.run, started.workflow.name, started.at, phase_order(started.workflow))
     kinds = set(map(type, events))
     if kinds.isdisjoint(_FEEDBACK) and not any(event.findings for event in events if type(event) is e.VerdictGiven):

@@ -110,7 +110,7 @@ def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
     """The loop after one more event; the same object if the event does not concern it."""
     if loop is None:
         if not isinstance(event, e.RunStarted):
-            raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
+            raise ValueError(f"the first event of a run is {type(event).__name__}: expected RunStarted")
         return TightLoop(event.run, graph_of(event.workflow))
     match event:
         case e.AttemptStarted():

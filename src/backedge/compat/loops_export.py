@@ -43,7 +43,7 @@ def read_loops(document: Json) -> Contents:
     def loop(record: dict[str, Any], number: int) -> LoopRecord:
         found = _loop(record, f"loop-{number}")
         if found.id in ids:
-            raise RecordError(f"id {found.id!r} is used twice: ids are unique")
+            raise RecordError(f"id {found.id!r} is used twice: give each loop its own id")
         ids.add(found.id)
         return found
 

@@ -46,7 +46,7 @@ def with_verdict(graph: Graph, name: str, outcome: Outcome) -> Outcome:
     cannot be compared."""
     judge, measured = graph.engine_judges[name], outcome.made.values.get("")
     if not isinstance(measured, dict) or (isinstance(judge, Check) and "positions" not in measured):
-        raise ValueError(f"{name!r} finished without its measured values: it has to be measured again")
+        raise ValueError(f"{name!r} finished without its measured values: measure it again")
     findings = _conflict(judge, measured) if isinstance(judge, Check) else _shortfall(judge, measured)
     return replace(outcome, verdict="fail" if findings else "pass", findings=findings)
 

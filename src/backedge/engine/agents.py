@@ -37,7 +37,7 @@ class RunAgents:
             raise AgentError(not_a_planner(task.step))
         if self.resolver is None:
             raise AgentError(
-                "steps cannot be added to this run: its workflow has no resolver that finds agents for them"
+                "steps cannot be added to this run, because its workflow cannot find agents for them: start it with a resolver"
             )
         try:
             resolved = self.resolver.resolve(outcome.add_steps, self._workflow)
@@ -72,13 +72,13 @@ def agents_for(resolver: StepResolver | None, specs: Mapping[str, object], state
 def require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
     """Raises WorkflowError, naming every step without an agent."""
     missing = [
-        f"step {step.name!r} has no agent {name!r}: give one"
+        f"step {step.name!r} has no agent {name!r}: pass one of that name"
         for step in workflow.steps
         for name in step.agents or ("",)
         if name not in agents and name != HUMAN
     ]
     missing += [
-        f"{each.name!r} has no agent to measure it: give one that reads its report or compares its values"
+        f"{each.name!r} has no agent to measure it: pass one that reads its report or compares its values"
         for each in workflow.engine_judges
         if needs_agent(each) and each.name not in agents
     ]

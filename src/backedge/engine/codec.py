@@ -77,8 +77,7 @@ def decode_events(records: Iterable[Record]) -> list[Event]:
             events.append(_decode(record.body))
         except msgspec.ValidationError as error:
             raise JournalTooNew(
-                f"event {record.seq} is not one that this version knows ({error}): it was written by a newer backedge; "
-                "upgrade this one"
+                f"event {record.seq} is unknown to this version ({error}): a newer backedge wrote it; upgrade this one"
             ) from error
         except msgspec.DecodeError as error:
             raise JournalDamaged(
@@ -128,7 +127,7 @@ def put_back(body: bytes, values: Mapping[str, bytes]) -> bytes:
             _put(rest, _path(pointer), msgspec.json.decode(values[digest]))
         except (LookupError, TypeError, ValueError) as error:
             raise JournalDamaged(
-                f"an event names the large value {digest} at {pointer!r}, where it has no place: restore a backup"
+                f"an event names the large value {digest} at {pointer!r}, which does not exist in it: restore a backup"
             ) from error
     return _encoder.encode(rest)
 
@@ -197,7 +196,7 @@ def canonical(value: Any, most: int, what: str = "the output") -> bytes:
         why = "a key of an object is not text: use text" if "str keys" in str(error) else error
         raise AgentError(f"{what} is not JSON: {why}") from error
     if len(text) > most:
-        raise AgentError(f"{what} has {len(text):,} bytes: at most {most:,} are kept; write files instead")
+        raise AgentError(f"{what} has {len(text):,} bytes, at most {most:,} are allowed: write files instead")
     return text
 
 
@@ -266,6 +265,6 @@ def values_for_rules(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
         if size > LONGEST_VALUE:
             raise AgentError(
                 f"the value at {pointer or 'the whole output'} has {size:,} bytes, and a condition, check or gate refers "
-                f"to it: at most {LONGEST_VALUE:,} are looked at; refer to a smaller part"
+                f"to it: at most {LONGEST_VALUE:,} are allowed; refer to a smaller part"
             )
     return found

@@ -31,7 +31,7 @@ def imported(name: str, folder: Path) -> Callable[..., object]:
             raise WorkflowError(f"module {module!r} has no function {function!r}: {_other_functions(part, holder)}")
     if not callable(found):
         raise WorkflowError(
-            f"module {module!r} has no function {function!r}, but a value: correct the name, or write it"
+            f"module {module!r} has a value {function!r}, not a function: correct the name, or write the function"
         )
     made: Callable[..., object] = found
     return made

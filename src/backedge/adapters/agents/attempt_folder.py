@@ -161,4 +161,6 @@ def _read(path: Path, kind: type[T]) -> T | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise AgentError(f"{path.name} of the attempt cannot be read ({error}): something else wrote it") from error
+        raise AgentError(
+            f"{path.name} of the attempt cannot be read ({error}): another program changed it; run the attempt again"
+        ) from error

@@ -77,11 +77,9 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         if not argv or not argv[0]:
             raise ValueError("the command is empty: name the program to start")
         if report is not None and not judges:
-            raise ValueError("the step has a report but judges nothing: a report is the evidence of a judge")
+            raise ValueError("the step has a report but is not a judge: add `reviews` or `tests`, or remove the report")
         if any("report" in PLACEHOLDER.findall(word) for word in argv) and not (report and report.is_file):
-            raise ValueError(
-                "the command names {report}, but the step has no report file: say which `report` it writes"
-            )
+            raise ValueError("the command names {report}, but the step has no report file: set `report`")
         self._argv = tuple(argv)
         self._folder, self._state = folder.absolute(), state.absolute()
         self._env = dict(env or {})

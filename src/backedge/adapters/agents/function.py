@@ -93,7 +93,7 @@ class FunctionAgent:
             problems = self._returns.input_errors(outcome.output, stored=False)
             if problems:
                 where, problem = problems[0]
-                wrong = f"the output does not fit what the step returns: {where or 'the whole'}: {problem}"
+                wrong = f"the output does not match the type that the step returns: {where or 'the whole'}: {problem}"
                 raise AgentError(wrong, usage=outcome.usage)
         return outcome
 

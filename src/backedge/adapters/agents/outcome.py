@@ -44,7 +44,7 @@ def parsed(text: bytes, what: str) -> Json:
     try:
         return msgspec.json.decode(readable)
     except RecursionError:
-        raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
+        raise NoOutcome(f"{what} is nested too deeply: write flatter JSON") from None
     except (msgspec.DecodeError, msgspec.ValidationError):
         pass
     try:
@@ -52,10 +52,10 @@ def parsed(text: bytes, what: str) -> Json:
         # Half a surrogate pair cannot be encoded again.
         return msgspec.json.decode(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
     except RecursionError:
-        raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
+        raise NoOutcome(f"{what} is nested too deeply: write flatter JSON") from None
     except ValueError as error:
         shown = excerpt(readable)
-        raise NoOutcome(f"{what} is not JSON: {error}; got {shown}; write it in one piece, as one object") from error
+        raise NoOutcome(f"{what} is not JSON: {error}; got {shown}; write one complete JSON object") from error
 
 
 def content(path: Path, most: int, what: str) -> bytes | None:
@@ -64,14 +64,14 @@ def content(path: Path, most: int, what: str) -> bytes | None:
         with opened(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > most:
-                raise AgentError(f"{what} has {size:,} bytes: at most {most:,} are read; write large results to files")
+                raise AgentError(f"{what} has {size:,} bytes, at most {most:,} are read: write large results to files")
             return file.read(most)
     except FileNotFoundError:
         return None
     except NotAFile as error:
-        raise AgentError(f"{what} is not a file: write a regular one") from error
+        raise AgentError(f"{what} is not a regular file: write one") from error
     except OSError as error:
-        raise AgentError(f"{what} cannot be read: {error.strerror}; leave a readable file") from error
+        raise AgentError(f"{what} cannot be read: {error.strerror}; make it readable") from error
 
 
 def tail(path: Path, most: int) -> tuple[bytes, bool]:
@@ -106,7 +106,7 @@ def _printed(stdout: Path, most: int) -> Json:
             # The first line is cut off: it counts only if nothing follows it.
             text, span = end, last_object(end)
     except Unreadable as error:
-        raise NoOutcome(f"stdout cannot be read as an outcome: {error}; write it in one piece, as one object") from None
+        raise NoOutcome(f"stdout cannot be read as an outcome: {error}; write one complete JSON object") from None
     if span is None:
         raise NoOutcome(
             "no outcome: expected JSON in $BACKEDGE_OUTCOME or as the last object on stdout; "

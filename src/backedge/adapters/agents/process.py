@@ -140,7 +140,7 @@ class Process:
                 if _size(file) > bounds.max_stdout:
                     return (
                         f"the command wrote more than {bounds.max_stdout:,} bytes on {name}: "
-                        "write large results to files, and say less"
+                        "print less, and write large results to files"
                     )
             if gone.done():
                 return ""

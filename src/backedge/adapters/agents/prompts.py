@@ -60,7 +60,7 @@ def problems_of(template: str) -> list[str]:
         if parts[2] in known and not _BLANK.match(template, parts.start())
     ]
     return [
-        f"{{{{{placeholder}}}}} in line {template.count(chr(10), 0, start) + 1} means nothing in a prompt: {instead}"
+        f"{{{{{placeholder}}}}} in line {template.count(chr(10), 0, start) + 1} is not a placeholder: {instead}"
         for start, placeholder, instead in sorted(found)
     ]
 

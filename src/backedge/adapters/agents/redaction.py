@@ -48,7 +48,7 @@ class RedactingAgent:
                 )
             return self._secrets.value(returned)
         except RecursionError:
-            raise AgentError("the outcome is nested too deeply: report less deep JSON") from None
+            raise AgentError("the outcome is nested too deeply: report flatter JSON") from None
         except AgentError as error:
             shown = AgentError(self._secrets.text(str(error)))
             shown.usage, shown.log, shown.session = error.usage, self._secrets.data(error.log or b""), error.session

@@ -39,7 +39,7 @@ class StepSchemas:
         """Raises AgentError, with the usage, if the output does not fit. Answers and decisions have no output."""
         if self._schema is not None and briefing.mode not in SIDE_MODES:
             for where, problem in self._schema.input_errors(output):
-                wrong = f"the output does not fit the step's schema: {where or 'the whole'}: {problem}"
+                wrong = f"the output does not match the step's schema: {where or 'the whole'}: {problem}"
                 raise AgentError(wrong, usage=usage)
 
 

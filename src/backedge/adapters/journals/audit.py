@@ -44,12 +44,12 @@ async def verify_all(journal: Journal, head: str | None = None) -> int:
     await _check_index(journal, seen)
     if isinstance(journal, Audited):
         if (missing := await journal.missing()) is not None:
-            raise JournalDamaged(f"{missing}: somebody deleted a run, or a part of one; restore a backup")
+            raise JournalDamaged(f"{missing}: a run, or a part of one, was deleted; restore a backup")
         for digest in await journal.pruned():
             if digest not in seen.prunable:
                 raise JournalDamaged(
-                    f"the large value {digest} is listed as pruned, but no run that has ended names it: somebody changed "
-                    "the list of what was pruned; restore a backup"
+                    f"the large value {digest} is listed as pruned, but no run that has ended names it: the list "
+                    "of pruned values was changed; restore a backup"
                 )
     if head is not None:
         if not isinstance(journal, Audited):
@@ -72,8 +72,8 @@ async def _check_index(journal: Journal, seen: _Seen) -> None:
             right := set(open_escalations(replay(await _events(journal, before))))
         ):
             raise JournalDamaged(
-                f"run {run!r} is listed with the open escalations {_names(now)}, but its events say {_names(right)}: somebody "
-                "changed the index; restore a backup"
+                f"run {run!r} is listed with the open escalations {_names(now)}, but its events say {_names(right)}: the "
+                "index was changed; restore a backup"
             )
 
 
@@ -137,7 +137,7 @@ def _check_listing(run: str, listed: RunHead, state: RunState | None) -> None:
     if listed_as != right:
         raise JournalDamaged(
             f"run {run!r} is listed as {listed_as[1]} in workflow {listed_as[0]!r}, but its events say {right[1]} in workflow "
-            f"{right[0]!r}: somebody changed the listing; restore a backup"
+            f"{right[0]!r}: the listing was changed; restore a backup"
         )
 
 
@@ -155,9 +155,7 @@ async def _was_pruned(journal: Journal, run: str, seq: int, digest: str, seen: _
         except PayloadPruned:
             seen.pruned[digest] = True  # somebody wanted the space back, and said so
         except JournalDamaged as error:
-            raise JournalDamaged(
-                f"event {seq} of run {run!r} names a large value that does not add up: {error}"
-            ) from error
+            raise JournalDamaged(f"event {seq} of run {run!r} names a large value that is damaged: {error}") from error
     return seen.pruned[digest]
 
 

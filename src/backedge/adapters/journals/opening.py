@@ -41,10 +41,7 @@ def sqlite_path(location: str | os.PathLike[str]) -> Path:
         return Path(unquote(location.removeprefix(_SQLITE)))
     scheme = url[1].lower()
     if scheme in ("postgres", "postgresql"):
-        raise JournalUnavailable(
-            f"a journal at {scheme}://… is not possible yet: Postgres will come as an extra of backedge; use a path or "
-            "sqlite:///PATH"
-        )
+        raise JournalUnavailable(f"a journal at {scheme}://… is not supported yet: use a path or sqlite:///PATH")
     if scheme == "sqlite":
         raise JournalUnavailable(
             f"{location!r} names no file: expected sqlite:///PATH, or sqlite:////PATH from the root"

@@ -94,7 +94,7 @@ class SqliteJournal:
         """Why the journal does not hold all the events that a head proves, in words; None if it does."""
         count, _, rest = head.partition(":")
         if not count.isascii() or not count.isdigit() or not rest:
-            return f"{head!r} is not the head of a journal: expected one that `audit verify --json` told"
+            return f"{head!r} is not the head of a journal: expected one that `audit verify --json` printed"
         now = self._reading().head(int(count))
         if now == head.lower():
             return None

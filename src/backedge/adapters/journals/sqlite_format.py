@@ -143,7 +143,7 @@ def _refuse_one_byte(path: Path) -> None:
     with suppress(OSError):
         if path.stat().st_size == 1:
             raise JournalDamaged(
-                f"{path} is not a sound journal: got a file of one byte; expected a database that backedge wrote: choose "
+                f"{path} is not a valid journal: got a file of one byte; expected a database that backedge wrote: choose "
                 "another file"
             )
 

@@ -21,4 +21,4 @@ def read_json(text: bytes) -> Outcome | Sequence[Finding]:
     try:
         return msgspec.convert(document, list[Finding])
     except msgspec.ValidationError as error:
-        raise AgentError(f"the report is not understood: {error}; expected an outcome or a list of findings") from error
+        raise AgentError(f"the report cannot be read: {error}; expected an outcome or a list of findings") from error

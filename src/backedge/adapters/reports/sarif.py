@@ -32,7 +32,9 @@ def read_sarif(text: bytes, folder: Path) -> list[Finding]:
     try:
         return [found for run in log["runs"] for found in _run(run, folder)]
     except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise AgentError(f"the SARIF report is not understood: {type(error).__name__} {error}") from error
+        raise AgentError(
+            f"the SARIF report cannot be read: {type(error).__name__} {error}; expected a log of version 2.1.0"
+        ) from error
 
 
 def _run(run: Mapping[str, Any], folder: Path) -> list[Finding]:

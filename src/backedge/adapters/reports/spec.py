@@ -76,7 +76,7 @@ def judged(findings: Sequence[Finding], summary: str) -> Outcome:
     try:
         worst = min(severity_of(finding.severity)[0].rank for finding in findings)
     except ValueError as error:
-        raise AgentError(f"the report is not understood: {error}") from error
+        raise AgentError(f"the report cannot be read: {error}; correct the command") from error
     verdict: Literal["fail", "needs_improvement"] = "fail" if worst <= Severity.HIGH.rank else "needs_improvement"
     return Outcome(verdict=verdict, findings=tuple(findings), summary=summary)
 

@@ -259,7 +259,9 @@ def reclassify(tx: Transaction, command: Reclassify) -> None:
     """Record the phase that injected a finding. If it is not delivered yet, it goes to that phase."""
     tracked = tx.state.findings.get(number(command.finding))
     if tracked is None or tracked.name != command.finding:
-        raise NotFound(f"unknown finding {command.finding!r} in run {tx.state.run!r}")
+        raise NotFound(
+            f"unknown finding {command.finding!r} in run {tx.state.run!r}: use an id that `backedge show` lists"
+        )
     if command.phase not in tx.state.graph.phases:
         raise IllegalCommand(f"unknown phase {command.phase!r}: {did_you_mean(command.phase, tx.state.graph.phases)}")
     _record_phase(tx, tracked.id, command.phase, printable_line(command.by))

@@ -32,7 +32,7 @@ def choice_problem(loop: Loop, decision: Decision | None) -> str | None:
     offered = ", ".join(option.option for option in loop.options)
     among = f" among {offered}" if offered else ""
     if decision is None or not decision.option.strip():
-        return f"no decision: the step was asked to choose{among}; return decision with an option and a reason"
+        return f"no decision: the step was asked to choose{among}; return `decision` with an option and a reason"
     if find_option(loop, decision.option) is None:
         return f"option {decision.option!r} was not offered: use one of {offered}"
     return None

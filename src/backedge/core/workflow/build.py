@@ -200,7 +200,9 @@ def _step(
     ]
     problems += wrong
     if own and not step.judges:
-        problems.append(f"step {step.name!r} has limits of its own: only judges can, as loops are theirs")
+        problems.append(
+            f"step {step.name!r} has limits but is not a judge: set them on a judge, or in the limits of the workflow"
+        )
     base = defaults.test_limits if step.tests and defaults.test_limits else None
     if own and not wrong:
         return replace(step, limits=with_overrides(with_overrides(base or defaults.limits, overrides), own))
@@ -243,4 +245,4 @@ def read_back(workflow: Workflow) -> Workflow:
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
         what, _, path = str(error).partition(" - at ")
         field = path.strip("`").removeprefix("$.") or "the definition"
-        raise WorkflowError(f"{field} cannot be written and read back: {what}") from error
+        raise WorkflowError(f"{field} cannot be stored as JSON: {what}; correct its value") from error

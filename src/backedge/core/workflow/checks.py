@@ -112,7 +112,7 @@ def parse_check(name: str, given: object) -> Check:
     resolve = _one_of(f"check {name!r} has resolve", fields.get("resolve", "consensus"), RESOLUTIONS)
     if (rule == "compatible") is not (how is not None):
         raise WorkflowError(
-            f"check {name!r} has rule {rule!r}: `compatible` says by which table or command, and only then"
+            f"check {name!r} has rule {rule!r}: give `compatible` a table or a command if, and only if, the rule is 'compatible'"
         )
     given_table = how["table"] if isinstance(how, Mapping) and "table" in how else None
     table = mapping(f"check {name!r}: table", given_table)
@@ -144,7 +144,9 @@ def parse_gate(name: str, given: object) -> Gate:
     severity, blocking = _severity(f"gate {name!r}", fields.get("severity", "high"))
     threshold: Any = fields[bounds[0]]
     if bounds == ["zero"] and threshold is not True:
-        raise WorkflowError(f"gate {name!r} has zero {threshold!r}: write true, or leave it out")
+        raise WorkflowError(
+            f"gate {name!r} has zero {threshold!r}: expected true; write `zero: true`, or use another threshold"
+        )
     return Gate(
         name,
         metric if isinstance(metric, str) else "",

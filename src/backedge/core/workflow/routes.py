@@ -92,7 +92,7 @@ def parse_route(given: object) -> RouteRule:
         raise WorkflowError(f"a route has `to` {shown(to)}: expected the name of a step or a phase")
     phrases = {key: words(f"{key} of the route to {to!r}", given.get(key, ())) for key in ROUTE_KEYS}
     if not any(phrases.values()):
-        raise WorkflowError(f"a route to {to!r} looks for nothing: give it {_EITHER}")
+        raise WorkflowError(f"a route to {to!r} matches nothing: give it {_EITHER}")
     # A phrase without a letter or a digit would match everything, or nothing.
     problems = [
         f"a route to {to!r} looks for {phrase!r} in {key}: expected a word"

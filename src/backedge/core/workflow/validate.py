@@ -105,11 +105,11 @@ def upstream_problems(graph: Graph) -> Iterable[str]:
     for name, conditions in graph.conditions.items():
         for producer in _producers(conditions):
             if producer not in graph.upstream[name]:
-                yield f"step {name!r} has when on {producer!r}, which does not run before it: add it to needs"
+                yield f"step {name!r} has a when condition on {producer!r}, which does not run before it: add that step to needs"
     for name, conditions in graph.until_conditions.items():
         for producer in _producers(conditions):
             if producer != name and producer not in graph.upstream[name]:
-                yield f"step {name!r} has repeat until on {producer!r}, which does not run before it: add it to needs"
+                yield f"step {name!r} has a repeat condition on {producer!r}, which does not run before it: add that step to needs"
         repeat = graph.steps[name].repeat
         assert repeat is not None
         legal = graph.legal_targets(name)
@@ -180,13 +180,13 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
         yield "agreement is 'authority', but authority is empty: list the steps that decide, highest first"
     for kind, _ in workflow.kinds:
         if kind in list(Kind):
-            yield f"kind {kind!r} in kinds has the name of a kind that exists: choose another name"
+            yield f"kind {kind!r} in kinds has the name of a built-in kind: choose another name"
     for phase in {p for p in workflow.phases if workflow.phases.count(p) > 1}:
-        yield f"phase {phase!r} is listed twice in phases: list it once"
+        yield f"phase {phase!r} is listed twice in phases: remove one of them"
     if workflow.plans and len(workflow.steps) > workflow.max_steps:
-        yield f"the workflow has {len(workflow.steps)} steps, and max_steps is {workflow.max_steps}: raise max_steps"
+        yield f"the workflow has {len(workflow.steps)} steps, but max_steps is {workflow.max_steps}: raise max_steps"
     for name in [name for name, count in names.items() if count > 1]:
-        yield f"step {name!r} is defined twice: names are unique"
+        yield f"step {name!r} is defined twice: rename one of them"
     for step in workflow.steps:
         if not step.name.strip():
             yield "a step has an empty name: give it one"
@@ -195,7 +195,7 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
         for word, others in (("needs", step.needs), ("judges", step.judges), ("reads", [p for p, _ in step.reads])):
             for other in others:
                 if other == step.name:
-                    yield f"step {step.name!r} {word} itself: remove that"
+                    yield f"step {step.name!r} {word} itself: remove its own name"
                 elif other not in names:
                     yield f"step {step.name!r} {word} {other!r}, which does not exist: {did_you_mean(other, names)}"
         for producer, _ in step.reads:
@@ -206,7 +206,7 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
         if step.passes_if and step.passes_if.name and step.passes_if.name not in PASS_RULES:
             yield f"step {step.name!r} passes_if {step.passes_if.name!r}: {did_you_mean(step.passes_if.name, PASS_RULES)}"
         if step.passes_if and not step.judges:
-            yield f"step {step.name!r} has passes_if but judges nothing: only judges have a verdict"
+            yield f"step {step.name!r} has passes_if but is not a judge: remove it, or add `reviews` or `tests`"
         for severity, count in step.passes_if.at_most if step.passes_if else ():
             if severity != "blocking" and severity not in list(Severity):
                 yield f"step {step.name!r} passes_if counts {severity!r}: {did_you_mean(severity, [*Severity, 'blocking'])}"
@@ -216,7 +216,7 @@ def _naming_problems(workflow: Workflow) -> Iterable[str]:
             yield f"step {step.name!r} both judges and plans: make it two steps"
         for subject in step.judges:
             if subject in judges:
-                yield f"step {step.name!r} judges {subject!r}, which is a judge itself: judge what it judges instead"
+                yield f"step {step.name!r} judges {subject!r}, which is a judge: name the step that it judges"
 
 
 def _graph_problems(graph: Graph) -> Iterable[str]:

@@ -41,11 +41,13 @@ class EngineJudgeAgent:
     def _with_reply(self, measured: Json, replied: object) -> object:
         reply, log = (replied.outcome, replied.log) if isinstance(replied, Result) else (replied, b"")
         if not isinstance(reply, protocol.Outcome):
-            raise AgentError(f"the measure returned {type(reply).__name__}: expected an Outcome", log=log)
+            raise AgentError(f"the measuring agent returned {type(reply).__name__}: expected an Outcome", log=log)
         if not isinstance(self._measure, Check):
             return Result(protocol.Outcome({**measured, "actual": reply.output}, usage=reply.usage), log=log)
         if reply.verdict is None:
-            raise AgentError("the comparison gave no verdict: say pass or fail, and why in the summary", log=log)
+            raise AgentError(
+                "the comparison returned no verdict: return pass or fail, with the reason in the summary", log=log
+            )
         reasons = reply.summary or "; ".join(finding.description for finding in reply.findings)
         measured = {**measured, "compatible": reply.verdict != "fail", "reason": reasons}
         return Result(protocol.Outcome(measured, usage=reply.usage), log=log)

@@ -185,5 +185,5 @@ async def _in_time(work: Awaitable[object], seconds: float | None) -> object:
             raise
         raise AgentError(f"timeout: no outcome after {seconds:g} s") from None
     if deadline.expired():
-        raise AgentError(f"timeout: no outcome after {seconds:g} s; the one that came later does not count")
+        raise AgentError(f"timeout: no outcome after {seconds:g} s; a later outcome was ignored")
     return returned

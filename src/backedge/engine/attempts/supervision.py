@@ -101,7 +101,7 @@ class Attempts:
         usage = self.spent.get(key, NO_USAGE)
         if key not in self.left_behind:
             return c.DropAttempt(step, running.attempt, "interrupted", usage, seconds)
-        why = f"its engine was closed, and {DID_NOT_STOP}: it may still be at work"
+        why = f"its engine was closed, and {DID_NOT_STOP}: it may still be running"
         return c.DropAttempt(step, running.attempt, "in doubt", usage, seconds, why)
 
     def seconds_since(self, started: float) -> float:
@@ -169,7 +169,7 @@ class SupervisedAttempt:
         if state.ended is None and state.graph.steps[step].on_doubt == "rerun":
             # The old agent may still work beside the new one, but not for ever: errors are counted.
             return Report(c.FailAttempt(step, attempt, words, seconds=seconds))
-        why = f"{words}: it may still be at work"
+        why = f"{words}: it may still be running"
         return Report(c.DropAttempt(step, attempt, "in doubt", seconds=seconds, why=why))
 
     async def _report_late(self, report: Report) -> None:

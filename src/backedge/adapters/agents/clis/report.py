@@ -50,7 +50,9 @@ def _last(cli: Cli, text: str) -> Json:
     except Unreadable as error:
         raise AgentError(f"the answer of {cli.name} cannot be read: {error}") from None
     if span is None:
-        raise AgentError(f"{cli.name} gave no outcome: expected one JSON object at the end; got {excerpt(text)}")
+        raise AgentError(
+            f"{cli.name} gave no outcome: got {excerpt(text)}, expected one JSON object at the end of its answer"
+        )
     return parsed(whole[span.start : span.end], f"the answer of {cli.name}")
 
 
