@@ -199,7 +199,10 @@ class TestLegality:
     @pytest.mark.parametrize(
         ("command", "error"),
         [
-            (c.FinishAttempt("a", 2, out()), "attempt 2 of step 'a' is not running (attempt 1 is): report only a running attempt"),
+            (
+                c.FinishAttempt("a", 2, out()),
+                "attempt 2 of step 'a' is not running (attempt 1 is): report only a running attempt",
+            ),
             (c.FinishAttempt("b", 1, out()), "attempt 1 of step 'b' is not running (no attempt is)"),
             (c.FailAttempt("x", 1, "e"), "step 'x' is not in run 'r': use one of a, b"),
             (c.DropAttempt("a", 9, "in doubt"), "is not running"),

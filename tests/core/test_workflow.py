@@ -45,7 +45,11 @@ ONE_PROBLEM: list[tuple[str, Workflow, str]] = [
     ("needs a stranger like none", flow(step("a", "zzz")), "use one of: a"),
     ("judges itself", flow(Step("a", judges=("a",))), "step 'a' judges itself"),
     ("judges a stranger", flow(step("a"), step("b", reviews="x")), "step 'b' judges 'x', which does not exist"),
-    ("judges a judge", flow(step("a"), step("b", reviews="a"), step("c", reviews="b")), "which is a judge: name the step that it judges"),
+    (
+        "judges a judge",
+        flow(step("a"), step("b", reviews="a"), step("c", reviews="b")),
+        "which is a judge: name the step that it judges",
+    ),
     ("reads itself", flow(step("a", reads=(("a", ("/x",)),))), "step 'a' reads itself"),
     ("reads a stranger", flow(step("a", reads=(("b", ("/x",)),))), "step 'a' reads 'b', which does not exist"),
     ("reads unneeded", flow(step("a"), step("b", reads=(("a", ("/x",)),))), "reads 'a' without needing it"),

@@ -83,7 +83,7 @@ def value_at(tree: Json, path: str) -> Json:
     if not path:
         return tree
     if isinstance(tree, Mapping):
-        # Names may have dots in them: the longest that fits is meant.
+        # Names may contain dots: the longest match wins.
         for key in sorted(tree, key=len, reverse=True):
             if path == key or path.startswith(f"{key}."):
                 return value_at(tree[key], path[len(key) + 1 :])
@@ -112,7 +112,7 @@ def matching(tree: Json, pattern: str, at: str = "") -> Iterator[tuple[str, Json
 
 
 def changes(before: Json, after: Json, pattern: str) -> list[tuple[str, Json, Json]]:
-    """(path, new, old) of all that a pattern fits and that differs; None for what was not there, or is gone."""
+    """(path, new, old) of every value that matches a pattern and has changed; None for a value that is new or gone."""
     old, new = dict(matching(before, pattern)), dict(matching(after, pattern))
     paths = dict.fromkeys((*new, *old))
     return [(path, new.get(path), old.get(path)) for path in paths if new.get(path) != old.get(path)]

@@ -58,11 +58,13 @@ _ORDINARY: frozenset[type] = frozenset(
         e.RunEnded,
     )
 )
-"""Events whose effect on loops and findings is what they say. A run with others, such as decisions, is replayed."""
+"""Events whose effect on loops and findings can be read from the event alone. A run with other events, such as
+decisions, is replayed."""
 
 
 def _unusual(event: e.Event) -> bool:
-    """Whether an ordinary event has more effects than it says: a contested finding, a round that is routed again."""
+    """Whether an ordinary event has effects that it does not show: a contested finding, a round that is routed
+    again."""
     if type(event) is e.AttemptSucceeded:
         return any(claim.status == "contested" for claim in event.claims)
     return type(event) is e.FeedbackRouted and bool(event.kept or event.feedback)

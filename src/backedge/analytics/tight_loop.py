@@ -1,8 +1,8 @@
 """A run as the tight loop implementation → review → test: iterations, streaks and a status, folded from events.
 
-An iteration is one cycle: what was made, and what the judges said about it. It ends when a step is executed whose work,
-or work that was made from it, it already has; a retry after an error does not end it. A verdict belongs to the iteration
-that made its subject, so that two steps that run in parallel do not get each other's results.
+An iteration is one cycle: what was made, and the verdicts about it. It ends when a step is executed whose work, or work
+that was made from it, it already has; a retry after an error does not end it. A verdict belongs to the iteration that
+made its subject, so that two steps that run in parallel do not get each other's results.
 
 The fold takes each event once and keeps a bounded number of iterations: its cost does not grow with the run.
 """
@@ -221,7 +221,7 @@ def _noted(loop: TightLoop, note: str) -> TightLoop:
 
 
 def _cycle(loop: TightLoop, number: int) -> Cycle:
-    """The cycle of that number; the oldest one that is kept if that one is not."""
+    """The cycle of that number, or the oldest stored one if it is no longer stored."""
     return loop.cycles[max(0, number - loop.cycles[0].number)]
 
 

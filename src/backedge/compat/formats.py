@@ -31,7 +31,7 @@ _ITERATION = re.compile(r"^## Iteration \d+\s*$", re.MULTILINE)
 
 
 def read(format: str, text: str) -> Contents:
-    """Read the text of a file. Raises ImportRefused with every problem and its place."""
+    """Read the text of a file. Raises ImportRefused with every problem and its location."""
     text = text.removeprefix("\ufeff")
     if format in _TEXTS:
         return _TEXTS[format](text)

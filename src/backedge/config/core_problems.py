@@ -1,4 +1,4 @@
-"""Finds the place in the file of a problem that the core reports about the whole definition."""
+"""Finds the location in the file of a problem that the core reports about the whole definition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SURE = ("does not exist", "itself: remove", "in a circle", "reserved name", "li
 
 
 def flaw_of(problem: str, source: Source) -> Flaw | None:
-    """A problem of the core with its place; None if it may only be a consequence of a flaw that is already known."""
+    """A problem of the core with its location; None if it may only be a consequence of a flaw that is already known."""
     steps = _OF_STEP.findall(problem)
     sure = any(phrase in problem for phrase in _SURE)
     if "nothing bounds this workflow" in problem:

@@ -1,4 +1,4 @@
-"""A checked document on its way to a workflow: the parts of it that are valid, and what else is found wrong."""
+"""A checked document that is being turned into a workflow: its valid parts, and the problems found so far."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SHOWN = 120
 
 
 def measure(judge: EngineJudge, inputs: Mapping[str, Json]) -> dict[str, Json]:
-    """The values that a check compares, or that a gate holds against its threshold, from the outputs of the producers.
+    """The values that a check compares, or that a gate compares with its threshold, from the outputs of the producers.
     Skipped steps are left out. Raises ValueError if a referenced value is missing."""
     if isinstance(judge, Check):
         available = [each for each in judge.references if each.step in inputs]

@@ -26,7 +26,7 @@ class RunAgents:
         self.by_name, self.resolver = dict(agents), resolver
         self._workflow = workflow
         self._resolved: dict[str, ResolvedSteps] = {}
-        """The steps that a planner wants to add, by planner, until that is decided."""
+        """The steps that each planner wants to add, until the plan is decided."""
 
     def plan_of(self, task: Task, outcome: Outcome, max_output: int) -> Plan:
         """The changes that an outcome makes to the steps of the run. Raises AgentError, with the reasons, if its steps
@@ -48,7 +48,7 @@ class RunAgents:
         return Plan(resolved.steps, tuple(outcome.remove_steps), resolved.specs)
 
     def adopt(self, event: StepsChanged, state: RunState) -> None:
-        """Have the agents of added steps at hand from now on. Raises WorkflowError if they cannot be found again."""
+        """Load the agents of added steps. Raises WorkflowError if they cannot be found again."""
         self._workflow = state.workflow
         resolved = self._resolved.pop(event.by, None)
         if resolved is None:
@@ -61,7 +61,7 @@ class RunAgents:
 
 
 def agents_for(resolver: StepResolver | None, specs: Mapping[str, object], state: RunState) -> Mapping[str, Agent]:
-    """The agents of steps that planners added, found again from the steps as they were written."""
+    """The agents of steps that planners added, found again from the recorded specs of the steps."""
     if resolver is None or not specs:
         return {}
     resolved = resolver.resolve(specs, state.workflow)
@@ -70,7 +70,7 @@ def agents_for(resolver: StepResolver | None, specs: Mapping[str, object], state
 
 
 def require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
-    """Raises WorkflowError, naming every step without an agent."""
+    """Raises WorkflowError, which names every step without an agent."""
     missing = [
         f"step {step.name!r} has no agent {name!r}: pass one of that name"
         for step in workflow.steps

@@ -17,7 +17,7 @@ _FIELD = re.compile(r"field `([^`]*)`")
 
 
 def shape_errors(given: Json, kind: type[Any]) -> list[str]:
-    """Each problem with its place, at most MOST of them; empty for a value that fits."""
+    """All problems with their paths, at most MOST of them; empty for a valid value."""
     if not isinstance(given, dict):
         return [problem for problem in [_problem(given, kind)] if problem]
     found: dict[str, None] = {}
@@ -46,7 +46,7 @@ def _of_part(part: Json, whole: Any, path: str, kind: type[Any]) -> Iterator[str
 
 
 def _field(problem: str, path: str) -> str:
-    """The field of a part that a problem is about: the one that it names, or the first one on the path that it gives."""
+    """The field of a part that a problem is about: the field that it names, or the first field on its path."""
     named = _FIELD.search(problem)
     _, found, inside = problem.partition(f"`{path}.")
     if found:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from backedge.config import WorkflowFile
 
 GRACE = 2.0
-"""Seconds that an agent has to end after it was asked to."""
+"""Seconds that an agent has to end after it was told to."""
 ORIGIN = "origin"
 """Beside a kept workflow file: its original path, relative to the folder of the journal. Paths in it are relative to
 that."""

@@ -1,4 +1,4 @@
-"""Agents that say what a test or a demo tells them to."""
+"""Agents that return what a test or a demo scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What everything that keeps claims must do, as tests; part of the journal contract."""
+"""Tests that every implementation of claims must pass; part of the journal contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every journal must do, as tests: a new journal adapter subclasses JournalContract and says how it is opened.
+"""Tests that every journal must pass: a new journal adapter subclasses JournalContract and implements `open`.
 
 class TestMyJournal(JournalContract):
     def open(self, folder: Path) -> MyJournal:
@@ -32,7 +32,7 @@ class JournalContract(ClaimsContract, ZombieContract):
 
     def open(self, folder: Path) -> JournalWithClaims:
         """Open the journal in this folder, which is empty at first. Opened twice, it is two instances of one journal."""
-        raise NotImplementedError("say how your journal is opened")
+        raise NotImplementedError("implement `open` to open your journal")
 
     @pytest.fixture
     def journal(self, tmp_path: Path) -> Iterator[JournalWithClaims]:

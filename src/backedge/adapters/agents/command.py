@@ -28,7 +28,7 @@ from backedge.engine.protocol import Outcome, parse_outcome
 from backedge.ports import PLACEHOLDER, Attempt, Result
 
 LOG_KEPT = 256 * 1024
-"""Bytes at the end of a command's stderr that are kept with the attempt."""
+"""How many bytes at the end of a command's stderr are stored with the attempt."""
 
 
 class Report(Protocol):
@@ -127,7 +127,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
     def _result(
         self, briefing: Briefing, folder: AttemptFolder, ended: Ended, before: Snapshot | None
     ) -> Result | None:
-        """The result of the attempt; None if its end is not known and it left nothing complete."""
+        """The result of the attempt; None if its end is unknown and it wrote nothing complete."""
         folder.scrub()
         log, _ = tail(folder.log, LOG_KEPT)
         try:
@@ -179,7 +179,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         return report.outcome(text, code, last_output, self._folder)
 
     def _spent(self, folder: AttemptFolder) -> object:
-        """What a failed command says it used: that counts no matter how it ended."""
+        """The usage that a failed command reported, which counts no matter how it ended."""
         try:
             return parse_outcome(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
         except AgentError as error:

@@ -1,8 +1,7 @@
-"""Digests of files, computed again only when a file may have changed.
+"""Digests of files, computed again only if a file may have changed.
 
-Two things say that a file is the same: its own time stamps, and git, which has just compared it with its index. Asking git
-is one process for all files, so nothing is looked at twice.
-"""
+A file is known to be unchanged by its time stamps, or by git, which compares it with its index. One git process answers
+for all files, so that no file is examined twice."""
 
 from __future__ import annotations
 
@@ -98,7 +97,7 @@ class GitDigests:
     def _read(
         self, tree: GitTree, asked_at: int, unread: set[str], files: dict[str, str], blobs: dict[str, str]
     ) -> list[str]:
-        """Add the files that git cannot vouch for, and remember those that it can from now on."""
+        """Add the files that differ from git's index, and remember those that do not."""
         clean, objects, others = {}, {}, []
         looked_at = unread.union(tree.touched, tree.others)
         for path in sorted(path for path in looked_at if not self._skipped(path)):

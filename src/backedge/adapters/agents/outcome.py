@@ -16,7 +16,7 @@ from backedge.core.text import clean, one_line
 from backedge.core.value import Json
 
 TAIL = 16 * 1024 * 1024
-"""Bytes at the end of stdout in which the outcome is looked for."""
+"""How many bytes at the end of stdout are searched for the outcome."""
 
 
 class NoOutcome(AgentError):
@@ -86,13 +86,13 @@ def tail(path: Path, most: int) -> tuple[bytes, bool]:
 
 
 def last_lines(text: bytes, most: int = 10, longest: int = 2_000) -> str:
-    """The end of what a program printed, fit to be shown."""
+    """The end of what a program printed, safe to show."""
     lines = [line.rstrip() for line in clean(text[-4 * longest :].decode("utf-8", "replace")).splitlines()]
     return "\n".join([line for line in lines if line][-most:])[-longest:]
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, fit to be quoted in an error."""
+    """The beginning of a text, safe to quote in an error."""
     line = one_line(text[:4_000])
     return "nothing" if not line else repr(line if len(line) <= 200 else f"{line[:200]}…")
 

@@ -3,8 +3,7 @@
 A brace followed by a key begins an object. One that is not JSON is skipped as a whole, as far as brackets and quotes show
 where it ends: nothing inside it counts as an object of its own. If nothing follows it, it is the program's last object, and
 cannot be read. An object at the beginning of a line, where no value of another object could be, is a fresh start, whatever
-was left open before: log lines are often cut off. No position is looked at twice, so the cost is linear.
-"""
+was left open before: log lines are often cut off. No position is read twice, so the cost is linear."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 FIRST_WINDOW = 64 * 1024
-"""Bytes at the end of a text that are looked at first."""
+"""How many bytes at the end of a text are searched first."""
 
 SHORT_LINE = 4 * 1024
 """Bytes of a line that may be read more than once."""
@@ -79,9 +78,8 @@ class Unreadable(ValueError):
 def last_object(text: bytes) -> Span | None:
     """Where the last object is that is not part of a larger one; None if there is none.
 
-    Raises Unreadable if that one is not JSON, or the text ends inside it: what is complete inside it, or stands before
-    it, is not what the program meant to say last.
-    """
+    Raises Unreadable if that one is not JSON, or the text ends inside it: a complete object inside it, or before it, is
+    not the program's last object."""
     text = text.translate(_PRINTED)
     window = FIRST_WINDOW
     while window < len(text):

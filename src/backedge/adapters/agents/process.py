@@ -23,11 +23,11 @@ from backedge.adapters.agents.supervisor import start_supervised
 from backedge.core.errors import AgentError
 
 LOOK = 0.1
-"""Seconds between two looks at how much a process has written."""
+"""Seconds between two checks of how much a process has written."""
 POLL = 0.05
-"""Seconds between two looks at a process that cannot be watched."""
+"""Seconds between two checks of a process that cannot be watched."""
 LAST_WORDS = 2.0
-"""Seconds that the last output of an ended process has to come through its filter."""
+"""Seconds to wait for the last output of an ended process to pass its filter."""
 PATIENCE = 5.0
 """Seconds after which we give up on a process that cannot be killed because it hangs in a system call."""
 
@@ -162,7 +162,7 @@ class Process:
         send(self.identity, known, signal.SIGTERM)
         await self._passed(known, grace)
         for _ in range(int(PATIENCE / POLL)):
-            # Look again: they may have started others in the meantime.
+            # List them again: they may have started others in the meantime.
             known |= members()
             if not any(map(lives, known)):
                 return

@@ -1,5 +1,5 @@
-"""Does the history add up? Recomputes the hash chain of a run over any journal, the digests of its large values, and what
-listings say of it."""
+"""Verifies the history of a run in any journal: its hash chain, the digests of its large values, and its entry in the
+listings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from backedge.ports import Audited, Journal, Record, RunHead
 
 
 async def verify(journal: Journal, run: str, head: str | None = None) -> None:
-    """Return if every event of the run fits the chain, every large value its digest, and the listing what the events say;
-    raise JournalDamaged naming the first one that does not. What was pruned after the run had ended is not missed.
+    """Verify that every event of the run matches the chain, every large value its digest, and the listing the events.
+    Raises JournalDamaged, which names the first mismatch. Values that were pruned after the run had ended may be
+    missing.
 
-    A `head` kept elsewhere may be the link of any event, so that it stays useful while the run goes on: it proves
-    everything up to that event, also against somebody who recomputed the whole chain.
-    """
+    A `head` kept elsewhere may be the link of any event, so that it stays useful while the run continues. It proves
+    everything up to that event, even if the whole chain was recomputed."""
     # The listing comes first: a run that grows meanwhile then has more events than listed, never fewer.
     listed = next((known for known in await journal.runs() if known.run == run), None)
     await _check(journal, run, listed, head, _Seen())
@@ -66,7 +66,7 @@ async def _check_index(journal: Journal, seen: _Seen) -> None:
         before = await journal.read(run)
         if listed.get(run, set()) == seen.waiting.get(run, set()):
             continue
-        # The run may have gone on since: only if it stands still does the difference count.
+        # The run may have continued since: the difference counts only if the run has not changed.
         now = (await _listed(journal)).get(run, set())
         if len(await journal.read(run)) == len(before) and now != (
             right := set(open_escalations(replay(await _events(journal, before))))
@@ -90,10 +90,10 @@ def _names(escalations: set[str]) -> str:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of large values and open escalations."""
+    """What is known about large values and open escalations."""
 
     pruned: dict[str, bool] = field(default_factory=dict)
-    """Of each that was looked at, whether it was pruned."""
+    """For each value that was checked, whether it was pruned."""
     prunable: set[str] = field(default_factory=set)
     """Those that a run that has ended names as its input, its outputs or its logs."""
     waiting: dict[str, set[str]] = field(default_factory=dict)
@@ -153,7 +153,7 @@ async def _was_pruned(journal: Journal, run: str, seq: int, digest: str, seen: _
             await journal.payload(digest)
             seen.pruned[digest] = False
         except PayloadPruned:
-            seen.pruned[digest] = True  # somebody wanted the space back, and said so
+            seen.pruned[digest] = True  # it was pruned on purpose
         except JournalDamaged as error:
             raise JournalDamaged(f"event {seq} of run {run!r} names a large value that is damaged: {error}") from error
     return seen.pruned[digest]

@@ -1,4 +1,4 @@
-"""Which journal a path or a URL means.
+"""Opens the journal that a path or a URL names.
 
 backedge.db                    a SQLite file
 sqlite:///backedge.db          the same, as a URL; the path is relative to the current folder
@@ -22,7 +22,7 @@ _SQLITE = "sqlite:///"
 
 
 def open_journal(location: str | os.PathLike[str]) -> JournalWithClaims:
-    """The journal at a path or URL. Raises JournalUnavailable for a URL that is of no journal that there is."""
+    """The journal at a path or URL. Raises JournalUnavailable if the URL does not name a supported journal."""
     if location == MEMORY:
         return MemoryJournal()
     from backedge.adapters.journals.sqlite import SqliteJournal
@@ -31,7 +31,7 @@ def open_journal(location: str | os.PathLike[str]) -> JournalWithClaims:
 
 
 def sqlite_path(location: str | os.PathLike[str]) -> Path:
-    """The SQLite file that a path or URL means. Raises JournalUnavailable for a URL that means something else."""
+    """The SQLite file that a path or URL means. Raises JournalUnavailable if the URL names something else."""
     if not isinstance(location, str):
         return Path(location)
     url = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(?=//|$)", location)

@@ -1,4 +1,4 @@
-"""What SQLite reports, in the journal's own terms: who has to act, and how."""
+"""Turns errors of SQLite into errors of the journal, which say what to do."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _DAMAGE = (
     apsw.CorruptError,
     apsw.FormatError,
     apsw.MismatchError,
-    # The statements are fixed: if one does not fit the tables, or the counts of the tables do not fit each other,
-    # somebody else changed the file.
+    # The statements are fixed: if one does not fit the tables, or the counts of the tables contradict each other,
+    # another program changed the file.
     apsw.SQLError,
     apsw.ConstraintError,
     UnicodeDecodeError,

@@ -147,7 +147,7 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
 
 
 def _canonical(packet: Escalation, choice: str) -> str:
-    """The choice that a word stands for: an approval may be answered with approve or reject."""
+    """The choice that a word means: an approval may be answered with approve or reject."""
     return {"approve": "continue", "reject": "cancel"}.get(choice, choice) if packet.asks_approval else choice
 
 
@@ -249,7 +249,7 @@ def _reclassify_all(tx: Transaction, loop: Loop, phase: str, by: str) -> None:
 
 
 def _record_phase(tx: Transaction, finding: int, phase: str, by: str) -> None:
-    """Record the phase and the steps that injected a finding. What a person says is the truth."""
+    """Record the phase and the steps that injected a finding. A person's answer overrides what was recorded before."""
     graph, judge = tx.state.graph, tx.state.findings[finding].found_by
     steps = steps_of_phase(graph, judge, phase) if judge in graph.steps else ()
     tx.add(e.FindingReclassified(tx.now, finding, phase, by, steps))

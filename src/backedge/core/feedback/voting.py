@@ -45,7 +45,7 @@ def take_position(tx: Transaction, id: str, target: str, decision: Decision) -> 
     tx.add(e.PositionTaken(tx.now, id, target, option.option, decision.reason))
     loop = tx.state.loops[id]
     if loop.state is LoopState.ESCALATING:
-        return  # a person is already asked about it: their decision comes first
+        return  # a person is already deciding about it: that decision comes first
     complete = all(share.done for share in loop.shares.values())
     match tx.state.workflow.agreement:
         case "first":

@@ -89,7 +89,7 @@ def build_workflow(
 
 
 def _parsed(parse: Callable[[], T], default: T, problems: list[str]) -> T:
-    """The parsed value; if it is wrong, its problems are noted and the default stands for it."""
+    """The parsed value; if it is wrong, its problems are noted and the default is used."""
     try:
         return parse()
     except WorkflowError as error:

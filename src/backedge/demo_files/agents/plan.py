@@ -1,4 +1,4 @@
-"""The planner: it forgets that a discount needs a limit, until somebody says so."""
+"""The planner: it forgets that a discount needs a limit, until a reviewer reports it."""
 
 import json
 import sys

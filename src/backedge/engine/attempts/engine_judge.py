@@ -1,4 +1,4 @@
-"""The engine as a judge: it measures what checks compare and gates hold against their threshold; the rules decide."""
+"""The engine as a judge: it measures the values of checks and gates. The rules decide the verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backedge.ports import Agent, Attempt, Recoverable, Result
 
 
 class EngineJudgeAgent:
-    """Measures a check or a gate. Where it needs an agent to read a report or to compare values, that is `outside`."""
+    """Measures a check or a gate. `outside` is the agent that reads a report or compares values, if one is needed."""
 
     def __init__(self, measure: EngineJudge, outside: Agent | None = None) -> None:
         self._measure, self._outside = measure, outside

@@ -1,8 +1,7 @@
 """One attempt as a pipeline over one value: brief → call → translate → report.
 
-`task_for` briefs it. `LocalExecutor` does the rest over an `Execution`, and is the one place that turns errors of an agent
-into the report of a failed attempt.
-"""
+`task_for` briefs it. `LocalExecutor` does the rest over an `Execution`, and is the only code that turns errors of an
+agent into the report of a failed attempt."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _NO_PLAN = Plan()
 async def task_for(
     journal: Journal, state: RunState, step: str, running: Running, now: float, timeout: float | None, recover: bool
 ) -> Task:
-    """All that an executor needs to make the attempt that runs. Reads large inputs from the journal."""
+    """Everything that an executor needs to make the running attempt. Reads large inputs from the journal."""
     known, measure = (
         await outputs(journal, state, (*state.graph.needs[step], step)),
         state.graph.engine_judges.get(step),
@@ -51,10 +50,8 @@ async def task_for(
 
 
 class Execution:
-    """What is known of an attempt on its way through the pipeline: each stage fills in its part.
-
-    A failed attempt is reported from what was known until then: usage, log and session are not lost.
-    """
+    """What is known about an attempt in the pipeline: each stage fills in its part. A failed attempt is reported with
+    what is known so far, so that usage, log and session are not lost."""
 
     __slots__ = ("outcome", "payloads", "plan", "result", "started", "task")
 
@@ -63,7 +60,7 @@ class Execution:
         self.result: Result = _NO_RESULT
         """What the agent returned."""
         self.outcome: protocol.Outcome = _NO_OUTCOME
-        """Its outcome, in its own words."""
+        """Its outcome, as the agent protocol defines it."""
         self.plan: Plan = _NO_PLAN
         """The changes that it makes to the steps of the run."""
         self.payloads: dict[str, bytes] = {}
@@ -95,7 +92,7 @@ class LocalExecutor:
             return self._failed(execution, error)
 
     async def _call(self, task: Task, attempt: Attempt) -> object:
-        """Let the agent work, or find out how an attempt ended that an earlier process started."""
+        """Call the agent, or recover an attempt that an earlier process started."""
         agent = agent_for(self._agents.by_name, task.check or task.gate, task.agent)
         if not task.recover:
             return await _in_time(agent.work(task.briefing, attempt), task.timeout)
@@ -105,7 +102,7 @@ class LocalExecutor:
         return await _in_time(able.recover(task.briefing, attempt), task.timeout)
 
     def _read(self, execution: Execution, returned: object) -> None:
-        """Separate the outcome from what comes with it. Raises AgentError if there is none."""
+        """Separate the outcome from the rest of the result. Raises AgentError if there is no outcome."""
         outcome = returned
         if isinstance(returned, Result):
             execution.result, outcome = returned, returned.outcome
@@ -114,7 +111,7 @@ class LocalExecutor:
         execution.outcome = outcome
 
     def _translate(self, execution: Execution) -> Outcome:
-        """The outcome in the engine's words. Raises AgentError for what it does not understand."""
+        """The outcome as the rules define it. Raises AgentError if it cannot be translated."""
         task, outcome, result = execution.task, execution.outcome, execution.result
         execution.plan = self._agents.plan_of(task, outcome, self._max_output)
         text = canonical(outcome.output, self._max_output)
@@ -159,12 +156,12 @@ def failed_report(
 
 
 def _usage(given: object) -> Usage:
-    """Usage as an agent gave it, which Python does not check."""
+    """The usage that an agent returned; none if it has the wrong type."""
     return given if isinstance(given, Usage) else NO_USAGE
 
 
 def error_text(error: BaseException) -> str:
-    """An error in words: those of an AgentError as they are, of any other with its type."""
+    """The text of an error. For anything but an AgentError it includes the type."""
     try:
         message = str(error)
         text = message if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, message)))

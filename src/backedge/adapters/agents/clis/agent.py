@@ -38,7 +38,7 @@ from backedge.core.value import Json
 from backedge.ports import Attempt, Result
 
 LOG_KEPT = 256 * 1024
-"""Bytes at the end of a log that are kept with the attempt."""
+"""How many bytes at the end of a log are stored with the attempt."""
 
 
 class NotInstalled(WorkflowError):
@@ -47,7 +47,7 @@ class NotInstalled(WorkflowError):
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where a step works, and where its attempts are kept."""
+    """The folder in which a step works, and the folder for its attempts."""
 
     folder: Path
     state: Path
@@ -120,7 +120,7 @@ class CliAgent(ProgramAgent[CliFolder]):
             raise
 
     def _used(self, briefing: Briefing) -> Usage:
-        """What an attempt without a report had used: it was paid for anyway."""
+        """The usage of an attempt without a report, which costs money too."""
         return self._report(self._attempt_folder(briefing), "").usage
 
     async def _worked(self, briefing: Briefing) -> Result:

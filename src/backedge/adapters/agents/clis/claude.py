@@ -27,7 +27,7 @@ class Claude(Cli):
 
     def arguments(self, call: Call) -> list[str]:
         options = call.options
-        # A stream needs --verbose. If the process is killed, what it said until then is there.
+        # A stream needs --verbose. If the process is killed, its output so far is available.
         found = ["-p", "--output-format", "stream-json", "--verbose"]
         found += ["--json-schema", json.dumps(call.schema, ensure_ascii=False)]
         mode = options.permission_mode or ("" if call.judges else "acceptEdits")

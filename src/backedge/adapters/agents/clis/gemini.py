@@ -40,7 +40,7 @@ class Gemini(Cli):
             elif kind == "message" and event.get("role") == "assistant":
                 pieces.append(words(event.get("content")))
             elif kind == "tool_use":
-                # What it said before it used a tool is not the final message.
+                # A message before a tool call is not the final message.
                 transcript += ["".join(pieces)] if pieces else []
                 transcript.append(f"[{words(event.get('tool_name'))}] {json.dumps(event.get('parameters'))}")
                 pieces = []

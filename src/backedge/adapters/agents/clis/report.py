@@ -38,7 +38,7 @@ def outcome_of(cli: Cli, report: Report, ended: Ended, stderr: str, resumed: Ses
 
 
 def log_of(note: str, report: Report, stderr: str) -> bytes:
-    """The log of an attempt for people: what the CLI said and did, then its stderr."""
+    """The log of an attempt for people: the messages and tool calls of the CLI, then its stderr."""
     parts = [note, *report.transcript, stderr.strip()]
     return "".join(f"{clean(part)}\n" for part in parts if part).encode("utf-8", "replace")
 
