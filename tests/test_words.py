@@ -32,13 +32,22 @@ OLD_WORDS = {
     r"\bknown? (?:\w+ )?again\b": "recognise",
     r"\bbut for which\b": "that caused",
     r"\bin (?:its|their) turn\b": "itself",
-    r"\bheld against\b": "compared with, or checked against",
+    r"\bh[eo]lds? against\b": "compared with, or checked against",
     r"\bdoors?\b": "name what it is",
     r"\bdear(?:er|est)\b": "more expensive, most expensive",
     r"\bmisfits?\b": "error",
     r"\bbesides\b": "also",
     r"\bstands? (?:beside|here|there|above|below)\b": "is",
     r"\b(?:nobody|somebody) (?:executes|waits|asks|answers|looks|reads)\b": "no process …, no person …",
+    r"\bwhat ends (?:that|it|the subscription)\b": "a function that unsubscribes",
+    r"\bstands? under\b": "the value at",
+    r"\b(?:not|do|does) add up\b": "is inconsistent, or is damaged",
+    r"\bown (?:accord|affair)\b": "name the program, or say that it decides",
+    r"\btold twice\b": "announced twice, or reported twice",
+    r"\ball that is wrong\b": "all problems",
+    r"\bwhere (?:a|the|every) run stands\b": "the state of the run",
+    r"\b(?:not|never) (?:possible yet|one that this version knows)\b": "not supported yet, or unknown",
+    r"\bsound journal\b": "valid journal",
 }
 """What must not be written, and what to write instead."""
 

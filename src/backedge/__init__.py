@@ -2,7 +2,8 @@
 
 A defect that a later step finds goes back, as structured feedback, to the step that caused it. That step redoes its
 work, and the step that reported the defect verifies the fix. Limits make sure that every run ends, and a journal
-records everything."""
+records everything.
+"""
 
 import typing as _typing
 from importlib import import_module as _import_module

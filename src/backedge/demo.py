@@ -33,7 +33,7 @@ class Tools(NamedTuple):
 
 
 class Failed(Exception):
-    """The demo did not go as told; the message says where."""
+    """The demo did not go as planned; the message says where."""
 
 
 def main(keep: bool = False) -> int:

@@ -4,14 +4,19 @@ BackedgeError
   WorkflowError          the definition is wrong
   IllegalCommand         the command does not fit the state of the run; nothing was recorded
     NotFound             there is no such run, step, loop, finding or escalation
-    AlreadyClosed        the loop or escalation was already decided or closed NotExecuted          no process executes
-    the run: resume it
+    AlreadyClosed        the loop or escalation was already decided or closed
+    NotExecuted          no process executes the run: resume it
   FeedbackRefused        the feedback cannot be delivered
-  ImportRefused          the file to import is invalid AgentError             an agent broke RunHeld
-  another process executes the run RunLost                another process has taken the run over EngineClosed
-  the engine was closed JournalError           the journal cannot do what was requested
-    JournalConflict      another process appended first KeyUsed              the key of an append was used for other
-    events JournalUnavailable   it cannot be opened or written JournalDamaged       its contents are inconsistent
+  ImportRefused          the file to import is invalid
+  AgentError             an agent broke
+  RunHeld                another process executes the run
+  RunLost                another process has taken the run over
+  EngineClosed           the engine was closed
+  JournalError           the journal cannot do what was requested
+    JournalConflict      another process appended first
+    KeyUsed              the key of an append was used for other events
+    JournalUnavailable   it cannot be opened or written
+    JournalDamaged       its contents are inconsistent
       PayloadPruned      a large value was pruned
     JournalTooNew        a newer backedge wrote it
 """

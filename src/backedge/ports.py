@@ -103,7 +103,8 @@ class Journal(Listings, Protocol):
 
         Raises RunLost if the entry has a fence and the run was claimed again since, and JournalConflict if the run does not
         have exactly `entry.after` events. An entry whose key the run already has writes nothing: it returns what the
-        first one returned, or raises KeyUsed if its events differ."""
+        first one returned, or raises KeyUsed if its events differ.
+        """
         ...
 
     async def read(self, run: str, after: int = 0) -> Sequence[Record]:
@@ -126,8 +127,11 @@ class Journal(Listings, Protocol):
 
 @runtime_checkable
 class Audited(Protocol):
-    """A journal that can detect whether whole runs, or parts of them, are missing. How it does that is up to the
-    journal: numbers without gaps, a counter, a hash. The head is text that only this journal understands."""
+    """A journal that can detect whether whole runs, or parts of them, are missing.
+
+    How it does that is up to the journal: numbers without gaps, a counter, a hash. The head is text that only this
+    journal understands.
+    """
 
     async def missing(self) -> str | None:
         """What is missing, in words; None if the journal finds nothing missing."""
@@ -317,8 +321,11 @@ class Executor(Protocol):
     """Makes attempts, here or on another machine."""
 
     async def execute(self, task: Task, attempt: Attempt) -> Report:
-        """Make one attempt and return its report. An error of the agent is reported as a failed attempt. If this call
-        is cancelled, the agent is told to stop, and nothing is reported."""
+        """Make one attempt and return its report.
+
+        An error of the agent is reported as a failed attempt. If this call is cancelled, the agent is told to stop, and
+        nothing is reported.
+        """
         ...
 
 
@@ -326,8 +333,10 @@ class Workspaces(Protocol):
     """The files that attempts work on, on whichever machine they run."""
 
     async def prepare(self, task: Task, version: str) -> Path:
-        """A folder for this attempt only, with the files of this version and nothing else. Preparing the same attempt
-        again gives the same files, no matter what an earlier try left behind."""
+        """A folder for this attempt only, with the files of this version and nothing else.
+
+        Preparing the same attempt again gives the same files, no matter what an earlier try left behind.
+        """
         ...
 
     async def keep(self, task: Task, folder: Path) -> str:

@@ -17,7 +17,8 @@ FILE_NAME = "backedge.yaml"
 class Problem:
     """One thing to change, printed as `backedge.yaml:12:5: steps.code.nedds: unknown key: did you mean 'needs'?`.
 
-    Lines and columns count from 1; line 0 means that it has no location in the file."""
+    Lines and columns count from 1; line 0 means that it has no location in the file.
+    """
 
     line: int
     column: int

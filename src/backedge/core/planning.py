@@ -3,7 +3,8 @@
 The bound on attempts holds although the run grows. All steps that ever existed count towards `max_steps`, and each is
 executed at most once, plus once for every execution that feedback asked for. So a planner that does not rework feedback
 (its first run, or a rerun because its input changed) may not change a step that has run, unless that step is downstream
-of it: downstream steps run again on its new output anyway."""
+of it: downstream steps run again on its new output anyway.
+"""
 
 from __future__ import annotations
 

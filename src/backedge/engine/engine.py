@@ -101,7 +101,8 @@ class Engine:
         lost.
 
         An agent that does not stop is abandoned, so that closing takes no longer than the grace period. Its attempt is
-        then in doubt."""
+        then in doubt.
+        """
         self.closing = True
         for follower in self._followers:
             follower.set()
@@ -116,7 +117,7 @@ class Engine:
             try:
                 await self._let_go(live)
             except BackedgeError as error:
-                errors.append(error)  # the other runs are closed all the same
+                errors.append(error)  # the other runs are still closed
         await asyncio.gather(*self._releases.values())
         if errors:
             raise errors[0]

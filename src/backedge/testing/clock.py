@@ -19,8 +19,10 @@ class FakeClock:
         return self._now
 
     def set(self, now: float) -> None:
-        """Set the time, and wake the sleepers that are due: the earliest first, equal ones in the order in which they
-        began. They continue when the caller next yields to the event loop."""
+        """Set the time, and wake the sleepers that are due: the earliest first, then in the order in which they began.
+
+        They continue when the caller next yields to the event loop.
+        """
         self._now = now
         while self._sleepers and self._sleepers[0][0] <= now:
             _, _, waiter = heapq.heappop(self._sleepers)

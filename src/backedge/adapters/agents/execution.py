@@ -1,5 +1,7 @@
-"""One attempt of a program from its briefing to its end, even if backedge dies in between. This module does not
-interpret the program's output: the agent does."""
+"""One attempt of a program from its briefing to its end, even if backedge dies in between.
+
+This module does not interpret the program's output: the agent does.
+"""
 
 from __future__ import annotations
 

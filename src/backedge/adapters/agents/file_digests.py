@@ -1,7 +1,8 @@
 """Digests of files, computed again only if a file may have changed.
 
 A file is known to be unchanged by its time stamps, or by git, which compares it with its index. One git process answers
-for all files, so that no file is examined twice."""
+for all files, so that no file is examined twice.
+"""
 
 from __future__ import annotations
 

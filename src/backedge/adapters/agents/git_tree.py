@@ -1,7 +1,8 @@
 """What git knows about a folder: its files, and which of them are as the index has them.
 
 Git is only queried. Nothing here changes the index, runs a hook or uses a `GIT_*` variable, which may belong to a hook
-that started us."""
+that started us.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 A brace followed by a key begins an object. One that is not JSON is skipped as a whole, as far as brackets and quotes show
 where it ends: nothing inside it counts as an object of its own. If nothing follows it, it is the program's last object, and
 cannot be read. An object at the beginning of a line, where no value of another object could be, is a fresh start, whatever
-was left open before: log lines are often cut off. No position is read twice, so the cost is linear."""
+was left open before: log lines are often cut off. No position is read twice, so the cost is linear.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def last_object(text: bytes) -> Span | None:
     """Where the last object is that is not part of a larger one; None if there is none.
 
     Raises Unreadable if that one is not JSON, or the text ends inside it: a complete object inside it, or before it, is
-    not the program's last object."""
+    not the program's last object.
+    """
     text = text.translate(_PRINTED)
     window = FIRST_WINDOW
     while window < len(text):

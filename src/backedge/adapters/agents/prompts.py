@@ -69,7 +69,8 @@ def prompt(template: str, briefing: Briefing, answer: str, whole: str, mentions:
     """The prompt of an attempt. `answer` says how to answer, `whole` where the whole briefing is; with `mentions` an @
     in inserted text is escaped, because the CLI would read the file after it.
 
-    Placeholders that a template leaves out are added at its end, so that an agent always gets its feedback."""
+    Placeholders that a template leaves out are added at its end, so that an agent always gets its feedback.
+    """
     sections = {
         "task": _section("The task", _fenced(briefing.input, whole)) if briefing.input is not None else "",
         "inputs": _inputs(briefing, whole),

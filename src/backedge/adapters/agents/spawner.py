@@ -82,7 +82,7 @@ def _supervise(stdin: int, stdout: int, log: int, talk: int) -> None:
             while posix.read(talk, 1):
                 pass
         except OSError:
-            pass  # backedge has died: how the program ends is recorded all the same
+            pass  # backedge has died: the end of the program is still recorded
         if program:
             code = posix.waitstatus_to_exitcode(posix.waitpid(program, 0)[1])
             _record(record, b'{"code":%d}' % code if code >= 0 else b'{"signal":%d}' % -code)

@@ -24,7 +24,8 @@ async def verify(journal: Journal, run: str, head: str | None = None) -> None:
     missing.
 
     A `head` kept elsewhere may be the link of any event, so that it stays useful while the run continues. It proves
-    everything up to that event, even if the whole chain was recomputed."""
+    everything up to that event, even if the whole chain was recomputed.
+    """
     # The listing comes first: a run that grows meanwhile then has more events than listed, never fewer.
     listed = next((known for known in await journal.runs() if known.run == run), None)
     await _check(journal, run, listed, head, _Seen())

@@ -8,7 +8,8 @@ journal in one process share one descriptor, which is closed only when the last 
 
 Each claim is two locks side by side. The first excludes others. Where the system supports it, it is a lock of the open
 file, which stays when other code in this process opens and closes the journal. The second is a POSIX lock, which names
-the process that holds it. It is used only to show the holder."""
+the process that holds it. It is used only to show the holder.
+"""
 
 from __future__ import annotations
 

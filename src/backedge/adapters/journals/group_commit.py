@@ -2,7 +2,8 @@
 
 The transaction runs inline on the event loop, because handing it to a thread costs as much as the fsync of a good disk.
 If commits become slow (a slow disk, another process that holds the write lock), they move to a single writer thread, so
-that the event loop is not blocked. They move back when commits are fast again."""
+that the event loop is not blocked. They move back when commits are fast again.
+"""
 
 from __future__ import annotations
 

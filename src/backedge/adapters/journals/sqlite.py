@@ -49,7 +49,8 @@ class SqliteJournal:
         """Store all events of the entry, or none; durable on return. Returns the number of its last event.
 
         If the caller is cancelled while it waits, its entry is stored as a whole or not at all. The workflow of a run
-        is the one its first entry names; an entry without events only stores its payloads."""
+        is the one its first entry names; an entry without events only stores its payloads.
+        """
         # A name that is not text must fail here, alone, and not in the transaction it would share with others.
         (entry.run + entry.workflow + entry.outcome).encode()
         if entry.fence is not None and not self._is_claimed(entry.run, entry.fence):
@@ -139,7 +140,8 @@ class SqliteJournal:
         """Call the listener with each claim made here that another process has overridden. Returns a function that
         unsubscribes.
 
-        The locks of a living process cannot be taken over. This is for systems on which they can be lost."""
+        The locks of a living process cannot be taken over. This is for systems on which they can be lost.
+        """
 
         def look(run: str, _: int) -> None:
             claim = self._claims.get(run)

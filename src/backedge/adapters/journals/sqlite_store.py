@@ -64,8 +64,11 @@ class SqliteStore:
         return found.st_dev, found.st_ino
 
     def commit(self, entries: Sequence[Append]) -> tuple[list[Outcome], float]:
-        """Store the entries in one transaction, except those that conflict. If the transaction fails, none is stored.
-        Returns the result of each entry, and the seconds spent waiting for the lock and the disk."""
+        """Store the entries in one transaction, except those that conflict.
+
+        If the transaction fails, none is stored. Returns the result of each entry, and the seconds spent waiting for
+        the lock and the disk.
+        """
         connection = self._connection
         outcomes: list[Outcome] = []
         heads: dict[str, _Head] = {}

@@ -1,7 +1,8 @@
 """Notifies listeners of commits: this journal's own at once, those of other processes by polling a version number.
 
 SQLite cannot notify another process, so the watch polls. A poll costs a few microseconds and happens only while there
-are listeners. It reads only what was added since the last poll, so its cost does not grow with the history."""
+are listeners. It reads only what was added since the last poll, so its cost does not grow with the history.
+"""
 
 from __future__ import annotations
 

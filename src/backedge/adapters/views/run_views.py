@@ -25,7 +25,8 @@ class RunViews:
     briefing.
 
     The files are written soon after a change, and before `paths` returns. To resume a run, pass its past events to
-    `load`."""
+    `load`.
+    """
 
     def __init__(self, folder: Callable[[str], Path], complain: Callable[[str], None] | None = None) -> None:
         self._folder, self._complain = folder, complain
@@ -43,8 +44,10 @@ class RunViews:
             self.flush()
 
     async def refresh(self, run: str, read: Callable[[], Awaitable[Sequence[Event]]]) -> None:
-        """Write the files of a run from its journal, after a command for a run that no process executes. If a process
-        does execute it, the newer state wins: the journal is read until nothing is added."""
+        """Write the files of a run from its journal, after a command for a run that no process executes.
+
+        If a process does execute it, the newer state wins: the journal is read until nothing is added.
+        """
         seen = -1
         while len(events := await read()) != seen:
             seen = len(events)

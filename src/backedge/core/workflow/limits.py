@@ -2,7 +2,8 @@
 
 A limit is one field of `Limits`. Its `LimitSpec` is the source for the checks here, for the published schema of the
 workflow file and for the docs; `core/breaches.py` counts what is compared with it. A breach is count >= bound before
-the next try, and the first in the order of the fields is reported. `None` switches a limit off."""
+the next try, and the first in the order of the fields is reported. `None` switches a limit off.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The routes of a workflow: findings with certain words go to a certain phase or step.
 
 Each criterion of a route is one field of `RouteRule` and one line of `matches`. The parser below, for the workflow file
-and for Python, and the published schema of the file are derived from the fields."""
+and for Python, and the published schema of the file are derived from the fields.
+"""
 
 from __future__ import annotations
 

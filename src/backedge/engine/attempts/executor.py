@@ -1,7 +1,8 @@
 """One attempt as a pipeline over one value: brief → call → translate → report.
 
 `task_for` briefs it. `LocalExecutor` does the rest over an `Execution`, and is the only code that turns errors of an
-agent into the report of a failed attempt."""
+agent into the report of a failed attempt.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +51,10 @@ async def task_for(
 
 
 class Execution:
-    """What is known about an attempt in the pipeline: each stage fills in its part. A failed attempt is reported with
-    what is known so far, so that usage, log and session are not lost."""
+    """What is known about an attempt in the pipeline: each stage fills in its part.
+
+    A failed attempt is reported with what is known so far, so that usage, log and session are not lost.
+    """
 
     __slots__ = ("outcome", "payloads", "plan", "result", "started", "task")
 
@@ -165,7 +168,7 @@ def error_text(error: BaseException) -> str:
     try:
         message = str(error)
         text = message if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, message)))
-    except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
+    except Exception:  # noqa: BLE001 - an exception that cannot be printed is still recorded
         text = f"{type(error).__name__}, which cannot be printed"
     return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
 

@@ -1,7 +1,8 @@
 """Attempts under way: started, stopped, and reported exactly once.
 
 An agent that does not stop within the grace period is abandoned: the engine reports for it, frees its slot, and ignores
-its later result. It may still be running, so its attempt is in doubt."""
+its later result. It may still be running, so its attempt is in doubt.
+"""
 
 from __future__ import annotations
 
@@ -256,7 +257,8 @@ def _forget(task: asyncio.Task[None]) -> None:
     """Make sure that the event loop neither waits for a task when it ends nor warns about it.
 
     `asyncio.run` waits for every task that it knows, and no public function removes one. These two are the functions
-    that asyncio offers for custom task types. A Python without them waits for the agent, which is slower but safe."""
+    that asyncio offers for custom task types. A Python without them waits for the agent, which is slower but safe.
+    """
     unregister = getattr(asyncio, "_unregister_task", None)
     if unregister is not None:
         unregister(task)

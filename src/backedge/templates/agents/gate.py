@@ -1,7 +1,8 @@
 """A team with gates to pass: replace it step by step with your own programs, or with `agent: claude` in backedge.yaml.
 
 The ux forgets about contrast, which the gate `accessibility` finds before any step builds on it. The page is too heavy
-at first: the gate `performance` sends a request to all three steps that can reduce its size."""
+at first: the gate `performance` sends a request to all three steps that can reduce its size.
+"""
 
 import json
 import sys

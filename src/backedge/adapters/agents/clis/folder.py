@@ -3,7 +3,8 @@
 prompt.md      its prompt, also on its stdin
 briefing.json  the whole briefing, for values that are too long for a prompt
 schema.json    the form of its answer
-call.json      the conversation that it continues, and other facts that are known only when it is called"""
+call.json      the conversation that it continues, and other facts that are known only when it is called
+"""
 
 from __future__ import annotations
 
