@@ -335,10 +335,10 @@ def test_results_that_are_no_defects_are_left_out(tmp_path: Path) -> None:
     ("log", "problem"),
     [
         (b'{"version": "2.0.0", "runs": []}', "version '2.0.0': expected '2.1.0'"),
-        (b'{"version": "2.1.0", "runs": []}', "nothing was looked at"),
+        (b'{"version": "2.1.0", "runs": []}', "nothing was analysed"),
         (b'{"version": "2.1.0", "runs": [{}]}', "did not finish"),
-        (b'{"version": "2.1.0", "runs": [{"results": [5]}]}', "not understood"),
-        (b'{"version": "2.1.0", "runs": [5]}', "not understood"),
+        (b'{"version": "2.1.0", "runs": [{"results": [5]}]}', "cannot be read"),
+        (b'{"version": "2.1.0", "runs": [5]}', "cannot be read"),
         (b"[]", "has no runs"),
         (
             sarif(

@@ -79,7 +79,7 @@ def test_a_lock_that_stays_is_reported_and_harms_nothing(path: Path, monkeypatch
     journal = SqliteJournal(path)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(JournalUnavailable, match="another process has kept it locked"):
+    with pytest.raises(JournalUnavailable, match="another process has locked it"):
         asyncio.run(journal.append(Append("r", 0, (b"{}",))))
     other.execute("ROLLBACK")
     asyncio.run(journal.append(Append("r", 0, (b"{}",))))

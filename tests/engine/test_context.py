@@ -230,7 +230,7 @@ def test_values_checkpoint_and_restore() -> None:
         ("agent_context.pm", "did you mean 'agent_contexts'"),
         ("agent_contexts.architec.status", "did you mean 'architect'"),
         ("values.x", "it is empty"),
-        ("agent_contexts.pm.status.x", 'there is only "done"'),
+        ("agent_contexts.pm.status.x", 'the path ends at "done"'),
         ("agent_contexts.pm.feedback_received.3", "no value at '3'"),
     ],
 )

@@ -28,7 +28,10 @@ from tests.engine.parts import flow, named, play
         ([Step("human", named)], "reserved name"),
         ([Step("a", named, reviews="a")], "judges itself"),
         ([Step("a", named), Step("b", named, reviews="a", tests="a")], "both reviews and tests"),
-        ([Step("a", named), Step("b", named, reviews="a"), Step("c", named, reviews="b")], "which is a judge itself"),
+        (
+            [Step("a", named), Step("b", named, reviews="a"), Step("c", named, reviews="b")],
+            "which is a judge: name the step that it judges",
+        ),
         ([Step("a", named, timeout=0)], "timeout 0"),
         ([Step("a", named, timeout=-1)], "timeout -1"),
         ([Step("a", named, timeout=float("nan"))], "timeout nan"),

@@ -98,7 +98,7 @@ class GitDigests:
     def _read(
         self, tree: GitTree, asked_at: int, unread: set[str], files: dict[str, str], blobs: dict[str, str]
     ) -> list[str]:
-        """Add the files that differ from git's index, and remember those that do not."""
+        """Add the files whose digests git does not confirm, and remember those that it confirms from now on."""
         clean, objects, others = {}, {}, []
         looked_at = unread.union(tree.touched, tree.others)
         for path in sorted(path for path in looked_at if not self._skipped(path)):

@@ -73,7 +73,7 @@ def _supervise(stdin: int, stdout: int, log: int, talk: int) -> None:
             program = _started(words[: int(count)], env, (stdin, stdout, log), talk)
         except OSError as error:
             problem = error.errno or -1
-        # Close our copies: these files must end with the program.
+        # Close our copies, so that only the program holds these files open.
         for each in (stdin, stdout, log):
             posix.close(each)
         try:

@@ -37,7 +37,7 @@ class RunLocks:
         self._identity = found.st_dev, found.st_ino
         with _guard:
             self._file = _files.setdefault(self._identity, _LockedFile(path, self._identity))
-            self._file.path = path  # use the newest entry: an earlier one may belong to a file that was deleted
+            self._file.path = path  # the newest path: an earlier one may belong to a file that was deleted
             self._file.users.add(self)
 
     def claim(self, run: str) -> None:
