@@ -50,7 +50,7 @@ from tests.engine.parts import flow, named, play
         ([Step("a", named, returns={"type": "object"})], "returns is {'type': 'object'}: expected a type"),
         ([Step("a", named), Step("b", named, needs="a", accepts=5)], "step 'b': accepts is 5: expected a type"),
         ([Step("a", named), Step("b", named, needs="a", accepts={"a": {}})], "accepts of 'a' is {}: expected a type"),
-        ([Step("a", named, passes_if="ai-sdlc")], "judges nothing"),
+        ([Step("a", named, passes_if="ai-sdlc")], "has passes_if but is not a judge"),
         ([Step("a", named), Step("b", named, reviews="a", passes_if="strict")], "passes_if 'strict'"),
         ([Step("a", named), Step("b", named, reviews="a", passes_if={"huge": 1})], "passes_if counts 'huge'"),
         ([Step("a", named), Step("b", named, reviews="a", passes_if={"high": -1})], "allows -1 high"),
@@ -135,7 +135,7 @@ def test_one_phase_is_a_list_of_one() -> None:
     [
         ({"input": object()}, "the input is not JSON: object is not JSON"),
         ({"input": "\ud800"}, "the input is not JSON: .*surrogates"),
-        ({"input": "x" * 1000}, "the input has 1,002 bytes: at most 1,000 are kept"),
+        ({"input": "x" * 1000}, "the input has 1,002 bytes, at most 1,000 are allowed"),
         ({"run": 5}, "the id of the run is 5: expected text"),
         ({"run": "\ud800"}, "the id of the run is .*: expected text"),
     ],
