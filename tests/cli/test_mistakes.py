@@ -327,7 +327,7 @@ def test_a_damaged_journal_is_noticed(ran: Project) -> None:
         ("def work(:\n", "cannot be imported: SyntaxError"),
         ("1 / 0\n", "cannot be imported: ZeroDivisionError"),
         ("import sys; sys.exit(3)\n", "cannot be imported: SystemExit"),
-        ("work = 3\n", "has no function 'work'"),
+        ("work = 3\n", "has a value 'work', not a function"),
     ],
 )
 def test_a_python_agent_that_cannot_be_had(make: Make, text: str, hint: str) -> None:
