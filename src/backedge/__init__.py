@@ -1,7 +1,8 @@
 """backedge closes the loop in multi-agent software work.
 
-Whatever a later step finds wrong goes back, as structured feedback, to the step that caused it; the work is redone with
-that feedback, verified by whoever complained, bounded so that it always ends, and recorded so that nothing is lost.
+A defect that a later step finds goes back, as structured feedback, to the step that caused it. That step redoes its
+work, and the step that reported the defect verifies the fix. Limits make sure that every run ends, and a journal
+records everything.
 """
 
 import typing as _typing

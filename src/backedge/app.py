@@ -1,4 +1,4 @@
-"""Where the engine meets its adapters: the doors of the Python API."""
+"""Connects the engine to its adapters: the entry points of the Python API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from backedge.ports import Agent, Clock, JournalWithClaims, RunHead, StepResolve
 
 
 class Runnable(Protocol):
-    """A definition with those who execute it: a Workflow of Python functions, or one from a file."""
+    """A definition with its agents: a Workflow of Python functions, or one from a file."""
 
     @property
     def definition(self) -> Definition: ...
@@ -110,11 +110,12 @@ class Engine:
         return Run(self._inner, live.run)
 
     async def import_file(self, name: str, text: str, form: str | None = None) -> Run:
-        """Bring a file of another system along, as a run of its own: its loops and defects are in reports and
-        statistics, and exported again the file is the same. `form` says what it is: loops, feedback-jsonl, defects,
-        progress or scratchpad; None takes what it looks like.
+        """Import a file of another system as a separate run: its loops and defects appear in reports and statistics,
+        and an export gives the same file again. `form` is its format: loops, feedback-jsonl, defects, progress or
+        scratchpad; None recognises it by its contents.
 
-        Raises ImportRefused, with all that is wrong and where, and AlreadyClosed for a file that is here already."""
+        Raises ImportRefused, with all problems and their locations, and AlreadyClosed if the file was imported
+        before."""
         kind = form or format_of(text)
         read(kind, text)
         run = f"i-{sha256(f'{kind}/{text}'.encode()).hexdigest()[:12]}"
@@ -134,12 +135,12 @@ class Engine:
         except RunHeld:
             if (await self._inner.state_of(run)).paused_by is None:
                 raise
-            # It waits there for somebody to say this, and cannot be stopped for it.
+            # Another process executes the paused run: it continues as soon as it reads this command.
             await self._inner.submit(run, c.Resume())
         return Run(self._inner, run)
 
     async def find(self, run: str) -> Run:
-        """A run to look at and to answer, whichever process executes it. Raises NotFound."""
+        """A run to inspect and to send commands to, whichever process executes it. Raises NotFound."""
         await self._inner.state_of(run)
         return Run(self._inner, run)
 
@@ -155,7 +156,7 @@ class Engine:
         return [packet(state, id) for state in await self.waiting_runs() for id in state.escalations]
 
     async def waiting_runs(self) -> list[RunState]:
-        """Where every run stands that has an open escalation, whoever executes it, oldest first."""
+        """The state of every run with an open escalation, whichever process executes it, oldest first."""
         self._inner.require_open()
         runs = dict.fromkeys(each.run for each in await self.journal.open_escalations())
         return [await self._inner.state_of(run) for run in runs]
@@ -170,11 +171,11 @@ class Engine:
 
 
 LARGEST_COMMAND = 65_536
-"""Bytes of what a person says at once: it stands in events."""
+"""The most bytes of one command: it is stored in events."""
 
 
 class Run:
-    """One run: ask it, answer it, wait for it."""
+    """One run: inspect it, answer its questions, wait for it."""
 
     def __init__(self, engine: inner.LiveEngine, id: str) -> None:
         self._engine, self.id = engine, id
@@ -224,13 +225,13 @@ class Run:
         await self._engine.release(self.id)
 
     async def report(self) -> Report:
-        """Where the run stands now."""
+        """The current state of the run, for people and programs."""
         state = await self._engine.state_of(self.id)
         large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
         return report(state, await outputs(self._engine.journal, state, large))
 
     async def state(self) -> RunState:
-        """Everything that the rules know about the run; `report` is for people."""
+        """The state that the rules work on; `report` is easier to read."""
         return await self._engine.state_of(self.id)
 
     async def events(self, after: int = 0) -> list[Event]:
@@ -255,7 +256,7 @@ class Run:
         if (live := self._live) is not None:
             return await live.wait_for(loop, timeout)
         if (await self.state()).loop(loop) is None:
-            raise NotFound(f"loop {loop!r} is unknown in run {self.id!r}")
+            raise NotFound(f"unknown loop {loop!r} in run {self.id!r}")
         try:
             async with asyncio.timeout(timeout):
                 return await self._engine.follow(self.id, lambda state: resolution_of(state, loop))
@@ -315,7 +316,7 @@ class Run:
         await self._engine.submit(self.id, c.ChangeInput(input))
 
     async def input(self) -> Json:
-        """What it works on."""
+        """The input of the run."""
         return await input_of(self._engine.journal, await self.state())
 
     async def pause(self, by: str = "") -> None:
@@ -346,16 +347,17 @@ class Run:
             await self._engine.claims.release(claim)
 
     async def _submit(self, command: c.Command) -> tuple[Event, ...]:
-        """Record a command as it will be read back: a word of the wrong type is refused, not written."""
+        """Record a command. One that could not be read back is refused: a value of the wrong type, or too many
+        bytes."""
         try:
             size = len(msgspec.json.encode(command))
             checked = msgspec.convert(msgspec.to_builtins(command), type(command))
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            raise IllegalCommand(f"{type(command).__name__} is not understood: {error}") from error
+            raise IllegalCommand(f"{type(command).__name__} cannot be recorded: {error}; correct its fields") from error
         if size > LARGEST_COMMAND:
             raise IllegalCommand(
-                f"{type(command).__name__} has {size:,} bytes: at most {LARGEST_COMMAND:,} are kept; write a file, and say "
-                "where it is"
+                f"{type(command).__name__} has {size:,} bytes, at most {LARGEST_COMMAND:,} are allowed: write "
+                "the text to a file and name the file"
             )
         return await self._engine.submit(self.id, checked)
 
@@ -366,7 +368,7 @@ def _require_workflow(given: object) -> None:
 
 
 def _resolver(workflow: Runnable) -> StepResolver | None:
-    # Named first, since a look at the shape of an object takes long.
+    # Checked first, because checking an object against a protocol is slow.
     return workflow if isinstance(workflow, Workflow | StepResolver) else None
 
 
@@ -395,7 +397,7 @@ def run(
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(go())
-    # A notebook has a loop of its own already: ours runs beside it.
+    # A notebook already runs an event loop: ours runs on a separate thread.
     outcome: Future[Report] = Future()
     stops: list[Callable[[], object]] = []
 
@@ -415,16 +417,16 @@ def run(
     try:
         thread.start()
         while not outcome.done():
-            # A Ctrl-C that comes just before a wait begins is seen only when it ends.
+            # A Ctrl-C just before a wait begins is noticed only when the wait ends.
             wait([outcome], timeout=0.2)
         return outcome.result()
     finally:
         if thread.ident is not None and not outcome.done():
-            # Interrupted: what runs is stopped and recorded before the caller goes on.
+            # Interrupted: running attempts are stopped and recorded before the caller continues.
             while not stops and not outcome.done():
                 time.sleep(0.001)
             for stop in stops:
-                with suppress(RuntimeError):  # it has ended by itself
+                with suppress(RuntimeError):  # it has already ended
                     stop()
             wait([outcome])
         if outcome.done():

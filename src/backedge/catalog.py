@@ -1,4 +1,4 @@
-"""What a workflow file can name and an adapter or a file of this package provides: the only list of each.
+"""The names that a workflow file can use for things that this package provides: the only list of each.
 
 The schema of the workflow file, the commands and the docs take the names from here.
 """

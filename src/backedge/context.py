@@ -1,4 +1,4 @@
-"""The context bus of a run: one tree that everybody can read by path, and a place for values of one's own."""
+"""The context bus of a run: one tree of values, read by path, in which agents and people can store their own values."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from backedge.engine.engine import LiveEngine
 from backedge.engine.store import events_of, outputs
 
 LARGEST = 64 * 1024
-"""Bytes of one value: larger things are outputs of steps, or files."""
+"""The most bytes of one value: larger ones belong in outputs of steps or in files."""
 
 Called = Callable[[Json, Json, str], object]
 """Called with the new value, the old one and the path."""
 
 
 class Context:
-    """A run as a tree: agent_contexts, feedback_loops, workflow_state, and the values that agents and people keep."""
+    """A run as a tree: agent_contexts, feedback_loops, workflow_state, and the values that agents and people store."""
 
     def __init__(self, engine: LiveEngine, run: str) -> None:
         self._engine, self._run = engine, run
 
     async def get(self, path: str = "") -> Json:
-        """What stands under a path such as `agent_contexts.code.status`. Raises NotFound."""
+        """The value at a path such as `agent_contexts.code.status`. Raises NotFound."""
         return value_at(await self._tree(await self._engine.state_of(self._run)), path)
 
     async def set(self, path: str, value: Json, by: str = "") -> None:
-        """Keep a value of your own: it is journaled, and found under `values.<path>`."""
+        """Store a value with the run. It is recorded in the journal, and read under `values.<path>`."""
         try:
             canonical(value, LARGEST, "the value")
         except AgentError as error:
@@ -43,16 +43,16 @@ class Context:
         await self._engine.submit(self._run, c.SetValue(path.removeprefix("values."), value, by))
 
     async def checkpoint(self, name: str, by: str = "") -> None:
-        """Remember all values under a name."""
+        """Save all stored values under a name."""
         await self._engine.submit(self._run, c.SaveCheckpoint(name, by))
 
     async def restore(self, name: str, by: str = "") -> None:
-        """Have all values as they were at a checkpoint. Raises NotFound."""
+        """Replace all stored values by those of a checkpoint. Raises NotFound."""
         await self._engine.submit(self._run, c.RestoreCheckpoint(name, by))
 
     async def read(self, step: str) -> list[Json]:
-        """The feedback that a step has received since this was last called: reading clears its inbox, and the journal
-        keeps it."""
+        """The feedback that a step has received since the last call. Reading clears its inbox; the journal still has
+        everything."""
         state = await self._engine.state_of(self._run)
         waiting: list[Json] = []
         if unread(state, step):
@@ -61,8 +61,8 @@ class Context:
         return waiting
 
     async def subscribe(self, pattern: str, called: Called) -> Callable[[], None]:
-        """Call with (new, old, path) whenever something changes that the pattern fits, whoever executes the run; `*` is any
-        one name, anywhere in it. Returns what ends that."""
+        """Call `called` with (new, old, path) whenever a value whose path matches the pattern changes, whichever
+        process executes the run. `*` matches any one name. Returns a function that unsubscribes."""
         follower = _Follower(self, self._engine, self._run, await self._engine.state_of(self._run), pattern, called)
         await follower.begin()
         return follower.end
@@ -73,7 +73,7 @@ class Context:
 
 
 class _Follower:
-    """One subscription: every event of the run is followed, in order, so that no change between two is missed."""
+    """One subscription. It follows every event of the run in order, so that it misses no change."""
 
     def __init__(
         self, bus: Context, engine: LiveEngine, run: str, state: RunState, pattern: str, called: Called
@@ -104,7 +104,7 @@ class _Follower:
             task.add_done_callback(self._tasks.discard)
 
     async def _notice(self) -> None:
-        with suppress(JournalError):  # it was closed meanwhile: nothing more will be heard
+        with suppress(JournalError):  # the journal was closed: there are no more changes
             await self._follow()
 
     async def _follow(self) -> None:

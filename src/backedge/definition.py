@@ -163,7 +163,7 @@ class Workflow:
     def _spec(self, name: str, step: Step) -> dict[str, object]:
         """A step as a run can record it: its functions by their registered names."""
         if step.name != name:
-            raise WorkflowError(f"it is called {step.name!r}: give it the name that it is added under")
+            raise WorkflowError(f"its name is {step.name!r}: expected {name!r}, the name that it is added under")
         if step.accepts is not None or step.returns is not None:
             raise WorkflowError("it declares types, which a run cannot record: check them in the function")
         ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)

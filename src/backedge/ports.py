@@ -1,4 +1,4 @@
-"""What the engine needs from the world: narrow Protocols, satisfied by shape."""
+"""The interfaces that the engine needs: small Protocols, which an adapter implements without inheriting."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from backedge.core.workflow.checks import Check, Gate
 from backedge.core.workflow.definition import Step, Workflow
 
 PLACEHOLDERS = ("attempt", "briefing", "outcome", "report", "run", "step")
-"""The words in braces that are filled in where they stand in a command."""
+"""The placeholders of a command, which are written in braces."""
 PLACEHOLDER = re.compile(rf"(?<![{{$])\{{({'|'.join(PLACEHOLDERS)})\}}(?!\}})")
-"""One of them in a text. What a shell or a template fills in, ${run} and {{run}}, is left to it."""
+"""Matches one placeholder in a text, but not ${run} or {{run}}, which belong to a shell or a template."""
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
@@ -32,19 +32,19 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     workflow: str = ""
     """The name of the workflow, for listings."""
     outcome: str = "running"
-    """Where the run stands after these events, for listings: a view, not part of the chain."""
+    """The outcome of the run after these events, for listings. It is not part of the chain."""
     payloads: Mapping[str, bytes] = {}
     """Large values by the hex sha256 of their bytes; stored in the same transaction, each once."""
     opened: tuple[str, ...] = ()
     """The escalations that these events open, for the index of open escalations."""
     closed: tuple[str, ...] = ()
-    """The escalations that are open no longer after these events."""
+    """The escalations that these events close."""
     fence: int | None = None
-    """The number of the claim under which the run is executed; None for outsiders, such as a decision from another
-    process."""
+    """The number of the claim under which the run is executed; None for a command from another process, such as a
+    decision."""
     key: str | None = None
-    """Names this decision within its run, so that it can be sent again: the second time writes nothing. The bodies carry
-    it too, so the chain covers it."""
+    """Identifies this decision within its run, so that it can be sent again: the second time nothing is written. The
+    events contain it too, so the chain covers it."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -73,14 +73,14 @@ class OpenEscalation(msgspec.Struct, frozen=True, gc=False):
 
 
 OPEN = ("running", "waiting")
-"""The outcomes of runs that have not ended."""
+"""The outcomes of a run that has not ended."""
 
 Listener = Callable[[str, int], None]
-"""Called with a run and its newest sequence number, on the event loop, after every commit by anyone."""
+"""Called on the event loop with a run and its newest sequence number, after every commit of any process."""
 
 
 class Listings(Protocol):
-    """What a journal knows of all runs without reading their events. Runs can be listed page by page."""
+    """What a journal can list about all runs without reading their events. Runs can be listed page by page."""
 
     async def runs(self, limit: int | None = None, after: str | None = None) -> Sequence[RunHead]:
         """Runs, newest first: at most `limit`, from the one that follows the run `after`."""
@@ -96,14 +96,14 @@ class Listings(Protocol):
 
 
 class Journal(Listings, Protocol):
-    """The append-only event log; the only truth."""
+    """The append-only event log. Everything else is computed from it."""
 
     async def append(self, entry: Append) -> int:
         """Store all events of the entry, or none; durable on return. Returns the number of the entry's last event.
 
         Raises RunLost if the entry has a fence and the run was claimed again since, and JournalConflict if the run does not
-        have exactly `entry.after` events. An entry with a key that the run has already writes nothing: it returns
-        what the first one returned, or raises KeyUsed if its events are others.
+        have exactly `entry.after` events. An entry whose key the run already has writes nothing: it returns what the
+        first one returned, or raises KeyUsed if its events differ.
         """
         ...
 
@@ -116,36 +116,37 @@ class Journal(Listings, Protocol):
         ...
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell the listener of every commit, other processes' within 50 ms; returns what ends the subscription."""
+        """Call the listener after every commit, for those of other processes within 50 ms. Returns a function that
+        unsubscribes."""
         ...
 
     async def close(self) -> None:
-        """Give back every claim and close the journal; appends that are still waiting fail."""
+        """Release every claim and close the journal. Appends that are still waiting fail."""
         ...
 
 
 @runtime_checkable
 class Audited(Protocol):
-    """A journal that can say more than its runs do: whether something is missing between them.
+    """A journal that can detect whether whole runs, or parts of them, are missing.
 
-    How it knows is its own affair: numbers without gaps, a counter, a hash. The head is text that only this journal
-    understands.
+    How it does that is up to the journal: numbers without gaps, a counter, a hash. The head is text that only this
+    journal understands.
     """
 
     async def missing(self) -> str | None:
-        """What is missing, in words; None if the journal can see nothing that is."""
+        """What is missing, in words; None if the journal finds nothing missing."""
         ...
 
     async def pruned(self) -> Sequence[str]:
-        """The digests of the large values that were removed to give their space back."""
+        """The digests of the large values that were removed to free space."""
         ...
 
     async def head(self) -> str:
-        """What proves everything that is stored now: keep it elsewhere, for `disproof`."""
+        """A proof of everything that is stored now: keep it elsewhere, for `disproof`."""
         ...
 
     async def disproof(self, head: str) -> str | None:
-        """Why the journal does not hold everything that a head proves, in words; None if it does."""
+        """Why the journal does not contain everything that a head proves, in words; None if it does."""
         ...
 
 
@@ -154,20 +155,21 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     run: str
     fence: int
-    """Grows with every claim of the run: the journal refuses what is written under an older one."""
+    """Increases with every claim of the run: the journal refuses appends under an older one."""
     holder: str
     """The process that holds it, in words."""
 
 
 LostListener = Callable[[Claim], None]
-"""Called on the event loop with a claim that somebody else has taken over."""
+"""Called on the event loop with a claim that another process has taken over."""
 
 
 class Claims(Protocol):
-    """Who executes a run: one process at a time."""
+    """The right to execute a run: one process at a time has it."""
 
     async def claim(self, run: str) -> Claim:
-        """Take the run. Raises RunHeld, naming the holder, if somebody else has it, in this process or another."""
+        """Claim the run. Raises RunHeld, which names the holder, if it is claimed already, in this process or
+        another."""
         ...
 
     async def holds(self, claim: Claim) -> bool:
@@ -175,21 +177,21 @@ class Claims(Protocol):
         ...
 
     async def holder(self, run: str) -> str | None:
-        """Who executes the run, in words; None if nobody does."""
+        """The process that executes the run, in words; None if no process does."""
         ...
 
     async def release(self, claim: Claim) -> None:
-        """Give the run back; nothing happens if the claim is no longer valid."""
+        """Release the run. A claim that is no longer valid is ignored."""
         ...
 
     def on_lost(self, listener: LostListener) -> Callable[[], None]:
-        """Tell the listener of claims made here that are lost; returns what ends that. It is a hint, and may come late:
-        check with `holds` before you act on what you read."""
+        """Call the listener with each claim made here that is lost. Returns a function that unsubscribes. The call is a
+        hint and may come late: check with `holds` before you act on what you read."""
         ...
 
 
 class JournalWithClaims(Journal, Claims, Protocol):
-    """What an engine works on: the log, and who executes what."""
+    """What an engine works on: the event log, and the claims on its runs."""
 
 
 class Clock(Protocol):
@@ -203,7 +205,7 @@ class Clock(Protocol):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What an agent returns besides its outcome."""
+    """An outcome with the other things that an agent returns."""
 
     outcome: object
     """An Outcome of `backedge.engine.protocol`."""
@@ -259,7 +261,7 @@ class Attempt(Protocol):
         ...
 
     def spend(self, usage: Usage) -> None:
-        """Report usage so far, on top of what the outcome will report. It counts however the attempt ends."""
+        """Report usage so far, in addition to the usage in the outcome. It counts no matter how the attempt ends."""
         ...
 
     async def raise_feedback(self, feedback: object) -> str:
@@ -267,12 +269,13 @@ class Attempt(Protocol):
         ...
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """Wait until the feedback is dealt with; `inputs` may be newer afterwards."""
+        """Wait until the feedback is settled; `inputs` may be newer afterwards."""
         ...
 
 
 class Task(Value, frozen=True):
-    """All that an executor needs to make one attempt. It is plain data: an attempt can be made in another process."""
+    """Everything that an executor needs to make one attempt. It is plain data: an attempt can be made in another
+    process."""
 
     agent: str
     """The name under which the agent of the step is registered."""
@@ -281,7 +284,7 @@ class Task(Value, frozen=True):
     timeout: float | None = None
     """Seconds from the start of the execution after which the agent is told to stop."""
     recover: bool = False
-    """An earlier process started this attempt: find out how it ended instead of doing the work."""
+    """Whether an earlier process started this attempt. Then find out how it ended instead of doing the work."""
     check: Check | None = None
     gate: Gate | None = None
     """What the engine itself has to judge, for a step that is a check or a gate."""
@@ -306,7 +309,8 @@ AttemptCommand: TypeAlias = FinishAttempt | FailAttempt | DropAttempt
 
 
 class AttemptReport(Value, frozen=True):
-    """How an attempt came out: the command that records it. Usage, log and session are part of the command."""
+    """The report of an attempt: the command that records how it ended. Usage, log and session are part of the
+    command."""
 
     command: AttemptCommand
     payloads: dict[str, bytes] = {}
@@ -317,10 +321,10 @@ class Executor(Protocol):
     """Makes attempts, here or on another machine."""
 
     async def execute(self, task: Task, attempt: Attempt) -> AttemptReport:
-        """Make one attempt and report it.
+        """Make one attempt and return its report.
 
-        Whatever the agent does, there is a report: an error of the agent is a report of its failure. Cancelling this call
-        tells the agent to stop, and then nothing is reported.
+        An error of the agent is reported as a failed attempt. If this call is cancelled, the agent is told to stop, and
+        nothing is reported.
         """
         ...
 
@@ -329,9 +333,9 @@ class Workspaces(Protocol):
     """The files that attempts work on, on whichever machine they run."""
 
     async def prepare(self, task: Task, version: str) -> Path:
-        """A folder for this attempt alone that has the files of this version and nothing else.
+        """A folder for this attempt only, with the files of this version and nothing else.
 
-        Preparing the same attempt again gives a folder with the same files, whatever an earlier try left behind.
+        Preparing the same attempt again gives the same files, no matter what an earlier try left behind.
         """
         ...
 
@@ -360,7 +364,7 @@ class ResolvedSteps(msgspec.Struct, frozen=True):
 
     steps: tuple[Step, ...]
     agents: Mapping[str, Agent]
-    """By the names that the steps use for them."""
+    """The agents, by the names that the steps use."""
     specs: dict[str, Json]
     """The steps as they were written, by name: enough to find the same agents again, with the files."""
     files: Mapping[str, bytes] = {}
@@ -374,6 +378,6 @@ class StepResolver(Protocol):
     """Finds agents for steps that a planner adds to a run."""
 
     def resolve(self, added: Mapping[str, object], workflow: Workflow) -> ResolvedSteps:
-        """The steps, checked as if they had been in the workflow from the start. Raises WorkflowError with all that is
-        wrong. The specs that it returns can be given to it as `added` in any later process."""
+        """The steps, checked as if they had been in the workflow from the start. Raises WorkflowError with all
+        problems. A later process can pass the returned specs as `added` to get the same agents again."""
         ...

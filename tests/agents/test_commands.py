@@ -194,9 +194,9 @@ def test_every_field_of_an_outcome_is_read(tmp_path: Path) -> None:
         ("echo '{\"outptu\": 1}'", "unknown field `outptu`"),
         ('echo \'{"findings": [{"description": 1}]}\'', r"findings\[0\]\.description|\$\.findings"),
         ("echo '{\"output\": NaN}'", "object that begins at byte 0 is not JSON: NaN is not a number"),
-        ("mkfifo $BACKEDGE_OUTCOME", "the outcome file is not a file"),
-        ("mkdir $BACKEDGE_OUTCOME", "the outcome file is not a file"),
-        ("head -c 5000 /dev/zero > $BACKEDGE_OUTCOME", "the outcome file has 5,000 bytes: at most 2,000 are read"),
+        ("mkfifo $BACKEDGE_OUTCOME", "the outcome file is not a regular file"),
+        ("mkdir $BACKEDGE_OUTCOME", "the outcome file is not a regular file"),
+        ("head -c 5000 /dev/zero > $BACKEDGE_OUTCOME", "the outcome file has 5,000 bytes, at most 2,000 are read"),
         ("echo oops >&2; exit 3", r"the command failed \(exit code 3\): oops"),
         ("echo '{}'; exit 1", r"the command failed \(exit code 1\): {}"),
         ("echo '{}'; kill -KILL $$", "the command was ended by SIGKILL"),
@@ -297,7 +297,7 @@ def test_inputs_are_checked_against_accepts(tmp_path: Path) -> None:
 
 
 def test_an_output_that_violates_the_schema_is_an_error_of_the_agent(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="does not fit the step's schema: /units: 5 is not of type 'array'"):
+    with pytest.raises(AgentError, match="does not match the step's schema: /units: 5 is not of type 'array'"):
         outcome_of(tmp_path, shell('echo \'{"output": {"units": 5}}\''), schema=SHAPE)
     answer = outcome_of(tmp_path, shell("echo '{\"answer\": 5}'"), told(2, mode="answer"), schema=SHAPE)
     assert answer.answer == 5, "an answer is no output"

@@ -13,7 +13,7 @@ import pytest
 
 from backedge.adapters.reports import ReportSpec
 from backedge.adapters.reports.junit import read_junit
-from backedge.adapters.reports.places import place_of
+from backedge.adapters.reports.places import path_in_workspace
 from backedge.adapters.reports.sarif import read_sarif
 from backedge.core.errors import AgentError
 from backedge.engine.protocol import Finding, Outcome
@@ -76,7 +76,7 @@ def test_no_tests_at_all_are_an_error(tmp_path: Path) -> None:
 
 def test_tests_that_were_all_skipped_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "test_later.py").write_text("import pytest\n\n@pytest.mark.skip\ndef test_later(): ...\n")
-    with pytest.raises(AgentError, match="1 tests, all skipped: nothing was tested"):
+    with pytest.raises(AgentError, match="1 tests, all skipped: nothing was tested; run at least one"):
         judged(tmp_path, PYTEST, "junit")
 
 
@@ -180,7 +180,7 @@ def test_a_report_outside_the_workspace_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_judges_have_reports(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a report is the evidence of a judge"):
+    with pytest.raises(ValueError, match="the step has a report but is not a judge"):
         agent(tmp_path, ["true"], report=ReportSpec("json"))
     with pytest.raises(ValueError, match="expected one of junit, sarif"):
         ReportSpec("xml")  # type: ignore[arg-type]
@@ -268,7 +268,7 @@ def test_junit_that_could_read_other_files_or_expand_endlessly_is_refused(tmp_pa
 
 
 def test_junit_that_declares_more_failures_than_it_lists_is_not_complete(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="declares 2 failures, but lists 0"):
+    with pytest.raises(AgentError, match="declares 2 failures but lists 0"):
         read_junit(b'<testsuite tests="3" failures="1" errors="1"><testcase name="t"/></testsuite>', tmp_path)
 
 
@@ -335,10 +335,10 @@ def test_results_that_are_not_defects_are_left_out(tmp_path: Path) -> None:
     ("log", "problem"),
     [
         (b'{"version": "2.0.0", "runs": []}', "version '2.0.0': expected '2.1.0'"),
-        (b'{"version": "2.1.0", "runs": []}', "nothing was looked at"),
+        (b'{"version": "2.1.0", "runs": []}', "nothing was analysed"),
         (b'{"version": "2.1.0", "runs": [{}]}', "did not finish"),
-        (b'{"version": "2.1.0", "runs": [{"results": [5]}]}', "not understood"),
-        (b'{"version": "2.1.0", "runs": [5]}', "not understood"),
+        (b'{"version": "2.1.0", "runs": [{"results": [5]}]}', "cannot be read"),
+        (b'{"version": "2.1.0", "runs": [5]}', "cannot be read"),
         (b"[]", "has no runs"),
         (
             sarif(
@@ -373,4 +373,4 @@ def test_an_inconsistent_log_is_an_error(log: bytes, problem: str, tmp_path: Pat
     ],
 )
 def test_a_place_is_a_file_of_the_workspace_or_none(name: str | None, place: str | None, tmp_path: Path) -> None:
-    assert place_of(name.replace("{folder}", str(tmp_path)) if name else name, tmp_path) == place
+    assert path_in_workspace(name.replace("{folder}", str(tmp_path)) if name else name, tmp_path) == place

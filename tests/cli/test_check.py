@@ -261,7 +261,7 @@ def test_a_python_function_is_checked_against_schema_and_accepts(make: Make) -> 
     assert result.steps["code"]["output"] == {"n": 3}
     assert result.loop["kind"] == "validation_failure"
     (error,) = [event["error"] for event in project.events() if event["type"].startswith("attempt_failed")]
-    assert "the output does not fit the step's schema: the whole: 'n' is a required property" in error
+    assert "the output does not match the step's schema: the whole: 'n' is a required property" in error
 
 
 ALL_WRONG = """\
@@ -288,7 +288,7 @@ def test_all_problems_are_reported_at_once_including_those_of_agents(make: Make)
         "backedge.yaml:6:10: steps.code.nedds: unknown key: did you mean 'needs'?",
         "backedge.yaml:6:70: steps.code.permission_mode: claude has no permission_mode 'acceptEdit': "
         "did you mean 'acceptEdits'?",
-        "backedge.yaml:6:90: steps.code.prompt: cannot be used: {{tsak}} in line 2 means nothing in a prompt: "
+        "backedge.yaml:6:90: steps.code.prompt: cannot be used: {{tsak}} in line 2 is not a placeholder: "
         "did you mean 'task'?",
         "backedge.yaml:7:30: steps.test.agent: agent python:nomod:f cannot be imported: No module named 'nomod': "
         "write nomod.py, or install it",

@@ -177,7 +177,7 @@ def test_an_output_that_violates_the_schema_is_an_error_and_the_retry_can_succee
     project = make({"steps": steps}, a=[{"output": {}}, {"output": {"units": 1}}])
     assert project.run().attempts == {"a": 2}
     (failure,) = [each for each in project.events() if each["type"].startswith("attempt_failed")]
-    assert "does not fit the step's schema" in failure["error"] and "units" in failure["error"]
+    assert "does not match the step's schema" in failure["error"] and "units" in failure["error"]
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_a_damaged_journal_is_detected(ran: Project) -> None:
         ("def work(:\n", "cannot be imported: SyntaxError"),
         ("1 / 0\n", "cannot be imported: ZeroDivisionError"),
         ("import sys; sys.exit(3)\n", "cannot be imported: SystemExit"),
-        ("work = 3\n", "has no function 'work'"),
+        ("work = 3\n", "has a value 'work', not a function"),
     ],
 )
 def test_a_python_agent_that_cannot_be_imported_is_refused(make: Make, text: str, hint: str) -> None:

@@ -139,7 +139,7 @@ def test_check_prints_the_bound_with_what_planners_may_add(make: Make) -> None:
     assert make(SHOP).backedge("check", "--json").json["max_attempts"] == 3 * 50 * 11
     assert make({**SHOP, "max_steps": 5}).backedge("check", "--json").json["max_attempts"] == 3 * 5 * 11
     said = make({**SHOP, "max_steps": 2}).refused("check")
-    assert "the workflow has 3 steps, and max_steps is 2: raise max_steps" in said
+    assert "the workflow has 3 steps, but max_steps is 2: raise max_steps" in said
 
 
 def test_added_steps_outlive_the_process_that_added_them(make: Make) -> None:

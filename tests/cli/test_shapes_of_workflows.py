@@ -104,4 +104,4 @@ def test_an_exhausted_repetition_can_go_back_to_another_step(make: Make) -> None
 
 def test_what_a_condition_names_must_run_before_it(make: Make) -> None:
     ours = make({"steps": {"a": {"when": "b:/x"}, "b": {"needs": ["a"]}}})
-    assert "which does not run before it: add it to needs" in ours.refused("check")
+    assert "which does not run before it: add that step to needs" in ours.refused("check")

@@ -117,8 +117,8 @@ def test_an_unusable_prompt_is_refused_with_all_its_problems(tmp_path: Path) -> 
     with pytest.raises(WorkflowError) as refused:
         agent(tmp_path, template="Do {{tsak}}.\nUse {{inptus}}.")
     assert refused.value.problems == (
-        "the prompt cannot be used: {{tsak}} in line 1 means nothing in a prompt: did you mean 'task'?",
-        "the prompt cannot be used: {{inptus}} in line 2 means nothing in a prompt: did you mean 'inputs'?",
+        "the prompt cannot be used: {{tsak}} in line 1 is not a placeholder: did you mean 'task'?",
+        "the prompt cannot be used: {{inptus}} in line 2 is not a placeholder: did you mean 'inputs'?",
     )
 
 
@@ -129,14 +129,14 @@ def test_a_placeholder_has_no_parts_and_other_braces_stay(tmp_path: Path) -> Non
             template="{{ inputs.plan }}\n{{task | upper}} {{task2}}\n${{ inputs.name }} {{ user.name }} {{task}}",
         )
     assert refused.value.problems == (
-        "the prompt cannot be used: {{inputs.plan}} in line 1 means nothing in a prompt: write {{inputs}}, which has no parts and no filters",
-        "the prompt cannot be used: {{task | upper}} in line 2 means nothing in a prompt: write {{task}}, which has no parts and no filters",
-        "the prompt cannot be used: {{task2}} in line 2 means nothing in a prompt: did you mean 'task'?",
+        "the prompt cannot be used: {{inputs.plan}} in line 1 is not a placeholder: write {{inputs}}, which has no parts and no filters",
+        "the prompt cannot be used: {{task | upper}} in line 2 is not a placeholder: write {{task}}, which has no parts and no filters",
+        "the prompt cannot be used: {{task2}} in line 2 is not a placeholder: did you mean 'task'?",
     )
 
 
 def test_a_cli_that_an_interrupt_ended_says_nothing_and_that_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match=r"claude ended without a report \(exit code 0\): it said nothing"):
+    with pytest.raises(AgentError, match=r"claude ended without a report \(exit code 0\): it printed nothing"):
         play(agent(tmp_path).work(told(), Hands()))
 
 
@@ -156,7 +156,7 @@ def test_a_cli_inherits_our_environment_with_file_paths_and_without_updates(
 
 def test_an_output_that_violates_the_schema_is_an_error_with_its_cost(tmp_path: Path) -> None:
     code = 'echo \'{"type":"result","subtype":"success","session_id":"s","total_cost_usd":0.5,"structured_output":{"output":1}}\''
-    with pytest.raises(AgentError, match="does not fit the step's schema") as caught:
+    with pytest.raises(AgentError, match="does not match the step's schema") as caught:
         play(agent(tmp_path, code=code, schema={"type": "string"}).work(told(), Hands()))
     assert caught.value.usage.cost_usd == 0.5  # type: ignore[attr-defined]
     assert caught.value.session == "claude:s"

@@ -229,7 +229,7 @@ def test_the_prompt_of_a_planner_has_the_steps_and_how_to_change_them(cli: str) 
     briefing = Briefing("r", "plan", "planning", 1, "work", steps=steps, left={"max_steps": 3.0})
     asking = ResponseContract(CLIS[cli], False)
     told = asking.words(briefing)
-    assert "At most 3 more can be added" in told
+    assert "You can add at most 3 more" in told
     assert "plan (planning, 1 attempts, running)" in told and "code (no phase, 2 attempts) needs plan" in told
     assert {"add_steps", "remove_steps"} <= set(asking.schema(briefing)["properties"])
     plain = Briefing("r", "code", "code", 1, "work")

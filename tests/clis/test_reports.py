@@ -96,7 +96,7 @@ def test_a_killed_claude_still_reports_its_usage_and_session() -> None:
         {"type": "assistant", "message": message, "session_id": "0f5c"},
         {"type": "assistant", "message": message, "session_id": "0f5c"},
     )
-    assert report == CliReport(usage=Usage(0.0, 5, 1), session="0f5c", said=("Looking.", "Looking."))
+    assert report == CliReport(usage=Usage(0.0, 5, 1), session="0f5c", transcript=("Looking.", "Looking."))
 
 
 CODEX = (
@@ -113,7 +113,7 @@ def test_codex_reports_the_whole_conversation_and_we_count_the_difference() -> N
     report = read("codex", *CODEX, before=Usage(0.0, 2400, 60))
     assert report.usage == Usage(0.0, 3600, 30)
     assert report.used == Usage(0.0, 6000, 90)
-    assert report.said[:2] == ("Thinking.", '[file_change] {"changes": [{"path": "a"}]}')
+    assert report.transcript[:2] == ("Thinking.", '[file_change] {"changes": [{"path": "a"}]}')
 
 
 def test_a_codex_that_restarts_its_count_is_believed() -> None:
@@ -251,5 +251,5 @@ def test_lines_that_are_not_events_are_skipped(tmp_path: Path) -> None:
 def test_an_answer_of_claude_counts_even_if_a_tool_was_denied_and_the_log_says_so() -> None:
     report = read("claude", result(structured_output={"output": 1}, permission_denials=[{"tool_name": "Bash"}]))
     assert report.problem == ""
-    assert "warning: claude was denied Bash" in report.said[-1]
+    assert "warning: claude was denied Bash" in report.transcript[-1]
     assert "max_turns: raise it" in read("claude", result(subtype="error_max_turns", errors=[], result="")).problem

@@ -157,7 +157,7 @@ def test_a_loop_with_a_wrong_word_is_reported(change: dict[str, Any], problem: s
 
 def test_two_loops_cannot_have_one_id() -> None:
     assert problems("loops", json.dumps([LOOP | {"id": "x"}, LOOP | {"id": "x"}])) == (
-        "loop 2: id 'x' is used twice: ids are unique",
+        "loop 2: id 'x' is used twice: give each loop its own id",
     )
 
 

@@ -68,7 +68,9 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a condition on a step that runs later",
         step(run="[x]", when="b:/x") + "  b: {needs: a, run: [x]}\n",
-        ["5:5: steps.a.when: step 'a' has when on 'b', which does not run before it: add it to needs"],
+        [
+            "5:5: steps.a.when: step 'a' has a when condition on 'b', which does not run before it: add that step to needs"
+        ],
     ),
     (
         "a repetition without an end",
@@ -361,7 +363,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a route without a word",
         FINE + "routes: [{to: a, category: x}, {to: planning, category: []}]\n",
-        ["3:37: routes[1].to: a route to 'planning' looks for nothing: give it `category` or `keywords`"],
+        ["3:37: routes[1].to: a route to 'planning' matches nothing: give it `category` or `keywords`"],
     ),
     (
         "a pointer that is none",
@@ -463,7 +465,7 @@ WHOLE: list[tuple[str, str, list[str]]] = [
     (
         "needs itself",
         JUDGE + "  b: {run: [x], needs: b}\n",
-        ["4:24: steps.b.needs: step 'b' needs itself: remove that"],
+        ["4:24: steps.b.needs: step 'b' needs itself: remove its own name"],
     ),
     (
         "reviews a stranger",
@@ -473,7 +475,7 @@ WHOLE: list[tuple[str, str, list[str]]] = [
     (
         "tests a judge",
         JUDGE + "  b: {run: [x], reviews: a}\n  c: {run: [x], tests: [b]}\n",
-        ["5:25: steps.c.tests[0]: step 'c' judges 'b', which is a judge itself: judge what it judges instead"],
+        ["5:25: steps.c.tests[0]: step 'c' judges 'b', which is a judge: name the step that it judges"],
     ),
     (
         "reads without needing",
@@ -496,17 +498,19 @@ WHOLE: list[tuple[str, str, list[str]]] = [
     (
         "a phase twice",
         JUDGE + "phases: [code, test, code]\n",
-        ["4:22: phases[2]: phase 'code' is listed twice in phases: list it once"],
+        ["4:22: phases[2]: phase 'code' is listed twice in phases: remove one of them"],
     ),
     (
         "a rule for somebody who judges nothing",
         JUDGE + "  b: {run: [x], passes_if: ai-sdlc}\n",
-        ["4:17: steps.b.passes_if: step 'b' has passes_if but judges nothing: only judges have a verdict"],
+        ["4:17: steps.b.passes_if: step 'b' has passes_if but is not a judge: remove it, or add `reviews` or `tests`"],
     ),
     (
         "limits for somebody who judges nothing",
         JUDGE + "  b: {run: [x], limits: {no_change: 1}}\n",
-        ["4:17: steps.b.limits: step 'b' has limits of its own: only judges can, as loops are theirs"],
+        [
+            "4:17: steps.b.limits: step 'b' has limits but is not a judge: set them on a judge, or in the limits of the workflow"
+        ],
     ),
     (
         "a budget of a judge",

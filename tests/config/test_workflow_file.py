@@ -324,5 +324,5 @@ def test_a_file_may_have_kinds_of_its_own(tmp_path: Path) -> None:
     file = read("name: w\nkinds: {security_block: fix_request}\nsteps: {a: {run: [x]}}\n", tmp_path)
     assert file.definition.kinds == (("security_block", Kind.FIX_REQUEST),)
     assert problems("name: w\nkinds: {fix_request: test_failure}\nsteps: {a: {run: [x]}}\n", tmp_path) == [
-        "2:9: kinds.fix_request: kind 'fix_request' in kinds has the name of a kind that exists: choose another name"
+        "2:9: kinds.fix_request: kind 'fix_request' in kinds has the name of a built-in kind: choose another name"
     ]

@@ -41,8 +41,8 @@ def test_memory_is_a_journal_that_is_gone_with_its_process() -> None:
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
-        ("postgresql://me:secret@host/db", r"postgresql://… is not possible yet: Postgres will come as an extra"),
-        ("postgres://host/db", r"postgres://… is not possible yet"),
+        ("postgresql://me:secret@host/db", r"postgresql://… is not supported yet: use a path"),
+        ("postgres://host/db", r"postgres://… is not supported yet"),
         ("mysql://host/db", "a journal at mysql: is unknown: expected a path, sqlite:///PATH or memory:"),
         ("sqlite://j.db", "'sqlite://j.db' names no file: expected sqlite:///PATH"),
         ("sqlite:///", "names no file"),

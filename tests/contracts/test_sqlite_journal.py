@@ -91,7 +91,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> N
 @pytest.mark.parametrize("contents", [b"hello", b"not a database " * 1000])
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, contents: bytes) -> None:
     path.write_bytes(contents)
-    with pytest.raises(JournalDamaged, match=r"journal\.db is not a sound journal"):
+    with pytest.raises(JournalDamaged, match=r"journal\.db is not a valid journal"):
         SqliteJournal(path)
     assert path.read_bytes() == contents
 

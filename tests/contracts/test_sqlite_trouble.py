@@ -62,7 +62,7 @@ def test_a_full_disk_stores_nothing_and_the_journal_goes_on_when_there_is_space(
         for _ in range(2):
             fates = await asyncio.gather(*map(journal.append, entries), return_exceptions=True)
             assert [type(fate) for fate in fates] == [JournalUnavailable] * 2
-            assert "disk is full: nothing of this was stored; free some space" in str(fates[0])
+            assert "disk is full: nothing was stored; free some space" in str(fates[0])
             assert [head.run for head in await journal.runs()] == ["r"]
             assert len(await journal.read("r")) == 1
         enlarge()
@@ -79,7 +79,7 @@ def test_a_lock_that_stays_is_reported_and_harms_nothing(path: Path, monkeypatch
     journal = SqliteJournal(path)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(JournalUnavailable, match="another process has kept it locked"):
+    with pytest.raises(JournalUnavailable, match="another process has locked it"):
         asyncio.run(journal.append(Append("r", 0, (b"{}",))))
     other.execute("ROLLBACK")
     asyncio.run(journal.append(Append("r", 0, (b"{}",))))

@@ -133,7 +133,7 @@ class TestChecksOfInputs:
     @pytest.mark.parametrize(
         ("command", "why"),
         [
-            (c.ReportInputCheck("a"), "is not waiting for an input check"),
+            (c.ReportInputCheck("a"), "is not waiting for an input check: report one only when the engine requests it"),
             (c.ReportInputCheck("b", (("b", Finding("x")),)), "does not need 'b'"),
         ],
     )

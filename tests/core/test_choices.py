@@ -241,7 +241,7 @@ def test_without_offered_options_any_text_is_a_valid_choice() -> None:
             "option 'carrier pigeons' was not offered: use one of polling, queue, live",
         ),
         (None, OFFER, "no decision: the step was asked to choose among polling, queue, live with it"),
-        (Decision(" "), (), "no decision: the step was asked to choose; return decision"),
+        (Decision(" "), (), "no decision: the step was asked to choose; return `decision`"),
     ],
 )
 def test_an_invalid_decision_is_an_agent_error(

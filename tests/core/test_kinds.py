@@ -54,7 +54,7 @@ def test_two_kinds_with_the_same_behaviour_are_different_feedback() -> None:
     [
         ({"security": "fix_requst"}, "kind 'security' in kinds behaves as 'fix_requst': did you mean 'fix_request'?"),
         ({" ": "fix_request"}, "a kind in kinds has an empty name"),
-        ({"Fix_Request": "context_request"}, "kind 'fix_request' in kinds has the name of a kind that exists"),
+        ({"Fix_Request": "context_request"}, "kind 'fix_request' in kinds has the name of a built-in kind"),
     ],
 )
 def test_an_invalid_custom_kind_is_refused(kinds: dict[str, str], problem: str) -> None:

@@ -199,8 +199,11 @@ class TestLegality:
     @pytest.mark.parametrize(
         ("command", "error"),
         [
-            (c.FinishAttempt("a", 2, out()), "attempt 2 of step 'a' is not running: attempt 1 is"),
-            (c.FinishAttempt("b", 1, out()), "attempt 1 of step 'b' is not running: no attempt is"),
+            (
+                c.FinishAttempt("a", 2, out()),
+                "attempt 2 of step 'a' is not running (attempt 1 is): report only a running attempt",
+            ),
+            (c.FinishAttempt("b", 1, out()), "attempt 1 of step 'b' is not running (no attempt is)"),
             (c.FailAttempt("x", 1, "e"), "step 'x' is not in run 'r': use one of a, b"),
             (c.DropAttempt("a", 9, "in doubt"), "is not running"),
             (c.BeginWait("L-1", "a", 1), "did not raise 'L-1'"),
@@ -246,9 +249,9 @@ class TestTheFold:
 
     def test_the_first_event_starts_the_run_and_no_other_does(self) -> None:
         play = Play(flow(step("a")))
-        with pytest.raises(ValueError, match="the first event of a run is run_started, got RunPaused"):
+        with pytest.raises(ValueError, match="the first event of a run is RunPaused: expected RunStarted"):
             evolve(None, e.RunPaused(0.0))
-        with pytest.raises(ValueError, match="got a second run_started"):
+        with pytest.raises(ValueError, match="has a second RunStarted"):
             evolve(play.s, play.events[0])
 
     def test_an_event_of_a_newer_version_is_refused(self) -> None:

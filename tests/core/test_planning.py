@@ -435,7 +435,7 @@ class TestRefused:
             (planned("p", step("a", "nowhere")), "step 'a' needs 'nowhere', which does not exist"),
             (planned("p", step("a", "b"), step("b", "a")), "in a circle"),
             (planned("p", step("a", "code", phase="planning")), "of the later phase code"),
-            (planned("p", step("a", reviews="test")), "which is a judge itself"),
+            (planned("p", step("a", reviews="test")), "which is a judge: name the step that it judges"),
             (planned("p", step("human")), "reserved name"),
             (planned("p", remove=["cod"]), "remove_steps names 'cod', which is not a step: did you mean 'code'?"),
             (planned("p", remove=["code"]), "step 'test' judges 'code', which does not exist"),
@@ -498,7 +498,7 @@ class TestBound:
         assert max_attempts(flow(PLAN, CODE, max_steps=4, limits=per_pair)) == 3 * 4 * (1 + 16 * 2)
 
     def test_an_invalid_definition_is_refused(self) -> None:
-        assert problems_of(flow(PLAN, CODE, max_steps=1))[0].startswith("the workflow has 2 steps, and max_steps is 1")
+        assert problems_of(flow(PLAN, CODE, max_steps=1))[0].startswith("the workflow has 2 steps, but max_steps is 1")
         assert not problems_of(flow(CODE.__class__("a"), step("b"), max_steps=1))
         judge = Step("check", judges=("plan",), plans=True)
         assert "'check' both judges and plans" in problems_of(flow(PLAN, judge))[0]

@@ -158,7 +158,7 @@ def test_the_policy_for_new_findings_is_one_word_or_by_severity() -> None:
         ({"on_breach": "errors"}, "on_breach is 'errors': did you mean 'error'?"),
         ({"limits": {"rounds_total": -1}}, "limit 'rounds_total' is -1"),
         ({"own": {"test": {"no_change": -1}}}, "step 'test': limit 'no_change' is -1"),
-        ({"own": {"plan": {"no_change": 1}}}, "step 'plan' has limits of its own"),
+        ({"own": {"plan": {"no_change": 1}}}, "step 'plan' has limits but is not a judge"),
         ({"new_findings": "later"}, "is 'later'"),
         ({"new_findings": {"hi": "ask"}}, "new_findings names 'hi'"),
         ({"new_findings": {"high": "asks"}}, "new_findings of high is 'asks': did you mean 'ask'?"),

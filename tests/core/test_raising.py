@@ -194,7 +194,7 @@ class TestIllegal:
             coding().do(c.RaiseFeedback("x", ask("plan")))
 
     def test_feedback_has_to_name_the_running_attempt(self) -> None:
-        with pytest.raises(IllegalCommand, match="attempt 7 of step 'code' is not running: attempt 1 is"):
+        with pytest.raises(IllegalCommand, match=r"attempt 7 of step 'code' is not running \(attempt 1 is\)"):
             coding().do(c.RaiseFeedback("code", ask("plan"), 7))
 
     def test_feedback_in_a_cancelled_run_is_refused(self) -> None:

@@ -223,8 +223,14 @@ class TestRepeat:
     [
         ((PLAN, ui("plan:/ui = 1")), "step 'ui' has when: condition 'plan:/ui = 1' has the unknown operator '='"),
         ((PLAN, ui("pln:/ui")), "step 'pln' does not exist: did you mean 'plan'?"),
-        ((PLAN, ui("ship:/ui"), SHIP), "step 'ui' has when on 'ship', which does not run before it: add it to needs"),
-        ((PLAN, until("ship:/x"), step("ship", "polish")), "has repeat until on 'ship', which does not run before it"),
+        (
+            (PLAN, ui("ship:/ui"), SHIP),
+            "step 'ui' has a when condition on 'ship', which does not run before it: add that step to needs",
+        ),
+        (
+            (PLAN, until("ship:/x"), step("ship", "polish")),
+            "has a repeat condition on 'ship', which does not run before it",
+        ),
         ((PLAN, until(most=0)), "step 'polish' has repeat with max 0: expected 1 or more"),
         ((PLAN, step("polish", repeat=Repeat((), 3))), "has repeat without a condition: add `until`"),
         ((PLAN, until(to="plna")), "repeat to 'plna', which does not exist: did you mean 'plan'?"),

@@ -45,7 +45,11 @@ ONE_PROBLEM: list[tuple[str, Workflow, str]] = [
     ("needs a stranger like none", flow(step("a", "zzz")), "use one of: a"),
     ("judges itself", flow(Step("a", judges=("a",))), "step 'a' judges itself"),
     ("judges a stranger", flow(step("a"), step("b", reviews="x")), "step 'b' judges 'x', which does not exist"),
-    ("judges a judge", flow(step("a"), step("b", reviews="a"), step("c", reviews="b")), "which is a judge itself"),
+    (
+        "judges a judge",
+        flow(step("a"), step("b", reviews="a"), step("c", reviews="b")),
+        "which is a judge: name the step that it judges",
+    ),
     ("reads itself", flow(step("a", reads=(("a", ("/x",)),))), "step 'a' reads itself"),
     ("reads a stranger", flow(step("a", reads=(("b", ("/x",)),))), "step 'a' reads 'b', which does not exist"),
     ("reads unneeded", flow(step("a"), step("b", reads=(("a", ("/x",)),))), "reads 'a' without needing it"),
@@ -57,7 +61,7 @@ ONE_PROBLEM: list[tuple[str, Workflow, str]] = [
         flow(step("a"), step("b", reviews="a", passes_if=PassRule("asp-cod"))),
         "step 'b' passes_if 'asp-cod': did you mean 'asp-code'?",
     ),
-    ("rule without verdict", flow(step("a", passes_if=PassRule("asp-code"))), "has passes_if but judges nothing"),
+    ("rule without verdict", flow(step("a", passes_if=PassRule("asp-code"))), "has passes_if but is not a judge"),
     (
         "rule about a stranger",
         flow(step("a"), step("b", reviews="a", passes_if=rule(hight=1))),

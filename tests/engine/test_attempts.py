@@ -130,7 +130,7 @@ def test_a_failure_has_the_usage_and_output_so_far() -> None:
     report = execute(Result(Outcome("x" * 200_000, usage=Usage(0.5)), log=b"long", session="s-1"))
     command = report.command
     assert isinstance(command, FailAttempt)
-    assert "at most 100,000 are kept" in command.error
+    assert "at most 100,000 are allowed" in command.error
     assert (command.usage, command.session, report.payloads) == (Usage(0.5), "s-1", {digest_of(b"long"): b"long"})
     report = execute(AgentError("crashed", usage=Usage(0.25), log=b"trace", session="s-2"))
     command = report.command

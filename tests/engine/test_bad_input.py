@@ -119,7 +119,7 @@ def test_a_full_disk_stops_the_run_with_a_clear_error_and_it_finishes_when_there
             if disk is page_limit:
                 connection_of(engine).execute("PRAGMA max_page_count = 200")
             run = await engine.start(work, run="r")
-            with pytest.raises(JournalUnavailable, match="the disk is full: nothing of this was stored; free some"):
+            with pytest.raises(JournalUnavailable, match="the disk is full: nothing was stored; free some"):
                 await run.result()
             with pytest.raises(JournalUnavailable):
                 await run.pause()
@@ -189,7 +189,7 @@ def test_a_disk_that_is_full_from_the_start_starts_nothing(tmp_path: Path) -> No
 def test_a_disk_without_space_for_a_journal_is_named(tmp_path: Path) -> None:
     with small_disk(tmp_path):
         (tmp_path / "rest").write_bytes(b"x" * 1_040_000)
-        with pytest.raises(JournalUnavailable, match="the disk is full: nothing of this was stored; free some space"):
+        with pytest.raises(JournalUnavailable, match="the disk is full: nothing was stored; free some space"):
             Engine(tmp_path / "j.db")
         (tmp_path / "rest").unlink()
         assert backedge.run(flow(Step("a", named)), journal=tmp_path / "j.db").outcome == "done"
@@ -239,7 +239,7 @@ def test_an_event_of_a_newer_version_is_named_and_the_run_is_not_changed(
                 with pytest.raises(JournalTooNew) as refusal:
                     await attempt
                 assert what in str(refusal.value)
-                assert f"event {count + 1} is not one that this version knows" in str(refusal.value)
+                assert f"event {count + 1} is unknown to this version" in str(refusal.value)
                 assert "upgrade this one" in str(refusal.value)
             assert len(await engine.journal.read("r")) == count + 1
             fresh = await engine.start(flow(Step("a", named)))
@@ -272,7 +272,7 @@ def test_events_of_a_newer_version_in_a_run_executed_here_are_an_error(tmp_path:
 def test_a_text_file_is_refused_and_not_changed(tmp_path: Path, notes: str) -> None:
     text = tmp_path / "notes.txt"
     text.write_text(notes)
-    with pytest.raises(JournalDamaged, match="is not a sound journal"):
+    with pytest.raises(JournalDamaged, match="is not a valid journal"):
         backedge.run(flow(Step("a", named)), journal=text)
     assert text.read_text() == notes
 

@@ -230,8 +230,8 @@ def test_values_checkpoint_and_restore() -> None:
         ("agent_context.pm", "did you mean 'agent_contexts'"),
         ("agent_contexts.architec.status", "did you mean 'architect'"),
         ("values.x", "it is empty"),
-        ("agent_contexts.pm.status.x", 'there is only "done"'),
-        ("agent_contexts.pm.feedback_received.3", "there is nothing at '3'"),
+        ("agent_contexts.pm.status.x", 'the path ends at "done"'),
+        ("agent_contexts.pm.feedback_received.3", "no value at '3'"),
     ],
 )
 def test_a_missing_path_is_an_error_that_lists_what_exists(path: str, said: str) -> None:

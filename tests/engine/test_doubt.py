@@ -366,7 +366,7 @@ def test_resuming_needs_a_run_and_its_agents() -> None:
         async with Engine(journal) as engine:
             with pytest.raises(NotFound, match="run 'x' does not exist"):
                 await engine.resume("x", flow(Step("a", named)))
-            with pytest.raises(WorkflowError, match="step 'b' has no agent 'b': give one"):
+            with pytest.raises(WorkflowError, match="step 'b' has no agent 'b': pass one of that name"):
                 await engine.resume("r", flow(Step("a", named)))
             run = await engine.resume("r", flow(Step("a", named), Step("b", named)))
             assert (await run.result()).outcome == "done", "a failed try holds nothing"

@@ -140,7 +140,7 @@ def test_a_plain_function_that_takes_too_long_is_timed_out() -> None:
     report, events = play(finished(flow(Step("a", slow, timeout=0.05))))
     assert report.steps["a"].output == "attempt 2"
     [failure] = only(e.AttemptFailed, events)
-    assert failure.error == "timeout: no outcome after 0.05 s; the one that came later does not count"
+    assert failure.error == "timeout: no outcome after 0.05 s; a later outcome was ignored"
     assert failure.seconds >= 0.15
     assert most == 1
 
@@ -164,7 +164,7 @@ def test_a_plain_function_that_outlives_its_timeout_is_in_doubt_and_not_run_twic
     assert [event.reason for event in only(e.AttemptDropped, events)] == ["in doubt"]
     assert only(e.EscalationOpened, events)[0].reason == (
         "attempt 1 of 'a' is in doubt: timeout: no outcome after 0.03 s, and the agent did not stop when it was told to: "
-        "it may still be at work; continue runs it again"
+        "it may still be running; continue runs it again"
     )
 
 
@@ -459,7 +459,7 @@ def test_a_step_that_declares_inputs_runs_without_those_of_a_producer_that_was_s
 
 def test_an_output_that_violates_returns_is_an_error_that_says_where() -> None:
     error = error_of(lambda briefing: {"units": [1]}, returns=Plan)
-    assert error == "the output does not fit what the step returns: /units/0: Input should be a valid string"
+    assert error == "the output does not match the type that the step returns: /units/0: Input should be a valid string"
     assert "the whole" in error_of(lambda briefing: "text", returns=Plan)
 
 
@@ -775,7 +775,7 @@ def test_an_agent_that_returns_a_hundred_megabytes_is_refused_and_nothing_is_los
 
     report, events, stored = play(scenario())
     assert only(e.AttemptFailed, events)[0].error == (
-        "the output has 100,000,002 bytes: at most 16,777,216 are kept; write files instead"
+        "the output has 100,000,002 bytes, at most 16,777,216 are allowed: write files instead"
     )
     assert report.outcome == "done"
     assert report.steps["b"].output == "small"

@@ -155,7 +155,7 @@ def test_feedback_whose_details_are_too_large_for_events_is_refused(tmp_path: Pa
             await run.result()
             with pytest.raises(FeedbackRefused, match="at most 262,144 are kept"):
                 await run.raise_feedback(Feedback("fix_request", "a", "see details", **more))
-            with pytest.raises(IllegalCommand, match=r"Cancel has 1,000,\d+ bytes: at most 65,536 are kept"):
+            with pytest.raises(IllegalCommand, match=r"Cancel has 1,000,\d+ bytes, at most 65,536 are allowed"):
                 await run.cancel(reason=HUGE)
 
     play(scenario())

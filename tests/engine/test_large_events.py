@@ -110,7 +110,7 @@ def test_an_older_version_says_that_it_needs_a_newer_one() -> None:
 def test_a_large_value_without_a_place_in_its_event_is_damage() -> None:
     for pointer in ("/nowhere/else", "/answer/0", ""):
         body = msgspec.json.encode({"large": {pointer: "d"}, "type": "answer_given/1", "answer": None})
-        with pytest.raises(JournalDamaged, match=r"names the large value d at .*, where it has no place"):
+        with pytest.raises(JournalDamaged, match=r"names the large value d at .*, which does not exist in it"):
             put_back(body, {"d": b"1"})
 
 

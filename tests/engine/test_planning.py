@@ -89,7 +89,7 @@ def test_a_person_may_do_an_added_step() -> None:
         (adds(model={"agent": "coder", "nedds": "plan"}), "unknown key 'nedds': did you mean 'needs'?"),
         (adds(model={}), "it has no agent"),
         (adds(model=7), "model is 7: expected a mapping"),
-        (adds(model=Step("other", named)), "it is called 'other'"),
+        (adds(model=Step("other", named)), "its name is 'other'"),
         (adds(model=Step("model", named, returns=int)), "it declares types, which a run cannot record"),
         (adds(model={"agent": "coder", "needs": 7}), "needs is 7: expected text, or a list of texts"),
         (adds(model={"agent": "coder", "needs": "nowhere"}), "step 'model' needs 'nowhere', which does not exist"),

@@ -71,7 +71,7 @@ def test_a_value_that_a_condition_refers_to_may_not_be_huge() -> None:
     ("repeat", "why"),
     [
         ({"untill": "a:/x", "max": 2}, "repeat has the key 'untill': did you mean 'until'?"),
-        ({"until": "a:/x"}, "expected `until`, a condition, and `max`"),
+        ({"until": "a:/x"}, "expected `until` with a condition and `max`"),
         ({"until": "a:/x", "max": "2"}, "Expected `int`, got `str`"),
         ({"until": "a:/x", "max": 0}, "max 0: expected 1 or more"),
     ],

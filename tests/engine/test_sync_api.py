@@ -87,7 +87,7 @@ def test_its_errors_come_out_of_a_running_event_loop_too(tmp_path: Path) -> None
     async def cell() -> None:
         backedge.run(flow(Step("a", named)), journal=tmp_path / "not a journal")
 
-    with pytest.raises(backedge.errors.JournalError, match="is not a sound journal"):
+    with pytest.raises(backedge.errors.JournalError, match="is not a valid journal"):
         asyncio.run(cell())
 
 

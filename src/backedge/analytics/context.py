@@ -31,9 +31,9 @@ def context(state: RunState, outputs: Mapping[str, Json] | None = None) -> dict[
         name: {"status": step.state, "output": step.output, "feedback_received": _inbox(state, name)}
         for name, step in found.everybody.items()
     }
-    asked = _inbox(state, HUMAN)
-    if asked:
-        agents[HUMAN] = {"feedback_received": asked}
+    inbox = _inbox(state, HUMAN)
+    if inbox:
+        agents[HUMAN] = {"feedback_received": inbox}
     loops = {loop.id: msgspec.to_builtins(loop) for loop in found.loops}
     return {
         "agent_contexts": agents,
@@ -83,20 +83,18 @@ def value_at(tree: Json, path: str) -> Json:
     if not path:
         return tree
     if isinstance(tree, Mapping):
-        # Names may have dots in them: the longest that fits is meant.
+        # Names may contain dots: the longest match wins.
         for key in sorted(tree, key=len, reverse=True):
             if path == key or path.startswith(f"{key}."):
                 return value_at(tree[key], path[len(key) + 1 :])
-        raise NotFound(
-            f"there is nothing at {path!r}: {did_you_mean(path.partition('.')[0], tree) if tree else 'it is empty'}"
-        )
+        raise NotFound(f"no value at {path!r}: {did_you_mean(path.partition('.')[0], tree) if tree else 'it is empty'}")
     if (
         isinstance(tree, list | tuple)
         and path.partition(".")[0].isdecimal()
         and int(path.partition(".")[0]) < len(tree)
     ):
         return value_at(tree[int(path.partition(".")[0])], path.partition(".")[2])
-    raise NotFound(f"there is nothing at {path!r}: there is only {json.dumps(tree, default=str)[:80]}")
+    raise NotFound(f"no value at {path!r}: the path ends at {json.dumps(tree, default=str)[:80]}")
 
 
 def matching(tree: Json, pattern: str, at: str = "") -> Iterator[tuple[str, Json]]:
@@ -114,7 +112,7 @@ def matching(tree: Json, pattern: str, at: str = "") -> Iterator[tuple[str, Json
 
 
 def changes(before: Json, after: Json, pattern: str) -> list[tuple[str, Json, Json]]:
-    """(path, new, old) of all that a pattern fits and that differs; None for what was not there, or is gone."""
+    """(path, new, old) of every value that matches a pattern and has changed; None for a value that is new or gone."""
     old, new = dict(matching(before, pattern)), dict(matching(after, pattern))
     paths = dict.fromkeys((*new, *old))
     return [(path, new.get(path), old.get(path)) for path in paths if new.get(path) != old.get(path)]

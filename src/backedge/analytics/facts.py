@@ -57,7 +57,7 @@ class Spent:
 
 @dataclass(slots=True)
 class RunFacts:
-    """One run, as far as it is counted."""
+    """The facts of one run."""
 
     run: str
     workflow: str

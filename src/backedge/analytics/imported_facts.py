@@ -15,11 +15,11 @@ def imported_facts(facts: RunFacts, contents: Contents) -> None:
         state = OPEN if loop.open and loop.state is not LoopState.ESCALATING else loop.state
         facts.loops[loop.id] = LoopFacts(loop.kind, loop.severity, loop.rounds, state)
         facts.escalations += bool(loop.reason) or state == LoopState.ESCALATING
-    told = contents.progress.feedback_loop.iterations if contents.progress else ()
-    seen = Counter(issue for each in told for issue in {*each.review_issues, *each.test_failures})
+    iterations = contents.progress.feedback_loop.iterations if contents.progress else ()
+    seen = Counter(issue for each in iterations for issue in {*each.review_issues, *each.test_failures})
     corrected: set[str] = set()
-    for place, defect in enumerate(contents.defects):
-        facts.findings[place] = FindingFacts(
+    for index, defect in enumerate(contents.defects):
+        facts.findings[index] = FindingFacts(
             name=defect.finding,
             description=defect.description,
             severity=defect.severity,
@@ -37,6 +37,6 @@ def imported_facts(facts: RunFacts, contents: Contents) -> None:
             corrected.add(defect.loop or "")
             spent = Spent(defect.correction_attempts, defect.cost_usd, defect.seconds)
             if spent != Spent():
-                place_of = (defect.injected_phase, ", ".join(defect.injected_by) or "imported")
-                facts.rework.setdefault(place_of, Spent()).add(spent)
+                origin = (defect.injected_phase, ", ".join(defect.injected_by) or "imported")
+                facts.rework.setdefault(origin, Spent()).add(spent)
                 facts.all.add(spent)

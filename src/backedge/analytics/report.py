@@ -218,7 +218,7 @@ def _state_of(state: RunState, name: str) -> str:
 
 def _given(loop: Loop) -> list[str]:
     """The findings of a loop's rounds, as far as it remembers them: one that another loop has by now was here too."""
-    rounds = (*(turn.findings for turn in loop.past_rounds), *(share.findings for share in loop.shares.values()))
+    rounds = (*(past.findings for past in loop.past_rounds), *(share.findings for share in loop.shares.values()))
     return [f"F-{id}" for findings in rounds for id in findings]
 
 

@@ -25,7 +25,7 @@ def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
         return None
     started = events[0]
     if not isinstance(started, e.RunStarted):
-        raise ValueError(f"the first event of a run is run_started, got {type(started).__name__}")
+        raise ValueError(f"the first event of a run is {type(started).__name__}: expected RunStarted")
     facts = RunFacts(started.run, started.workflow.name, started.at, phase_order(started.workflow))
     kinds = set(map(type, events))
     if kinds.isdisjoint(_FEEDBACK) and not any(event.findings for event in events if type(event) is e.VerdictGiven):
@@ -58,11 +58,13 @@ _ORDINARY: frozenset[type] = frozenset(
         e.RunEnded,
     )
 )
-"""Events whose effect on loops and findings is what they say. A run with others, such as decisions, is replayed."""
+"""Events whose effect on loops and findings can be read from the event alone. A run with other events, such as
+decisions, is replayed."""
 
 
 def _unusual(event: e.Event) -> bool:
-    """Whether an ordinary event has more effects than it says: a contested finding, a round that is routed again."""
+    """Whether an ordinary event has effects that it does not show: a contested finding, a round that is routed
+    again."""
     if type(event) is e.AttemptSucceeded:
         return any(said.status == "contested" for said in event.claims)
     return type(event) is e.FeedbackRouted and bool(event.kept or event.feedback)
@@ -79,9 +81,9 @@ def _add_attempts(facts: RunFacts, workflow: Workflow, events: Iterable[e.Event]
                 rework[event.step, event.attempt] = (graph.phase_of[event.step], agent)
             case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
                 facts.all.add_attempt(event.usage.cost_usd, event.seconds)
-                place = rework.pop((event.step, event.attempt), None)
-                if place is not None:
-                    facts.rework.setdefault(place, Spent()).add_attempt(event.usage.cost_usd, event.seconds)
+                origin = rework.pop((event.step, event.attempt), None)
+                if origin is not None:
+                    facts.rework.setdefault(origin, Spent()).add_attempt(event.usage.cost_usd, event.seconds)
             case e.StepsChanged():
                 graph = graph_of(with_plan(graph.workflow, event.added, event.removed, event.gained))
             case _:
@@ -144,19 +146,19 @@ def _add_replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
     if state.imported is not None:
         imported_facts(facts, read(state.imported.form, state.imported.text))
         return
-    asked = {packet.loop for packet in state.escalations.values()}
+    escalated = {packet.loop for packet in state.escalations.values()}
     for loop in (*state.closed_loops.values(), *state.loops.values()):
-        facts.loops[loop.id] = LoopFacts(loop.kind_name, loop.severity, loop.round, _state(loop, asked))
+        facts.loops[loop.id] = LoopFacts(loop.kind_name, loop.severity, loop.round, _state(loop, escalated))
     checks = (event for event in events if isinstance(event, e.VerdictGiven) and not event.attempt)
     checked = {sighting.id for event in checks for sighting in event.findings}
     facts.findings = {each.id: _finding(state.graph, each, each.id in checked) for each in state.findings.values()}
     facts.escalations = state.opened_escalations
 
 
-def _state(loop: Loop, asked: set[str | None]) -> str:
+def _state(loop: Loop, escalated: set[str | None]) -> str:
     if not loop.open:
         return loop.state
-    return LoopState.ESCALATING if loop.id in asked or loop.state is LoopState.ESCALATING else OPEN
+    return LoopState.ESCALATING if loop.id in escalated or loop.state is LoopState.ESCALATING else OPEN
 
 
 def _finding(graph: Graph, tracked: TrackedFinding, checked: bool) -> FindingFacts:

@@ -15,7 +15,7 @@ from backedge.analytics.facts import FindingFacts, RunFacts, Spent
 from backedge.analytics.loop_stats import LoopStats, LoopTally, in_order, per_cent
 
 LISTED = 10
-"""How many of the runs and findings that took most are named."""
+"""How many of the most expensive runs and findings are listed."""
 
 
 class Stat(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Origin(Stat, frozen=True):
 
 
 class Yield(Stat, frozen=True):
-    """How good a phase is at keeping its defects from the next one."""
+    """How many defects a phase finds before the next phase starts."""
 
     phase: str
     present: int
@@ -124,8 +124,8 @@ class Tally:
         for loop in run.loops.values():
             self._loops.add(loop.kind, loop.severity, loop.state, loop.rounds)
         self._findings.add(run)
-        for place, spent in run.rework.items():
-            self._rework.setdefault(place, Spent()).add(spent)
+        for origin, spent in run.rework.items():
+            self._rework.setdefault(origin, Spent()).add(spent)
         took, rounds = run.reworked, run.rounds
         if took.attempts or rounds:
             self._most.append(Reworked(run.run, run.workflow, rounds, took.attempts, *_money_and_time(took)))
@@ -172,7 +172,7 @@ class _Findings:
         self._most: list[Persistent] = []
 
     def add(self, run: RunFacts) -> None:
-        rank = {phase: place for place, phase in enumerate(run.phases)}
+        rank = {phase: index for index, phase in enumerate(run.phases)}
         if run.findings:
             self._phases.update(dict.fromkeys(run.phases))
         for finding in run.findings.values():
@@ -248,11 +248,11 @@ def _rows(measure: str, value: Mapping[str, object]) -> Iterator[tuple[str, str,
 
 
 def _passed_through(finding: FindingFacts, phases: tuple[str, ...], rank: Mapping[str, int]) -> tuple[str, ...]:
-    """The phases that a finding was in the work of, up to that which found it."""
+    """The phases whose work contained a finding, up to the phase that found it."""
     if finding.detected not in rank:
         return ()
     last = rank[finding.detected]
-    # One that is said to come from later than where it was found can only have been there where it was found.
+    # A finding whose recorded cause is later than its discovery counts only for the phase that found it.
     first = min(rank.get(finding.injected, last), last)
     return phases[first : last + 1]
 

@@ -1,8 +1,8 @@
 """A run as the tight loop implementation → review → test: iterations, streaks and a status, folded from events.
 
-An iteration is one cycle: what was made, and what the judges said about it. It ends when a step is executed whose work,
-or work that was made from it, it already has; a retry after an error does not end it. A verdict belongs to the iteration
-that made its subject, so that two steps that run in parallel do not get each other's results.
+An iteration is one cycle: what was made, and the verdicts about it. It ends when a step is executed whose work, or work
+that was made from it, it already has; a retry after an error does not end it. A verdict belongs to the iteration that
+made its subject, so that two steps that run in parallel do not get each other's results.
 
 The fold takes each event once and keeps a bounded number of iterations: its cost does not grow with the run.
 """
@@ -61,7 +61,7 @@ class TightLoop(Value, frozen=True):
     graph: Graph
     cycles: tuple[Cycle, ...] = (Cycle(1),)
     """The newest ones, oldest first."""
-    place: dict[str, int] = {}
+    last_iteration: dict[str, int] = {}
     """The iteration in which each step was last executed."""
     answering: frozenset[str] = frozenset()
     findings: Map[int, str] = Map()
@@ -110,7 +110,7 @@ def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
     """The loop after one more event; the same object if the event does not concern it."""
     if loop is None:
         if not isinstance(event, e.RunStarted):
-            raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
+            raise ValueError(f"the first event of a run is {type(event).__name__}: expected RunStarted")
         return TightLoop(event.run, graph_of(event.workflow))
     match event:
         case e.AttemptStarted():
@@ -153,15 +153,15 @@ def _started(loop: TightLoop, event: e.AttemptStarted) -> TightLoop:
     cycles = loop.cycles
     if cycles[-1].made.keys() & {name, *loop.graph.downstream[name]}:
         cycles = (*cycles, Cycle(cycles[-1].number + 1))[-MOST_ITERATIONS:]
-    place = {**loop.place, name: cycles[-1].number}
-    return replace(loop, cycles=cycles, place=place, answering=loop.answering - {name})
+    last_iteration = {**loop.last_iteration, name: cycles[-1].number}
+    return replace(loop, cycles=cycles, last_iteration=last_iteration, answering=loop.answering - {name})
 
 
 def _succeeded(loop: TightLoop, event: e.AttemptSucceeded) -> TightLoop:
     name = event.step
     if loop.graph.is_judge(name) or name in loop.answering:
         return loop
-    number = loop.place.get(name, loop.number)
+    number = loop.last_iteration.get(name, loop.number)
     cycle = _cycle(loop, number)
     broke = {step: error for step, error in cycle.broke.items() if step != name}
     return _with(loop, replace(cycle, made={**cycle.made, name: shortened(event.summary)}, broke=broke))
@@ -174,7 +174,7 @@ def _broke(loop: TightLoop, event: e.AttemptFailed) -> TightLoop:
     if loop.graph.is_judge(name):
         # A judge that broke has not passed: the iteration says so until there is a verdict.
         return _with_verdict(loop, name, Judged(False, (f"no verdict of {name}: {error}",)))
-    cycle = _cycle(loop, loop.place.get(name, loop.number))
+    cycle = _cycle(loop, loop.last_iteration.get(name, loop.number))
     return _with(loop, replace(cycle, broke={**cycle.broke, name: error}))
 
 
@@ -195,7 +195,7 @@ def _judged(loop: TightLoop, event: e.VerdictGiven) -> TightLoop:
 def _with_verdict(loop: TightLoop, judge: str, judged: Judged) -> TightLoop:
     step = loop.graph.steps[judge]
     subjects = step.judges or loop.graph.needs[judge]
-    cycle = _cycle(loop, max((loop.place.get(each, 1) for each in subjects), default=loop.number))
+    cycle = _cycle(loop, max((loop.last_iteration.get(each, 1) for each in subjects), default=loop.number))
     if step.tests:
         return _with(loop, replace(cycle, tests={**cycle.tests, judge: judged}))
     return _with(loop, replace(cycle, reviews={**cycle.reviews, judge: judged}))
@@ -221,13 +221,13 @@ def _noted(loop: TightLoop, note: str) -> TightLoop:
 
 
 def _cycle(loop: TightLoop, number: int) -> Cycle:
-    """The cycle of that number; the oldest one that is kept if that one is not."""
+    """The cycle of that number, or the oldest stored one if it is no longer stored."""
     return loop.cycles[max(0, number - loop.cycles[0].number)]
 
 
 def _with(loop: TightLoop, cycle: Cycle) -> TightLoop:
-    place = cycle.number - loop.cycles[0].number
-    return replace(loop, cycles=(*loop.cycles[:place], cycle, *loop.cycles[place + 1 :]))
+    index = cycle.number - loop.cycles[0].number
+    return replace(loop, cycles=(*loop.cycles[:index], cycle, *loop.cycles[index + 1 :]))
 
 
 def _issue(finding: Finding) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from unicodedata import category
 
 from backedge.adapters.agents.clis.folder import CliFolder
-from backedge.adapters.agents.clis.transcript import cli_of, said
+from backedge.adapters.agents.clis.transcript import cli_of, transcript_lines
 from backedge.core.text import clean
 
 TAIL = 8 * 1024
@@ -43,13 +43,13 @@ class Log:
         """The last lines, cleaned for a terminal."""
         lines = [line for each in self._log.tail(TAIL) if (line := _line(each).strip())]
         if cli := self._cli:
-            lines = [*map(_shown, said(cli, self._stream.tail(STREAM))), *lines[-STDERR_LINES:]]
+            lines = [*map(_shown, transcript_lines(cli, self._stream.tail(STREAM))), *lines[-STDERR_LINES:]]
         return lines[-most:]
 
     def news(self, last: bool = False) -> Iterator[str]:
         """The complete lines since the last call; with `last`, also an incomplete one."""
         if cli := self._cli:
-            yield from map(_shown, said(cli, self._stream.news(last)))
+            yield from map(_shown, transcript_lines(cli, self._stream.news(last)))
         yield from map(_line, self._log.news(last))
 
 

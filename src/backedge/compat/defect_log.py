@@ -15,11 +15,11 @@ def read_defects(document: Json) -> Contents:
     return Contents(defects=tuple(read_records(document, "the defect log", "defect", _defect)))
 
 
-def _defect(record: dict[str, Any], place: int) -> Defect:
+def _defect(record: dict[str, Any], position: int) -> Defect:
     detected = text(record, "detected_phase", "phase_detected")
     latency = number(record, "latency", "latency_impact")
     return Defect(
-        finding=optional_text(record, "finding") or f"F-{place}",
+        finding=optional_text(record, "finding") or f"F-{position}",
         description=text(record, "description", "defect"),
         severity=severity(record, "severity")[0],
         status=word(record, "status", list(Status), Status.FIXED),

@@ -41,13 +41,13 @@ def read_feedback(content: str) -> Contents:
     """Read the lines. Raises ImportRefused with the number of every line that is wrong."""
     loops: list[LoopRecord] = []
     problems: list[str] = []
-    for place, line in enumerate(content.split("\n"), 1):
+    for number, line in enumerate(content.split("\n"), 1):
         if not line.strip():
             continue
         try:
             loops.append(_loop(_decoded(line), f"L-{len(loops) + 1}"))
         except RecordError as error:
-            problems.append(f"line {place}: {error}")
+            problems.append(f"line {number}: {error}")
             if len(problems) == MOST_PROBLEMS:
                 break
     if problems:

@@ -31,7 +31,7 @@ _ITERATION = re.compile(r"^## Iteration \d+\s*$", re.MULTILINE)
 
 
 def read(format: str, text: str) -> Contents:
-    """Read the text of a file. Raises ImportRefused with every problem and its place."""
+    """Read the text of a file. Raises ImportRefused with every problem and its location."""
     text = text.removeprefix("\ufeff")
     if format in _TEXTS:
         return _TEXTS[format](text)
@@ -66,4 +66,4 @@ def format_of(text: str) -> Format:
     # A damaged line must be reported, so the other lines decide on the format.
     if any(mark in text for mark in ('"from_node"', '"feedback_type"')):
         return "feedback-jsonl"
-    raise ImportRefused(f"the format of this file is not clear: name it with --as, one of {', '.join(FORMATS)}")
+    raise ImportRefused(f"the format of this file is not recognised: name it with --as, one of {', '.join(FORMATS)}")

@@ -63,9 +63,9 @@ def contents_of_progress(progress: Progress, notes: Mapping[int, tuple[str, ...]
 
 def _defects(issues: Sequence[str], source: str, loop: str, state: LoopState, before: int) -> Iterator[Defect]:
     statuses = {LoopState.RESOLVED: Status.FIXED, LoopState.ACCEPTED: Status.ACCEPTED}
-    for place, issue in enumerate(issues, before + 1):
+    for number, issue in enumerate(issues, before + 1):
         yield Defect(
-            finding=f"F-{place}",
+            finding=f"F-{number}",
             description=issue,
             severity=Severity.HIGH,
             status=statuses.get(state, Status.OPEN),

@@ -40,10 +40,10 @@ def read_loops(document: Json) -> Contents:
     """Read an object with `feedback_loops`, or the list of them. Raises ImportRefused."""
     ids: set[str] = set()
 
-    def loop(record: dict[str, Any], place: int) -> LoopRecord:
-        found = _loop(record, f"loop-{place}")
+    def loop(record: dict[str, Any], number: int) -> LoopRecord:
+        found = _loop(record, f"loop-{number}")
         if found.id in ids:
-            raise RecordError(f"id {found.id!r} is used twice: ids are unique")
+            raise RecordError(f"id {found.id!r} is used twice: give each loop its own id")
         ids.add(found.id)
         return found
 

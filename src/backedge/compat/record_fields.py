@@ -37,11 +37,11 @@ def read_records(value: Json, what: str, noun: str, read: Callable[[dict[str, An
         raise ImportRefused(str(error)) from None
     found: list[T] = []
     problems: list[str] = []
-    for place, record in enumerate(records, 1):
+    for number, record in enumerate(records, 1):
         try:
-            found.append(read(record, place))
+            found.append(read(record, number))
         except RecordError as error:
-            problems.append(f"{noun} {place}: {error}")
+            problems.append(f"{noun} {number}: {error}")
     if problems:
         raise ImportRefused(tuple(problems[:MOST_PROBLEMS]))
     return found

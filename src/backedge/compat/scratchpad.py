@@ -76,11 +76,11 @@ def _result(label: str, result: Result | None, issues: tuple[str, ...]) -> Itera
 def read_scratchpad(text: str) -> Contents:
     """Read the text of the file. Raises ImportRefused with the number of the line that is wrong."""
     reader = _Reader()
-    for place, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         try:
             reader.add(line.rstrip())
         except RecordError as error:
-            raise ImportRefused(f"line {place}: {error}") from None
+            raise ImportRefused(f"line {number}: {error}") from None
     return contents_of_progress(reader.progress(), reader.notes)
 
 
@@ -183,7 +183,7 @@ def _status(word: str) -> LoopStatus:
 
 
 def failures_in_a_row(results: Iterable[Result | None]) -> int:
-    """How many of the latest results are failures; iterations without a result are passed over."""
+    """How many of the latest results are failures, ignoring iterations without a result."""
     count = 0
     for result in results:
         count = count + 1 if result == "FAIL" else 0 if result == "PASS" else count

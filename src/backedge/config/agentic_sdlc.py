@@ -1,4 +1,4 @@
-"""Reads `.agentic-sdlc.json` beside a workflow file, and names the place of every mistake in it."""
+"""Reads `.agentic-sdlc.json` beside a workflow file, and reports every mistake with its location."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _read(path: Path) -> tuple[str, Any]:
 
 
 def _placed(text: str) -> Document:
-    """The document with the place of each key: JSON is YAML, except for its tabs, which become spaces."""
+    """The document with the location of each key: JSON is YAML, except for its tabs, which become spaces."""
     try:
         return loaded(text.replace("\t", " ").encode(), FILE)
     except WorkflowFileError:

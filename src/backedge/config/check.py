@@ -84,10 +84,10 @@ def _missing(there: set[str], schema: Schema, trail: Trail) -> Iterator[Flaw]:
 
 
 def _mismatch(value: Json, schema: Schema, written: Written, trail: Trail) -> str:
-    said = hint(value, schema, written(trail))
-    if said.startswith("write a list"):
-        return f"got {got(value, trail)}: {said}"
-    return f"got {got(value, trail)}, expected {expected(schema)}" + (f": {said}" if said else "")
+    suggestion = hint(value, schema, written(trail))
+    if suggestion.startswith("write a list"):
+        return f"got {got(value, trail)}: {suggestion}"
+    return f"got {got(value, trail)}, expected {expected(schema)}" + (f": {suggestion}" if suggestion else "")
 
 
 def _fits_type(value: Json, schema: Schema) -> bool:

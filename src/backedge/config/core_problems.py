@@ -1,4 +1,4 @@
-"""Finds the place in the file of a problem that the core reports about the whole definition."""
+"""Finds the location in the file of a problem that the core reports about the whole definition."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _likely(graph: Graph, judge: str, routed: list[str]) -> tuple[str, ...]:
 def mermaid(definition: Workflow) -> str:
     """The graph as a Mermaid flowchart: needs are arrows, judges are hexagons, back edges are dashed."""
     graph = graph_of(definition)
-    ids = {name: f"s{place}" for name, place in graph.file_order.items()}
+    ids = {name: f"s{index}" for name, index in graph.file_order.items()}
     lines = ["flowchart TD"]
     for number, (phase, names) in enumerate(_by_phase(graph)):
         boxes = _boxes(graph, names, ids, f"p{number}")

@@ -35,7 +35,7 @@ def schema_problems(schema: Json) -> Iterator[tuple[Trail, str]]:
 
 
 def with_trail(trail: Trail, text: str) -> str:
-    """A problem with its place in a schema that has its own file."""
+    """A problem with its location in a schema that has its own file."""
     return f"{shown_trail(trail)}: {text}" if trail else text
 
 

@@ -1,4 +1,4 @@
-"""The problems of a workflow file: each with its place, all of them in one error."""
+"""The problems of a workflow file: each with its location, all of them in one error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE_NAME = "backedge.yaml"
 class Problem:
     """One thing to change, printed as `backedge.yaml:12:5: steps.code.nedds: unknown key: did you mean 'needs'?`.
 
-    Lines and columns count from 1; line 0 means that it has no place in the file.
+    Lines and columns count from 1; line 0 means that it has no location in the file.
     """
 
     line: int
@@ -27,13 +27,13 @@ class Problem:
     file: str = FILE_NAME
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
-        line = place + (f"{self.where}: " if self.where else "") + self.text
+        location = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
+        line = location + (f"{self.where}: " if self.where else "") + self.text
         return "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
 
 
 class WorkflowFileError(WorkflowError):
-    """The workflow file is wrong. `located` has the problems with their places, `problems` the same as lines."""
+    """The workflow file is wrong. `located` has the problems with their locations, `problems` the same as lines."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.located = tuple(problems)
@@ -45,7 +45,7 @@ class WorkflowFileError(WorkflowError):
 
 @dataclass(frozen=True)
 class Flaw:
-    """A problem before its place is looked up."""
+    """A problem before its location is looked up."""
 
     trail: Trail
     text: str

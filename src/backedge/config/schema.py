@@ -204,7 +204,7 @@ _ROUTE = record(
 )
 
 _SEVERITY = text("The severity of a failure.", "high", title="a severity, such as critical, high, medium or low")
-_REFERENCE = text("A place in the artifact of a step.", "test:/coverage", title="a reference like test:/coverage")
+_REFERENCE = text("A location in the artifact of a step.", "test:/coverage", title="a reference like test:/coverage")
 
 _CHECK = record(
     "Values in artifacts of different steps that must agree, compared when these steps are done.",
@@ -241,10 +241,10 @@ _GATE = record(
     "A metric that must reach a threshold before anything that needs its subject starts.",
     {
         "metric": either(
-            "What is measured: a place in an artifact, or in a JSON report of the workspace.",
+            "What is measured: a location in an artifact, or in a JSON report in the workspace.",
             _REFERENCE,
             record(
-                "A report and the place in it.",
+                "A report and the location in it.",
                 {
                     "report": text("The file, relative to the folder of this file.", "coverage.json"),
                     "path": text(
@@ -259,9 +259,9 @@ _GATE = record(
         "at_most": _threshold("The largest value that passes.", "number", "string"),
         "equals": _threshold("The only value that passes.", "number", "string", "boolean"),
         "zero": {"description": "Only 0 or an empty value passes.", "title": "true", "type": "boolean", "const": True},
-        "causes": {**_REFERENCE, "description": "A place with root causes, in the artifact of a step."},
+        "causes": {**_REFERENCE, "description": "The location of a list of root causes, in the artifact of a step."},
         "requests": mapped(
-            "What each step, or human, is asked for; otherwise the producer of the metric gets the feedback.",
+            "The request to each step, or to human; otherwise the producer of the metric gets the feedback.",
             text("The request."),
             {"code": "add tests for the uncovered lines"},
         ),

@@ -1,4 +1,4 @@
-"""A checked document on its way to a workflow: the parts of it that are valid, and what else is found wrong."""
+"""A checked document that is being turned into a workflow: its valid parts, and the problems found so far."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Source:
     """The contents of a file, and the flaws found so far. Parts with a flaw are left out, so that the rest can be checked."""
 
     def __init__(
-        self, document: Document, flaws: list[Flaw], folder: Path, kept: Mapping[str, str] | None = None
+        self, document: Document, flaws: list[Flaw], folder: Path, copies: Mapping[str, str] | None = None
     ) -> None:
         self.document, self.flaws, self.folder = document, list(flaws), folder
         self.warnings: list[Flaw] = []
         self.notes: tuple[Problem, ...] = ()
         """Notes about other files."""
-        self._kept = kept or {}
+        self._copies = copies or {}
         self.files: dict[str, str] = {}
         """The contents of the files that were read, by their paths from the folder."""
         self.value: dict[str, Json] = valid_parts(document.value, flaws)
@@ -65,7 +65,7 @@ class Source:
         """The contents of a file beside the workflow file, or its contents when the run started if the run keeps a copy;
         None if it cannot be read."""
         name = os.path.relpath(os.path.join(self.folder, text), self.folder)
-        found = self._kept.get(name)
+        found = self._copies.get(name)
         if found is None:
             found = self._read(trail, text)
         if found is not None:
@@ -74,7 +74,7 @@ class Source:
 
     def has_file(self, text: str) -> bool:
         name = os.path.relpath(os.path.join(self.folder, text), self.folder)
-        return name in self._kept or (self.folder / text).exists()
+        return name in self._copies or (self.folder / text).exists()
 
     def _read(self, trail: Trail, text: str) -> str | None:
         path = self.path(trail, text, "file")
@@ -125,17 +125,17 @@ def valid_parts(value: dict[str, Json], flaws: list[Flaw]) -> dict[str, Json]:
     """A document without its wrong parts. A part is a key at the top, of a step, of an agent or of limits."""
     cut = {flaw.trail[: _depth(flaw.trail)] for flaw in flaws if flaw.trail}
 
-    def kept(part: Json, trail: Trail) -> dict[str, Json]:
+    def valid_part(part: Json, trail: Trail) -> dict[str, Json]:
         # A step that is not a mapping stays, but empty: other steps may name it.
         return {key: each for key, each in part.items() if (*trail, key) not in cut} if isinstance(part, dict) else {}
 
-    valid = kept(value, ())
+    valid = valid_part(value, ())
     for key in ("limits", "new_findings", "stories"):
         if isinstance(valid.get(key), dict):
-            valid[key] = kept(valid[key], (key,))
+            valid[key] = valid_part(valid[key], (key,))
     for key in ("agents", "steps"):
         if key in valid:
-            valid[key] = {name: kept(part, (key, name)) for name, part in valid[key].items()}
+            valid[key] = {name: valid_part(part, (key, name)) for name, part in valid[key].items()}
     return valid
 
 

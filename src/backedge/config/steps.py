@@ -1,4 +1,4 @@
-"""The steps of a file: what the core keeps of them, and what is needed only to execute them."""
+"""The steps of a file: the part that the core records, and the part that is needed only to execute them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ToolReport:
 
 @dataclass(frozen=True)
 class StepExtras:
-    """What is needed to execute a step, besides its agents."""
+    """What is needed to execute a step, in addition to its agents."""
 
     name: str
     workspace: Path
@@ -49,7 +49,7 @@ class StepExtras:
 
 
 def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: StepExtras) -> Step:
-    """A step as the definition keeps it. Its agents are named after the step, so that a resumed run finds them again
+    """A step as the definition records it. Its agents are named after the step, so that a resumed run finds them again
     after other steps were edited."""
     timeouts = [agent.timeout for agent in agents]
     known = [each for each in timeouts if each is not None]
@@ -89,7 +89,7 @@ def _agent_names(step: str, agents: Sequence[AgentSpec]) -> tuple[str, ...]:
 
 
 def _called(step: str, agents: Sequence[AgentSpec]) -> tuple[str, ...]:
-    """What the file calls the agents of a step; nothing where the definition uses the same names."""
+    """The names of a step's agents in the file; empty if the definition uses the same names."""
     called = tuple(agent.name for agent in agents)
     return called if called != _agent_names(step, agents) else ()
 
@@ -100,7 +100,7 @@ def judged(given: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def extras_of(source: Source, name: str) -> StepExtras:
-    """The parts of a step that the core does not keep."""
+    """The parts of a step that the core does not record."""
     given = source.value["steps"][name]
     trail: Trail = ("steps", name)
     workspace = source.path((*trail, "workspace"), given.get("workspace", "."), "folder")

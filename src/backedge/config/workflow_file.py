@@ -54,7 +54,7 @@ class WorkflowFile:
     files: Mapping[str, str] = field(default_factory=dict)
     """The contents of the files that it names (prompts and schemas), by their paths from its folder."""
     warnings: tuple[str, ...] = ()
-    """Probable mistakes, each with its place."""
+    """Probable mistakes, each with its location."""
 
 
 Inspect = Callable[[AgentSpec, Path], Iterable[tuple[str, str]]]

@@ -1,9 +1,9 @@
 """The rules of backedge, as pure functions over values. This page is the theory of operation.
 
 A *run* is a list of events, and nothing else is true. Everything that you can ask about a run is computed from its
-events: where it stands, what has to happen next, what an agent is told, what a person is asked. Nothing in this package
-reads a clock, a file or a random number; time and ids are arguments. So every rule can be tested by calling it, and a
-crash at any moment loses nothing that was recorded.
+events: where it stands, what has to happen next, what an agent is given, what a person has to decide. Nothing in this
+package reads a clock, a file or a random number; time and ids are arguments. So every rule can be tested by calling it,
+and a crash at any moment loses nothing that was recorded.
 
 Three functions carry the whole package:
 
@@ -34,9 +34,9 @@ feedback in one attempt (briefing.py). What consumed the old artifact runs again
 (scheduling/staleness.py). Then the judge verifies. A loop moves along one table, TRANSITIONS in feedback/loop.py:
 `loop.on("fix done")` looks up where it goes.
 
-**Why it ends.** Every execution that feedback asks for is counted, and `first_breach` (breaches.py) is asked before
-each: it is the only thing that stops a loop. workflow/bound.py multiplies the limits into the largest number of attempts
-that a run can make. What hits a limit becomes an *escalation* (escalation/opening.py): a decision packet for a person
+**Why it ends.** Every execution that feedback asks for is counted, and `first_breach` (breaches.py) is called before
+each: nothing else stops a loop. workflow/bound.py multiplies the limits into the largest number of attempts that a run
+can make. What hits a limit becomes an *escalation* (escalation/opening.py): a decision packet for a person
 (escalation/packet.py), whose answer is a command like any other (escalation/answering.py).
 
 Where to look:
@@ -49,5 +49,5 @@ Where to look:
     escalation/                opening, packets, options, answers, policy
     scheduling/                what can start, what is stale, what is skipped, what is pending
     decide, transaction        the one entry point
-    briefing, wording          what an attempt is told, as a value and as text
+    briefing, wording          what an attempt is given, as a value and as text
 """

@@ -153,7 +153,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
     """The briefing of the running attempt of a step. `outputs` has the outputs of its needs, and its own last output."""
     running = state.steps[step].running
     if running is None:
-        raise ValueError(f"step {step!r} is not running: there is nothing to brief")
+        raise ValueError(f"step {step!r} is not running: only a running attempt has a briefing")
     graph, judge = state.graph, step in state.graph.judges and running.mode not in SIDE_MODES
     people = human_feedback_to_verify(state, step) if judge and state.loops else ()
     has_loops = running.loops or running.unverified_loops or running.verifies or running.results or people

@@ -1,7 +1,7 @@
 """The hash chain of a run: each link covers its event and, through the link before it, all earlier events.
 
 It shows whether an event was changed, dropped or reordered, unless every later link was recomputed too. Keep the last
-link in another place to detect even that.
+link somewhere else to detect even that.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ SHOWN = 120
 
 
 def measure(judge: EngineJudge, inputs: Mapping[str, Json]) -> dict[str, Json]:
-    """The values that a check compares, or that a gate holds against its threshold, from the outputs of the producers.
+    """The values that a check compares, or that a gate compares with its threshold, from the outputs of the producers.
     Skipped steps are left out. Raises ValueError if a referenced value is missing."""
     if isinstance(judge, Check):
         available = [each for each in judge.references if each.step in inputs]
@@ -46,7 +46,7 @@ def with_verdict(graph: Graph, name: str, outcome: Outcome) -> Outcome:
     cannot be compared."""
     judge, measured = graph.engine_judges[name], outcome.made.values.get("")
     if not isinstance(measured, dict) or (isinstance(judge, Check) and "positions" not in measured):
-        raise ValueError(f"{name!r} finished without its measured values: it has to be measured again")
+        raise ValueError(f"{name!r} finished without its measured values: measure it again")
     findings = _conflict(judge, measured) if isinstance(judge, Check) else _shortfall(judge, measured)
     return replace(outcome, verdict="fail" if findings else "pass", findings=findings)
 

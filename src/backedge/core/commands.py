@@ -1,4 +1,5 @@
-"""Commands: what can be asked of a run. A command is legal only if it refers to something that is pending, by its id."""
+"""Commands: the requests that a run accepts. A command is legal only if it refers, by id, to something that is
+pending."""
 
 from __future__ import annotations
 
@@ -119,7 +120,7 @@ class EndWait(Instruction, frozen=True):
 
 
 class Acknowledge(Instruction, frozen=True):
-    """Say that a target received its feedback, so that it does not time out."""
+    """Record that a target received its feedback, so that it does not time out."""
 
     loop: str
     target: str

@@ -164,7 +164,9 @@ def _running(state: RunState, step: str, attempt: int) -> Running:
     running = state.steps[step].running
     if running is None or running.attempt != attempt:
         current = f"attempt {running.attempt} is" if running else "no attempt is"
-        raise IllegalCommand(f"attempt {attempt} of step {step!r} is not running: {current}")
+        raise IllegalCommand(
+            f"attempt {attempt} of step {step!r} is not running ({current}): report only a running attempt"
+        )
     return running
 
 
@@ -273,7 +275,11 @@ def _escalate_exhausted_repeat(tx: Transaction, name: str) -> None:
 def _outcome_problem(state: RunState, name: str, running: Running, outcome: Outcome) -> str | None:
     """Why this step cannot have this outcome; None if it can."""
     if running.mode == "answer":
-        return "no answer: the step was asked a question; return answer" if outcome.answer is None else None
+        return (
+            "the outcome has no answer, but the step was asked a question: return `answer`"
+            if outcome.answer is None
+            else None
+        )
     if running.mode == "decide":
         loop = state.loop(running.loops[0])
         assert loop is not None
@@ -333,10 +339,14 @@ def _drop(tx: Transaction, command: c.DropAttempt) -> None:
 def _check(tx: Transaction, command: c.ReportInputCheck) -> None:
     start = next((s for s in ready(tx.state, tx.now) if s.step == command.step), None)
     if start is None or not needs_input_check(tx.state, start):
-        raise IllegalCommand(f"step {command.step!r} is not waiting for an input check")
+        raise IllegalCommand(
+            f"step {command.step!r} is not waiting for an input check: report one only when the engine requests it"
+        )
     for producer, _ in command.problems:
         if producer not in tx.state.graph.needs[command.step]:
-            raise IllegalCommand(f"step {command.step!r} does not need {producer!r}, so it cannot reject its output")
+            raise IllegalCommand(
+                f"step {command.step!r} does not need {producer!r}: it can reject only the outputs of its needs"
+            )
     if check_inputs(tx, command.step, command.problems):
         # The check may have closed the loop that let this step start while the run is paused.
         start = next((s for s in ready(tx.state, tx.now) if s.step == command.step), None)

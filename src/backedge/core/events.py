@@ -190,7 +190,7 @@ class RefusedFeedback(Fact, frozen=True, tag="feedback_refused/1"):
 
 
 class FeedbackAcknowledged(Fact, frozen=True, tag="feedback_acknowledged/1"):
-    """A target said that it received feedback, so that it does not time out."""
+    """A target confirmed that it received feedback, so that it does not time out."""
 
     loop: str
     target: str
@@ -216,7 +216,7 @@ class AnswerGiven(Fact, frozen=True, tag="answer_given/1"):
 
 
 class PositionTaken(Fact, frozen=True, tag="position_taken/1"):
-    """A target of a choice said which option it prefers."""
+    """A target of a choice reported which option it prefers."""
 
     loop: str
     target: str
@@ -261,7 +261,7 @@ class ResultDelivered(Fact, frozen=True, tag="result_delivered/1"):
 
 
 class LoopClosed(Fact, frozen=True, tag="loop_closed/1"):
-    """A loop came to its end."""
+    """A loop was closed."""
 
     loop: str
     state: LoopState
@@ -352,7 +352,7 @@ class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
     """New steps, and steps that replace those of the same name."""
     removed: tuple[str, ...] = ()
     gained: dict[str, tuple[str, ...]] = {}
-    """Additional needs of the steps that had asked for something that was missing."""
+    """Additional needs of the steps that requested the new steps."""
     loops: tuple[str, ...] = ()
     """The loops whose feedback asked for the change."""
     specs: dict[str, Json] = {}

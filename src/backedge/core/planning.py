@@ -1,9 +1,9 @@
-"""How a planner changes the run: whether the change is allowed, and what it ends.
+"""How a planner changes the run: whether the change is allowed, and which loops and questions it closes.
 
 The bound on attempts holds although the run grows. All steps that ever existed count towards `max_steps`, and each is
-executed at most once, plus once for every execution that feedback asked for. So a planner that no feedback asked (its first
-run, or a rerun because its input changed) may not change a step that has run, unless that step is downstream of it:
-downstream steps run again on its new output anyway.
+executed at most once, plus once for every execution that feedback asked for. So a planner that does not rework feedback
+(its first run, or a rerun because its input changed) may not change a step that has run, unless that step is downstream
+of it: downstream steps run again on its new output anyway.
 """
 
 from __future__ import annotations
@@ -211,7 +211,8 @@ def _settle_questions(tx: Transaction, step: str, planner: str, reason: str) -> 
 
 
 def _gained(state: RunState, name: str, running: Running, plan: Plan) -> dict[str, tuple[str, ...]]:
-    """The new needs of the steps that asked for steps: each needs the new ones. Judges of these gate it anyway."""
+    """The new needs of the steps that requested steps: each needs the new steps. Judges among the new steps gate it
+    anyway."""
     new = tuple(step.name for step in plan.add if step.name not in state.steps and not step.judges)
     loops = (state.loops[id] for id in running.loops if still_answers(state, id, name))
     sources = dict.fromkeys(loop.source for loop in loops if requests_new_steps(loop.kind) and loop.source != HUMAN)

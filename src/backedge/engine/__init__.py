@@ -2,10 +2,11 @@
 
 From top to bottom, and no module imports one above it:
 
-- `engine`: the runs of one process. It starts, resumes and closes them, and answers for runs of other processes.
+- `engine`: the runs of one process. It starts, resumes and closes them, and records commands for runs of other
+  processes.
 - `live_run`: one run that this process executes. Every change is a command: it is decided by the rules, appended to the
-  journal, and then performed. What could not be recorded does not happen.
-- `attempts/`: one attempt, from its briefing to its report. The supervisor sees to it that there is exactly one report.
+  journal, and then performed. What cannot be recorded is not performed.
+- `attempts/`: one attempt, from its briefing to its report. The supervisor makes sure that there is exactly one report.
 - `agents`, `facts`, `slots`, `subscribers`, `starting`: what runs and attempts use.
 - `store` and `codec`: the journal as events and values. `protocol`: what agents report.
 

@@ -26,31 +26,31 @@ class RunAgents:
         self.by_name, self.resolver = dict(agents), resolver
         self._workflow = workflow
         self._resolved: dict[str, ResolvedSteps] = {}
-        """The steps that a planner wants to add, by planner, until that is decided."""
+        """The steps that each planner wants to add, until the plan is decided."""
 
-    def plan_of(self, task: Task, said: Outcome, max_output: int) -> tuple[Plan, dict[str, bytes]]:
+    def plan_of(self, task: Task, outcome: Outcome, max_output: int) -> tuple[Plan, dict[str, bytes]]:
         """The changes that an outcome makes to the steps of the run, and the files of its steps, by digest, to store with
         them. Raises AgentError, with the reasons, if its steps cannot be added."""
-        if not said.add_steps:
-            return Plan(remove=tuple(said.remove_steps)) if said.remove_steps else _NO_PLAN, {}
+        if not outcome.add_steps:
+            return Plan(remove=tuple(outcome.remove_steps)) if outcome.remove_steps else _NO_PLAN, {}
         if not task.plans:
             raise AgentError(not_a_planner(task.step))
         if self.resolver is None:
             raise AgentError(
-                "steps cannot be added to this run: its workflow has no resolver that finds agents for them"
+                "steps cannot be added to this run, because its workflow cannot find agents for them: start it with a resolver"
             )
         try:
-            resolved = self.resolver.resolve(said.add_steps, self._workflow)
+            resolved = self.resolver.resolve(outcome.add_steps, self._workflow)
         except WorkflowError as error:
             raise AgentError(f"the steps cannot be added: {'; '.join(error.problems)}") from error
         canonical(resolved.specs, max_output, "add_steps")
         self._resolved[task.step] = resolved
         names = {path: digest_of(contents) for path, contents in resolved.files.items()}
         stored = {names[path]: contents for path, contents in resolved.files.items()}
-        return Plan(resolved.steps, tuple(said.remove_steps), resolved.specs, files=names), stored
+        return Plan(resolved.steps, tuple(outcome.remove_steps), resolved.specs, files=names), stored
 
     def adopt(self, event: StepsChanged, state: RunState) -> None:
-        """Have the agents of added steps at hand from now on. Raises WorkflowError if they cannot be found again."""
+        """Load the agents of added steps. Raises WorkflowError if they cannot be found again."""
         self._workflow = state.workflow
         resolved = self._resolved.pop(event.by, None)
         if resolved is None:
@@ -63,7 +63,7 @@ class RunAgents:
 
 
 def agents_for(resolver: StepResolver | None, specs: Mapping[str, object], state: RunState) -> Mapping[str, Agent]:
-    """The agents of steps that planners added, found again from the steps as they were written."""
+    """The agents of steps that planners added, found again from the recorded specs of the steps."""
     if resolver is None or not specs:
         return {}
     resolved = resolver.resolve(specs, state.workflow)
@@ -72,15 +72,15 @@ def agents_for(resolver: StepResolver | None, specs: Mapping[str, object], state
 
 
 def require_agents(workflow: Workflow, agents: Mapping[str, Agent]) -> None:
-    """Raises WorkflowError, naming every step without an agent."""
+    """Raises WorkflowError, which names every step without an agent."""
     missing = [
-        f"step {step.name!r} has no agent {name!r}: give one"
+        f"step {step.name!r} has no agent {name!r}: pass one of that name"
         for step in workflow.steps
         for name in step.agents or ("",)
         if name not in agents and name != HUMAN
     ]
     missing += [
-        f"{each.name!r} has no agent to measure it: give one that reads its report or compares its values"
+        f"{each.name!r} has no agent to measure it: pass one that reads its report or compares its values"
         for each in workflow.engine_judges
         if needs_agent(each) and each.name not in agents
     ]

@@ -1,8 +1,8 @@
 """Events as JSON text and back; outputs as canonical JSON with their digests.
 
-Large values are stored once, by their digests, beside the events that name them. An event whose JSON is small stands as it
-is. In a larger one, every text, list or object above `INLINE` bytes is taken out and named by its digest, in a member of
-its own that comes first:
+Large values are stored once, by their digests, beside the events that name them. An event whose JSON is small is stored
+as it is. In a larger one, every text, list or object above `INLINE` bytes is taken out and named by its digest, in a
+member of its own that comes first:
 
     {"large":{"/answer":"9f86d0…"},"type":"answer_given/1","at":1.0,"loop":"L-1","target":"plan","answer":null}
 
@@ -32,7 +32,7 @@ from backedge.core.workflow.values import values_at
 from backedge.ports import Record
 
 INLINE = 4_096
-"""Bytes up to which a value stands in its event; a larger one is stored once, by its digest."""
+"""The most bytes of a value inside an event. A larger value is stored once, by its digest."""
 DEEPEST_LOOK = 12
 """Levels of an event that are searched for large values; one below them is taken out with the value that holds it."""
 LONGEST_VALUE = 65_536
@@ -77,8 +77,7 @@ def decode_events(records: Iterable[Record]) -> list[Event]:
             events.append(_decode(record.body))
         except msgspec.ValidationError as error:
             raise JournalTooNew(
-                f"event {record.seq} is not one that this version knows ({error}): it was written by a newer backedge; "
-                "upgrade this one"
+                f"event {record.seq} is unknown to this version ({error}): a newer backedge wrote it; upgrade this one"
             ) from error
         except msgspec.DecodeError as error:
             raise JournalDamaged(
@@ -120,15 +119,15 @@ def set_aside_in(body: bytes) -> Mapping[str, str]:
 
 
 def put_back(body: bytes, values: Mapping[str, bytes]) -> bytes:
-    """The JSON of an event with its large values, given by digest, put back in. Raises JournalDamaged if one has no place
-    in the event."""
+    """The JSON of an event with its large values, given by digest, put back in. Raises JournalDamaged if the event has
+    no such position."""
     rest = msgspec.json.decode(body)
     for pointer, digest in rest.pop("large").items():
         try:
             _put(rest, _path(pointer), msgspec.json.decode(values[digest]))
         except (LookupError, TypeError, ValueError) as error:
             raise JournalDamaged(
-                f"an event names the large value {digest} at {pointer!r}, where it has no place: restore a backup"
+                f"an event names the large value {digest} at {pointer!r}, which does not exist in it: restore a backup"
             ) from error
     return _encoder.encode(rest)
 
@@ -193,16 +192,17 @@ def canonical(value: Any, most: int, what: str = "the output") -> bytes:
         if len(text) <= most and (suspect or text.count(b"[") + text.count(b"{") > DEEPEST):
             _refuse_odd(msgspec.to_builtins(value, enc_hook=plain), what)
     except (TypeError, ValueError, RecursionError) as error:
-        # The encoder's own message speaks of its options.
+        # The encoder's own message is about its options.
         why = "a key of an object is not text: use text" if "str keys" in str(error) else error
         raise AgentError(f"{what} is not JSON: {why}") from error
     if len(text) > most:
-        raise AgentError(f"{what} has {len(text):,} bytes: at most {most:,} are kept; write files instead")
+        raise AgentError(f"{what} has {len(text):,} bytes, at most {most:,} are allowed: write files instead")
     return text
 
 
 def _refuse_odd(value: Json, what: str) -> None:
-    """Refuse numbers that JSON does not have (they would silently become null) and values that are nested too deeply."""
+    """Refuse numbers that JSON cannot represent (they would silently become null) and values that are nested too
+    deeply."""
     rest: list[tuple[str, int, Json]] = [("", 0, value)]
     while rest:
         where, depth, each = rest.pop()
@@ -213,7 +213,7 @@ def _refuse_odd(value: Json, what: str) -> None:
         if isinstance(each, dict):
             rest += [(f"{where}/{key}", depth + 1, inner) for key, inner in each.items()]
         elif isinstance(each, list | tuple):
-            rest += [(f"{where}/{place}", depth + 1, inner) for place, inner in enumerate(each)]
+            rest += [(f"{where}/{index}", depth + 1, inner) for index, inner in enumerate(each)]
 
 
 def copied(value: Json) -> Json:
@@ -266,6 +266,6 @@ def values_for_rules(value: Json, pointers: Sequence[str]) -> dict[str, Json]:
         if size > LONGEST_VALUE:
             raise AgentError(
                 f"the value at {pointer or 'the whole output'} has {size:,} bytes, and a condition, check or gate refers "
-                f"to it: at most {LONGEST_VALUE:,} are looked at; refer to a smaller part"
+                f"to it: at most {LONGEST_VALUE:,} are allowed; refer to a smaller part"
             )
     return found

@@ -33,9 +33,9 @@ from backedge.ports import Agent, Claim, Claims, Clock, Journal, RunHead, StepRe
 
 MAX_OUTPUT = 16 * 1024 * 1024
 GRACE = 10.0
-"""Seconds that an agent has to stop when it is told to; then it is left behind."""
+"""Seconds that an agent has to stop. After that it is abandoned."""
 LAST_MOMENT = 1.0
-"""Seconds that agents have to end once they are killed."""
+"""Seconds that killed agents have to end."""
 HOLDER_INTERVAL = 1.0
 """Seconds between two checks whether any process still executes a run that is followed."""
 NO_FILES: Mapping[str, bytes] = {}
@@ -79,7 +79,7 @@ class LiveEngine:
         self.closing = False
         self._live: dict[str, LiveRun] = {}
         self._ended: dict[str, RunAgents] = {}
-        """The agents of runs that have ended here: late feedback makes such a run go on."""
+        """The agents of runs that have ended here, because late feedback can reopen such a run."""
         self._followers: set[asyncio.Event] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._states = States(journal)
@@ -97,10 +97,11 @@ class LiveEngine:
         await self.close()
 
     async def close(self) -> None:
-        """Stop what runs and record it as interrupted: a later resume does it again. Recorded work is kept.
+        """Stop running attempts and record them as interrupted: a later resume runs them again. Recorded work is not
+        lost.
 
-        An agent that does not stop is left behind, so that closing takes no longer than the grace period. Its attempt is
-        in doubt.
+        An agent that does not stop is abandoned, so that closing takes no longer than the grace period. Its attempt is
+        then in doubt.
         """
         self.closing = True
         for follower in self._followers:
@@ -116,13 +117,13 @@ class LiveEngine:
             try:
                 await self._let_go(live)
             except BackedgeError as error:
-                errors.append(error)  # the other runs are closed all the same
+                errors.append(error)  # the other runs are still closed
         await asyncio.gather(*self._releases.values())
         if errors:
             raise errors[0]
 
     def kill_now(self) -> None:
-        """End the grace period now: agents that do not stop in a moment are left behind."""
+        """End the grace period now: agents that do not stop at once are abandoned."""
         self._kill_now.set()
 
     async def _wait_stopped(self, tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -130,7 +131,7 @@ class LiveEngine:
         if not tasks:
             return
         killed = asyncio.create_task(self._kill_now.wait())
-        stopping = asyncio.gather(*tasks, return_exceptions=True)  # errors were given to the waiters of the run
+        stopping = asyncio.gather(*tasks, return_exceptions=True)  # the waiters of the run have received the errors
         try:
             awaited: set[asyncio.Future[Any]] = {stopping, killed}
             await asyncio.wait(awaited, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
@@ -146,7 +147,7 @@ class LiveEngine:
             raise EngineClosed("this engine was closed: open another one on the same journal")
 
     async def _stopped(self, live: LiveRun) -> None:
-        """Stop the attempts of a run, and leave behind those that do not stop."""
+        """Stop the attempts of a run, and abandon those that do not stop."""
         await self._wait_stopped(live.stop())
         live.attempts.leave_all_behind()
 
@@ -159,7 +160,7 @@ class LiveEngine:
                 for name in live.state.steps:
                     running = live.state.steps[name].running
                     if running is not None:
-                        with suppress(IllegalCommand, RunLost):  # it has ended meanwhile, or is no longer ours
+                        with suppress(IllegalCommand, RunLost):  # it has ended, or is no longer ours
                             await live.submit(live.attempts.dropped(name, running))
         finally:
             if live.broken is None:
@@ -196,7 +197,7 @@ class LiveEngine:
         return live
 
     async def import_file(self, command: c.ImportFile) -> None:
-        """Record a file of another system as a run of its own. Raises AlreadyClosed if it was imported before."""
+        """Record a file of another system as a separate run. Raises AlreadyClosed if it was imported before."""
         self.require_open()
         events, after = transact(None, command, self.clock.now())
         try:
@@ -207,7 +208,8 @@ class LiveEngine:
 
     async def resume(self, run: str, agents: Mapping[str, Agent], resolver: StepResolver | None = None) -> LiveRun:
         """Continue a run where its journal ends, even if it was paused. Attempts that were running are recovered if their
-        agent can do that; otherwise they are in doubt, and run again or are asked about.
+        agent can do that; otherwise they are in doubt, and the step's `on_doubt` decides whether they run again or a
+        person is asked.
 
         Raises RunHeld, naming the holder, if another process executes it.
         """
@@ -242,7 +244,8 @@ class LiveEngine:
         return live
 
     async def _abandon(self, live: LiveRun, error: BaseException) -> None:
-        """The run could not be started or resumed: it must not look as if it were executed here."""
+        """Clean up after a run that could not be started or resumed, so that it does not look as if it were executed
+        here."""
         live.give_up(error)
         try:
             await self._stopped(live)
@@ -255,12 +258,12 @@ class LiveEngine:
         return await self.claims.claim(run)
 
     async def released(self, run: str) -> None:
-        """Wait until the claim of a run that was evicted is back."""
+        """Wait until the claim of an evicted run is released."""
         if run in self._releases:
             await self._releases[run]
 
     async def release(self, run: str) -> None:
-        """Stop executing a run that is at rest, so that another process can."""
+        """Stop executing a run that is at rest, so that another process can execute it."""
         self.require_open()
         self._ended.pop(run, None)
         live = self._live.get(run)
@@ -270,7 +273,7 @@ class LiveEngine:
             await self._let_go(live)
 
     def evict(self, live: LiveRun) -> None:
-        """Forget a run that has ended, but for the agents that can continue it: the journal has the rest."""
+        """Forget a run that has ended, except its agents, which late feedback may need. The journal has the rest."""
         if self._live.get(live.run) is live and live.finished and not self.closing:
             del self._live[live.run]
             self._ended[live.run] = live.agents
@@ -354,7 +357,7 @@ class LiveEngine:
                 await self.journal.append(entry_of(state, events, after))
             except JournalConflict:
                 continue
-            self.subscribers.tell(run, events)
+            self.subscribers.publish(run, events)
             return events
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:

@@ -1,5 +1,6 @@
-"""What the rules must know about outputs. They never see an output themselves, so the engine looks these facts up when a
-command is decided, in the newest state of the run: steps and outputs may have changed while an attempt was under way."""
+"""The facts about outputs that the rules need. They never see an output themselves, so the engine looks these facts up
+when a command is decided, in the newest state of the run: steps and outputs may have changed while an attempt was under
+way."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from backedge.ports import Journal
 async def with_facts(
     journal: Journal, state: RunState, command: FinishAttempt, payloads: Mapping[str, bytes]
 ) -> FinishAttempt:
-    """The report of an attempt with all that the rules must know to decide it.
+    """The report of an attempt with all facts that the rules need to decide it.
 
     Raises AgentError if a condition, check or gate refers to a value that is too large, and JournalDamaged if an output
     cannot be read.

@@ -85,11 +85,11 @@ class LiveRun:
 
     @property
     def stopping(self) -> bool:
-        """Whether the run stops here: then it is the engine that reports attempts which are cancelled."""
+        """Whether this process stops executing the run. Then the engine reports the cancelled attempts."""
         return self.engine.closing or self.broken is not None
 
     async def idle(self) -> None:
-        """Wait until nothing is on its way to the journal."""
+        """Wait until no append is under way."""
         async with self._lock:
             if self._unsure and self.broken is None:
                 await self._catch_up()
@@ -173,7 +173,7 @@ class LiveRun:
             asyncio.get_running_loop().call_soon(self.engine.evict, self)
 
     def proceed_soon(self) -> None:
-        """Start what can start, in the background."""
+        """Start the steps that can start, in the background."""
         if not self.engine.closing:
             self.engine.spawn(self._proceed())
 
@@ -183,7 +183,7 @@ class LiveRun:
         self.engine.slots.offer()
 
     async def notice(self) -> None:
-        """Another process wrote to this run: read what, and do what follows."""
+        """Read and perform what another process wrote to this run."""
         async with self._lock:
             if self.broken is None:
                 await self._catch_up()
@@ -214,7 +214,7 @@ class LiveRun:
     async def _with_facts(
         self, command: c.Command, payloads: Mapping[str, bytes]
     ) -> tuple[c.Command, Mapping[str, bytes]]:
-        """A report with all that the rules must know about outputs; a failed attempt if that cannot be had."""
+        """A report with all facts about outputs that the rules need; a failed attempt if these cannot be found."""
         if not isinstance(command, c.FinishAttempt):
             return command, payloads
         try:
@@ -245,8 +245,8 @@ class LiveRun:
             events = await events_of(self.engine.journal, self.run, state.seq if state else 0)
             for event in events:
                 state = evolve(state, event)
-            # A process that took the run over performs what it wrote. Checked after the reading: a check before it would
-            # say nothing of what was written since.
+            # A process that took the run over performs what it wrote. This is checked after reading, so that it covers
+            # everything that was read.
             if events and not await self.engine.claims.holds(self.claim):
                 raise RunLost(self.run)
         except Exception as error:
@@ -264,7 +264,7 @@ class LiveRun:
             if isinstance(event, e.StepsChanged):
                 self.agents.adopt(event, state)
         self.attempts.perform(events, start=not self.engine.closing and not self.leaving)
-        self.engine.subscribers.tell(self.run, events)
+        self.engine.subscribers.publish(self.run, events)
         if self._watches:
             self._look()
         if self._alarm is not None or not _TIMED.isdisjoint(map(type, events)):
@@ -297,7 +297,7 @@ class LiveRun:
             self._evict_soon()
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """How a loop came out, as soon as it does. Raises NotFound."""
+        """Wait for the result of a loop. Raises NotFound."""
         if self.state.loop(loop) is None:
             raise NotFound(
                 f"unknown loop {loop!r} in run {self.run!r} (open loops: {', '.join(self.state.loops) or 'none'})"
@@ -338,7 +338,7 @@ class LiveRun:
             self.set_alarm()
 
     def lose(self) -> None:
-        """Somebody else executes the run now: do nothing more here."""
+        """Stop here, because another process executes the run now."""
         if self.broken is None:
             self._break(RunLost(self.run))
 
@@ -349,7 +349,7 @@ class LiveRun:
         asyncio.get_running_loop().call_soon(self.engine.slots.offer)
 
     def give_up(self, error: BaseException) -> None:
-        """Do nothing more. All waiters and later callers get this error; of several errors, the first."""
+        """Stop executing the run. All waiters and later callers get this error; if there are several, the first."""
         if self.broken is not None:
             return
         self.broken = error
@@ -360,7 +360,7 @@ class LiveRun:
         self._watches = []
 
     def stop(self) -> list[asyncio.Task[None]]:
-        """Cancel what runs; returns the tasks that have to end."""
+        """Cancel the running attempts. Returns their tasks, which still have to end."""
         stopped = self.attempts.tasks()
         if self._alarm is not None:
             stopped.append(self._alarm[1])

@@ -16,12 +16,12 @@ MOST = 20
 _FIELD = re.compile(r"field `([^`]*)`")
 
 
-def shape_errors(said: Json, kind: type[Any]) -> list[str]:
-    """Each problem with its place, at most MOST of them; empty for a value that fits."""
-    if not isinstance(said, dict):
-        return [problem for problem in [_problem(said, kind)] if problem]
+def shape_errors(given: Json, kind: type[Any]) -> list[str]:
+    """All problems with their paths, at most MOST of them; empty for a valid value."""
+    if not isinstance(given, dict):
+        return [problem for problem in [_problem(given, kind)] if problem]
     found: dict[str, None] = {}
-    for key, value in said.items():
+    for key, value in given.items():
         if not isinstance(value, list) or not value:
             found |= dict.fromkeys(_of_part(value, lambda part, key=key: {key: part}, f"$.{key}", kind))
         for index, item in enumerate(value if isinstance(value, list) else ()):
@@ -30,12 +30,12 @@ def shape_errors(said: Json, kind: type[Any]) -> list[str]:
     return list(found)[:MOST]
 
 
-def _of_part(part: Json, whole: Any, place: str, kind: type[Any]) -> Iterator[str]:
+def _of_part(part: Json, whole: Any, path: str, kind: type[Any]) -> Iterator[str]:
     """The problems of one part of an object, field by field if it has fields."""
     left = dict(part) if isinstance(part, dict) else part
     taken = set[str]()
     while problem := _problem(whole(left), kind):
-        field = _field(problem, place)
+        field = _field(problem, path)
         if "missing required" in problem and field in taken:
             return  # it was there, and has been reported
         yield problem
@@ -45,18 +45,18 @@ def _of_part(part: Json, whole: Any, place: str, kind: type[Any]) -> Iterator[st
         del left[field]
 
 
-def _field(problem: str, place: str) -> str:
-    """The field of a part that a problem is about: the one that it names, or the first one on the path that it gives."""
+def _field(problem: str, path: str) -> str:
+    """The field of a part that a problem is about: the field that it names, or the first field on its path."""
     named = _FIELD.search(problem)
-    _, found, inside = problem.partition(f"`{place}.")
+    _, found, inside = problem.partition(f"`{path}.")
     if found:
         return re.split(r"[.\[`]", inside, maxsplit=1)[0]
     return named[1] if named else ""
 
 
-def _problem(said: Json, kind: type[Any]) -> str:
+def _problem(given: Json, kind: type[Any]) -> str:
     try:
-        msgspec.convert(said, kind)
+        msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         return str(error)
     return ""

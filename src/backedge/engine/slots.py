@@ -24,12 +24,12 @@ class Slots:
         return (free if self.left is None else min(free, self.left)) - self.reserved
 
     def offer(self) -> None:
-        """A slot may be free: start what waits for one."""
+        """Start the runs that wait for a slot, if one is free."""
         self._on_free()
 
     def used(self, run: str, room: int, used: int) -> None:
-        """A run that had room for so many attempts used so many. If it used all of it, it may want more, after those that
-        wait already."""
+        """Note how many of its free slots a run has used. If it used all of them, it joins the end of the queue,
+        because it may need more."""
         if used < room:
             self._queue.pop(run, None)
         elif used:
@@ -60,23 +60,23 @@ class Slot:
             slots.left -= 1
 
     def lend(self) -> None:
-        """One more wait began: the first one makes the slot free."""
+        """A wait began. The first one frees the slot."""
         self._waits += 1
         if self._waits == 1 and not self.given_back:
             self._slots.taken -= 1
 
     def offer(self) -> None:
-        """Let others have the slot that was lent."""
+        """Offer the lent slot to other attempts."""
         self._slots.offer()
 
     def take(self) -> None:
-        """A wait ended. With the last one the attempt goes on, even if that makes one too many."""
+        """A wait ended. After the last one the attempt continues, even if that exceeds the number of slots."""
         self._waits -= 1
         if self._waits == 0 and not self.given_back:
             self._slots.taken += 1
 
     def give_back(self) -> None:
-        """The attempt is over. Calling this twice does nothing."""
+        """Free the slot, because the attempt is over. A second call does nothing."""
         if not self.given_back:
             self.given_back = True
             if self._waits == 0:

@@ -28,7 +28,7 @@ def start_command(
         run.encode()
         text = canonical(input, most, "the input")
     except (AgentError, AttributeError, UnicodeEncodeError) as error:
-        # The caller made this mistake, not an agent.
+        # This is a mistake of the caller, not of an agent.
         wrong = str(error) if isinstance(error, AgentError) else f"the id of the run is {run!r}: expected text"
         raise IllegalCommand(wrong) from error
     names = {path: digest_of(contents) for path, contents in files.items()}

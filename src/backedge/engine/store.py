@@ -1,4 +1,4 @@
-"""Between the rules and the journal: decisions as entries, and what the journal says of a run."""
+"""Between the rules and the journal: turns decisions into journal entries, and stored events into states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backedge.ports import Append, Journal, Record
 
 NOTHING: Mapping[str, bytes] = {}
 REMEMBERED = 8
-"""Runs whose states are kept, so that one command that looks at a run several times reads it once."""
+"""How many states are cached, so that a command that needs a run several times reads it once."""
 
 
 def entry_of(
@@ -29,7 +29,7 @@ def entry_of(
     fence: int | None = None,
     key: str | None = None,
 ) -> Append:
-    """The events of one decision, that leads from one state to another, as the journal stores them."""
+    """The events of one decision, which lead from one state to the next, as a journal entry."""
     bodies, large = encode_events(events, key)
     was, now = open_escalations(before), open_escalations(after)
     return Append(
@@ -52,14 +52,14 @@ def open_escalations(state: RunState | None) -> Sequence[str]:
 
 
 class States:
-    """Where runs stand that nobody here executes. What was read once is not read again: only what came since."""
+    """The states of runs that other processes execute. They are cached: only new events are read."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._known: dict[str, RunState] = {}
 
     async def of(self, run: str) -> RunState:
-        """Where a run stands. Raises NotFound for one that does not exist."""
+        """The state of a run. Raises NotFound if it does not exist."""
         state = self._known.pop(run, None)
         for event in await events_of(self._journal, run, state.seq if state else 0):
             state = evolve(state, event)
@@ -72,7 +72,7 @@ class States:
 
 
 async def events_of(journal: Journal, run: str, after: int = 0) -> list[Event]:
-    """The events of a run after number `after`. Raises JournalTooNew or JournalDamaged for what is no event."""
+    """The events of a run after number `after`. Raises JournalTooNew or JournalDamaged if one cannot be read."""
     return decode_events(await records_of(journal, run, after))
 
 
@@ -116,7 +116,7 @@ async def files_of(journal: Journal, events: Iterable[Event]) -> dict[str, bytes
 
 
 async def input_of(journal: Journal, state: RunState) -> Json:
-    """What the run was started with."""
+    """The input that the run was started with."""
     if state.input_payload is None:
         return state.input
     return msgspec.json.decode(await journal.payload(state.input_payload))

@@ -27,7 +27,7 @@ class Subscribers:
 
         return unsubscribe
 
-    def tell(self, run: str, events: tuple[Event, ...]) -> None:
+    def publish(self, run: str, events: tuple[Event, ...]) -> None:
         for subscriber in tuple(self._known.values()):
             for event in events:
                 try:

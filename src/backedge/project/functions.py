@@ -31,7 +31,7 @@ def imported(name: str, folder: Path) -> Callable[..., object]:
             raise WorkflowError(f"module {module!r} has no function {function!r}: {_other_functions(part, holder)}")
     if not callable(found):
         raise WorkflowError(
-            f"module {module!r} has no function {function!r}, but a value: correct the name, or write it"
+            f"module {module!r} has a value {function!r}, not a function: correct the name, or write the function"
         )
     made: Callable[..., object] = found
     return made
@@ -41,11 +41,15 @@ def _other_modules(module: str, folder: Path, error: BaseException) -> str:
     """A suggestion: the module of the folder that was probably meant."""
     if not isinstance(error, ModuleNotFoundError) or error.name != module.partition(".")[0]:
         return ""
-    said = did_you_mean(module, sorted(path.stem for path in folder.glob("*.py")))
-    return f": {said}" if said.startswith("did you mean") else f": write {module.replace('.', '/')}.py, or install it"
+    suggestion = did_you_mean(module, sorted(path.stem for path in folder.glob("*.py")))
+    return (
+        f": {suggestion}"
+        if suggestion.startswith("did you mean")
+        else f": write {module.replace('.', '/')}.py, or install it"
+    )
 
 
 def _other_functions(function: str, holder: object) -> str:
     known = [name for name, each in vars(holder).items() if callable(each) and not name.startswith("_")]
-    said = did_you_mean(function, known)
-    return said if said.startswith("did you mean") else "correct the name, or write it"
+    suggestion = did_you_mean(function, known)
+    return suggestion if suggestion.startswith("did you mean") else "correct the name, or write it"

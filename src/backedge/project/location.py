@@ -30,7 +30,8 @@ class Project:
 
 
 def find_project(file: Path | None = None, journal: Path | None = None, start: Path | None = None) -> Project:
-    """The place of a project: by its file, by its journal, or by the folder one is in. Raises WorkflowFileError."""
+    """The location of a project: given by its file, by its journal, or by the current folder. Raises
+    WorkflowFileError."""
     if file is not None:
         folder = file.parent.resolve()
     elif journal is not None:
@@ -44,7 +45,7 @@ def _project_folder(start: Path) -> Path:
     try:
         return find(start).parent
     except WorkflowFileError:
-        # A journal without its file can still be asked and answered.
+        # A journal without its workflow file can still be read, and its questions answered.
         for folder in (start.resolve(), *start.resolve().parents):
             if (folder / STATE / JOURNAL).exists():
                 return folder

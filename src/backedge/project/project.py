@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from backedge.config import WorkflowFile
 
 GRACE = 2.0
-"""Seconds that an agent has to end after it was asked to."""
+"""Seconds that an agent has to end after it was told to."""
 ORIGIN = "origin"
 """Beside a kept workflow file: its original path, relative to the folder of the journal. Paths in it are relative to
 that."""
@@ -93,11 +93,14 @@ def changed_since(project: Project, run: str) -> list[str]:
     kept, origin = project.kept_file(run), origin_of(project, run)
     if not kept.exists():
         return []
-    said = {origin.name: kept.read_bytes(), **{name: text.encode() for name, text in kept_files(project, run).items()}}
-    return [name for name, text in said.items() if not _says(origin.parent / name, text)]
+    copies = {
+        origin.name: kept.read_bytes(),
+        **{name: text.encode() for name, text in kept_files(project, run).items()},
+    }
+    return [name for name, text in copies.items() if not _has_content(origin.parent / name, text)]
 
 
-def _says(path: Path, text: bytes) -> bool:
+def _has_content(path: Path, text: bytes) -> bool:
     try:
         return path.read_bytes().removeprefix(codecs.BOM_UTF8) == text.removeprefix(codecs.BOM_UTF8)
     except OSError:

@@ -15,7 +15,7 @@ def stdout_for_results() -> Iterator[None]:
     """Send everything that is printed to stderr, also by programs that functions start."""
     try:
         sys.stdout.flush()
-        kept = os.dup(STDOUT)
+        saved = os.dup(STDOUT)
     except (OSError, AttributeError):
         yield  # without a stdout there is nothing to redirect
         return
@@ -24,5 +24,5 @@ def stdout_for_results() -> Iterator[None]:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, STDOUT)
-        os.close(kept)
+        os.dup2(saved, STDOUT)
+        os.close(saved)

@@ -71,9 +71,9 @@ def found_in(folder: Path) -> Found:
 
 def _program(folder: Path, name: str) -> str:
     """How to start a program: from the virtual environment of the folder, if it is there."""
-    for place in _VENVS:
-        if os.access(folder / place / name, os.X_OK):
-            return f"{place}/{name}"
+    for venv in _VENVS:
+        if os.access(folder / venv / name, os.X_OK):
+            return f"{venv}/{name}"
     return name if shutil.which(name) else ""
 
 

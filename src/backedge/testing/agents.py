@@ -1,4 +1,4 @@
-"""Agents that say what a test or a demo tells them to."""
+"""Agents that return what a test or a demo scripts."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ class ScriptedAgent:
         reply = self.replies[min(briefing.attempt, len(self.replies)) - 1]
         if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
             raise reply
-        said = reply(briefing) if callable(reply) else reply
-        return await said if inspect.isawaitable(said) else said
+        result = reply(briefing) if callable(reply) else reply
+        return await result if inspect.isawaitable(result) else result

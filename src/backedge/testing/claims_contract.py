@@ -1,4 +1,4 @@
-"""What everything that keeps claims must do, as tests; part of the journal contract."""
+"""Tests that every implementation of claims must pass; part of the journal contract."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ class ClaimsContract:
     ) -> None:
         async def scenario() -> None:
             lost: list[Claim] = []
-            told = asyncio.Event()
+            notified = asyncio.Event()
 
             def listener(claim: Claim) -> None:
                 lost.append(claim)
-                told.set()
+                notified.set()
 
             journal.on_lost(listener)
             old = await journal.claim("r")
@@ -130,7 +130,7 @@ class ClaimsContract:
             new = await self.take_over(other, "r")
             assert new.fence > old.fence
             await other.append(Append("r", 1, (b"{}",), fence=new.fence))
-            await asyncio.wait_for(told.wait(), SOON)
+            await asyncio.wait_for(notified.wait(), SOON)
             assert set(lost) == {old}
             assert (await journal.holds(old), await other.holds(new), await journal.holds(kept)) == (False, True, True)
             with pytest.raises(RunLost):

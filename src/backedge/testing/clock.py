@@ -19,9 +19,9 @@ class FakeClock:
         return self._now
 
     def set(self, now: float) -> None:
-        """Make it `now`, and wake whose time has come: the earliest first, equals in the order they lay down.
+        """Set the time, and wake the sleepers that are due: the earliest first, then in the order in which they began.
 
-        The woken go on when the caller next gives way to the event loop.
+        They continue when the caller next yields to the event loop.
         """
         self._now = now
         while self._sleepers and self._sleepers[0][0] <= now:
@@ -34,7 +34,7 @@ class FakeClock:
         self.set(self._now + seconds)
 
     async def sleep(self, seconds: float) -> None:
-        """Return when the fake time has passed; others get their turn in any case."""
+        """Return when the fake time has passed. Always yields to the event loop at least once."""
         if self._auto:
             self.advance(max(seconds, 0.0))
         if self._auto or seconds <= 0:

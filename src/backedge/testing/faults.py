@@ -25,8 +25,8 @@ class CrashingJournal:
     """Passes everything through until the `dies_at`-th append, where the process seems to die.
 
     With `when="before"` that append is not stored; with `when="after"` it is, but its caller never learns it. From
-    then on every call raises Crashed; claims made through it are gone and its listeners hear nothing, as after a real
-    crash, so that a second engine can go on with the journal inside.
+    then on every call raises Crashed; claims made through it are gone and its listeners are no longer called, as after
+    a real crash, so that a second engine can continue with the inner journal.
     """
 
     def __init__(self, journal: JournalWithClaims, dies_at: int, when: Literal["before", "after"] = "before") -> None:

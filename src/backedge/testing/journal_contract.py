@@ -1,4 +1,4 @@
-"""What every journal must do, as tests: a new journal adapter subclasses JournalContract and says how it is opened.
+"""Tests that every journal must pass: a new journal adapter subclasses JournalContract and implements `open`.
 
 class TestMyJournal(JournalContract):
     def open(self, folder: Path) -> MyJournal:
@@ -32,7 +32,7 @@ class JournalContract(ClaimsContract, ZombieContract):
 
     def open(self, folder: Path) -> JournalWithClaims:
         """Open the journal in this folder, which is empty at first. Opened twice, it is two instances of one journal."""
-        raise NotImplementedError("say how your journal is opened")
+        raise NotImplementedError("implement `open` to open your journal")
 
     @pytest.fixture
     def journal(self, tmp_path: Path) -> Iterator[JournalWithClaims]:
@@ -333,31 +333,31 @@ class JournalContract(ClaimsContract, ZombieContract):
         asyncio.run(scenario())
 
     def test_listeners_hear_of_every_commit_before_its_writer_goes_on(self, journal: JournalWithClaims) -> None:
-        heard: list[tuple[str, int]] = []
+        notified: list[tuple[str, int]] = []
 
         async def scenario() -> None:
             await journal.append(Append("r", 0, (ONE,)))
-            unsubscribe = journal.subscribe(lambda run, seq: heard.append((run, seq)))
+            unsubscribe = journal.subscribe(lambda run, seq: notified.append((run, seq)))
             await journal.append(Append("r", 1, (TWO, THREE)))
-            assert heard == [("r", 3)]
+            assert notified == [("r", 3)]
             await asyncio.gather(*(journal.append(Append(run, 0, (ONE,))) for run in "ab"))
-            assert heard == [("r", 3), ("a", 1), ("b", 1)]
+            assert notified == [("r", 3), ("a", 1), ("b", 1)]
             with pytest.raises(JournalConflict):
                 await journal.append(Append("r", 0, (ONE,)))
             unsubscribe()
             unsubscribe()
             await journal.append(Append("r", 3, (ONE,)))
-            assert heard == [("r", 3), ("a", 1), ("b", 1)]
+            assert notified == [("r", 3), ("a", 1), ("b", 1)]
 
         asyncio.run(scenario())
 
     def test_two_instances_hear_each_other(self, journal: JournalWithClaims, other: JournalWithClaims) -> None:
-        heard: dict[str, int] = {}
+        notified: dict[str, int] = {}
         told = asyncio.Event()
 
         def listener(run: str, seq: int) -> None:
-            heard[run] = max(seq, heard.get(run, 0))
-            if heard == {"a": 3, "b": 1}:
+            notified[run] = max(seq, notified.get(run, 0))
+            if notified == {"a": 3, "b": 1}:
                 told.set()
 
         async def scenario() -> None:
@@ -372,18 +372,18 @@ class JournalContract(ClaimsContract, ZombieContract):
         asyncio.run(scenario())
 
     def test_two_listeners_hear_independently(self, journal: JournalWithClaims) -> None:
-        heard: list[str] = []
+        notified: list[str] = []
 
         async def scenario() -> None:
             def listener(run: str, seq: int) -> None:
-                heard.append(f"{run} {seq}")
+                notified.append(f"{run} {seq}")
 
             first, second = journal.subscribe(listener), journal.subscribe(listener)
             await journal.append(Append("r", 0, (ONE,)))
             first()
             await journal.append(Append("r", 1, (ONE,)))
             second()
-            assert heard == ["r 1", "r 1", "r 2"]
+            assert notified == ["r 1", "r 1", "r 2"]
 
         asyncio.run(scenario())
 
@@ -407,13 +407,13 @@ class JournalContract(ClaimsContract, ZombieContract):
         asyncio.run(scenario())
 
     def test_it_serves_one_event_loop_after_another(self, journal: JournalWithClaims) -> None:
-        heard: list[int] = []
+        notified: list[int] = []
 
         async def listen() -> None:
-            journal.subscribe(lambda _, seq: heard.append(seq))
+            journal.subscribe(lambda _, seq: notified.append(seq))
 
         asyncio.run(listen())
         for after in range(5):
             asyncio.run(journal.append(Append("r", after, (ONE,))))
-        assert heard == [1, 2, 3, 4, 5]
+        assert notified == [1, 2, 3, 4, 5]
         assert len(asyncio.run(bodies(journal, "r"))) == 5

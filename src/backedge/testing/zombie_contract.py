@@ -1,5 +1,5 @@
-"""A process that was frozen and has lost its run performs nothing and records nothing, as tests over a real engine; part of
-the journal contract."""
+"""Tests with a real engine that a process which was frozen and has lost its run does nothing more and records nothing
+more. Part of the journal contract."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Sleeper:
 
 
 class _Deaf:
-    """Claims that never tell of a loss: the hint may get lost, and the zombie must find out by itself."""
+    """Claims that never announce a loss: the hint may get lost, and then the zombie must find out by itself."""
 
     def __init__(self, claims: Claims) -> None:
         self.claim, self.holds, self.holder, self.release = claims.claim, claims.holds, claims.holder, claims.release
@@ -61,15 +61,15 @@ class ZombieContract:
     async def take_over(self, other: JournalWithClaims, run: str) -> Claim:
         raise NotImplementedError
 
-    @pytest.mark.parametrize("told", [True, False], ids=["told of the loss", "not told"])
+    @pytest.mark.parametrize("notified", [True, False], ids=["notified of the loss", "not notified"])
     def test_a_zombie_performs_nothing_and_records_nothing(
-        self, journal: JournalWithClaims, other: JournalWithClaims, told: bool
+        self, journal: JournalWithClaims, other: JournalWithClaims, notified: bool
     ) -> None:
         async def scenario() -> None:
             agent = _Sleeper()
             steps = [Step(name, phase="code", agents=("sleeper",)) for name in ("first", "second")]
             workflow = build_workflow("w", [(step, {}) for step in steps])
-            async with LiveEngine(journal, journal if told else _Deaf(journal), max_parallel=1) as engine:
+            async with LiveEngine(journal, journal if notified else _Deaf(journal), max_parallel=1) as engine:
                 live = await engine.start(workflow, {"sleeper": agent}, run="r")
                 await asyncio.wait_for(agent.begun.wait(), SOON)
                 new = await self.take_over(other, "r")

@@ -35,7 +35,7 @@ class ArtifactFiles:
             return NO_FILES, ()
         found = self._workspace.snapshot()
         if found is None:
-            # Nothing says which files count, so an attempt that ran a program counts as changed.
+            # It is unknown which files belong to the artifact, so an attempt that ran a program counts as a change.
             name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
             return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
         if before is None or before.files == found.files:

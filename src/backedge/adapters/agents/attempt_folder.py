@@ -1,7 +1,7 @@
 """Everything about one attempt of a command, in one folder: its briefing, its output, how it ended.
 
-The files survive a crash of backedge. The command goes on writing to them, and the next `resume` reads there what became
-of it.
+The files survive a crash of backedge. The command continues to write to them, and the next `resume` reads them to find
+out how it ended.
 
     briefing.json   its briefing, also on its stdin
     before.json     the workspace before it began; removed when it has ended
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Starting(msgspec.Struct, frozen=True):
-    """The situation just before the process was made."""
+    """The situation just before the process was started."""
 
     at: float
     """Seconds since the epoch."""
@@ -51,16 +51,16 @@ class RunningProcess(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a process ended. Without code and signal it is not known."""
+    """How a process ended. Without code and signal, its end is unknown."""
 
     code: int | None = None
     signal: int | None = None
     because: str = ""
     """Why backedge ended it, or why it could not be started. This is the error of the attempt."""
     cancelled: bool = False
-    """It was cancelled: there is no outcome to look for."""
+    """Whether it was cancelled. Then there is no outcome."""
     unwatched: bool = False
-    """No backedge process was there when it ended; its supervisor recorded it."""
+    """Whether no backedge process was running when it ended. Then its supervisor recorded the end."""
 
     @property
     def known(self) -> bool:
@@ -68,8 +68,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def beyond_doubt(self) -> bool:
-        """Whether an attempt without an outcome has certainly failed. If it ended well while no backedge process was there,
-        its outcome may have been lost in our crash."""
+        """Whether an attempt without an outcome has certainly failed. If it ended well while no backedge process was
+        running, its outcome may have been lost in our crash."""
         return self.known and not (self.unwatched and not self.code)
 
 
@@ -149,7 +149,7 @@ class AttemptFolder:
 def write_whole(path: Path, text: bytes) -> None:
     """Write a file so that no reader ever sees half of it. It may be lost if the machine stops: then the journal still
     says that the attempt began, and its step's `on_doubt` decides."""
-    # Two processes may write the same file at once: each has a draft of its own, and the last one wins.
+    # Two processes may write the same file at once: each writes its own draft, and the last one wins.
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     draft.write_bytes(text)
     draft.replace(path)
@@ -161,4 +161,6 @@ def _read(path: Path, kind: type[T]) -> T | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise AgentError(f"{path.name} of the attempt cannot be read ({error}): something else wrote it") from error
+        raise AgentError(
+            f"{path.name} of the attempt cannot be read ({error}): another program changed it; run the attempt again"
+        ) from error

@@ -28,7 +28,7 @@ from backedge.engine.protocol import Outcome, parse_outcome
 from backedge.ports import PLACEHOLDER, Attempt, Result
 
 LOG_KEPT = 256 * 1024
-"""Bytes at the end of a command's stderr that are kept with the attempt."""
+"""How many bytes at the end of a command's stderr are stored with the attempt."""
 
 
 class ReportReader(Protocol):
@@ -43,7 +43,7 @@ class ReportReader(Protocol):
     @property
     def is_file(self) -> bool: ...
 
-    def outcome(self, text: bytes, code: int | None, said: str, folder: Path) -> Outcome: ...
+    def outcome(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome: ...
 
 
 class CommandAgent(ProgramAgent[AttemptFolder]):
@@ -77,11 +77,9 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         if not argv or not argv[0]:
             raise ValueError("the command is empty: name the program to start")
         if report is not None and not judges:
-            raise ValueError("the step has a report but judges nothing: a report is the evidence of a judge")
+            raise ValueError("the step has a report but is not a judge: add `reviews` or `tests`, or remove the report")
         if any("report" in PLACEHOLDER.findall(word) for word in argv) and not (report and report.is_file):
-            raise ValueError(
-                "the command names {report}, but the step has no report file: say which `report` it writes"
-            )
+            raise ValueError("the command names {report}, but the step has no report file: set `report`")
         self._argv = tuple(argv)
         self._folder, self._state = folder.absolute(), state.absolute()
         self._env = dict(env or {})
@@ -129,7 +127,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
     def _result(
         self, briefing: Briefing, folder: AttemptFolder, ended: Ended, before: Snapshot | None
     ) -> Result | None:
-        """The result of the attempt; None if its end is not known and it left nothing complete."""
+        """The result of the attempt; None if its end is unknown and it wrote nothing complete."""
         folder.scrub()
         log, _ = tail(folder.log, LOG_KEPT)
         try:
@@ -146,11 +144,11 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
 
     def _outcome(self, folder: AttemptFolder, ended: Ended) -> Outcome | None:
         code, fault = ended.code, ended.because
-        said = last_lines(tail(folder.log, LOG_KEPT)[0]) or last_lines(tail(folder.stdout, LOG_KEPT)[0])
+        last_output = last_lines(tail(folder.log, LOG_KEPT)[0]) or last_lines(tail(folder.stdout, LOG_KEPT)[0])
         if not fault and ended.signal is not None:
-            fault = f"the command was ended by {_signal_name(ended.signal)}: {said or 'it said nothing'}"
+            fault = f"the command was ended by {_signal_name(ended.signal)}: {last_output or 'it printed nothing'}"
         elif not fault and code and self._report is None:
-            fault = f"the command failed (exit code {code}): {said or 'it said nothing'}"
+            fault = f"the command failed (exit code {code}): {last_output or 'it printed nothing'}"
         if fault:
             raise AgentError(fault, usage=self._spent(folder))
         in_file = False
@@ -171,17 +169,17 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
 
     def _by_report(self, report: ReportReader, folder: AttemptFolder, code: int | None) -> Outcome:
         printed, logged = (last_lines(tail(file, LOG_KEPT)[0], most=20) for file in (folder.stdout, folder.log))
-        said = "\n".join(part for part in (logged, printed) if part)
+        last_output = "\n".join(part for part in (logged, printed) if part)
         path = self._report_file(folder)
         try:
             text = evidence(path, self._folder, folder) if path else b""
         except AgentError as error:
-            ended = "" if code is None else f" (exit code {code}: {said or 'it said nothing'})"
+            ended = "" if code is None else f" (exit code {code}: {last_output or 'it printed nothing'})"
             raise AgentError(f"{error}{ended}") from error
-        return report.outcome(text, code, said, self._folder)
+        return report.outcome(text, code, last_output, self._folder)
 
     def _spent(self, folder: AttemptFolder) -> object:
-        """What a failed command says it used: that counts no matter how it ended."""
+        """The usage that a failed command reported, which counts no matter how it ended."""
         try:
             return parse_outcome(reported(folder.outcome, folder.stdout, self._max_output)[0]).usage
         except AgentError as error:

@@ -19,12 +19,14 @@ class ComparisonFunction:
         self._function = function
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - it raises no feedback
-        said = await asyncio.to_thread(self._function, *briefing.inputs.values())
-        if not isinstance(said, bool | str):
+        returned = await asyncio.to_thread(self._function, *briefing.inputs.values())
+        if not isinstance(returned, bool | str):
             raise AgentError(
-                f"the comparison returned {type(said).__name__}: expected True, False, or a text that says why"
+                f"the comparison returned {type(returned).__name__}: expected True, False, or a text that says why"
             )
-        return Outcome(verdict="pass" if said is True else "fail", summary=said if isinstance(said, str) else "")
+        return Outcome(
+            verdict="pass" if returned is True else "fail", summary=returned if isinstance(returned, str) else ""
+        )
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it accepts any value
         return ()

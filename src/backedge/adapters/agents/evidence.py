@@ -23,5 +23,7 @@ def evidence(path: Path, workspace: Path, folder: AttemptFolder) -> bytes:
     starting, now = folder.starting, stamp(path)
     untouched = starting is None or now == starting.report
     if untouched or now is None or path.stat().st_mtime_ns < folder.started_ns:
-        raise AgentError(f"the report {path.name!r} is stale: it is older than the attempt, which did not write it")
+        raise AgentError(
+            f"the report {path.name!r} is stale: it is older than the attempt; the command has to write it every time"
+        )
     return folder.secrets.content(text)

@@ -1,6 +1,6 @@
 """One attempt of a program from its briefing to its end, even if backedge dies in between.
 
-Nothing here knows what the program's output means: that is the agent's part.
+This module does not interpret the program's output: the agent does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.errors import AgentError
 
 UNNAMED = 1.0
-"""Seconds in which a process may exist that neither a record nor its environment names: backedge died while making it."""
+"""Seconds after the start in which a process may exist without a record or a marked environment, because backedge died
+while starting it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Program:
     before: Snapshot | None = None
     """The workspace before it begins, to find out afterwards what it changed."""
     report: Path | None = None
-    """The file that must be new when it has ended."""
+    """The file that the program has to write."""
 
 
 async def executed(folder: AttemptFolder, program: Program, bounds: Bounds) -> Ended:
@@ -75,7 +76,7 @@ async def recover(folder: AttemptFolder, bounds: Bounds) -> Ended | None:
         await process.end_recorded()
         await process.swept(bounds.grace)
     exited = folder.exited
-    # The signal that killed backedge may have killed it too: that says nothing about its work.
+    # The signal that killed backedge may have killed it too, so it is not a failure of the program.
     return Ended() if exited is None or exited.signal is not None else Ended(exited.code, unwatched=True)
 
 
@@ -89,7 +90,7 @@ def stamp(path: Path | None) -> tuple[int, ...] | None:
 
 
 def kept_before(folder: AttemptFolder) -> Snapshot | None:
-    """The workspace before the attempt; None if the crash lost it."""
+    """The workspace before the attempt; None if it was lost in the crash."""
     with suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(folder.before.read_bytes(), type=Snapshot)
     return None

@@ -1,7 +1,7 @@
-"""Digests of files, computed again only when a file may have changed.
+"""Digests of files, computed again only if a file may have changed.
 
-Two things say that a file is the same: its own time stamps, and git, which has just compared it with its index. Asking git
-is one process for all files, so nothing is looked at twice.
+A file is known to be unchanged by its time stamps, or by git, which compares it with its index. One git process answers
+for all files, so that no file is examined twice.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class GitDigests:
 
     def files(self) -> FoundFiles | None:
         """The files as they are now; None if git does not follow the folder."""
-        asked = time.time_ns()
+        asked_at = time.time_ns()
         tree = self._git.tree()
         if tree is None:
             return None
@@ -92,13 +92,13 @@ class GitDigests:
         for path in tree.touched:
             files.pop(printable(path), None)
             blobs.pop(printable(path), None)
-        others = self._read(tree, asked, unread, files, blobs)
+        others = self._read(tree, asked_at, unread, files, blobs)
         return files, blobs, others
 
     def _read(
-        self, tree: GitTree, asked: int, unread: set[str], files: dict[str, str], blobs: dict[str, str]
+        self, tree: GitTree, asked_at: int, unread: set[str], files: dict[str, str], blobs: dict[str, str]
     ) -> list[str]:
-        """Add the files that git cannot vouch for, and remember those that it can from now on."""
+        """Add the files whose digests git does not confirm, and remember those that it confirms from now on."""
         clean, objects, others = {}, {}, []
         looked_at = unread.union(tree.touched, tree.others)
         for path in sorted(path for path in looked_at if not self._skipped(path)):
@@ -113,7 +113,7 @@ class GitDigests:
                 others.append(path)
                 continue
             blobs[name] = blob
-            if self._digests.unchanged_since(whole, asked):
+            if self._digests.unchanged_since(whole, asked_at):
                 clean[path], objects[name] = digest, blob
         with self._lock:
             if self._index is tree.index:

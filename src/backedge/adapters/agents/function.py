@@ -56,17 +56,17 @@ class FunctionAgent:
             fitted = {name: model.fitted(inputs[name]) for name, model in self._accepts.items() if name in inputs}
             briefing = replace(briefing, inputs={**briefing.inputs, **fitted})
         if self._is_async:
-            said = await self._function(*((briefing, attempt) if self._wants_attempt else (briefing,)))
+            returned = await self._function(*((briefing, attempt) if self._wants_attempt else (briefing,)))
         else:
             hands = Blocking(attempt, asyncio.get_running_loop())
             arguments = (briefing, hands) if self._wants_attempt else (briefing,)
-            said = await _off_loop(self._function, arguments, hands)
-            if inspect.isawaitable(said):
-                said = await said
-        if inspect.iscoroutine(said):
-            said.close()
+            returned = await _off_loop(self._function, arguments, hands)
+            if inspect.isawaitable(returned):
+                returned = await returned
+        if inspect.iscoroutine(returned):
+            returned.close()
             raise AgentError("the agent returned a coroutine: expected an output; await it, and return what it gives")
-        return self._outcome(said, briefing.mode)
+        return self._outcome(returned, briefing.mode)
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return [
@@ -76,24 +76,24 @@ class FunctionAgent:
             for pointer, problem in model.input_errors(inputs[name])
         ]
 
-    def _outcome(self, said: Any, mode: str) -> Outcome:
-        if isinstance(said, Outcome):
-            outcome = said
+    def _outcome(self, returned: Any, mode: str) -> Outcome:
+        if isinstance(returned, Outcome):
+            outcome = returned
         elif mode == "answer":
-            outcome = Outcome(answer=said)
+            outcome = Outcome(answer=returned)
         elif mode == "decide":
-            outcome = Outcome(decision=_decision(said))
-        elif self._judges and isinstance(said, dict):
-            outcome = parse_outcome(said)
-        elif self._judges and said is not None:
-            raise AgentError(f"a judge returned {type(said).__name__}: expected passed(), failed() or an Outcome")
+            outcome = Outcome(decision=_decision(returned))
+        elif self._judges and isinstance(returned, dict):
+            outcome = parse_outcome(returned)
+        elif self._judges and returned is not None:
+            raise AgentError(f"a judge returned {type(returned).__name__}: expected passed(), failed() or an Outcome")
         else:
-            outcome = Outcome(output=said)
+            outcome = Outcome(output=returned)
         if self._returns is not None and mode not in SIDE_MODES:
             problems = self._returns.input_errors(outcome.output, stored=False)
             if problems:
                 where, problem = problems[0]
-                wrong = f"the output does not fit what the step returns: {where or 'the whole'}: {problem}"
+                wrong = f"the output does not match the type that the step returns: {where or 'the whole'}: {problem}"
                 raise AgentError(wrong, usage=outcome.usage)
         return outcome
 
@@ -108,9 +108,9 @@ def _own(briefing: Briefing) -> Briefing:
     )
 
 
-def _decision(said: Any) -> Decision | None:
+def _decision(returned: Any) -> Decision | None:
     """The outcome of a function that was asked to choose: it returns a Decision, or just the option."""
-    return Decision(said) if isinstance(said, str) else said
+    return Decision(returned) if isinstance(returned, str) else returned
 
 
 class Blocking:
@@ -122,10 +122,10 @@ class Blocking:
         self._asking: Future[Any] | None = None
         self._over = False
         self._denied = False
-        """Whether a wait of the function was ended because the attempt has to stop."""
+        """Whether a wait of the function was ended early because the attempt has to stop."""
 
     def _let_go(self) -> None:
-        """The attempt has to stop: end every wait of the function, now and later."""
+        """End every wait of the function, now and later, because the attempt has to stop."""
         self._over = True
         if self._asking is not None:
             self._asking.cancel()
@@ -137,7 +137,7 @@ class Blocking:
         return self._attempt.inputs
 
     def spend(self, usage: Usage) -> None:
-        """Report what was used so far, besides what the outcome will report. It counts no matter how the attempt ends."""
+        """Report usage so far, in addition to the usage in the outcome. It counts no matter how the attempt ends."""
         self._attempt.spend(usage)
 
     def raise_feedback(self, feedback: object) -> str:
@@ -169,7 +169,7 @@ class Blocking:
 
 
 async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Blocking) -> Any:
-    """Call a plain function on a thread of its own: it cannot delay other attempts or the end of the process.
+    """Call a plain function on its own thread, where it cannot delay other attempts or the end of the process.
 
     A thread cannot be stopped. A cancellation waits until the function has ended: what it returned by then counts.
     """
@@ -205,13 +205,13 @@ async def _off_loop(function: Function, arguments: tuple[Any, ...], hands: Block
         return future.result()
     if future.exception() is not None or hands._denied:
         raise stopped
-    said = future.result()
-    if inspect.isawaitable(said):
-        # It had only begun, and is not continued.
-        if inspect.iscoroutine(said):
-            said.close()
+    returned = future.result()
+    if inspect.isawaitable(returned):
+        # The attempt is cancelled: close the awaitable instead of awaiting it.
+        if inspect.iscoroutine(returned):
+            returned.close()
         raise stopped
-    return said
+    return returned
 
 
 def _is_async(function: Function) -> bool:

@@ -1,7 +1,7 @@
 """What git knows about a folder: its files, and which of them are as the index has them.
 
-Git is only asked. Nothing here changes the index, runs a hook or follows a `GIT_*` variable: those belong to whatever
-started us, such as a hook.
+Git is only queried. Nothing here changes the index, runs a hook or uses a `GIT_*` variable, which may belong to a hook
+that started us.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ASK = (
 )
 _LINK_TO_REPOSITORY = b"160000"
 _CHECKED = b"H"
-"""The tag of a file that git compares with the index. With any other it may have been told not to look."""
+"""The tag of a file that git compares with the index. Files with another tag may be excluded from the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class GitTree:
 
     index: GitIndex
     touched: frozenset[str]
-    """Files of the index that are not as it has them."""
+    """Files that differ from the index."""
     others: tuple[str, ...]
     """Files that are not in the index."""
 
@@ -61,7 +61,7 @@ class GitFolder:
         if (stamp is None or stamp != self._seen) and not self._read_index():
             return None
         self._seen = stamp
-        # One process answers both: what differs from the index, and what is not in it.
+        # One process lists both the files that differ from the index and those that are not in it.
         listing = _git(self._folder, "ls-files", "-z", "-t", "-m", "-o", "--exclude-standard")
         if listing is None:
             return None
@@ -75,7 +75,7 @@ class GitFolder:
             else:
                 others.append(path)
         if not self._index.files and not others and _git(self._folder, "check-ignore", "-q", ".") is not None:
-            return None  # the folder as a whole is ignored: git would notice nothing
+            return None  # the whole folder is ignored: git would not notice any change
         for path in repositories:
             others += [f"{path}/{name}" for name in _files_of(self._folder / path)]
         return GitTree(self._index, frozenset(touched), tuple(others))
@@ -133,25 +133,25 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 def blobs(folder: Path, ids: Iterable[str], largest: int) -> dict[str, bytes]:
     """The contents of objects, except of those that are larger."""
     wanted = list(dict.fromkeys(ids))
-    asked = "".join(f"{id}\n" for id in wanted).encode()
-    sizes = _git(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=asked) if wanted else None
+    query = "".join(f"{id}\n" for id in wanted).encode()
+    sizes = _git(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=query) if wanted else None
     small = [
         id.decode()
         for id, _, size in (line.partition(b" ") for line in (sizes or b"").splitlines())
         if size.isdigit() and int(size) <= largest
     ]
     text = _git(folder, "cat-file", "--batch", given="".join(f"{id}\n" for id in small).encode()) if small else None
-    found, place = {}, 0
-    while text is not None and place < len(text):
-        end = text.index(b"\n", place)
-        id, _, length = text[place:end].split()
+    found, offset = {}, 0
+    while text is not None and offset < len(text):
+        end = text.index(b"\n", offset)
+        id, _, length = text[offset:end].split()
         found[id.decode()] = text[end + 1 : end + 1 + int(length)]
-        place = end + 2 + int(length)
+        offset = end + 2 + int(length)
     return found
 
 
 def _git(folder: Path, *words: str, given: bytes = b"") -> bytes | None:
-    """What git answers; None if it refuses, or is not installed."""
+    """The output of git; None if it fails or is not installed."""
     try:
         done = subprocess.run(
             [*_ASK, *words],

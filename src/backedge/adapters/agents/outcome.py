@@ -16,7 +16,7 @@ from backedge.core.text import clean, one_line
 from backedge.core.value import Json
 
 TAIL = 16 * 1024 * 1024
-"""Bytes at the end of stdout in which the outcome is looked for."""
+"""How many bytes at the end of stdout are searched for the outcome."""
 
 
 class NoOutcome(AgentError):
@@ -44,7 +44,7 @@ def parsed(text: bytes, what: str) -> Json:
     try:
         return msgspec.json.decode(readable)
     except RecursionError:
-        raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
+        raise NoOutcome(f"{what} is nested too deeply: write flatter JSON") from None
     except (msgspec.DecodeError, msgspec.ValidationError):
         pass
     try:
@@ -52,10 +52,10 @@ def parsed(text: bytes, what: str) -> Json:
         # Half a surrogate pair cannot be encoded again.
         return msgspec.json.decode(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
     except RecursionError:
-        raise NoOutcome(f"{what} is nested too deeply: write less deep JSON") from None
+        raise NoOutcome(f"{what} is nested too deeply: write flatter JSON") from None
     except ValueError as error:
-        said = excerpt(readable)
-        raise NoOutcome(f"{what} is not JSON: {error}; got {said}; write it in one piece, as one object") from error
+        shown = excerpt(readable)
+        raise NoOutcome(f"{what} is not JSON: {error}; got {shown}; write one complete JSON object") from error
 
 
 def content(path: Path, most: int, what: str) -> bytes | None:
@@ -64,14 +64,14 @@ def content(path: Path, most: int, what: str) -> bytes | None:
         with opened(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > most:
-                raise AgentError(f"{what} has {size:,} bytes: at most {most:,} are read; write large results to files")
+                raise AgentError(f"{what} has {size:,} bytes, at most {most:,} are read: write large results to files")
             return file.read(most)
     except FileNotFoundError:
         return None
     except NotAFile as error:
-        raise AgentError(f"{what} is not a file: write a regular one") from error
+        raise AgentError(f"{what} is not a regular file: write one") from error
     except OSError as error:
-        raise AgentError(f"{what} cannot be read: {error.strerror}; leave a readable file") from error
+        raise AgentError(f"{what} cannot be read: {error.strerror}; make it readable") from error
 
 
 def tail(path: Path, most: int) -> tuple[bytes, bool]:
@@ -86,15 +86,15 @@ def tail(path: Path, most: int) -> tuple[bytes, bool]:
 
 
 def last_lines(text: bytes, most: int = 10, longest: int = 2_000) -> str:
-    """The end of what a program printed, fit to be shown."""
+    """The end of what a program printed, safe to show."""
     lines = [line.rstrip() for line in clean(text[-4 * longest :].decode("utf-8", "replace")).splitlines()]
     return "\n".join([line for line in lines if line][-most:])[-longest:]
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, fit to be quoted in an error."""
-    said = one_line(text[:4_000])
-    return "nothing" if not said else repr(said if len(said) <= 200 else f"{said[:200]}…")
+    """The beginning of a text, safe to quote in an error."""
+    line = one_line(text[:4_000])
+    return "nothing" if not line else repr(line if len(line) <= 200 else f"{line[:200]}…")
 
 
 def _printed(stdout: Path, most: int) -> Json:
@@ -106,7 +106,7 @@ def _printed(stdout: Path, most: int) -> Json:
             # The first line is cut off: it counts only if nothing follows it.
             text, span = end, last_object(end)
     except Unreadable as error:
-        raise NoOutcome(f"stdout cannot be read as an outcome: {error}; write it in one piece, as one object") from None
+        raise NoOutcome(f"stdout cannot be read as an outcome: {error}; write one complete JSON object") from None
     if span is None:
         raise NoOutcome(
             "no outcome: expected JSON in $BACKEDGE_OUTCOME or as the last object on stdout; "

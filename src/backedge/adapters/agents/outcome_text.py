@@ -3,7 +3,7 @@
 A brace followed by a key begins an object. One that is not JSON is skipped as a whole, as far as brackets and quotes show
 where it ends: nothing inside it counts as an object of its own. If nothing follows it, it is the program's last object, and
 cannot be read. An object at the beginning of a line, where no value of another object could be, is a fresh start, whatever
-was left open before: log lines are often cut off. No position is looked at twice, so the cost is linear.
+was left open before: log lines are often cut off. No position is read twice, so the cost is linear.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 FIRST_WINDOW = 64 * 1024
-"""Bytes at the end of a text that are looked at first."""
+"""How many bytes at the end of a text are searched first."""
 
 SHORT_LINE = 4 * 1024
 """Bytes of a line that may be read more than once."""
@@ -79,8 +79,8 @@ class Unreadable(ValueError):
 def last_object(text: bytes) -> ByteSpan | None:
     """Where the last object is that is not part of a larger one; None if there is none.
 
-    Raises Unreadable if that one is not JSON, or the text ends inside it: what is complete inside it, or stands before
-    it, is not what the program meant to say last.
+    Raises Unreadable if that one is not JSON, or the text ends inside it: a complete object inside it, or before it, is
+    not the program's last object.
     """
     text = text.translate(_PRINTED)
     window = FIRST_WINDOW
@@ -101,14 +101,14 @@ def _last_from(text: bytes, start: int) -> ByteSpan | None:
     broken: int | None = None
     brace = _BRACE.search(text, start)
     while brace is not None:
-        place = brace.start()
-        if flat := _FLAT_ONES.match(text, place):
+        position = brace.start()
+        if flat := _FLAT_ONES.match(text, position):
             best, end = ByteSpan(*flat.span(1)), flat.end()
-        elif whole := _line_end(text, place):
-            best, end = ByteSpan(place, whole), whole
+        elif whole := _line_end(text, position):
+            best, end = ByteSpan(position, whole), whole
         else:
-            complete, end = _walked(text, place)
-            best, broken = (ByteSpan(place, end), broken) if complete else (None, place)
+            complete, end = _walked(text, position)
+            best, broken = (ByteSpan(position, end), broken) if complete else (None, position)
         brace = _BRACE.search(text, end)
     # A closing bracket without an opening one after the object belongs to something that was open before it.
     if broken is not None and (best is None or _has_stray_end(text, best.end)):
@@ -116,24 +116,24 @@ def _last_from(text: bytes, start: int) -> ByteSpan | None:
     return best
 
 
-def _next_start(text: bytes, place: int) -> int | None:
+def _next_start(text: bytes, position: int) -> int | None:
     """Where the next object begins at the start of a line, where no value of another object could be."""
-    found = _LINE_START.search(text, place)
+    found = _LINE_START.search(text, position)
     while found is not None and not _is_fresh_start(text, found.start()):
         found = _LINE_START.search(text, found.end())
     return None if found is None else found.start()
 
 
-def _is_fresh_start(text: bytes, place: int) -> bool:
-    before = place - 1
+def _is_fresh_start(text: bytes, position: int) -> bool:
+    before = position - 1
     while before >= 0 and text[before] in b" \n\r":
         before -= 1
     return before < 0 or text[before] not in b":,["
 
 
-def _has_stray_end(text: bytes, place: int) -> bool:
+def _has_stray_end(text: bytes, position: int) -> bool:
     depth = 0
-    for bracket in _BRACKET.finditer(text, place):
+    for bracket in _BRACKET.finditer(text, position):
         depth += 1 if bracket[0] in b"{[" else -1
         if depth < 0:
             return True
@@ -175,8 +175,8 @@ def _line_end(text: bytes, start: int) -> int | None:
 def _walked(text: bytes, start: int) -> tuple[bool, int]:
     """Whether there is a valid object at a position, and where it ends."""
     stack = [b"{"]
-    expected, place, has_key = b"first key", start + 1, False
-    while token := _TOKEN.match(text, place):
+    expected, position, has_key = b"first key", start + 1, False
+    while token := _TOKEN.match(text, position):
         kind = token.lastgroup or ""
         word = token[kind]
         follows = _EXPECTED[expected].get(word if kind == "mark" else kind)
@@ -195,18 +195,18 @@ def _walked(text: bytes, start: int) -> tuple[bool, int]:
             stack.append(word)
             if len(stack) > DEEPEST:
                 raise Unreadable(f"the object at byte {start} has more than {DEEPEST:,} levels")
-        place = token.end()
+        position = token.end()
         has_key = has_key or word == b":"
         expected = follows
     else:
-        if has_key and _CUT.match(text, place):
+        if has_key and _CUT.match(text, position):
             raise Unreadable(f"the text ends inside the object that begins at byte {start}")
-    return False, _loose_end(text, place, len(stack))
+    return False, _loose_end(text, position, len(stack))
 
 
-def _loose_end(text: bytes, place: int, depth: int) -> int:
+def _loose_end(text: bytes, position: int, depth: int) -> int:
     """Where something ends that is not JSON: at its last bracket, or at a fresh start."""
-    for part in _LOOSE.finditer(text, place):
+    for part in _LOOSE.finditer(text, position):
         if part[0] == b"{" and _LINE_START.match(text, part.start()) and _is_fresh_start(text, part.start()):
             return part.start()
         depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(part[0], 0)

@@ -37,12 +37,12 @@ def outputs(folder: AttemptFolder) -> Iterator[tuple[int, int, Filter | None]]:
         if not folder.secrets:
             yield stdout.fileno(), log.fileno(), None
             return
-        said, complained = os.pipe(), os.pipe()
+        stdout_pipe, stderr_pipe = os.pipe(), os.pipe()
         try:
-            pairs = ((said[0], stdout.fileno()), (complained[0], log.fileno()))
-            yield said[1], complained[1], _started(folder, pairs)
+            pairs = ((stdout_pipe[0], stdout.fileno()), (stderr_pipe[0], log.fileno()))
+            yield stdout_pipe[1], stderr_pipe[1], _started(folder, pairs)
         finally:
-            for end in (*said, *complained):
+            for end in (*stdout_pipe, *stderr_pipe):
                 os.close(end)
 
 

@@ -23,11 +23,11 @@ from backedge.adapters.agents.supervisor import start_supervised
 from backedge.core.errors import AgentError
 
 LOOK = 0.1
-"""Seconds between two looks at how much a process has written."""
+"""Seconds between two checks of how much a process has written."""
 POLL = 0.05
-"""Seconds between two looks at a process that cannot be watched."""
+"""Seconds between two checks of a process that cannot be watched."""
 LAST_WORDS = 2.0
-"""Seconds that the last output of an ended process has to come through its filter."""
+"""Seconds to wait for the last output of an ended process to pass its filter."""
 PATIENCE = 5.0
 """Seconds after which we give up on a process that cannot be killed because it hangs in a system call."""
 
@@ -60,9 +60,9 @@ class Process:
     @classmethod
     def start(cls, folder: AttemptFolder, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
         """Start a program, without a shell. Raises AgentError if it cannot be started."""
-        with folder.briefing.open("rb") as told, outputs(folder) as (stdout, log, filter):
+        with folder.briefing.open("rb") as stdin, outputs(folder) as (stdout, log, filter):
             try:
-                identity, supervisor = start_supervised(argv, (told.fileno(), stdout, log), cwd, env, folder.exit)
+                identity, supervisor = start_supervised(argv, (stdin.fileno(), stdout, log), cwd, env, folder.exit)
             except (OSError, ValueError) as error:
                 why = _why_not(error, argv[0], cwd)
                 folder.ended = Ended(because=why)
@@ -140,7 +140,7 @@ class Process:
                 if _size(file) > bounds.max_stdout:
                     return (
                         f"the command wrote more than {bounds.max_stdout:,} bytes on {name}: "
-                        "write large results to files, and say less"
+                        "print less, and write large results to files"
                     )
             if gone.done():
                 return ""
@@ -162,7 +162,7 @@ class Process:
         send(self.identity, known, signal.SIGTERM)
         await self._passed(known, grace)
         for _ in range(int(PATIENCE / POLL)):
-            # Look again: they may have started others in the meantime.
+            # List them again: they may have started others in the meantime.
             known |= members()
             if not any(map(lives, known)):
                 return

@@ -75,7 +75,7 @@ def left_behind(root: Identity, mark: bytes, just_ended: bool) -> set[Identity]:
     try:
         os.killpg(root.pid, 0)
     except (ProcessLookupError, PermissionError):
-        return set()  # nothing, as nearly always: no need to look at all processes of the machine
+        return set()  # nothing is left, as nearly always: skip the search through all processes of the machine
     rows = _rows()
     # The system does not reuse a number while a group has it. But some time after the root is gone, the same number may
     # lead another group: then only the mark decides.
@@ -99,7 +99,7 @@ def send(root: Identity, members: Iterable[Identity], number: signal.Signals) ->
     for member in members:
         row = row_of(member.pid)
         if row is None or row.identity != member or row.dead or (grouped and row.group == root.pid):
-            continue  # many programs take a second signal of the same kind as "at once"
+            continue  # many programs stop at once when they get the same signal twice
         with suppress(ProcessLookupError, PermissionError):
             os.kill(member.pid, number)
 

@@ -60,16 +60,16 @@ def problems_of(template: str) -> list[str]:
         if parts[2] in known and not _BLANK.match(template, parts.start())
     ]
     return [
-        f"{{{{{said}}}}} in line {template.count(chr(10), 0, start) + 1} means nothing in a prompt: {instead}"
-        for start, said, instead in sorted(found)
+        f"{{{{{placeholder}}}}} in line {template.count(chr(10), 0, start) + 1} is not a placeholder: {instead}"
+        for start, placeholder, instead in sorted(found)
     ]
 
 
 def prompt(template: str, briefing: Briefing, answer: str, whole: str, mentions: bool = False) -> str:
     """The prompt of an attempt. `answer` says how to answer, `whole` where the whole briefing is; with `mentions` an @
-    in what is filled in has to be kept from meaning a file.
+    in inserted text is escaped, because the CLI would read the file after it.
 
-    What a template leaves out is added at its end: an agent always gets its feedback.
+    Placeholders that a template leaves out are added at its end, so that an agent always gets its feedback.
     """
     sections = {
         "task": _section("The task", _fenced(briefing.input, whole)) if briefing.input is not None else "",
@@ -124,7 +124,7 @@ def _previous(briefing: Briefing, whole: str) -> str:
 
 
 def _warned(answer: str, briefing: Briefing) -> str:
-    """How to answer, with what was wrong the last time."""
+    """The instructions for the answer, with the error of the last attempt."""
     if not briefing.last_error:
         return answer
     return f"{answer}\n\nYour last attempt did not count, because of this error:\n{fenced(briefing.last_error)}"

@@ -40,13 +40,15 @@ class RedactingAgent:
 
     async def _heard(self, work: Awaitable[object]) -> object:
         try:
-            said = await work
-            if isinstance(said, Result):
-                outcome, files = self._secrets.value(said.outcome), self._secrets.value(said.files)
-                return msgspec.structs.replace(said, outcome=outcome, files=files, log=self._secrets.data(said.log))
-            return self._secrets.value(said)
+            returned = await work
+            if isinstance(returned, Result):
+                outcome, files = self._secrets.value(returned.outcome), self._secrets.value(returned.files)
+                return msgspec.structs.replace(
+                    returned, outcome=outcome, files=files, log=self._secrets.data(returned.log)
+                )
+            return self._secrets.value(returned)
         except RecursionError:
-            raise AgentError("the outcome is nested too deeply: report less deep JSON") from None
+            raise AgentError("the outcome is nested too deeply: report flatter JSON") from None
         except AgentError as error:
             shown = AgentError(self._secrets.text(str(error)))
             shown.usage, shown.log, shown.session = error.usage, self._secrets.data(error.log or b""), error.session

@@ -1,4 +1,4 @@
-"""Opens a file that a program left, but only a regular one: reading a pipe in its place could block for ever."""
+"""Opens a file that a program left, but only a regular one: reading a pipe could block for ever."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MOST = 64 * 1024 * 1024
 
 
 class ReportValue:
-    """Reads one value of a report file, each time it is asked."""
+    """Reads one value of a report file, each time it is called."""
 
     def __init__(self, folder: Path, report: str, pointer: str) -> None:
         self._folder, self._report, self._pointer = folder.absolute(), report, pointer

@@ -27,7 +27,9 @@ class Schema:
         try:
             errors = sorted(self._validator.iter_errors(value), key=lambda error: [str(part) for part in error.path])
         except Unresolvable as error:
-            raise WorkflowError(f"the schema refers to {error.ref!r}, which it does not contain: put it in") from error
+            raise WorkflowError(
+                f"the schema refers to {error.ref!r}, which it does not contain: add it to the schema"
+            ) from error
         return [(_pointer(error.absolute_path), _short(error.message)) for error in errors[:MOST]]
 
     @cached_property
@@ -40,8 +42,8 @@ class Schema:
         try:
             kind.check_schema(self._schema)
         except SchemaError as error:
-            place = _pointer(error.absolute_path) or "the whole"
-            raise WorkflowError(f"the schema is not a JSON Schema: {place}: {_short(error.message)}") from error
+            where = _pointer(error.absolute_path) or "the whole"
+            raise WorkflowError(f"the schema is not a JSON Schema: {where}: {_short(error.message)}") from error
         # An empty registry: a reference to the network is an error, not a download.
         return kind(self._schema, registry=Registry())
 

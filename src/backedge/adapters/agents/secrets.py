@@ -106,11 +106,11 @@ class Secrets:
     def _foreign(self, value: Any) -> Any:
         """An object of another type as the JSON that is stored of it; unchanged if it has no secrets."""
         try:
-            kept = msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
+            stored = msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain))
         except (TypeError, ValueError):
             return value  # storing it will say what is wrong with it
-        shown = self._value(kept)
-        return value if shown == kept else shown
+        shown = self._value(stored)
+        return value if shown == stored else shown
 
 
 NO_SECRETS = Secrets()

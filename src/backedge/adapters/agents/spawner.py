@@ -6,8 +6,8 @@ every attempt would cost more than the attempt itself. So one *spawner* runs per
 
     backedge ── socket ── spawner ──fork── supervisor ──spawn── the program of the attempt
 
-The spawner ends with backedge. A supervisor does not: it ends right after its program. This file imports next to nothing,
-since every fork copies what is loaded.
+The spawner ends with backedge. A supervisor does not: it ends right after its program. This file imports as little as
+possible, since every fork copies what is loaded.
 
 For each attempt the spawner receives one message with four descriptors: the stdin, stdout and stderr of the program, and
 a socket to talk with its supervisor. On that socket the supervisor reads what to start, and answers `pid PROGRAM SUPERVISOR` or `errno N`.
@@ -64,7 +64,7 @@ def _supervise(stdin: int, stdout: int, log: int, talk: int) -> None:
     try:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         posix.setsid()
-        posix.dup2(1, 0)  # the socket of the spawner must end with the spawner
+        posix.dup2(1, 0)  # this socket must be closed when the spawner ends
         cwd, record, count, *words = _requested(talk)
         env = dict(word.partition(b"=")[::2] for word in words[int(count) :])
         program, problem = 0, 0
@@ -73,7 +73,7 @@ def _supervise(stdin: int, stdout: int, log: int, talk: int) -> None:
             program = _started(words[: int(count)], env, (stdin, stdout, log), talk)
         except OSError as error:
             problem = error.errno or -1
-        # They must end with the program, not with us.
+        # Close our copies, so that only the program holds these files open.
         for each in (stdin, stdout, log):
             posix.close(each)
         try:
@@ -82,7 +82,7 @@ def _supervise(stdin: int, stdout: int, log: int, talk: int) -> None:
             while posix.read(talk, 1):
                 pass
         except OSError:
-            pass  # backedge has died: how the program ends is recorded all the same
+            pass  # backedge has died: the end of the program is still recorded
         if program:
             code = posix.waitstatus_to_exitcode(posix.waitpid(program, 0)[1])
             _record(record, b'{"code":%d}' % code if code >= 0 else b'{"signal":%d}' % -code)
@@ -108,7 +108,7 @@ def _started(argv: list[bytes], env: dict[bytes, bytes], files: tuple[int, int, 
     for folder in env.get(b"PATH", b"/bin:/usr/bin").split(b":"):
         path = (folder or b".") + b"/" + argv[0]
         try:
-            posix.stat(path)  # a look is cheaper than a process that finds nothing to become
+            posix.stat(path)  # checking the file first is cheaper than a process that fails to execute it
             return start(path)
         except (FileNotFoundError, NotADirectoryError) as error:
             missing = error

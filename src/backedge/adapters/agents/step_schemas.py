@@ -39,7 +39,7 @@ class StepSchemas:
         """Raises AgentError, with the usage, if the output does not fit. Answers and decisions have no output."""
         if self._schema is not None and briefing.mode not in SIDE_MODES:
             for where, problem in self._schema.input_errors(output):
-                wrong = f"the output does not fit the step's schema: {where or 'the whole'}: {problem}"
+                wrong = f"the output does not match the step's schema: {where or 'the whole'}: {problem}"
                 raise AgentError(wrong, usage=usage)
 
 
@@ -50,10 +50,10 @@ class CheckedAgent:
         self._agent, self._schemas = agent, schemas
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
-        said = await self._agent.work(briefing, attempt)
-        if isinstance(said, Outcome):
-            self._schemas.require(briefing, _as_json(said.output), said.usage)
-        return said
+        returned = await self._agent.work(briefing, attempt)
+        if isinstance(returned, Outcome):
+            self._schemas.require(briefing, _as_json(returned.output), returned.usage)
+        return returned
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return self._schemas.input_errors(inputs)

@@ -61,24 +61,24 @@ class Stream:
 
     def fed(self, more: bytes) -> bytes:
         """What is certain so far."""
-        text, place, out = self._rest + more, 0, []
+        text, position, out = self._rest + more, 0, []
         while True:
-            found, begun = self._secret.search(text, place), self._beginning(text, place)
+            found, begun = self._secret.search(text, position), self._beginning(text, position)
             if found is None or found.start() >= begun:
                 break
-            out += [text[place : found.start()], self._masks[found[0]]]
-            place = found.end()
+            out += [text[position : found.start()], self._masks[found[0]]]
+            position = found.end()
         self._rest = text[begun:]
-        return b"".join([*out, text[place:begun]])
+        return b"".join([*out, text[position:begun]])
 
     def ended(self) -> bytes:
         """What was held back: it was not the beginning of a secret."""
         rest, self._rest = self._rest, b""
         return self._secret.sub(lambda found: self._masks[found[0]], rest)
 
-    def _beginning(self, text: bytes, place: int) -> int:
+    def _beginning(self, text: bytes, position: int) -> int:
         """Where a secret may begin that continues after the end of the text."""
-        for found in self._first.finditer(text, max(place, len(text) - self._longest + 1)):
+        for found in self._first.finditer(text, max(position, len(text) - self._longest + 1)):
             start = text[found.start() :]
             if any(len(start) < len(secret) and secret.startswith(start) for secret in self._masks):
                 return found.start()

@@ -19,7 +19,7 @@ from backedge.adapters.agents import spawner
 from backedge.adapters.agents.process_tree import Identity, row_of
 
 ENDING = 5.0
-"""Seconds that the spawner has to end after it was told to."""
+"""Seconds that the spawner has to end."""
 
 
 def start_supervised(
@@ -63,13 +63,13 @@ class _Spawner:
         self._owner = 0
 
     def fork(self, files: Sequence[int]) -> None:
-        """Have it fork a supervisor that gets these descriptors."""
+        """Make the spawner fork a supervisor with these descriptors."""
         with self._lock:
             if self._channel is not None and self._owner == os.getpid():
                 with suppress(BrokenPipeError, ConnectionResetError):
                     socket.send_fds(self._channel, [b"+"], files)
                     return
-                self._end()  # somebody killed it: another one can do the same
+                self._end()  # the spawner was killed: start another one
             socket.send_fds(self._begin(), [b"+"], files)
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ _SPAWNER = _Spawner()
 
 
 def _line(talk: socket.socket) -> bytes:
-    """What the supervisor answers; empty if it ended without a word."""
+    """The answer of the supervisor; empty if it ended without one."""
     found = b""
     with suppress(ConnectionResetError):
         while not found.endswith(b"\n") and (piece := talk.recv(4096)):

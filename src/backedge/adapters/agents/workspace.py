@@ -27,9 +27,9 @@ LARGEST = 1024 * 1024
 MOST_COMPARED = 200
 """Files whose lines are compared; others are only reported as changed."""
 MOST_NAMED = 1_000
-"""Files that are named at all, and whose contents are kept for the comparison."""
+"""The most files that are reported, and whose contents are stored for the comparison."""
 MOST_KEPT = 32 * 1024 * 1024
-"""Bytes of files that git does not have and that are kept in memory during an attempt."""
+"""The most bytes of files unknown to git that are held in memory during an attempt."""
 MOST_SHOWN, LARGEST_SHOWN = 50, 100_000
 """How many files a diff for people has, and how many bytes each file and the whole diff may have."""
 STATE_FOLDER = ".backedge"
@@ -42,7 +42,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     blobs: dict[str, str] = {}
     """The git objects of files that were as the index has them."""
     texts: dict[str, bytes] = {}
-    """The contents of other files, as far as they are kept."""
+    """The contents of other files, within the limits above."""
 
     @property
     def digest(self) -> str:
@@ -66,8 +66,8 @@ class Workspace:
         self._digests = digests or FileDigests()
 
     def snapshot(self, keep: bool = False) -> Snapshot | None:
-        """The files as they are now; None if nothing says which files count. With `keep`, contents that git does not have
-        are kept within limits, to compare lines later."""
+        """The files as they are now; None if it is unknown which files belong to the artifact. With `keep`, contents
+        that git does not have are kept within limits, to compare lines later."""
         found = self._matching() if self._globs is not None else self._by_git()
         if found is None:
             return None
@@ -111,14 +111,14 @@ class Workspace:
         return b"".join(parts)
 
     def _kept(self, names: Iterable[str]) -> dict[str, bytes]:
-        kept: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         room = MOST_KEPT
         for name in islice(names, MOST_NAMED):
             text = self._text(name)
             if text is not None and len(text) <= room:
-                kept[printable(name)] = text
+                contents[printable(name)] = text
                 room -= len(text)
-        return kept
+        return contents
 
     def _text(self, name: str) -> bytes | None:
         """The content of a file; None if it is too large to compare."""

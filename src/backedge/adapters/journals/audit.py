@@ -1,5 +1,5 @@
-"""Does the history add up? Recomputes the hash chain of a run over any journal, the digests of its large values, and what
-listings say of it."""
+"""Verifies the history of a run in any journal: its hash chain, the digests of its large values, and its entry in the
+listings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from backedge.ports import Audited, Journal, Record, RunHead
 
 
 async def verify(journal: Journal, run: str, head: str | None = None) -> None:
-    """Return if every event of the run fits the chain, every large value its digest, and the listing what the events say;
-    raise JournalDamaged naming the first one that does not. What was pruned after the run had ended is not missed.
+    """Verify that every event of the run matches the chain, every large value its digest, and the listing the events.
+    Raises JournalDamaged, which names the first mismatch. Values that were pruned after the run had ended may be
+    missing.
 
-    A `head` kept elsewhere may be the link of any event, so that it stays useful while the run goes on: it proves
-    everything up to that event, also against somebody who recomputed the whole chain.
+    A `head` kept elsewhere may be the link of any event, so that it stays useful while the run continues. It proves
+    everything up to that event, even if the whole chain was recomputed.
     """
     # The listing comes first: a run that grows meanwhile then has more events than listed, never fewer.
     listed = next((known for known in await journal.runs() if known.run == run), None)
@@ -44,12 +45,12 @@ async def verify_all(journal: Journal, head: str | None = None) -> int:
     await _check_index(journal, seen)
     if isinstance(journal, Audited):
         if (missing := await journal.missing()) is not None:
-            raise JournalDamaged(f"{missing}: somebody deleted a run, or a part of one; restore a backup")
+            raise JournalDamaged(f"{missing}: a run, or a part of one, was deleted; restore a backup")
         for digest in await journal.pruned():
             if digest not in seen.prunable:
                 raise JournalDamaged(
-                    f"the large value {digest} is listed as pruned, but no run that has ended names it: somebody changed "
-                    "the list of what was pruned; restore a backup"
+                    f"the large value {digest} is listed as pruned, but no run that has ended names it: the list "
+                    "of pruned values was changed; restore a backup"
                 )
     if head is not None:
         if not isinstance(journal, Audited):
@@ -66,14 +67,14 @@ async def _check_index(journal: Journal, seen: _Seen) -> None:
         before = await journal.read(run)
         if listed.get(run, set()) == seen.waiting.get(run, set()):
             continue
-        # The run may have gone on since: only if it stands still does the difference count.
+        # The run may have continued since: the difference counts only if the run has not changed.
         now = (await _listed(journal)).get(run, set())
         if len(await journal.read(run)) == len(before) and now != (
             right := set(open_escalations(replay(await _events(journal, before))))
         ):
             raise JournalDamaged(
-                f"run {run!r} is listed with the open escalations {_names(now)}, but its events say {_names(right)}: somebody "
-                "changed the index; restore a backup"
+                f"run {run!r} is listed with the open escalations {_names(now)}, but its events say {_names(right)}: the "
+                "index was changed; restore a backup"
             )
 
 
@@ -90,10 +91,10 @@ def _names(escalations: set[str]) -> str:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of large values and open escalations."""
+    """What is known about large values and open escalations."""
 
     pruned: dict[str, bool] = field(default_factory=dict)
-    """Of each that was looked at, whether it was pruned."""
+    """For each value that was checked, whether it was pruned."""
     prunable: set[str] = field(default_factory=set)
     """Those that a run that has ended names as its input, its outputs or its logs."""
     waiting: dict[str, set[str]] = field(default_factory=dict)
@@ -132,12 +133,12 @@ async def _events(journal: Journal, records: Sequence[Record]) -> list[Event]:
 
 def _check_listing(run: str, listed: RunHead, state: RunState | None) -> None:
     assert state is not None
-    told = (listed.workflow, listed.outcome)
+    listed_as = (listed.workflow, listed.outcome)
     right = (state.workflow.name, outcome_of(state))
-    if told != right:
+    if listed_as != right:
         raise JournalDamaged(
-            f"run {run!r} is listed as {told[1]} in workflow {told[0]!r}, but its events say {right[1]} in workflow "
-            f"{right[0]!r}: somebody changed the listing; restore a backup"
+            f"run {run!r} is listed as {listed_as[1]} in workflow {listed_as[0]!r}, but its events say {right[1]} in workflow "
+            f"{right[0]!r}: the listing was changed; restore a backup"
         )
 
 
@@ -153,11 +154,9 @@ async def _was_pruned(journal: Journal, run: str, seq: int, digest: str, seen: _
             await journal.payload(digest)
             seen.pruned[digest] = False
         except PayloadPruned:
-            seen.pruned[digest] = True  # somebody wanted the space back, and said so
+            seen.pruned[digest] = True  # it was pruned on purpose
         except JournalDamaged as error:
-            raise JournalDamaged(
-                f"event {seq} of run {run!r} names a large value that does not add up: {error}"
-            ) from error
+            raise JournalDamaged(f"event {seq} of run {run!r} names a large value that is damaged: {error}") from error
     return seen.pruned[digest]
 
 

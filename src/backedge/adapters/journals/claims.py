@@ -1,14 +1,14 @@
-"""Who executes a run, as byte-range locks on the journal file itself, which the system drops when their process dies.
+"""Claims on runs, as byte-range locks on the journal file. The system drops them when their process dies.
 
-The locks are on bytes that no file has, far behind those that SQLite locks. They are on the journal file, and not on one
-beside it, because a file beside it can be deleted while its locks are held: then two processes could hold one run.
+The locks are on bytes far behind the end of the file and behind those that SQLite locks. They are on the journal file
+itself, because a separate lock file could be deleted while its locks are held. Then two processes could hold one run.
 
-Closing any descriptor of a file drops the POSIX locks that a process has on it, SQLite's among them. So each process keeps
-one descriptor per journal, shared by everybody in it, and closes it only when nobody in the process has the journal open.
+Closing any descriptor of a file drops the POSIX locks that a process has on it, SQLite's among them. So all users of a
+journal in one process share one descriptor, which is closed only when the last of them has closed the journal.
 
-Each claim is two locks side by side. The first excludes others; where the system has them, it is a lock of the open file,
-which stays when somebody else in the process reads and closes the journal. The second is a POSIX lock, which knows the
-process that has it: it says who that is, and nothing depends on it.
+Each claim is two locks side by side. The first excludes others. Where the system supports it, it is a lock of the open
+file, which stays when other code in this process opens and closes the journal. The second is a POSIX lock, which names
+the process that holds it. It is used only to show the holder.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class RunLocks:
         self._identity = found.st_dev, found.st_ino
         with _guard:
             self._file = _files.setdefault(self._identity, _LockedFile(path, self._identity))
-            self._file.path = path  # the newest is right: an earlier one may be of a file that is gone
+            self._file.path = path  # the newest path: an earlier one may belong to a file that was deleted
             self._file.users.add(self)
 
     def claim(self, run: str) -> None:
-        """Take the run. Raises RunHeld, naming the holder."""
+        """Claim the run. Raises RunHeld, which names the holder."""
         with _guard:
             self._file.take(run, owner=self)
 
@@ -51,13 +51,13 @@ class RunLocks:
             return "this process" if run in self._file.owners else _holder(self._file.descriptor(), _offset(run))
 
     def release(self, run: str) -> None:
-        """Give the run back, if it was taken here."""
+        """Release the run, if it was claimed here."""
         with _guard:
             if self._file.owners.get(run) is self:
                 self._file.give_back(run)
 
     def close(self) -> None:
-        """Give everything back. Call it after the owner has closed its connections to the file."""
+        """Release all claims. Call this after the owner has closed its connections to the file."""
         with _guard:
             for run in [run for run, owner in self._file.owners.items() if owner is self]:
                 self._file.give_back(run)
@@ -106,7 +106,7 @@ class _LockedFile:
                 _lock(descriptor, fcntl.F_WRLCK, offset)
             except (BlockingIOError, PermissionError):
                 holder = _holder(descriptor, offset)
-                if holder is None:  # given back since: try again
+                if holder is None:  # released in the meantime: try again
                     continue
                 raise RunHeld(run, holder) from None
             except OSError as error:
@@ -129,7 +129,8 @@ class _LockedFile:
 
 
 def _offset(run: str) -> int:
-    """Where the run's lock is: the same in every process, before the run has any event, and never where SQLite's are."""
+    """The offset of the run's lock. It is the same in every process, even before the run has events, and never overlaps
+    SQLite's locks."""
     return _BEHIND_EVERY_FILE | (int.from_bytes(sha256(run.encode()).digest()[:8], "big") >> 3) & ~1
 
 
@@ -149,18 +150,18 @@ def _lock(descriptor: int, kind: int, offset: int) -> None:
 
 
 def _holder(descriptor: int, offset: int) -> str | None:
-    """Who has the lock, or None if nobody has it any more."""
+    """The process that holds the lock, in words; None if the lock was released."""
     kind, pid = _flock_of(fcntl.fcntl(descriptor, _OFD_ASK, _flock(fcntl.F_WRLCK, offset)))
     if kind == fcntl.F_UNLCK:
         return None
     if _OFD is not None:
         _, pid = _flock_of(fcntl.fcntl(descriptor, fcntl.F_GETLK, _flock(fcntl.F_WRLCK, offset + 1)))
-    # Zero is a process that this one cannot see, such as one in another container.
+    # Zero stands for a process that this one cannot see, such as one in another container.
     return f"process {pid}" if pid > 0 else "another process"
 
 
 def _flock(kind: int, offset: int) -> bytes:
-    # The order of the fields of `struct flock` is the system's own affair.
+    # The order of the fields of `struct flock` depends on the system.
     if sys.platform == "darwin":
         return struct.pack("qqihh", offset, 1, 0, kind, 0)
     return struct.pack("hhqqi4x", kind, 0, offset, 1, 0)

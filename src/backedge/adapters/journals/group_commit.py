@@ -1,8 +1,8 @@
-"""Group commit: what many runs append in one turn of the event loop becomes one transaction and one fsync.
+"""Group commit: everything that is appended in one iteration of the event loop becomes one transaction and one fsync.
 
-The transaction runs inline on the event loop, because handing it to a thread costs as much as the fsync of a good
-disk. Where commits turn out slow (a slow disk, another process that holds the write lock), they move to a single
-writer thread, so that everything else on the event loop goes on; they come back when commits are quick again.
+The transaction runs inline on the event loop, because handing it to a thread costs as much as the fsync of a good disk.
+If commits become slow (a slow disk, another process that holds the write lock), they move to a single writer thread, so
+that the event loop is not blocked. They move back when commits are fast again.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from backedge.ports import Append
 Outcome = int | BackedgeError
 """The number of the entry's last event, or why the entry was refused."""
 Commit = Callable[[Sequence[Append]], tuple[list[Outcome], float]]
-"""Stores the entries in one transaction; says what became of each, and how many seconds were spent waiting for the lock
-and the disk. The time for the work itself does not count: a thread would not make it shorter."""
+"""Stores the entries in one transaction. Returns the result of each, and the seconds spent waiting for the lock and the
+disk. The time for the work itself does not count: a thread would not make it shorter."""
 _Group = list[tuple[Append, asyncio.Future[int]]]
 _Job = concurrent.futures.Future[list[Outcome]]
 
 SLOW_COMMIT = 0.020
-"""Seconds of waiting that everything else on the event loop would feel."""
+"""A commit that waits longer than this many seconds is slow: it delays everything else on the event loop."""
 _SLOW, _FAST, _TO_THREAD, _MOST = 20, -1, 60, 160
-# Three slow commits among a few dozen, or one that is three times too slow, move to the thread; a hundred quick ones
-# in a row come back. A single slow one, such as a checkpoint, moves nothing.
+# Three slow commits among a few dozen, or one that is three times too slow, move commits to the thread. A hundred fast
+# ones in a row move them back. A single slow one, such as a checkpoint, changes nothing.
 
 
 class GroupCommit:
-    """Collects entries and commits them together; each caller learns the fate of its own entry only."""
+    """Collects entries and commits them together. Each caller gets the result of its own entry only."""
 
     def __init__(self, commit: Commit, committed: Callable[[Sequence[Append]], None]) -> None:
         self._commit = commit
@@ -50,7 +50,8 @@ class GroupCommit:
         return self._thread is not None
 
     async def put(self, entry: Append) -> int:
-        """Return the number of its last event when the entry is stored. If the caller is cancelled meanwhile, it may be stored all the same."""
+        """Store an entry and return the number of its last event. If the caller is cancelled while it waits, the entry
+        may still be stored."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._move_to(loop)
@@ -62,13 +63,14 @@ class GroupCommit:
         return await waiter
 
     def close(self) -> None:
-        """Wait for a commit that is under way; what is put afterwards is refused by the closed file, inline."""
+        """Wait for a commit that is under way. Later entries are refused, because the file is closed."""
         if self._thread:
             self._thread.shutdown()
         self._slowness = 0
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        # The loop before has ended. Nobody waits for what it left in the queue, and nobody was told it was stored.
+        # The previous event loop has ended. No caller waits for the entries in its queue, and none was confirmed as
+        # stored.
         if self._job:
             concurrent.futures.wait([self._job])
         self._job = None
@@ -93,7 +95,7 @@ class GroupCommit:
         try:
             outcomes, waited = self._commit(entries)
         finally:
-            if waited is None:  # it failed, perhaps after waiting for somebody's lock
+            if waited is None:  # it failed, perhaps after waiting for another process's lock
                 waited = perf_counter() - started
             weight = _SLOW * int(waited / SLOW_COMMIT) or _FAST
             self._slowness = min(max(self._slowness + weight, 0), _MOST)
@@ -103,7 +105,7 @@ class GroupCommit:
         try:
             loop.call_soon_threadsafe(self._after_job, loop, group, job)
         except RuntimeError:
-            return  # the event loop was closed meanwhile, so nobody waits any more
+            return  # the event loop was closed in the meantime: no caller waits any more
 
     def _after_job(self, loop: asyncio.AbstractEventLoop, group: _Group, job: _Job) -> None:
         self._job = None
@@ -122,7 +124,7 @@ class GroupCommit:
             # One exception for each caller: a shared one would collect the tracebacks of all of them.
             fates = [_copy(error) for _ in group]
         except BaseException:
-            for _, waiter in group:  # nobody may wait for ever for a commit that was broken off
+            for _, waiter in group:  # no caller may wait for ever for an interrupted commit
                 waiter.cancel()
             raise
         stored = []

@@ -1,4 +1,4 @@
-"""A journal that lives as long as its process: for tests, simulations and runs that need not survive."""
+"""A journal in memory: for tests, simulations and runs that need not survive their process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Memory:
-    """What all instances on one memory share."""
+    """The contents that all instances on one memory share."""
 
     runs: dict[str, _Run] = field(default_factory=dict)
     payloads: dict[str, bytes] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class MemoryJournal:
 
     async def append(self, entry: Append) -> int:
         """Store all events of the entry, or none; the workflow of a run is the one its first entry names."""
-        # Giving way once, as a journal on disk does, shows tests the same interleavings.
+        # Yield once, as a journal on disk does, so that tests see the same interleavings.
         await asyncio.sleep(0)
         memory = self._memory
         run = memory.runs.get(entry.run)
@@ -129,21 +129,21 @@ class MemoryJournal:
         if body is None:
             raise JournalDamaged(f"payload {digest} is not in this journal: it was never stored, or it was pruned")
         if sha256(body).hexdigest() != digest:
-            raise JournalDamaged(f"payload {digest} has other contents than its digest says: whoever stored it erred")
+            raise JournalDamaged(f"payload {digest} does not match its digest: store it under the sha256 of its bytes")
         return body
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell the listener of every append, before the appender goes on. It must not raise."""
+        """Call the listener after every append, before `append` returns. It must not raise."""
         return _add(self._memory.listeners, listener)
 
     async def claim(self, run: str) -> Claim:
-        """Take the run. Raises RunHeld, naming the holder, if somebody else has it."""
+        """Claim the run. Raises RunHeld, which names the holder, if another engine holds it."""
         if run in self._memory.held:
             raise RunHeld(run, self._memory.held[run][0].holder)
         return self._take(run)
 
     def take_over(self, run: str) -> Claim:
-        """Take the run, also from an engine that has it, as when a lease has run out: for tests of lost claims."""
+        """Claim the run even if another engine holds it, as after an expired lease: for tests of lost claims."""
         before = self._memory.held.get(run)
         claim = self._take(run)
         if before is not None:
@@ -166,20 +166,20 @@ class MemoryJournal:
         return run in self._memory.held and self._memory.held[run][0].fence == fence
 
     async def holder(self, run: str) -> str | None:
-        """Who executes the run, in words; None if nobody does."""
+        """The process that executes the run, in words; None if no process does."""
         return self._memory.held[run][0].holder if run in self._memory.held else None
 
     async def release(self, claim: Claim) -> None:
-        """Give the run back; nothing happens if the claim is no longer valid."""
+        """Release the run. A claim that is no longer valid is ignored."""
         if await self.holds(claim):
             del self._memory.held[claim.run]
 
     def on_lost(self, listener: LostListener) -> Callable[[], None]:
-        """Tell the listener of claims made here that are taken over; returns what ends that."""
+        """Call the listener with each claim made here that is taken over. Returns a function that unsubscribes."""
         return _add(self._lost, listener)
 
     async def close(self) -> None:
-        """Give back every claim that was made here. The memory stays with those who share it."""
+        """Release every claim that was made here. Other instances can still use the memory."""
         for claim, owner in tuple(self._memory.held.values()):
             if owner is self:
                 await self.release(claim)

@@ -12,7 +12,7 @@ class _Made(msgspec.Struct):
 
 
 class _Names(msgspec.Struct):
-    """All the fields of events that name a large value; the rest of an event is passed over."""
+    """The fields of events that name a large value. All other fields are ignored."""
 
     input_payload: str | None = None
     files: dict[str, str] = {}
@@ -24,7 +24,7 @@ _decoder = msgspec.json.Decoder(_Names)
 
 
 def payloads_of(body: bytes) -> Iterator[str]:
-    """The digests of the large values that an event, as JSON text, names; none for a text that is no event."""
+    """The digests of the large values that an event, given as JSON text, names; empty for text that is not an event."""
     try:
         names = _decoder.decode(body)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Giving back the space of large values in a journal. Events are never touched: the chain stays whole."""
+"""Frees the space of large values in a journal. Events are never changed, so the chain stays intact."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def prune_payloads(path: Path, runs: Collection[str], dry_run: bool = False) -> 
         newest = 0
 
         def look() -> set[str]:
-            """Read what is new; returns the runs that it belongs to."""
+            """Read the new events. Returns their runs."""
             nonlocal newest
             found: set[str] = set()
             for id, body, run in connection.execute(_EVENTS, (newest,)):
@@ -57,8 +57,8 @@ def prune_payloads(path: Path, runs: Collection[str], dry_run: bool = False) -> 
         look()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # What was written meanwhile may name a value that was there already, and so was not stored again. And a run
-            # that has gone on meanwhile needs its values.
+            # Events written in the meantime may name a value that existed already, and so was not stored again. And a
+            # run that has continued needs its values.
             went_on = look()
             needed.update(digest for digest, names in gone.items() if names & went_on)
             sizes = {
@@ -76,7 +76,7 @@ def prune_payloads(path: Path, runs: Collection[str], dry_run: bool = False) -> 
             connection.execute("ROLLBACK")
             raise
         if sizes and not dry_run:
-            with suppress(apsw.BusyError):  # somebody is at work: the space is used again by what is written next
+            with suppress(apsw.BusyError):  # another process is writing: new data will reuse the space
                 connection.execute("VACUUM")
     except StorageError as error:
         raise translated(error, str(path)) from error

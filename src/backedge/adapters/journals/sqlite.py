@@ -23,7 +23,8 @@ from backedge.ports import Append, Claim, Listener, LostListener, OpenEscalation
 
 
 class SqliteJournal:
-    """Journal and Claims on one file. One event loop at a time; another one may follow when it has ended.
+    """Journal and Claims on one file. Use it on one event loop at a time; a later loop may use it after the first has
+    ended.
 
     Appends are committed inline on the event loop while commits are quick, and by a writer thread while they are
     slow (`group_commit` says when), so that a slow disk does not hold up everything else.
@@ -39,7 +40,7 @@ class SqliteJournal:
         self._store = SqliteStore(self._path, durability)
         self._reader = self._store
         self._watch = Watch(self._reading)
-        self._commits = GroupCommit(self._store.commit, self._watch.tell_own)
+        self._commits = GroupCommit(self._store.commit, self._watch.announce_own)
         self._locks = RunLocks(self._path)
         self._claims: dict[str, Claim] = {}
         self._newest_fence = 0
@@ -47,8 +48,8 @@ class SqliteJournal:
     async def append(self, entry: Append) -> int:
         """Store all events of the entry, or none; durable on return. Returns the number of its last event.
 
-        A caller that is cancelled while it waits does not know: its entry may be stored or not, whole in any case.
-        The workflow of a run is the one its first entry names; an entry without events only stores its payloads.
+        If the caller is cancelled while it waits, its entry is stored as a whole or not at all. The workflow of a run
+        is the one its first entry names; an entry without events only stores its payloads.
         """
         # A name that is not text must fail here, alone, and not in the transaction it would share with others.
         (entry.run + entry.workflow + entry.outcome).encode()
@@ -83,18 +84,18 @@ class SqliteJournal:
         return self._reading().gap()
 
     async def pruned(self) -> Sequence[str]:
-        """The digests of the large values that were removed to give their space back."""
+        """The digests of the large values that were removed to free space."""
         return self._reading().pruned()
 
     async def head(self) -> str:
-        """What proves all events: keep it elsewhere, for `disproof`."""
+        """A proof of all events: keep it elsewhere, for `disproof`."""
         return self._reading().head()
 
     async def disproof(self, head: str) -> str | None:
-        """Why the journal does not hold all the events that a head proves, in words; None if it does."""
+        """Why the journal does not contain all the events that a head proves, in words; None if it does."""
         count, _, rest = head.partition(":")
         if not count.isascii() or not count.isdigit() or not rest:
-            return f"{head!r} is not the head of a journal: expected one that `audit verify --json` told"
+            return f"{head!r} is not the head of a journal: expected one that `audit verify --json` printed"
         now = self._reading().head(int(count))
         if now == head.lower():
             return None
@@ -104,14 +105,16 @@ class SqliteJournal:
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell the listener of every commit: own ones before their appenders go on. It must not raise."""
+        """Call the listener after every commit; for this journal's own commits, before `append` returns. It must not
+        raise."""
         return self._watch.subscribe(listener)
 
     async def claim(self, run: str) -> Claim:
-        """Take the run. Raises RunHeld, naming the holder, if somebody else has it."""
+        """Claim the run. Raises RunHeld, which names the holder, if it is claimed already."""
         self._locks.claim(run)
         try:
-            # Nobody else can claim it now. The number is stored with the first append under it: a claim costs no fsync.
+            # No other process can claim it now. The number is stored with the first append under it, so a claim costs
+            # no fsync.
             self._newest_fence = max(self._newest_fence, self._reading().fence(run)) + 1
         except BaseException:
             self._locks.release(run)
@@ -124,19 +127,20 @@ class SqliteJournal:
         return self._is_claimed(claim.run, claim.fence) and self._reading().fence(claim.run) <= claim.fence
 
     async def holder(self, run: str) -> str | None:
-        """Who executes the run, in words; None if nobody does."""
+        """The process that executes the run, in words; None if no process does."""
         return self._locks.holder(run)
 
     async def release(self, claim: Claim) -> None:
-        """Give the run back; nothing happens if the claim is no longer valid."""
+        """Release the run. A claim that is no longer valid is ignored."""
         if self._is_claimed(claim.run, claim.fence):
             del self._claims[claim.run]
             self._locks.release(claim.run)
 
     def on_lost(self, listener: LostListener) -> Callable[[], None]:
-        """Tell the listener of claims made here that another process writes past; returns what ends that.
+        """Call the listener with each claim made here that another process has overridden. Returns a function that
+        unsubscribes.
 
-        The locks of living processes cannot be taken. This is for systems on which they can be lost.
+        The locks of a living process cannot be taken over. This is for systems on which they can be lost.
         """
 
         def look(run: str, _: int) -> None:
@@ -147,7 +151,7 @@ class SqliteJournal:
         return self._watch.subscribe(look, own=False)
 
     async def close(self) -> None:
-        """Give back every claim and close the file; appends that are still waiting fail."""
+        """Release every claim and close the file. Appends that are still waiting fail."""
         self._watch.close()
         self._commits.close()
         if self._reader is not self._store:
@@ -161,7 +165,7 @@ class SqliteJournal:
         return run in self._claims and self._claims[run].fence == fence
 
     def _reading(self) -> SqliteStore:
-        # While a thread may be in the middle of a transaction, nobody else can use its connection.
+        # While a thread may be in the middle of a transaction, its connection cannot be used elsewhere.
         if self._reader is self._store and self._commits.uses_thread:
             self._reader = SqliteStore(self._path, self._durability)
         return self._reader

@@ -1,4 +1,4 @@
-"""What SQLite reports, in the journal's own terms: who has to act, and how."""
+"""Turns errors of SQLite into errors of the journal, which say what to do."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _DAMAGE = (
     apsw.CorruptError,
     apsw.FormatError,
     apsw.MismatchError,
-    # The statements are fixed: if one does not fit the tables, or the counts of the tables do not fit each other,
-    # somebody else changed the file.
+    # The statements are fixed: if one does not fit the tables, or the counts of the tables contradict each other,
+    # another program changed the file.
     apsw.SQLError,
     apsw.ConstraintError,
     UnicodeDecodeError,
@@ -29,15 +29,15 @@ def translated(error: apsw.Error | UnicodeDecodeError, path: str) -> JournalErro
     """The journal's error for one of SQLite's; the caller raises it from the original."""
     if isinstance(error, _DAMAGE):
         return JournalDamaged(
-            f"{path} is not a sound journal: got {error}; expected a database that backedge wrote: "
+            f"{path} is not a valid journal: got {error}; expected a database that backedge wrote: "
             "restore a backup, or choose another file"
         )
     match error:
         case _ if isinstance(error, apsw.FullError) or _finds_no_room(error):
-            reason = "the disk is full: nothing of this was stored; free some space and try again"
+            reason = "the disk is full: nothing was stored; free some space and try again"
         case apsw.BusyError() | apsw.LockedError():
             reason = (
-                f"another process has kept it locked for more than {BUSY_TIMEOUT:g} s: nothing of this was stored; "
+                f"another process has locked it for more than {BUSY_TIMEOUT:g} s: nothing was stored; "
                 "end that process, or try again"
             )
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
@@ -45,11 +45,11 @@ def translated(error: apsw.Error | UnicodeDecodeError, path: str) -> JournalErro
         case apsw.CantOpenError():
             reason = "it cannot be opened: expected a file in a folder that can be written; check path and rights"
         case apsw.ConnectionClosedError():
-            reason = "this journal was closed: open the file again"
+            reason = "this journal is closed: open the file again"
         case apsw.TooBigError():
-            reason = "a value is larger than a journal can hold (1 GB): nothing of this was stored; store less at once"
+            reason = "a value is larger than a journal can hold (1 GB): nothing was stored; store less at once"
         case _:
-            reason = "expected a local disk that works: nothing of this was stored; check the disk and try again"
+            reason = "got a disk error, expected a working local disk: nothing was stored; check the disk and try again"
     return JournalUnavailable(f"{path}: {reason} (got: {error or type(error).__name__})")
 
 

@@ -1,4 +1,4 @@
-"""The journal as a file: its tables, its marks, and how it is opened.
+"""The format of the journal file: its tables, its identifiers, and how it is opened.
 
 runs         one small row per run, updated with each append: its name, its listing, how far its chain has come, and the
              fence of the newest claim that was written under.
@@ -6,7 +6,7 @@ events       append-only; `body` is JSON text, so that any SQLite shell reads it
 payloads     large values by the hex sha256 of their bytes, each once.
 escalations  the open ones, an index: everything in it follows from the events.
 keys         the entries that have a key: how many events their run had before and after.
-pruned       the digests of large values that were removed to give their space back; there is none before the first prune.
+pruned       the digests of large values that were removed to free space; the first prune creates the table.
 
 Format 1 had no fences, escalations and keys. A file of format 1 becomes one of format 2 when it is opened.
 """
@@ -132,7 +132,7 @@ def stored_payload(connection: apsw.Connection, path: Path | str, digest: str) -
 
 
 def pruned(connection: apsw.Connection, which: str = "", values: Sequence[str] = ()) -> list[str]:
-    """The digests of the large values that were removed because somebody wanted their space back."""
+    """The digests of the large values that were removed to free space."""
     if connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'pruned'").get is None:
         return []
     return [digest for (digest,) in connection.execute(f"SELECT digest FROM pruned {which}", values)]
@@ -143,7 +143,7 @@ def _refuse_one_byte(path: Path) -> None:
     with suppress(OSError):
         if path.stat().st_size == 1:
             raise JournalDamaged(
-                f"{path} is not a sound journal: got a file of one byte; expected a database that backedge wrote: choose "
+                f"{path} is not a valid journal: got a file of one byte; expected a database that backedge wrote: choose "
                 "another file"
             )
 

@@ -64,9 +64,10 @@ class SqliteStore:
         return found.st_dev, found.st_ino
 
     def commit(self, entries: Sequence[Append]) -> tuple[list[Outcome], float]:
-        """Store the entries in one transaction, except those that do not follow on; if it fails, none is stored.
+        """Store the entries in one transaction, except those that conflict.
 
-        Returns what became of each entry, and the seconds spent waiting for the lock and the disk.
+        If the transaction fails, none is stored. Returns the result of each entry, and the seconds spent waiting for
+        the lock and the disk.
         """
         connection = self._connection
         outcomes: list[Outcome] = []
@@ -75,13 +76,13 @@ class SqliteStore:
         events: list[tuple[int, int, bytes, bytes]] = []
         payloads: list[tuple[str, bytes]] = []
         if self._on_disk() != self._identity:
-            # SQLite would go on writing to a file that nobody can find any more.
+            # SQLite would continue to write to the deleted file.
             raise JournalUnavailable(
                 f"{self._path} was deleted or moved while it was open: nothing more is recorded; put it back, or start "
                 "again with what is there"
             )
         try:
-            # Taking the write lock first means that nobody can append between the check and the insert.
+            # The write lock is taken first, so that no other process can append between the check and the insert.
             started = perf_counter()
             connection.execute("BEGIN IMMEDIATE")
             locked = perf_counter()
@@ -133,7 +134,7 @@ class SqliteStore:
             connection.execute("COMMIT")
         except (apsw.ConstraintError, apsw.TooBigError) as error:
             self._roll_back()
-            if len(entries) > 1:  # the fault of one entry, or of one damaged run: the others must not suffer for it
+            if len(entries) > 1:  # one entry or one run is damaged: the others must still be stored
                 return [self._commit_alone(entry) for entry in entries], 0.0
             raise translated(error, self._path) from error
         except StorageError as error:
@@ -179,14 +180,15 @@ class SqliteStore:
             raise translated(error, self._path) from error
 
     def pruned(self) -> list[str]:
-        """The digests of the large values that were removed to give their space back."""
+        """The digests of the large values that were removed to free space."""
         try:
             return pruned(self._connection)
         except StorageError as error:
             raise translated(error, self._path) from error
 
     def gap(self) -> str | None:
-        """Where numbers are missing that this journal gave, in words: it never takes one back."""
+        """Which event or run numbers are missing, in words. The journal never reuses a number, so a gap means a
+        deletion."""
         try:
             for table in ("events", "runs"):
                 count, newest = self._connection.execute(f"SELECT count(*), coalesce(max(id), 0) FROM {table}").get
@@ -246,7 +248,7 @@ class SqliteStore:
         return self._connection.last_insert_rowid(), 0, genesis(entry.run), 0
 
     def _known(self, run: int, entry: Append) -> Outcome | None:
-        """What an entry with the same key led to; None if there is none."""
+        """The result of an earlier entry with the same key; None if there is none."""
         found = self._connection.execute(_KEY, (run, entry.key)).get
         if found is None:
             return None

@@ -1,7 +1,7 @@
-"""Tells listeners of commits: this journal's own at once, those of others by looking at a version number.
+"""Notifies listeners of commits: this journal's own at once, those of other processes by polling a version number.
 
-SQLite cannot call another process, so somebody has to look. Looking costs a few microseconds, happens only while
-somebody listens, and what changed is found from where the last look ended, however long the history is.
+SQLite cannot notify another process, so the watch polls. A poll costs a few microseconds and happens only while there
+are listeners. It reads only what was added since the last poll, so its cost does not grow with the history.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from backedge.core.errors import JournalError
 from backedge.ports import Append, Listener
 
 INTERVAL = 0.015
-"""Seconds between looks: with a busy event loop, others' commits are still noticed within 50 ms."""
+"""Seconds between polls: even on a busy event loop, commits of other processes are noticed within 50 ms."""
 INTERVAL_AFTER_FAILURE = 1.0
 
 
 class Changes(Protocol):
-    """What the watch looks at."""
+    """What the watch polls."""
 
     def version(self) -> int: ...
     def newest(self) -> int: ...
@@ -27,26 +27,27 @@ class Changes(Protocol):
 
 
 class Watch:
-    """The listeners of one journal, on one event loop at a time. A commit may be told twice, never not at all."""
+    """The listeners of one journal, on one event loop at a time. A commit may be announced twice, but is never
+    missed."""
 
     def __init__(self, changes: Callable[[], Changes]) -> None:
         self._changes = changes
         self._listeners: dict[object, tuple[Listener, bool]] = {}
-        """Each with whether it wants to hear of this journal's own commits."""
+        """Each listener, and whether it also wants this journal's own commits."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._source: Changes | None = None
         self._version: int | None = None
         self._seen = 0
-        self._told: dict[str, int] = {}
+        self._announced: dict[str, int] = {}
 
     def subscribe(self, listener: Listener, own: bool = True) -> Callable[[], None]:
-        """Tell the listener of every commit, or with `own=False` only of those that others make."""
+        """Call the listener after every commit, or with `own=False` only after those of other processes."""
         if not self._listeners:
             self._source = self._changes()
             self._version = self._source.version()
             self._seen = self._source.newest()
-            self._told = {}
+            self._announced = {}
         token = object()
         self._listeners[token] = listener, own
         self.follow()
@@ -54,69 +55,69 @@ class Watch:
         def unsubscribe() -> None:
             self._listeners.pop(token, None)
             if not self._listeners:
-                self._stop_looking()
+                self._stop_polling()
 
         return unsubscribe
 
     def follow(self) -> None:
-        """Look from the event loop that runs now, if there is anybody to tell; costs nothing if that is so already."""
+        """Poll on the current event loop, if there are listeners. Costs nothing if it already does."""
         if self._listeners:
             try:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
-                return  # subscribed before the event loop started: the first call on it begins the looking
+                return  # subscribed before the event loop started: the first call on it starts the polling
             if loop is not self._loop:
-                self._stop_looking()
+                self._stop_polling()
                 self._loop = loop
-                self._timer = loop.call_later(INTERVAL, self._look, loop)
+                self._timer = loop.call_later(INTERVAL, self._poll, loop)
 
-    def tell_own(self, entries: Iterable[Append]) -> None:
-        """Tell of commits made through this journal."""
+    def announce_own(self, entries: Iterable[Append]) -> None:
+        """Announce commits made through this journal."""
         if self._listeners:
             newest = {entry.run: entry.after + len(entry.bodies) for entry in entries if entry.bodies}
-            self._told |= newest
-            self._tell(newest, own=True)
+            self._announced |= newest
+            self._notify(newest, own=True)
 
     def close(self) -> None:
         self._listeners.clear()
-        self._stop_looking()
+        self._stop_polling()
 
-    def _stop_looking(self) -> None:
-        # A timer is no task: one that is left on a closed event loop is simply never called.
+    def _stop_polling(self) -> None:
+        # A timer is not a task: if its event loop is closed, it is simply never called.
         if self._timer:
             self._timer.cancel()
         self._timer = self._loop = None
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             news = self._news()
         except JournalError as error:
-            self._timer = loop.call_later(INTERVAL_AFTER_FAILURE, self._look, loop)
+            self._timer = loop.call_later(INTERVAL_AFTER_FAILURE, self._poll, loop)
             loop.call_exception_handler(
-                {"message": "cannot see what other processes append; looking again", "exception": error}
+                {"message": "cannot read what other processes append; trying again", "exception": error}
             )
             return
-        self._timer = loop.call_later(INTERVAL, self._look, loop)
-        self._tell(news, own=False)
+        self._timer = loop.call_later(INTERVAL, self._poll, loop)
+        self._notify(news, own=False)
 
     def _news(self) -> dict[str, int]:
         source = self._changes()
         if source is not self._source:  # the numbers of one connection say nothing about another's
             self._source, self._version = source, None
-        # Asked before the version: if that has not changed, everything up to here is this journal's own and was told,
-        # and the next query need not go through it.
-        newest = source.newest() if self._told else self._seen
+        # Read before the version: if that has not changed, everything up to here is this journal's own and was
+        # announced, so the next query can skip it.
+        newest = source.newest() if self._announced else self._seen
         version = source.version()
-        told, self._told = self._told, {}
+        announced, self._announced = self._announced, {}
         if version == self._version:
             self._seen = newest
             return {}
         runs, self._seen = source.changed(self._seen)
         self._version = version
-        return {run: seq for run, seq in runs if told.get(run) != seq}
+        return {run: seq for run, seq in runs if announced.get(run) != seq}
 
-    def _tell(self, newest: dict[str, int], own: bool) -> None:
+    def _notify(self, newest: dict[str, int], own: bool) -> None:
         for run, seq in newest.items():
-            for listener, hears_own in tuple(self._listeners.values()):
-                if hears_own or not own:
+            for listener, wants_own in tuple(self._listeners.values()):
+                if wants_own or not own:
                     listener(run, seq)

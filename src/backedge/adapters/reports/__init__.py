@@ -1,4 +1,4 @@
-"""Evidence: what tools report of their own accord, read by backedge itself. A claim is not evidence."""
+"""Evidence: reports that tools write and backedge reads itself. What an agent claims is not evidence."""
 
 from backedge.adapters.reports.spec import ReportSpec
 

@@ -13,12 +13,12 @@ from backedge.engine.protocol import Finding, Outcome, parse_outcome
 def read_json(text: bytes) -> Outcome | Sequence[Finding]:
     """The outcome, or the findings. Raises AgentError for anything else."""
     try:
-        said = msgspec.json.decode(text.decode("utf-8-sig", "replace"))
+        document = msgspec.json.decode(text.decode("utf-8-sig", "replace"))
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise AgentError(f"the report is not JSON: {error}; the tool may have been cut off") from error
-    if isinstance(said, dict):
-        return parse_outcome(said)
+    if isinstance(document, dict):
+        return parse_outcome(document)
     try:
-        return msgspec.convert(said, list[Finding])
+        return msgspec.convert(document, list[Finding])
     except msgspec.ValidationError as error:
-        raise AgentError(f"the report is not understood: {error}; expected an outcome or a list of findings") from error
+        raise AgentError(f"the report cannot be read: {error}; expected an outcome or a list of findings") from error

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
-from backedge.adapters.reports.places import evidence_of, first_line, line_of, place_of
+from backedge.adapters.reports.places import evidence_of, first_line, line_of, path_in_workspace
 from backedge.core.errors import AgentError
 from backedge.engine.protocol import Finding
 
 MOST_TEXT = 200_000
-"""Characters of one failure that are looked at."""
+"""How many characters of one failure are read."""
 
 # The line of a traceback that says where it happened, as pytest and compilers print it.
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:\n]*\.\w+):(?P<line>\d+): ", re.MULTILINE)
 
 
 def read_junit(text: bytes, folder: Path, allow_empty: bool = False) -> tuple[int, list[Finding]]:
-    """The number of tests, and a finding for each that failed. Raises AgentError for what is no report."""
+    """The number of tests, and a finding for each that failed. Raises AgentError if it is not a complete report."""
     reader = _Reader(folder)
     try:
         reader.parser.Parse(text, True)
@@ -27,17 +27,19 @@ def read_junit(text: bytes, folder: Path, allow_empty: bool = False) -> tuple[in
         raise AgentError(f"the JUnit report is not XML: {error}; the tool may have been cut off") from error
     if reader.declared > len(reader.findings):
         raise AgentError(
-            f"the JUnit report declares {reader.declared} failures, but lists {len(reader.findings)}: it is not complete"
+            f"the JUnit report declares {reader.declared} failures but lists {len(reader.findings)}: it is incomplete, so run the tests again"
         )
     if not reader.tests and not allow_empty:
         raise AgentError("the JUnit report has no tests: nothing was tested; correct the command")
     if reader.tests and reader.skipped == reader.tests:
-        raise AgentError(f"the JUnit report has {reader.tests} tests, all skipped: nothing was tested")
+        raise AgentError(
+            f"the JUnit report has {reader.tests} tests, all skipped: nothing was tested; run at least one"
+        )
     return reader.tests, reader.findings
 
 
 class _Reader:
-    """Reads a report as it comes: however large, only findings are kept."""
+    """Reads a report as a stream: of a large report too, only the findings are stored."""
 
     def __init__(self, folder: Path) -> None:
         self.tests = self.skipped = 0
@@ -51,7 +53,7 @@ class _Reader:
         self._room = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
-        # Without a document type there are no entities: none that expand without end, none that read other files.
+        # Without a document type there are no entities, so none can expand without end or read other files.
         self.parser.StartDoctypeDeclHandler = _refused
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -62,7 +64,7 @@ class _Reader:
         if not self._path and tag not in ("testsuites", "testsuite"):
             raise AgentError(f"the JUnit report begins with <{tag[:50]}>: expected <testsuites> or <testsuite>")
         if tag == "testsuite" and "testsuite" not in self._path:
-            # Suites within a suite are counted in it already.
+            # Nested suites are already included in the counts of the outer one.
             self.declared += sum(line_of(attributes.get(count)) or 0 for count in ("failures", "errors"))
         elif tag == "testcase":
             self.tests += 1
@@ -88,13 +90,13 @@ class _Reader:
         case = self._case
         message = first_line(self._message) or first_line(text) or "failed"
         test = "::".join(part for part in (case.get("classname", ""), case.get("name", "")) if part) or "a test"
-        declared = place_of(case.get("file"), self._folder)
+        declared = path_in_workspace(case.get("file"), self._folder)
         file, line = declared, line_of(case.get("line"))
         for found in _PLACE.finditer(text):
-            # The last place is where it failed; the attributes, if there are any, say where the test begins.
-            place = place_of(found["file"], self._folder)
-            if place is not None and declared in (None, place):
-                file, line = place, line_of(found["line"])
+            # The last location is where it failed; the attributes, if there are any, say where the test begins.
+            path = path_in_workspace(found["file"], self._folder)
+            if path is not None and declared in (None, path):
+                file, line = path, line_of(found["line"])
         return Finding(
             f"{first_line(test)}: {message}",
             category="test",
@@ -105,4 +107,6 @@ class _Reader:
 
 
 def _refused(*_: object) -> NoReturn:
-    raise AgentError("the JUnit report declares a document type: that is refused, since it could read other files")
+    raise AgentError(
+        "the JUnit report declares a document type: remove the document type, which could read other files"
+    )

@@ -1,4 +1,4 @@
-"""Places in the workspace, as tools name them."""
+"""Locations in the workspace, as tools report them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from urllib.parse import unquote, urlsplit
 from backedge.core.text import clean
 
 LONGEST_EVIDENCE = 4_000
-"""Characters of evidence that are kept of one finding."""
+"""How many characters of evidence are stored with one finding."""
 
 
-def place_of(name: str | None, folder: Path) -> str | None:
+def path_in_workspace(name: str | None, folder: Path) -> str | None:
     """A file of the workspace by its path or URI, relative to it; None for anything outside."""
     if not name or "\0" in name:
         return None
@@ -40,7 +40,7 @@ def line_of(value: object) -> int | None:
 
 
 def evidence_of(text: str) -> str:
-    """What a tool printed about one defect: its beginning and its end, if it is long."""
+    """What a tool printed about one defect; only the beginning and the end if it is long."""
     text = clean(text).strip()
     half = LONGEST_EVIDENCE // 2
     return text if len(text) <= LONGEST_EVIDENCE else f"{text[:half]}\n…\n{text[-half:]}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from backedge.adapters.reports.places import evidence_of, first_line, line_of, place_of
+from backedge.adapters.reports.places import evidence_of, first_line, line_of, path_in_workspace
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
 from backedge.engine.protocol import Finding
@@ -18,7 +18,7 @@ _SEVERITY = {"error": "high", "warning": "medium", "note": "low", "none": "low"}
 
 
 def read_sarif(text: bytes, folder: Path) -> list[Finding]:
-    """A finding for each result. Raises AgentError for what is no SARIF log, or the log of a tool that gave up."""
+    """A finding for each result. Raises AgentError if it is not a SARIF log, or if the tool did not finish."""
     try:
         log = msgspec.json.decode(text.decode("utf-8-sig", "replace"))
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
@@ -28,27 +28,29 @@ def read_sarif(text: bytes, folder: Path) -> list[Finding]:
     if log.get("version") != "2.1.0":
         raise AgentError(f"the SARIF report has version {str(log.get('version'))[:20]!r}: expected '2.1.0'")
     if not log["runs"]:
-        raise AgentError("the SARIF report has no runs: nothing was looked at")
+        raise AgentError("the SARIF report has no runs: nothing was analysed; correct the command")
     try:
         return [found for run in log["runs"] for found in _run(run, folder)]
     except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise AgentError(f"the SARIF report is not understood: {type(error).__name__} {error}") from error
+        raise AgentError(
+            f"the SARIF report cannot be read: {type(error).__name__} {error}; expected a log of version 2.1.0"
+        ) from error
 
 
 def _run(run: Mapping[str, Any], folder: Path) -> list[Finding]:
     for invocation in run.get("invocations") or ():
         if invocation.get("executionSuccessful") is False:
             notes = [note["message"].get("text", "") for note in invocation.get("toolExecutionNotifications") or ()]
-            said = "; ".join(first_line(note) for note in notes) or "without saying why"
-            raise AgentError(f"the SARIF report says that the tool did not succeed: {said}")
+            reasons = "; ".join(first_line(note) for note in notes) or "without saying why"
+            raise AgentError(f"the SARIF report says that the tool did not succeed: {reasons}")
     if run.get("results") is None:
-        # The format's way to say that the tool did not get as far as to look.
-        raise AgentError("the SARIF report has a run without results: the tool did not finish")
+        # This is how SARIF says that the tool did not get to its analysis.
+        raise AgentError("the SARIF report has a run without results: the tool did not finish; run it again")
     return [_finding(result, run, folder) for result in run["results"] if _counts(result)]
 
 
 def _counts(result: Mapping[str, Any]) -> bool:
-    """Whether a result is a defect: not one that is gone, or that somebody decided to live with."""
+    """Whether a result is a defect: not one that is gone or suppressed."""
     if result.get("kind", "fail") not in ("fail", "open", "review") or result.get("baselineState") == "absent":
         return False
     suppressions = result.get("suppressions") or ()
@@ -69,7 +71,7 @@ def _finding(result: Mapping[str, Any], run: Mapping[str, Any], folder: Path) ->
         evidence=evidence_of(
             "\n".join(part for part in (message, (region.get("snippet") or {}).get("text", "")) if part)
         ),
-        file=place_of(_uri(where.get("artifactLocation") or {}, run), folder),
+        file=path_in_workspace(_uri(where.get("artifactLocation") or {}, run), folder),
         line=line_of(region.get("startLine")),
     )
 

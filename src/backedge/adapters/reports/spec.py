@@ -1,4 +1,4 @@
-"""Which report a step leaves, and what verdict follows from it."""
+"""The report that a step writes, and the verdict that follows from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUFFIX: dict[ReportKind, str] = {"junit": ".xml", "sarif": ".sarif", "json": ".
 
 @dataclass(frozen=True, slots=True)
 class ReportSpec:
-    """The kind of a report and, if the tool insists, its file in the workspace."""
+    """The kind of a report and, if the tool chooses it, its file in the workspace."""
 
     kind: ReportKind
     path: str = ""
@@ -42,15 +42,18 @@ class ReportSpec:
     def is_file(self) -> bool:
         return self.kind != "exitcode"
 
-    def outcome(self, text: bytes, code: int | None, said: str, folder: Path) -> Outcome:
-        """What a tool found, from its report and its exit code; `said` is the end of its output, for people. Raises
-        AgentError if that does not add up: a tool that failed is not a tool that found nothing."""
-        outcome = self._read(text, code, said, folder)
+    def outcome(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome:
+        """What a tool found, from its report and its exit code; `last_output` is the end of what it printed, for
+        people. Raises AgentError if these contradict each other: a tool that failed is not a tool that found
+        nothing."""
+        outcome = self._read(text, code, last_output, folder)
         if code and not outcome.findings and outcome.verdict != "fail":
-            raise AgentError(f"the tool failed (exit {code}) but its report lists nothing: {said or 'it said nothing'}")
+            raise AgentError(
+                f"the tool failed (exit {code}) but its report lists nothing: {last_output or 'it printed nothing'}"
+            )
         return outcome
 
-    def _read(self, text: bytes, code: int | None, said: str, folder: Path) -> Outcome:
+    def _read(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome:
         match self.kind:
             case "junit":
                 tests, findings = read_junit(text, folder, self.allow_empty)
@@ -62,7 +65,7 @@ class ReportSpec:
                 read = read_json(text)
                 return read if isinstance(read, Outcome) else judged(read, f"{len(read)} findings")
             case "exitcode":
-                return _by_exit(code, said)
+                return _by_exit(code, last_output)
         assert_never(self.kind)
 
 
@@ -73,17 +76,17 @@ def judged(findings: Sequence[Finding], summary: str) -> Outcome:
     try:
         worst = min(severity_of(finding.severity)[0].rank for finding in findings)
     except ValueError as error:
-        raise AgentError(f"the report is not understood: {error}") from error
+        raise AgentError(f"the report cannot be read: {error}; correct the command") from error
     verdict: Literal["fail", "needs_improvement"] = "fail" if worst <= Severity.HIGH.rank else "needs_improvement"
     return Outcome(verdict=verdict, findings=tuple(findings), summary=summary)
 
 
-def _by_exit(code: int | None, said: str) -> Outcome:
+def _by_exit(code: int | None, last_output: str) -> Outcome:
     if code is None:
-        raise AgentError("nobody knows how the tool ended: run it again")
+        raise AgentError("the exit code of the tool is unknown: run it again")
     if code == 0:
         return Outcome(verdict="pass", summary="exit code 0")
-    # The last line tells two failures apart; the code alone would make them one defect.
-    lines = said.splitlines()
-    last = lines[-1][:200] if lines else "it said nothing"
-    return judged([Finding(f"exit code {code}: {last}", category="check", evidence=said)], f"exit code {code}")
+    # The last line distinguishes two failures; with the code alone they would be one defect.
+    lines = last_output.splitlines()
+    last = lines[-1][:200] if lines else "it printed nothing"
+    return judged([Finding(f"exit code {code}: {last}", category="check", evidence=last_output)], f"exit code {code}")

@@ -1,4 +1,4 @@
-"""Files that show the state of a run: written again whenever it changes, never read back as the truth."""
+"""Files that show the state of a run: written again whenever it changes, and never read back."""
 
 from backedge.adapters.views.run_views import PROGRESS, SCRATCHPAD, RunViews
 

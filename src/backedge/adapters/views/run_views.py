@@ -1,4 +1,4 @@
-"""feedback-scratchpad.md and progress.json of every run that this process executes, kept current."""
+"""Keeps feedback-scratchpad.md and progress.json up to date for every run that this process executes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunViews:
     """Subscribe `tell` to an engine, and give `paths` to its agents: the files they read are never older than their
     briefing.
 
-    The files are written soon after a change, or when somebody asks for their paths. To resume a run, give its past to
+    The files are written soon after a change, and before `paths` returns. To resume a run, pass its past events to
     `load`.
     """
 
@@ -62,13 +62,13 @@ class RunViews:
     def tell(self, run: str, event: Event) -> None:
         before = self._loops.get(run)
         if before is None and not isinstance(event, RunStarted):
-            return  # the past of the run is unknown: better no file than a wrong one
+            return  # the past of the run is unknown: no file is better than a wrong one
         after = tight_loop(before, event)
         if after is before:
             return
         self._loops[run] = after
         if not self._unwritten:
-            with suppress(RuntimeError):  # without an event loop they are written when somebody asks for their paths
+            with suppress(RuntimeError):  # without an event loop they are written when `paths` is called
                 asyncio.get_running_loop().call_later(DELAY, self.flush)
         self._unwritten[run] = None
 
@@ -79,7 +79,7 @@ class RunViews:
         return {"scratchpad": str(folder / SCRATCHPAD), "progress": str(folder / PROGRESS)}
 
     def flush(self) -> None:
-        """Write what has changed. If the disk refuses, complain once: the run itself does not need its views."""
+        """Write what has changed. If that fails, warn once: the run itself does not need its views."""
         while self._unwritten:
             run = next(iter(self._unwritten))
             del self._unwritten[run]
@@ -95,8 +95,8 @@ class RunViews:
 
 
 def _replace(path: Path, text: bytes) -> None:
-    """Write a file so that no reader ever sees half of it. The journal has what a power cut may take from it: no fsync."""
-    # Two processes may refresh the same view: each has a draft of its own.
+    """Write a file so that no reader ever sees half of it. No fsync: the file can be written again from the journal."""
+    # Two processes may refresh the same view, so each writes its own draft.
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         draft.write_bytes(text)

@@ -147,7 +147,7 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
 
 
 def _canonical(packet: Escalation, choice: str) -> str:
-    """The choice that a word stands for: an approval may be answered with approve or reject."""
+    """The choice that a word means: an approval may be answered with approve or reject."""
     return {"approve": "continue", "reject": "cancel"}.get(choice, choice) if packet.asks_approval else choice
 
 
@@ -249,7 +249,7 @@ def _reclassify_all(tx: Transaction, loop: Loop, phase: str, by: str) -> None:
 
 
 def _record_phase(tx: Transaction, finding: int, phase: str, by: str) -> None:
-    """Record the phase and the steps that injected a finding. What a person says is the truth."""
+    """Record the phase and the steps that injected a finding. A person's answer overrides what was recorded before."""
     graph, judge = tx.state.graph, tx.state.findings[finding].found_by
     steps = steps_of_phase(graph, judge, phase) if judge in graph.steps else ()
     tx.add(e.FindingReclassified(tx.now, finding, phase, by, steps))
@@ -259,7 +259,9 @@ def reclassify(tx: Transaction, command: Reclassify) -> None:
     """Record the phase that injected a finding. If it is not delivered yet, it goes to that phase."""
     tracked = tx.state.findings.get(number(command.finding))
     if tracked is None or tracked.name != command.finding:
-        raise NotFound(f"unknown finding {command.finding!r} in run {tx.state.run!r}")
+        raise NotFound(
+            f"unknown finding {command.finding!r} in run {tx.state.run!r}: use an id that `backedge show` lists"
+        )
     if command.phase not in tx.state.graph.phases:
         raise IllegalCommand(f"unknown phase {command.phase!r}: {did_you_mean(command.phase, tx.state.graph.phases)}")
     _record_phase(tx, tracked.id, command.phase, printable_line(command.by))

@@ -166,7 +166,7 @@ class Loop(Value, frozen=True):
     """The positions of the targets of a choice, in all rounds, oldest first."""
     choice: ChosenOption | None = None
     disputed: bool = False
-    """The targets were asked again because they did not agree."""
+    """Whether the targets had to choose again because they did not agree."""
     result_delivered: bool = False
     """The running attempt that waits for this loop has received the result of the current round."""
     advice: str = ""

@@ -108,15 +108,15 @@ def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by:
         loop = state.loop(loop.caused_by) if loop.caused_by else None
     for target in (*feedback.to, *(name for option in feedback.options for name in option.rework)):
         for index, ancestor in enumerate(chain):
-            # A person may always be asked: they see the whole chain and can end it.
+            # Feedback may always go to a person, who sees the whole chain and can end it.
             if ancestor.source == target != HUMAN:
                 path = [each.source for each in reversed(chain[: index + 1])]
-                return f"causal cycle: {' → '.join([*path, source, target])}; it would feed itself"
+                return f"causal cycle: {' → '.join([*path, source, target])}; send it to a step outside this chain, or to {HUMAN}"
     own = state.graph.limits_of(source) if source != HUMAN else state.workflow.limits
     bound = own.chain_depth
     if bound is not None and len(chain) + 1 > bound:
         hops = " → ".join([*(each.source for each in reversed(chain)), source, "/".join(feedback.to)])
-        return f"chain_depth: {len(chain) + 1} hops ({hops}), at most {bound} are allowed"
+        return f"chain_depth: {len(chain) + 1} hops ({hops}), at most {bound} are allowed: send it to {HUMAN}, or raise the limit"
     return None
 
 

@@ -32,7 +32,7 @@ def choice_problem(loop: Loop, decision: Decision | None) -> str | None:
     offered = ", ".join(option.option for option in loop.options)
     among = f" among {offered}" if offered else ""
     if decision is None or not decision.option.strip():
-        return f"no decision: the step was asked to choose{among}; return decision with an option and a reason"
+        return f"no decision: the step was asked to choose{among}; return `decision` with an option and a reason"
     if find_option(loop, decision.option) is None:
         return f"option {decision.option!r} was not offered: use one of {offered}"
     return None
@@ -45,7 +45,7 @@ def take_position(tx: Transaction, id: str, target: str, decision: Decision) -> 
     tx.add(e.PositionTaken(tx.now, id, target, option.option, decision.reason))
     loop = tx.state.loops[id]
     if loop.state is LoopState.ESCALATING:
-        return  # a person is already asked about it: their decision comes first
+        return  # a person is already deciding about it: that decision comes first
     complete = all(share.done for share in loop.shares.values())
     match tx.state.workflow.agreement:
         case "first":

@@ -2,10 +2,9 @@
 
 It holds four small sets: the unsettled steps, those of them that could start next, the running steps, and the steps
 whose last attempt ended with an error. It ignores loops: the scheduler adds what open loops ask for. It also leaves out
-steps that depend on a condition, because these are always looked at. The fold notes which steps changed
+steps that depend on a condition, because these are always examined. The fold notes which steps changed
 (`RunState.derived`); when the index is needed, it is updated from these steps and their consumers. It is never stored:
-replaying a journal builds it again.
-"""
+replaying a journal builds it again."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ _WITH_TARGETS = (LoopState.WAITING_RESPONSE, LoopState.RESOLVING)
 
 
 def start_wanted(state: RunState, name: str) -> Start | None:
-    """The start that a step is due for, even if something keeps it from starting now; None if it is not due."""
+    """The start that a step is due for, even if it has to wait; None if it is not due."""
     return _Scheduler(state, float("inf")).wanted_start(name)
 
 
 class _Scheduler:
-    """One pass over the run, which computes shared facts once.
+    """One scheduling pass, which computes shared facts once.
 
     It examines the steps that an open loop touches, and the front of the index. Steps behind the front wait for an
     unsettled step, unless a loop exempts them, so they need not be examined. This keeps large runs fast."""

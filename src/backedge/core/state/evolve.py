@@ -52,7 +52,7 @@ def evolve(state: RunState | None, event: e.Event) -> RunState:
     """The state after one more event."""
     if state is None:
         if not isinstance(event, e.RunStarted):
-            raise ValueError(f"the first event of a run is run_started, got {type(event).__name__}")
+            raise ValueError(f"the first event of a run is {type(event).__name__}: expected RunStarted")
         graph = graph_of(event.workflow)
         return RunState(
             run=event.run,
@@ -148,7 +148,7 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
         case e.RunResumed():
             return replace(state, paused_by=None)
         case e.RunStarted():
-            raise ValueError(f"run {state.run!r} got a second run_started: it may only be the first event of a run")
+            raise ValueError(f"run {state.run!r} has a second RunStarted: expected it only as the first event")
         case _:
             assert_never(event)
 

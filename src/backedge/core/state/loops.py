@@ -148,7 +148,8 @@ def _latest_feedback(loop: Loop, raised: Feedback | None) -> Feedback | None:
 
 
 def _with_question(state: RunState, name: str, feedback: Feedback, loop: str) -> RunState:
-    """Remember what a running attempt asked: if it is lost and runs again, it asks the same and gets the same loop."""
+    """Remember the feedback that a running attempt raised: if the attempt is lost and runs again, it raises the same
+    feedback and gets the same loop."""
     step = state.steps[name]
     assert step.running is not None
     raised = step.running.raised_loops if loop in step.running.raised_loops else (*step.running.raised_loops, loop)

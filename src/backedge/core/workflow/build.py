@@ -80,18 +80,18 @@ def build_workflow(
         problem = f"max_steps is {max_steps!r}: expected a whole number, 1 or more"
         raise WorkflowError((*problems, WorkflowProblem(problem, ("max_steps",))))
     try:
-        kept = read_back(workflow)
+        stored = read_back(workflow)
     except WorkflowError as error:
         raise WorkflowError((*problems, *error.problems)) from error
     # Checked before it is read back: NaN, for example, would come back as no value at all.
     problems += problems_of(workflow)
     if problems:
         raise WorkflowError(tuple(problems))
-    return kept
+    return stored
 
 
 def _parsed(parse: Callable[[], T], default: T, problems: list[str]) -> T:
-    """The parsed value; if it is wrong, its problems are noted and the default stands for it."""
+    """The parsed value; if it is wrong, its problems are noted and the default is used."""
     try:
         return parse()
     except WorkflowError as error:
@@ -208,7 +208,7 @@ def _step(
     ]
     problems += wrong
     if own and not step.judges:
-        problem = f"{who} has limits of its own: only judges can, as loops are theirs"
+        problem = f"{who} has limits but is not a judge: set them on a judge, or in the limits of the workflow"
         problems.append(WorkflowProblem(problem, (*here, "limits"), here))
     base = defaults.test_limits if step.tests and defaults.test_limits else None
     if own and not wrong:
@@ -250,6 +250,6 @@ def read_back(workflow: Workflow) -> Workflow:
     try:
         return msgspec.json.decode(msgspec.json.encode(workflow), type=Workflow)
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
-        what, _, place = str(error).partition(" - at ")
-        field = place.strip("`").removeprefix("$.") or "the definition"
-        raise WorkflowError(f"{field} cannot be written and read back: {what}") from error
+        what, _, path = str(error).partition(" - at ")
+        field = path.strip("`").removeprefix("$.") or "the definition"
+        raise WorkflowError(f"{field} cannot be stored as JSON: {what}; correct its value") from error

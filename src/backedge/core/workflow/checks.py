@@ -35,7 +35,7 @@ class Check(Value, frozen=True):
     """For `compatible`: a command or a function compares the values."""
     resolve: Agreed = "consensus"
     authority: tuple[str, ...] = ()
-    """The steps whose position wins: the first of these that has one."""
+    """The steps in order of authority: the position of the first one that has a position wins."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
 
@@ -62,9 +62,9 @@ class Gate(Value, frozen=True):
     causes: str = ""
     """A reference to a list that names root causes."""
     requests: tuple[tuple[str, str], ...] = ()
-    """What each target is asked for."""
+    """The request to each target."""
     needs: tuple[str, ...] = ()
-    """Steps that must be done before it is measured, besides those that it refers to."""
+    """Steps that must be done before it is measured, in addition to those that it refers to."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
 
@@ -84,7 +84,7 @@ class Gate(Value, frozen=True):
 
     @property
     def expected(self) -> str:
-        """The threshold in words; a text is unchanged, but in quotes if it looks like a number."""
+        """The threshold in words. Text that looks like a number is put in quotes."""
         words = {"at_least": "at least ", "at_most": "at most ", "equals": "", "zero": "zero"}[self.bound]
         if self.bound == "equals" and isinstance(self.threshold, str) and parse_amount(self.threshold) is not None:
             return f'"{self.threshold}"'
@@ -106,25 +106,25 @@ _GATE_KEYS = ("metric", *BOUNDS, "causes", "requests", "needs", "severity")
 def parse_check(name: str, given: object) -> Check:
     """A check as a user writes it. Raises WorkflowError."""
 
-    said = _known(mapping(f"check {name!r}", given), f"check {name!r}", _CHECK_KEYS)
-    how = said.get("compatible")
-    rule = _one_of(f"check {name!r} has rule", said.get("rule", "compatible" if how is not None else "equal"), RULES)
-    resolve = _one_of(f"check {name!r} has resolve", said.get("resolve", "consensus"), RESOLUTIONS)
+    fields = _known(mapping(f"check {name!r}", given), f"check {name!r}", _CHECK_KEYS)
+    how = fields.get("compatible")
+    rule = _one_of(f"check {name!r} has rule", fields.get("rule", "compatible" if how is not None else "equal"), RULES)
+    resolve = _one_of(f"check {name!r} has resolve", fields.get("resolve", "consensus"), RESOLUTIONS)
     if (rule == "compatible") is not (how is not None):
         raise WorkflowError(
-            f"check {name!r} has rule {rule!r}: `compatible` says by which table or command, and only then"
+            f"check {name!r} has rule {rule!r}: give `compatible` a table or a command if, and only if, the rule is 'compatible'"
         )
     given_table = how["table"] if isinstance(how, Mapping) and "table" in how else None
     table = mapping(f"check {name!r}: table", given_table)
-    severity, blocking = _severity(f"check {name!r}", said.get("severity", "high"))
+    severity, blocking = _severity(f"check {name!r}", fields.get("severity", "high"))
     return Check(
         name,
-        words(f"check {name!r}: compare", said.get("compare", ())),
+        words(f"check {name!r}: compare", fields.get("compare", ())),
         rule,
         tuple((value, words(f"check {name!r}: table", others)) for value, others in table.items()),
         how is not None and given_table is None,
         resolve,
-        words(f"check {name!r}: authority", said.get("authority", ())),
+        words(f"check {name!r}: authority", fields.get("authority", ())),
         severity,
         blocking,
     )
@@ -133,18 +133,20 @@ def parse_check(name: str, given: object) -> Check:
 def parse_gate(name: str, given: object) -> Gate:
     """A gate as a user writes it. Raises WorkflowError."""
 
-    said = _known(mapping(f"gate {name!r}", given), f"gate {name!r}", _GATE_KEYS)
-    bounds = [word for word in BOUNDS if word in said]
+    fields = _known(mapping(f"gate {name!r}", given), f"gate {name!r}", _GATE_KEYS)
+    bounds = [word for word in BOUNDS if word in fields]
     if len(bounds) != 1:
         got = ", ".join(bounds) or "no threshold"
         raise WorkflowError(f"gate {name!r} has {got}: give one of {', '.join(BOUNDS)}")
-    metric = said.get("metric", "")
+    metric = fields.get("metric", "")
     report = mapping(f"gate {name!r}: metric", metric) if not isinstance(metric, str) else {}
     _known(report, f"gate {name!r}: metric", ("report", "path"))
-    severity, blocking = _severity(f"gate {name!r}", said.get("severity", "high"))
-    threshold: Any = said[bounds[0]]
+    severity, blocking = _severity(f"gate {name!r}", fields.get("severity", "high"))
+    threshold: Any = fields[bounds[0]]
     if bounds == ["zero"] and threshold is not True:
-        raise WorkflowError(f"gate {name!r} has zero {threshold!r}: write true, or leave it out")
+        raise WorkflowError(
+            f"gate {name!r} has zero {threshold!r}: expected true; write `zero: true`, or use another threshold"
+        )
     return Gate(
         name,
         metric if isinstance(metric, str) else "",
@@ -152,22 +154,22 @@ def parse_gate(name: str, given: object) -> Gate:
         str(report.get("path", "")),
         bounds[0],
         threshold if bounds[0] != "zero" else None,
-        str(said.get("causes", "")),
+        str(fields.get("causes", "")),
         tuple(
             (target, str(words_))
-            for target, words_ in mapping(f"gate {name!r}: requests", said.get("requests")).items()
+            for target, words_ in mapping(f"gate {name!r}: requests", fields.get("requests")).items()
         ),
-        words(f"gate {name!r}: needs", said.get("needs", ())),
+        words(f"gate {name!r}: needs", fields.get("needs", ())),
         severity,
         blocking,
     )
 
 
-def _known(said: dict[str, Json], where: str, keys: tuple[str, ...]) -> dict[str, Json]:
-    for key in said:
+def _known(fields: dict[str, Json], where: str, keys: tuple[str, ...]) -> dict[str, Json]:
+    for key in fields:
         if key not in keys:
             raise WorkflowError(f"{where} has the key {key!r}: {did_you_mean(key, keys)}")
-    return said
+    return fields
 
 
 def _one_of(where: str, word: Json, known: tuple[W, ...]) -> W:

@@ -16,8 +16,8 @@ from backedge.core.workflow.limits import BUDGETS, Limits
 class Reach(dict[str, frozenset[str]]):
     """Everything that can be reached from each name over its direct edges. Cycles are allowed.
 
-    Each entry is computed when it is first asked for: computing all of them would take time and memory that grow with
-    the square of a long chain of steps."""
+    Each entry is computed when it is first needed: computing all of them would take time and memory that grow with the
+    square of a long chain of steps."""
 
     def __init__(self, direct: Mapping[str, Iterable[str]]) -> None:
         self._direct = direct

@@ -1,8 +1,8 @@
 """The limits: every bound that can stop a loop or a run, what it means, and what a user may set it to.
 
 A limit is one field of `Limits`. Its `LimitSpec` is the source for the checks here, for the published schema of the
-workflow file and for the docs; `core/breaches.py` counts what is held against it. A breach is count >= bound before the
-next try, and the first in the order of the fields is reported. `None` switches a limit off.
+workflow file and for the docs; `core/breaches.py` counts what is compared with it. A breach is count >= bound before
+the next try, and the first in the order of the fields is reported. `None` switches a limit off.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LimitSpec(Value, frozen=True):
     """`loop`: a judge may have its own. `run`: counted over the whole run. `budget`: the same, and a breach stops
     everything."""
     zero: bool = True
-    """Whether 0 is a bound: nothing of it at all."""
+    """Whether the bound may be 0, which allows none at all."""
 
 
 class Limits(Value, frozen=True, omit_defaults=False):
@@ -115,7 +115,8 @@ BUDGETS = tuple(name for name, spec in LIMITS.items() if spec.scope == "budget")
 OF_THE_RUN = tuple(name for name, spec in LIMITS.items() if spec.scope != "loop")
 """Limits that count over the whole run: no single step can have its own."""
 LARGEST = 1_000_000_000_000
-"""The largest bound: it keeps a typing mistake from passing as a bound, and can always be written and read back."""
+"""The largest bound that is accepted. It catches typing mistakes, and every smaller number survives writing and
+reading."""
 
 
 def limit_problems(overrides: dict[str, object], of: str = "", at: Place = ()) -> list[WorkflowProblem]:

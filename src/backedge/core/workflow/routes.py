@@ -1,6 +1,6 @@
 """The routes of a workflow: findings with certain words go to a certain phase or step.
 
-What a route can look for is one field of `RouteRule` and one line of `matches`. The parser below, for the workflow file
+Each criterion of a route is one field of `RouteRule` and one line of `matches`. The parser below, for the workflow file
 and for Python, and the published schema of the file are derived from the fields.
 """
 
@@ -40,7 +40,7 @@ ROUTE_KEYS: dict[str, RouteKey] = {
     for name, hint in get_type_hints(RouteRule, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
-"""What users can write in a route, besides `to`."""
+"""The keys of a route, in addition to `to`."""
 _EITHER = " or ".join(f"`{key}`" for key in ROUTE_KEYS)
 
 
@@ -93,7 +93,7 @@ def parse_route(given: object) -> RouteRule:
         raise WorkflowError(f"a route has `to` {shown(to)}: expected the name of a step or a phase")
     phrases = {key: words(f"{key} of the route to {to!r}", given.get(key, ())) for key in ROUTE_KEYS}
     if not any(phrases.values()):
-        raise WorkflowError(f"a route to {to!r} looks for nothing: give it {_EITHER}")
+        raise WorkflowError(f"a route to {to!r} matches nothing: give it {_EITHER}")
     # A phrase without a letter or a digit would match everything, or nothing.
     problems = [
         f"a route to {to!r} looks for {phrase!r} in {key}: expected a word"

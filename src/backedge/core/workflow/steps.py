@@ -63,7 +63,9 @@ def parse_repeat(given: object) -> Repeat | None:
         if key not in _REPEAT_KEYS:
             raise WorkflowError(f"repeat has the key {key!r}: {did_you_mean(key, _REPEAT_KEYS)}")
     if "until" not in repeat or "max" not in repeat:
-        raise WorkflowError(f"repeat is {shown(repeat)}: expected `until`, a condition, and `max`, how often at most")
+        raise WorkflowError(
+            f"repeat is {shown(repeat)}: expected `until` with a condition and `max` with a number of executions"
+        )
     return Repeat(words("until", repeat["until"]), whole(repeat["max"]), repeat.get("to", ""))
 
 
@@ -88,7 +90,9 @@ def parse_pass_rule(given: object) -> PassRule | None:
         return PassRule(name=given)
     if not isinstance(given, Mapping) or not given:
         got = "empty" if isinstance(given, Mapping) else shown(given)
-        raise WorkflowError(f"passes_if is {got}: name one of {', '.join(PASS_RULES)}, or counts per severity")
+        raise WorkflowError(
+            f"passes_if is {got}: expected one of {', '.join(PASS_RULES)}, or how many findings of each severity may pass"
+        )
     return PassRule(at_most=tuple((severity, whole(count)) for severity, count in given.items()))
 
 

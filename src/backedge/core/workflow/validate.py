@@ -86,7 +86,7 @@ def _upstream_problems(graph: Graph) -> Iterable[WorkflowProblem]:
         for producer in _producers(conditions):
             if producer not in graph.upstream[name]:
                 yield WorkflowProblem(
-                    f"step {name!r} has when on {producer!r}, which does not run before it: add it to needs",
+                    f"step {name!r} has a when condition on {producer!r}, which does not run before it: add that step to needs",
                     (*step_place(name), "when"),
                     step_place(name),
                     step_place(producer),
@@ -96,7 +96,7 @@ def _upstream_problems(graph: Graph) -> Iterable[WorkflowProblem]:
         for producer in _producers(conditions):
             if producer != name and producer not in graph.upstream[name]:
                 yield WorkflowProblem(
-                    f"step {name!r} has repeat until on {producer!r}, which does not run before it: add it to needs",
+                    f"step {name!r} has a repeat condition on {producer!r}, which does not run before it: add that step to needs",
                     (*here, "repeat"),
                     here,
                     step_place(producer),
@@ -183,17 +183,17 @@ def _naming_problems(workflow: Workflow) -> Iterable[WorkflowProblem]:
         yield WorkflowProblem(problem, ("agreement",))
     for kind, _ in workflow.kinds:
         if kind in list(Kind):
-            problem = f"kind {kind!r} in kinds has the name of a kind that exists: choose another name"
+            problem = f"kind {kind!r} in kinds has the name of a built-in kind: choose another name"
             yield WorkflowProblem(problem, ("kinds", kind))
     for phase in {p for p in workflow.phases if workflow.phases.count(p) > 1}:
-        yield WorkflowProblem(f"phase {phase!r} is listed twice in phases: list it once", ("phases", phase))
+        yield WorkflowProblem(f"phase {phase!r} is listed twice in phases: remove one of them", ("phases", phase))
     if workflow.plans and len(workflow.steps) > workflow.max_steps:
         yield WorkflowProblem(
-            f"the workflow has {len(workflow.steps)} steps, and max_steps is {workflow.max_steps}: raise max_steps",
+            f"the workflow has {len(workflow.steps)} steps, but max_steps is {workflow.max_steps}: raise max_steps",
             ("max_steps",),
         )
     for name in [name for name, count in names.items() if count > 1]:
-        yield WorkflowProblem(f"step {name!r} is defined twice: names are unique", step_place(name), step_place(name))
+        yield WorkflowProblem(f"step {name!r} is defined twice: rename one of them", step_place(name), step_place(name))
     for step in workflow.steps:
         yield from step_problems(step, names, judges)
 

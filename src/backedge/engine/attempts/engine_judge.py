@@ -1,4 +1,4 @@
-"""The engine as a judge: it measures what checks compare and gates hold against their threshold; the rules decide."""
+"""The engine as a judge: it measures the values of checks and gates. The rules decide the verdict."""
 
 from __future__ import annotations
 
@@ -14,41 +14,43 @@ from backedge.ports import Agent, Attempt, Recoverable, Result
 
 
 class EngineJudgeAgent:
-    """Measures a check or a gate. Where it needs an agent to read a report or to compare values, that is `outside`."""
+    """Measures a check or a gate. `outside` is the agent that reads a report or compares values, if one is needed."""
 
     def __init__(self, measure: EngineJudge, outside: Agent | None = None) -> None:
         self._measure, self._outside = measure, outside
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> object:
         try:
-            said = measure(self._measure, briefing.inputs)
+            measured = measure(self._measure, briefing.inputs)
         except ValueError as error:
             raise AgentError(str(error)) from error
-        if self._outside is None or self._settled(said):
-            return protocol.Outcome(output=said)
-        return self._with_reply(said, await self._outside.work(self._question(briefing, said), attempt))
+        if self._outside is None or self._settled(measured):
+            return protocol.Outcome(output=measured)
+        return self._with_reply(measured, await self._outside.work(self._question(briefing, measured), attempt))
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes what it gets
         return ()
 
-    def _settled(self, said: Json) -> bool:
-        return isinstance(self._measure, Check) and len(said["positions"]) < 2
+    def _settled(self, measured: Json) -> bool:
+        return isinstance(self._measure, Check) and len(measured["positions"]) < 2
 
-    def _question(self, briefing: Briefing, said: Json) -> Briefing:
+    def _question(self, briefing: Briefing, measured: Json) -> Briefing:
         """A comparing agent gets the compared values as inputs, by reference, and nothing else."""
-        return replace(briefing, inputs=said["positions"]) if isinstance(self._measure, Check) else briefing
+        return replace(briefing, inputs=measured["positions"]) if isinstance(self._measure, Check) else briefing
 
-    def _with_reply(self, said: Json, replied: object) -> object:
+    def _with_reply(self, measured: Json, replied: object) -> object:
         reply, log = (replied.outcome, replied.log) if isinstance(replied, Result) else (replied, b"")
         if not isinstance(reply, protocol.Outcome):
-            raise AgentError(f"the measure returned {type(reply).__name__}: expected an Outcome", log=log)
+            raise AgentError(f"the measuring agent returned {type(reply).__name__}: expected an Outcome", log=log)
         if not isinstance(self._measure, Check):
-            return Result(protocol.Outcome({**said, "actual": reply.output}, usage=reply.usage), log=log)
+            return Result(protocol.Outcome({**measured, "actual": reply.output}, usage=reply.usage), log=log)
         if reply.verdict is None:
-            raise AgentError("the comparison gave no verdict: say pass or fail, and why in the summary", log=log)
+            raise AgentError(
+                "the comparison returned no verdict: return pass or fail, with the reason in the summary", log=log
+            )
         reasons = reply.summary or "; ".join(finding.description for finding in reply.findings)
-        said = {**said, "compatible": reply.verdict != "fail", "reason": reasons}
-        return Result(protocol.Outcome(said, usage=reply.usage), log=log)
+        measured = {**measured, "compatible": reply.verdict != "fail", "reason": reasons}
+        return Result(protocol.Outcome(measured, usage=reply.usage), log=log)
 
 
 class RecoverableEngineJudge(EngineJudgeAgent):
@@ -59,9 +61,9 @@ class RecoverableEngineJudge(EngineJudgeAgent):
         self._recoverable = recoverable
 
     async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
-        said = measure(self._measure, briefing.inputs)
-        reply = await self._recoverable.recover(self._question(briefing, said), attempt)
-        return None if reply is None else self._with_reply(said, reply)
+        measured = measure(self._measure, briefing.inputs)
+        reply = await self._recoverable.recover(self._question(briefing, measured), attempt)
+        return None if reply is None else self._with_reply(measured, reply)
 
 
 def agent_for(agents: Mapping[str, Agent], measure: EngineJudge | None, name: str) -> Agent:

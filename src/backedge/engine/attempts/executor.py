@@ -1,7 +1,7 @@
 """One attempt as a pipeline over one value: brief → call → translate → report.
 
-`task_for` briefs it. `LocalExecutor` does the rest over an `Execution`, and is the one place that turns errors of an agent
-into the report of a failed attempt.
+`task_for` briefs it. `LocalExecutor` does the rest over an `Execution`, and is the only code that turns errors of an
+agent into the report of a failed attempt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_PLAN = Plan()
 async def task_for(
     journal: Journal, state: RunState, step: str, running: Running, now: float, timeout: float | None, recover: bool
 ) -> Task:
-    """All that an executor needs to make the attempt that runs. Reads large inputs from the journal."""
+    """Everything that an executor needs to make the running attempt. Reads large inputs from the journal."""
     known, measure = (
         await outputs(journal, state, (*state.graph.needs[step], step)),
         state.graph.engine_judges.get(step),
@@ -51,19 +51,19 @@ async def task_for(
 
 
 class Execution:
-    """What is known of an attempt on its way through the pipeline: each stage fills in its part.
+    """What is known about an attempt in the pipeline: each stage fills in its part.
 
-    A failed attempt is reported from what was known until then: usage, log and session are not lost.
+    A failed attempt is reported with what is known so far, so that usage, log and session are not lost.
     """
 
-    __slots__ = ("payloads", "plan", "result", "said", "started", "task")
+    __slots__ = ("outcome", "payloads", "plan", "result", "started", "task")
 
     def __init__(self, task: Task, started: float) -> None:
         self.task, self.started = task, started
         self.result: Result = _NO_RESULT
         """What the agent returned."""
-        self.said: protocol.Outcome = _NO_OUTCOME
-        """Its outcome, in its own words."""
+        self.outcome: protocol.Outcome = _NO_OUTCOME
+        """Its outcome, as the agent protocol defines it."""
         self.plan: Plan = _NO_PLAN
         """The changes that it makes to the steps of the run."""
         self.payloads: dict[str, bytes] = {}
@@ -97,7 +97,7 @@ class LocalExecutor:
             return self._failed(execution, error)
 
     async def _call(self, task: Task, attempt: Attempt) -> object:
-        """Let the agent work, or find out how an attempt ended that an earlier process started."""
+        """Call the agent, or recover an attempt that an earlier process started."""
         agent = agent_for(self._agents.by_name, task.check or task.gate, task.agent)
         if not task.recover:
             return await _in_time(agent.work(task.briefing, attempt), task.timeout)
@@ -107,19 +107,19 @@ class LocalExecutor:
         return await _in_time(able.recover(task.briefing, attempt), task.timeout)
 
     def _read(self, execution: Execution, returned: object) -> None:
-        """Separate the outcome from what comes with it. Raises AgentError if there is none."""
-        said = returned
+        """Separate the outcome from the rest of the result. Raises AgentError if there is no outcome."""
+        outcome = returned
         if isinstance(returned, Result):
-            execution.result, said = returned, returned.outcome
-        if not isinstance(said, protocol.Outcome):
-            raise AgentError(f"the agent returned {type(said).__name__}: expected an Outcome")
-        execution.said = said
+            execution.result, outcome = returned, returned.outcome
+        if not isinstance(outcome, protocol.Outcome):
+            raise AgentError(f"the agent returned {type(outcome).__name__}: expected an Outcome")
+        execution.outcome = outcome
 
     def _translate(self, execution: Execution) -> Outcome:
-        """The outcome in the engine's words. Raises AgentError for what it does not understand."""
-        task, said, result = execution.task, execution.said, execution.result
-        execution.plan, files = self._agents.plan_of(task, said, self._max_output)
-        text = canonical(said.output, self._max_output)
+        """The outcome as the rules define it. Raises AgentError if it cannot be translated."""
+        task, outcome, result = execution.task, execution.outcome, execution.result
+        execution.plan, files = self._agents.plan_of(task, outcome, self._max_output)
+        text = canonical(outcome.output, self._max_output)
         made, large = describe_output(text, task.briefing.previous, task.has_previous)
         if result.workspace is not None:
             made = replace(
@@ -128,7 +128,7 @@ class LocalExecutor:
                 changed=(*made.changed, *result.files) if task.has_previous else (),
             )
         execution.payloads |= {**files, **large}
-        return protocol.to_model(protocol.checked_outcome(said, self._max_output), made, task.kinds)
+        return protocol.to_model(protocol.checked_outcome(outcome, self._max_output), made, task.kinds)
 
     def _finished(self, execution: Execution, outcome: Outcome) -> AttemptReport:
         task, result, payloads = execution.task, execution.result, execution.payloads
@@ -140,7 +140,7 @@ class LocalExecutor:
         return AttemptReport(command, payloads)
 
     def _failed(self, execution: Execution, error: BaseException) -> AttemptReport:
-        task, usage = execution.task, _usage(execution.said.usage)
+        task, usage = execution.task, _usage(execution.outcome.usage)
         return failed_report(task.step, task.attempt, error, self._seconds(execution), usage, execution.result)
 
     def _seconds(self, execution: Execution) -> float:
@@ -160,17 +160,17 @@ def failed_report(
     return AttemptReport(command, {digest: log} if digest else {})
 
 
-def _usage(said: object) -> Usage:
-    """Usage as an agent gave it, which Python does not check."""
-    return said if isinstance(said, Usage) else NO_USAGE
+def _usage(given: object) -> Usage:
+    """The usage that an agent returned; none if it has the wrong type."""
+    return given if isinstance(given, Usage) else NO_USAGE
 
 
 def error_text(error: BaseException) -> str:
-    """An error in words: those of an AgentError as they are, of any other with its type."""
+    """The text of an error. For anything but an AgentError it includes the type."""
     try:
-        said = str(error)
-        text = said if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, said)))
-    except Exception:  # noqa: BLE001 - an exception that cannot be printed is recorded all the same
+        message = str(error)
+        text = message if isinstance(error, AgentError) else ": ".join(filter(None, (type(error).__name__, message)))
+    except Exception:  # noqa: BLE001 - an exception that cannot be printed is still recorded
         text = f"{type(error).__name__}, which cannot be printed"
     return text.encode("utf-8", "replace").decode()[: protocol.LONGEST_TEXT]
 
@@ -187,5 +187,5 @@ async def _in_time(work: Awaitable[object], seconds: float | None) -> object:
             raise
         raise AgentError(f"timeout: no outcome after {seconds:g} s") from None
     if deadline.expired():
-        raise AgentError(f"timeout: no outcome after {seconds:g} s; the one that came later does not count")
+        raise AgentError(f"timeout: no outcome after {seconds:g} s; a later outcome was ignored")
     return returned

@@ -35,7 +35,7 @@ class HostRun(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Whether the run stops here: then it is the engine that reports attempts which are cancelled."""
+        """Whether this process stops executing the run. Then the engine reports the cancelled attempts."""
         ...
 
     async def submit(self, command: c.Command, payloads: Mapping[str, bytes] | None = None) -> tuple[Event, ...]:
@@ -43,7 +43,7 @@ class HostRun(Protocol):
         ...
 
     async def wait_for(self, loop: str, timeout: float | None = None) -> Resolution:
-        """How a loop came out, as soon as it does."""
+        """Wait for the result of a loop."""
         ...
 
     def give_up(self, error: BaseException) -> None:
@@ -52,7 +52,7 @@ class HostRun(Protocol):
 
 
 class LiveAttempt:
-    """An attempt as its agent sees it. The agent can speak only as its own step, and only for this attempt."""
+    """An attempt as its agent sees it. The agent can act only as its own step, and only for this attempt."""
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class LiveAttempt:
         self._slot = slot
         self._spend = spend
         self._waiters: dict[str, int] = {}
-        """How many waits there are for each loop: the last one that ends without an answer records that."""
+        """How many waits there are for each loop. The last one that ends without a result records the end of the
+        wait."""
 
     @property
     def inputs(self) -> Mapping[str, Json]:
@@ -114,14 +115,14 @@ class LiveAttempt:
                 self._waiters[loop] -= 1
                 self._slot.take()
         except asyncio.CancelledError:
-            # The agent goes on without the answer, so the answer must not count as delivered.
+            # The agent continues without the result, so the result must not count as delivered.
             if not self._run.stopping:
                 with suppress(BackedgeError):  # the attempt may be over
                     await self._stop_waiting(loop)
             raise
         if resolution.state == "timeout":
             await self._stop_waiting(loop)
-            # An answer that came while we gave up counts.
+            # A result that arrived in the meantime counts.
             resolution = resolution_of(self._run.state, loop) or resolution
         if resolution.state != "timeout":
             state = self._run.state
@@ -134,7 +135,7 @@ class LiveAttempt:
 
 
 def resolution_of(state: RunState, id: str) -> Resolution | None:
-    """What a waiting attempt is told about a loop; None while there is nothing to tell."""
+    """The result of a loop for a waiting attempt; None while there is none."""
     loop = state.loop(id)
     if loop is None:
         return None

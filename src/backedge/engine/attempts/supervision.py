@@ -1,7 +1,7 @@
 """Attempts under way: started, stopped, and reported exactly once.
 
-An agent that does not stop when it is told to is left behind after the grace period: the engine reports for it, gives its
-slot to others, and ignores what it says later. It may still be working, so its attempt is in doubt.
+An agent that does not stop within the grace period is abandoned: the engine reports for it, frees its slot, and ignores
+its later result. It may still be running, so its attempt is in doubt.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from backedge.ports import AttemptCommand, AttemptReport, Clock, Executor, Journ
 
 DID_NOT_STOP = "the agent did not stop when it was told to"
 SLACK = 10.0
-"""Seconds that an agent which watches its own time has to end what it started."""
+"""Extra seconds for an agent that enforces its own timeout, to end what it started."""
 
 
 class HostEngine(Protocol):
@@ -51,9 +51,9 @@ class Attempts:
         self.under_way: dict[str, SupervisedAttempt] = {}
         """By step."""
         self.spent: dict[tuple[str, int], Usage] = {}
-        """What attempts under way say they have used so far, by step and number."""
+        """The usage that running attempts have reported so far, by step and number."""
         self.left_behind: set[tuple[str, int]] = set()
-        """Attempts whose agents did not stop, by step and number: they may still be working."""
+        """Attempts whose agents did not stop, by step and number. These agents may still be running."""
 
     def perform(self, events: tuple[e.Event, ...], *, start: bool) -> None:
         """Start the attempts that were recorded as started, unless `start` is false; stop all if the run has ended."""
@@ -67,7 +67,7 @@ class Attempts:
                     attempt.stop()
 
     def recover(self, step: str, running: Running) -> bool:
-        """Find out how an attempt ended that an earlier process started; False if its agent cannot tell."""
+        """Recover an attempt that an earlier process started; False if its agent cannot do that."""
         if not isinstance(self._agent(step, running), Recoverable):
             return False
         self._start(step, running, recover=True)
@@ -78,7 +78,8 @@ class Attempts:
             self.under_way[step] = SupervisedAttempt(self, step, running, self._time_limit(step, running), recover)
 
     def _time_limit(self, step: str, running: Running) -> float | None:
-        """Agents that are processes watch their own time, and return their log when it is over: they get some slack."""
+        """The timeout of an attempt. Agents that are processes enforce it themselves and return their log, so they get
+        extra time."""
         timeout = self.run.state.graph.steps[step].timeout
         if timeout is not None and isinstance(self._agent(step, running), Recoverable):
             return timeout + SLACK
@@ -91,7 +92,7 @@ class Attempts:
         return [attempt.task for attempt in self.under_way.values()]
 
     def leave_all_behind(self) -> None:
-        """Leave behind the agents that do not stop. The caller reports for them."""
+        """Abandon the agents that do not stop. The caller reports for them."""
         for attempt in tuple(self.under_way.values()):
             attempt.leave_behind()
 
@@ -101,7 +102,7 @@ class Attempts:
         usage = self.spent.get(key, NO_USAGE)
         if key not in self.left_behind:
             return c.DropAttempt(step, running.attempt, "interrupted", usage, seconds)
-        why = f"its engine was closed, and {DID_NOT_STOP}: it may still be at work"
+        why = f"its engine was closed, and {DID_NOT_STOP}: it may still be running"
         return c.DropAttempt(step, running.attempt, "in doubt", usage, seconds, why)
 
     def seconds_since(self, started: float) -> float:
@@ -143,7 +144,7 @@ class SupervisedAttempt:
         self._leave_behind_after(self._attempts.engine.grace, "the run ended")
 
     def leave_behind(self) -> bool:
-        """Go on without an agent that does not stop; False if it has stopped. The caller reports for it."""
+        """Abandon the agent if it does not stop; False if it has stopped. The caller reports for it."""
         if self._over:
             return False
         self._end()
@@ -167,9 +168,10 @@ class SupervisedAttempt:
         if self.task.done():
             return AttemptReport(c.DropAttempt(step, attempt, "interrupted", seconds=seconds))
         if state.ended is None and state.graph.steps[step].on_doubt == "rerun":
-            # The old agent may still work beside the new one, but not for ever: errors are counted.
+            # The old agent may still run while the next one works. That cannot repeat for ever, because errors are
+            # counted.
             return AttemptReport(c.FailAttempt(step, attempt, words, seconds=seconds))
-        why = f"{words}: it may still be at work"
+        why = f"{words}: it may still be running"
         return AttemptReport(c.DropAttempt(step, attempt, "in doubt", seconds=seconds, why=why))
 
     async def _report_late(self, report: AttemptReport) -> None:
@@ -181,7 +183,7 @@ class SupervisedAttempt:
             self._attempts.engine.slots.offer()
 
     async def _supervise(self) -> None:
-        """The attempt from its briefing to its record; then others may have its slot."""
+        """Run the attempt from its briefing to its recorded report, then free its slot."""
         try:
             report = await self._reported()
             if report is not None:
@@ -238,24 +240,24 @@ class SupervisedAttempt:
         try:
             await self._attempts.run.submit(command, report.payloads)
         except IllegalCommand:
-            return  # another process has settled this attempt: its record stands
+            return  # another process has already recorded the end of this attempt
 
     def _spend(self, usage: Usage) -> None:
         self._attempts.spent[self._key] = self._attempts.spent.get(self._key, NO_USAGE) + usage
 
 
 def _with_usage(command: AttemptCommand, usage: Usage) -> AttemptCommand:
-    """The report with what the attempt said it used while it worked."""
+    """The report with the usage that the attempt reported while it worked."""
     if isinstance(command, c.FinishAttempt):
         return replace(command, outcome=replace(command.outcome, usage=usage + command.outcome.usage))
     return replace(command, usage=usage + command.usage)
 
 
 def _forget(task: asyncio.Task[None]) -> None:
-    """Make sure that not even the end of the event loop waits for a task, or complains about it.
+    """Make sure that the event loop neither waits for a task when it ends nor warns about it.
 
-    `asyncio.run` waits for every task that it knows, and no public function removes one. These two are what asyncio offers
-    to those who write their own tasks. A Python without them waits for the agent, which is slower and loses nothing.
+    `asyncio.run` waits for every task that it knows, and no public function removes one. These two are the functions
+    that asyncio offers for custom task types. A Python without them waits for the agent, which is slower but safe.
     """
     unregister = getattr(asyncio, "_unregister_task", None)
     if unregister is not None:

@@ -9,10 +9,10 @@ import sys
 from typing import Any
 
 
-def plan(told: Any) -> Any:
+def plan(briefing: Any) -> Any:
     needs: dict[str, list[str]] = {"customer": [], "invoice": ["payment"], "payment": ["invoice"]}
     added = {}
-    if told["mode"] == "rework":
+    if briefing["mode"] == "rework":
         needs |= {"invoice": [], "payment": [], "invoice_payment": ["invoice", "payment"]}
         step = {"phase": "code", "agent": "coder", "writes": []}
         added["payment"] = {**step, "needs": ["plan"], "reads": {"plan": ["/payment"]}}
@@ -20,10 +20,10 @@ def plan(told: Any) -> Any:
     return {"output": needs, "add_steps": added, "summary": ", ".join(needs)}
 
 
-def coded(told: Any) -> Any:
-    model = told["step"]
-    needs = told["inputs"]["plan"][model]
-    cycle = [each for each in needs if model in told["inputs"].get(each, {}).get("needs", [])]
+def coded(briefing: Any) -> Any:
+    model = briefing["step"]
+    needs = briefing["inputs"]["plan"][model]
+    cycle = [each for each in needs if model in briefing["inputs"].get(each, {}).get("needs", [])]
     if cycle:
         issue = {
             "kind": "architecture_issue",
@@ -35,8 +35,8 @@ def coded(told: Any) -> Any:
     return {"output": {"model": model, "needs": needs}, "summary": f"{model}, which needs {needs or 'nothing'}"}
 
 
-def review(told: Any) -> Any:
-    needs = {name: made["needs"] for name, made in told["inputs"].items() if made}
+def review(briefing: Any) -> Any:
+    needs = {name: made["needs"] for name, made in briefing["inputs"].items() if made}
     cycles = [f"{one} → {other} → {one}" for one in needs for other in needs[one] if one in needs.get(other, [])]
     return {"verdict": "fail" if cycles else "pass", "findings": [{"description": each} for each in cycles]}
 

@@ -13,32 +13,32 @@ def pm(_: Any) -> Any:
     return {"output": {"browser": "ie11"}, "summary": "for ie11"}
 
 
-def ux(told: Any) -> Any:
-    breakpoints = agreed(told) or (told["previous"] or {"breakpoints": [320, 768]})["breakpoints"]
-    made = {"browser": told["inputs"]["pm"]["browser"], "breakpoints": breakpoints}
+def ux(briefing: Any) -> Any:
+    breakpoints = agreed(briefing) or (briefing["previous"] or {"breakpoints": [320, 768]})["breakpoints"]
+    made = {"browser": briefing["inputs"]["pm"]["browser"], "breakpoints": breakpoints}
     return {"output": made, "summary": f"breakpoints {breakpoints}"}
 
 
-def architect(told: Any) -> Any:
-    made = told["previous"] or {"framework": "react18", "responsive": {"breakpoints": [1024, 1280]}}
-    if "browsers" in [finding["found_by"] for finding in told["feedback"]["findings"]]:
+def architect(briefing: Any) -> Any:
+    made = briefing["previous"] or {"framework": "react18", "responsive": {"breakpoints": [1024, 1280]}}
+    if "browsers" in [finding["found_by"] for finding in briefing["feedback"]["findings"]]:
         made["framework"] = "preact"
-    made["responsive"]["breakpoints"] = agreed(told) or made["responsive"]["breakpoints"]
+    made["responsive"]["breakpoints"] = agreed(briefing) or made["responsive"]["breakpoints"]
     return {"output": made, "summary": f"{made['framework']}, breakpoints {made['responsive']['breakpoints']}"}
 
 
-def agreed(told: Any) -> list[int]:
-    """What both can accept. The evidence of a check has all positions, and both steps get the same evidence."""
+def agreed(briefing: Any) -> list[int]:
+    """What both can accept: the evidence of a check has all positions, and both steps get the same evidence."""
     widths: set[int] = set()
-    for finding in told["feedback"]["findings"]:
+    for finding in briefing["feedback"]["findings"]:
         if finding["found_by"] == "breakpoints":
             for position in json.loads(finding["evidence"])["positions"].values():
                 widths.update(position)
     return sorted(widths)
 
 
-def developer(told: Any) -> Any:
-    design = told["inputs"]["architect"]
+def developer(briefing: Any) -> Any:
+    design = briefing["inputs"]["architect"]
     return {"output": design, "summary": f"built with {design['framework']}"}
 
 

@@ -15,27 +15,27 @@ OPTIONS = [
 ]
 
 
-def pm(told: Any) -> Any:
-    if told["mode"] == "decide":
-        # The second round has the positions of the first one; the pm gives way.
-        others = [each for each in told["feedback"]["requests"][0]["positions"] if each["who"] != "pm"]
+def pm(briefing: Any) -> Any:
+    if briefing["mode"] == "decide":
+        # The second round has the positions of the first: a single dissenter gives way.
+        others = [each for each in briefing["feedback"]["requests"][0]["positions"] if each["who"] != "pm"]
         if others:
             return {"decision": {"option": others[-1]["option"], "reason": "2 s are as good as live"}}
         return {"decision": {"option": "another hosting", "reason": "people expect it to be live"}}
     return {"output": {"REQ-123": "several people edit one page, live"}, "summary": "one requirement"}
 
 
-def architect(told: Any) -> Any:
-    if told["mode"] == "decide":
+def architect(briefing: Any) -> Any:
+    if briefing["mode"] == "decide":
         return {"decision": {"option": "polling", "reason": "no migration in this quarter"}}
-    choices = [request["choice"]["option"] for request in told["feedback"]["requests"] if request["choice"]]
+    choices = [request["choice"]["option"] for request in briefing["feedback"]["requests"] if request["choice"]]
     transport = choices[-1] if choices else "websockets"
     return {"output": {"REQ-123": transport}, "summary": f"REQ-123 by {transport}"}
 
 
-def developer(told: Any) -> Any:
-    transport = told["inputs"]["architect"]["REQ-123"]
-    if transport == "websockets" and not told["feedback"]["resolutions"]:
+def developer(briefing: Any) -> Any:
+    transport = briefing["inputs"]["architect"]["REQ-123"]
+    if transport == "websockets" and not briefing["feedback"]["resolutions"]:
         constraint = {
             "kind": "constraint_violation",
             "to": ["architect", "pm"],
@@ -48,8 +48,8 @@ def developer(told: Any) -> Any:
     return {"output": {"live": transport}, "summary": f"built with {transport}"}
 
 
-def test(told: Any) -> Any:
-    if told["inputs"]["developer"] == {"live": "websockets"}:
+def test(briefing: Any) -> Any:
+    if briefing["inputs"]["developer"] == {"live": "websockets"}:
         return {"verdict": "fail", "findings": [{"description": "the connection is refused"}]}
     return {"verdict": "pass"}
 

@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 
-def plan(told: Any) -> Any:
+def plan(briefing: Any) -> Any:
     models = {"payment": "Payment"}
     added = {}
-    for request in told["feedback"]["requests"]:
+    for request in briefing["feedback"]["requests"]:
         if request["kind"] == "dependency_missing":
             models["refund"] = "Refund"
             # A step, written as in backedge.yaml. The step that asked for it needs it from now on.
@@ -27,8 +27,8 @@ def refund(_: Any) -> Any:
     return {"output": {"model": "Refund", "fields": ["amount", "reason"]}, "summary": "the model Refund"}
 
 
-def refund_service(told: Any) -> Any:
-    models = [made["model"] for made in told["inputs"].values() if "model" in made]
+def refund_service(briefing: Any) -> Any:
+    models = [made["model"] for made in briefing["inputs"].values() if "model" in made]
     if "Refund" not in models:
         missing = {
             "kind": "dependency_missing",
@@ -39,8 +39,8 @@ def refund_service(told: Any) -> Any:
     return {"output": {"uses": models}, "summary": f"uses {', '.join(models)}"}
 
 
-def spec(told: Any) -> Any:
-    made = told["inputs"]["refund_service"]
+def spec(briefing: Any) -> Any:
+    made = briefing["inputs"]["refund_service"]
     if made and "Refund" in made["uses"]:
         return {"verdict": "pass"}
     return {"verdict": "fail", "findings": [{"description": "nothing can be refunded"}]}

@@ -9,16 +9,16 @@ import sys
 from typing import Any
 
 
-def pm(told: Any) -> Any:
+def pm(briefing: Any) -> Any:
     requirements = {"REQ-12": "export as CSV and JSON", "REQ-89": "pages load in 0.5 s"}
-    for request in told["feedback"]["requests"]:
+    for request in briefing["feedback"]["requests"]:
         # The request has the whole analysis of the architect, with the alternatives.
         requirements[request["requirement_id"]] = request["details"]["alternatives"][0]
     return {"output": requirements, "summary": "; ".join(requirements.values())}
 
 
-def architect(told: Any) -> Any:
-    wanted = told["inputs"]["pm"]["REQ-89"]
+def architect(briefing: Any) -> Any:
+    wanted = briefing["inputs"]["pm"]["REQ-89"]
     if wanted == "pages load in 0.5 s":
         infeasible = {
             "kind": "technical_infeasibility",
@@ -33,15 +33,15 @@ def architect(told: Any) -> Any:
     return {"output": {"REQ-12": "a writer per format", "REQ-89": wanted}, "summary": "a design for both"}
 
 
-def developer(told: Any) -> Any:
+def developer(briefing: Any) -> Any:
     functions = {"load_page": "REQ-89", "export_json": "the JSON writer"}
-    for finding in told["feedback"]["findings"]:
+    for finding in briefing["feedback"]["findings"]:
         functions["export_csv"] = finding["requirement_id"]
     return {"output": functions, "summary": ", ".join(functions)}
 
 
-def test(told: Any) -> Any:
-    if "export_csv" in told["inputs"]["developer"]:
+def test(briefing: Any) -> Any:
+    if "export_csv" in briefing["inputs"]["developer"]:
         return {"verdict": "pass"}
     missing = {
         "description": "there is no export as CSV",

@@ -38,7 +38,7 @@ from backedge.core.value import Json
 from backedge.ports import Attempt, Result
 
 LOG_KEPT = 256 * 1024
-"""Bytes at the end of a log that are kept with the attempt."""
+"""How many bytes at the end of a log are stored with the attempt."""
 
 
 class NotInstalled(WorkflowError):
@@ -47,7 +47,7 @@ class NotInstalled(WorkflowError):
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where a step works, and where its attempts are kept."""
+    """The folder in which a step works, and the folder for its attempts."""
 
     folder: Path
     state: Path
@@ -62,7 +62,7 @@ class CliAgent(ProgramAgent[CliFolder]):
     def __init__(
         self,
         name: str,
-        place: Workplace,
+        workplace: Workplace,
         *,
         phase: str = "",
         judges: bool = False,
@@ -91,11 +91,11 @@ class CliAgent(ProgramAgent[CliFolder]):
         if problems:
             raise WorkflowError(tuple(problems))
         self._program = _installed(self._cli, self._env.get("PATH"))
-        self._place = Workplace(place.folder.absolute(), place.state.absolute(), place.writes)
+        self._workplace = Workplace(workplace.folder.absolute(), workplace.state.absolute(), workplace.writes)
         self._judges = judges
         self._resumes = session == "resume"
         self._contract = ResponseContract(self._cli, judges, phases, steps, schema, kinds)
-        self._files = ArtifactFiles(place.folder, place.state, place.writes, digests, judges)
+        self._files = ArtifactFiles(workplace.folder, workplace.state, workplace.writes, digests, judges)
         super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._views = views
         self._secrets = secrets
@@ -120,7 +120,7 @@ class CliAgent(ProgramAgent[CliFolder]):
             raise
 
     def _used(self, briefing: Briefing) -> Usage:
-        """What an attempt without a report had used: it was paid for anyway."""
+        """The usage of an attempt without a report, which costs money too."""
         return self._report(self._attempt_folder(briefing), "").usage
 
     async def _worked(self, briefing: Briefing) -> Result:
@@ -146,7 +146,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         call = Call(self._options, self._judges, resumed.id if resumed else None, schema, folder.schema)
         program = Program(
             argv=[self._program, *self._cli.arguments(call)],
-            cwd=self._place.folder,
+            cwd=self._workplace.folder,
             env={**self._env, **_marks(briefing, folder)},
             briefing=self._prompt(briefing, folder),
             before=before,
@@ -154,7 +154,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         return await self._ran(briefing, folder, program)
 
     def _attempt_folder(self, briefing: Briefing, more: Mapping[str, bytes] | None = None) -> CliFolder:
-        return CliFolder(self._place.state, briefing.run, briefing.step, briefing.attempt, more, self._secrets)
+        return CliFolder(self._workplace.state, briefing.run, briefing.step, briefing.attempt, more, self._secrets)
 
     def _prompt(self, briefing: Briefing, folder: CliFolder) -> bytes:
         text = prompt(self._template, briefing, self._contract.words(briefing), str(folder.whole), self._cli.mentions)

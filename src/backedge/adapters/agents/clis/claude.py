@@ -27,7 +27,7 @@ class Claude(Cli):
 
     def arguments(self, call: Call) -> list[str]:
         options = call.options
-        # A stream needs --verbose. If the process is killed, what it said until then is there.
+        # A stream needs --verbose. If the process is killed, its output so far is available.
         found = ["-p", "--output-format", "stream-json", "--verbose"]
         found += ["--json-schema", json.dumps(call.schema, ensure_ascii=False)]
         mode = options.permission_mode or ("" if call.judges else "acceptEdits")
@@ -46,20 +46,24 @@ class Claude(Cli):
 
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
         result: Event | None = None
-        session, said, spent = None, [], {}
+        session, transcript, spent = None, [], {}
         for event in events:
             session = words(event.get("session_id")) or session
             if event.get("type") == "assistant":
                 message = mapping(event.get("message"))
                 spent[words(message.get("id"))] = _tokens(mapping(message.get("usage")))
-                said += [line for block in items(message.get("content")) if (line := _told(mapping(block)))]
+                transcript += [
+                    line for block in items(message.get("content")) if (line := _transcript_line(mapping(block)))
+                ]
             elif event.get("type") == "result":
                 result = event
         if result is None:
             usage = sum(spent.values(), Usage())
-            lost = "No conversation found" in stderr and not said
-            return CliReport(usage=usage, session=None if lost else session, unknown_session=lost, said=tuple(said))
-        lost = not said and any("No conversation found" in words(each) for each in items(result.get("errors")))
+            lost = "No conversation found" in stderr and not transcript
+            return CliReport(
+                usage=usage, session=None if lost else session, unknown_session=lost, transcript=tuple(transcript)
+            )
+        lost = not transcript and any("No conversation found" in words(each) for each in items(result.get("errors")))
         return CliReport(
             complete=True,
             problem=_problem(result),
@@ -68,7 +72,7 @@ class Claude(Cli):
             usage=_usage(result),
             session=None if lost else session,
             unknown_session=lost,
-            said=(*said, *_warning(result)),
+            transcript=(*transcript, *_warning(result)),
         )
 
 
@@ -84,18 +88,18 @@ def _denied(result: Event) -> str:
 
 def _problem(result: Event) -> str:
     denied = _denied(result)
-    told = one_line("; ".join(map(words, items(result.get("errors")))) or words(result.get("result")))
+    message = one_line("; ".join(map(words, items(result.get("errors")))) or words(result.get("result")))
     subtype, status = words(result.get("subtype")), result.get("api_error_status")
     if subtype == "error_max_turns":
-        problem = f"claude stopped at max_turns{f' ({told})' if told else ''}: raise it, or give the step less to do"
-    elif subtype == "error_max_budget_usd":
         problem = (
-            f"claude stopped at max_budget_usd{f' ({told})' if told else ''}: raise it, or give the step less to do"
+            f"claude stopped at max_turns{f' ({message})' if message else ''}: raise it, or give the step less to do"
         )
+    elif subtype == "error_max_budget_usd":
+        problem = f"claude stopped at max_budget_usd{f' ({message})' if message else ''}: raise it, or give the step less to do"
     elif result.get("is_error") or subtype != "success":
         # An error may have the subtype success: naming that would confuse.
         kind = f"API error {status}" if status else "" if subtype == "success" else subtype or "no subtype"
-        problem = f"claude failed{f' ({kind})' if kind else ''}: {told or 'it said nothing'}"
+        problem = f"claude failed{f' ({kind})' if kind else ''}: {message or 'it printed nothing'}"
     elif denied and result.get("structured_output") is None:
         return f"claude was denied {denied}: name it in `allowed_tools`, or choose another `permission_mode`"
     else:
@@ -126,7 +130,7 @@ def _tokens(usage: Event) -> Usage:
     return Usage(0.0, sum(count(usage.get(key)) for key in keys), count(usage.get("output_tokens")))
 
 
-def _told(block: Any) -> str:
+def _transcript_line(block: Any) -> str:
     if block.get("type") == "text":
         return words(block.get("text"))
     if block.get("type") == "tool_use":

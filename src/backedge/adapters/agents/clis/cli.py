@@ -17,14 +17,14 @@ Event = Mapping[str, Any]
 """One line of what a CLI prints while it works."""
 
 NONE = Usage()
-"""Nothing was used."""
+"""No usage."""
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the file says about an agent CLI, beside its prompt."""
+    """The options of an agent CLI in the workflow file, except its prompt."""
 
     model: str = ""
     allowed_tools: tuple[str, ...] | None = None
@@ -86,8 +86,8 @@ class CliReport:
     session: str | None = None
     unknown_session: bool = False
     """It did not find the conversation that it should continue, and did nothing."""
-    said: tuple[str, ...] = ()
-    """What it said and did while it worked, one line each."""
+    transcript: tuple[str, ...] = ()
+    """Its messages and tool calls while it worked, one line each."""
 
 
 class Cli(ABC):

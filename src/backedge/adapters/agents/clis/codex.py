@@ -31,15 +31,15 @@ class Codex(Cli):
         return [*found, *([call.resume] if call.resume else []), "-"]
 
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:
-        session, said, text, used = None, [], "", before
+        session, transcript, text, used = None, [], "", before
         complete, problem, begun = False, "", False
         for event in events:
             kind, item = event.get("type"), mapping(event.get("item"))
             if kind == "thread.started":
                 session, begun = words(event.get("thread_id")) or None, True
             elif kind == "item.completed":
-                told = _told(item)
-                said += [told] if told else []
+                line = _transcript_line(item)
+                transcript += [line] if line else []
                 if item.get("type") == "agent_message":
                     text = words(item.get("text"))
             elif kind == "turn.completed":
@@ -48,11 +48,9 @@ class Codex(Cli):
                 used = Usage(0.0, count(usage.get("input_tokens")), count(usage.get("output_tokens")))
             elif kind == "turn.failed":
                 complete = True
-                problem = (
-                    f"codex failed: {one_line(words(mapping(event.get('error')).get('message'))) or 'it said nothing'}"
-                )
+                problem = f"codex failed: {one_line(words(mapping(event.get('error')).get('message'))) or 'it printed nothing'}"
             elif kind == "error":
-                said.append(f"error: {words(event.get('message'))}")
+                transcript.append(f"error: {words(event.get('message'))}")
         return CliReport(
             complete=complete,
             problem=problem,
@@ -61,7 +59,7 @@ class Codex(Cli):
             used=used,
             session=session,
             unknown_session=not begun and "no rollout found" in stderr,
-            said=tuple(said),
+            transcript=tuple(transcript),
         )
 
 
@@ -71,7 +69,7 @@ def _since(before: Usage, used: Usage) -> Usage:
     return Usage(0.0, used.tokens_in - before.tokens_in, used.tokens_out - before.tokens_out)
 
 
-def _told(item: Event) -> str:
+def _transcript_line(item: Event) -> str:
     match item.get("type"):
         case "agent_message" | "reasoning":
             return words(item.get("text"))

@@ -1,9 +1,9 @@
-"""The folder of one attempt of a CLI. Besides the files of any attempt it has:
+"""The folder of one attempt of a CLI. In addition to the files of any attempt, it contains:
 
 prompt.md      its prompt, also on its stdin
 briefing.json  the whole briefing, for values that are too long for a prompt
 schema.json    the form of its answer
-call.json      the conversation that it continues, and what else is known only when it is called
+call.json      the conversation that it continues, and other facts that are known only when it is called
 """
 
 from __future__ import annotations

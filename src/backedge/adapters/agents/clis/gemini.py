@@ -32,7 +32,7 @@ class Gemini(Cli):
         return [*found, *(["--resume", call.resume] if call.resume else [])]
 
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
-        session, said, pieces, result = None, [], list[str](), None
+        session, transcript, pieces, result = None, [], list[str](), None
         for event in events:
             kind = event.get("type")
             if kind == "init":
@@ -40,29 +40,34 @@ class Gemini(Cli):
             elif kind == "message" and event.get("role") == "assistant":
                 pieces.append(words(event.get("content")))
             elif kind == "tool_use":
-                # What it said before it used a tool is not the final message.
-                said += ["".join(pieces)] if pieces else []
-                said.append(f"[{words(event.get('tool_name'))}] {json.dumps(event.get('parameters'))}")
+                # A message before a tool call is not the final message.
+                transcript += ["".join(pieces)] if pieces else []
+                transcript.append(f"[{words(event.get('tool_name'))}] {json.dumps(event.get('parameters'))}")
                 pieces = []
             elif kind == "error":
-                said.append(f"error: {words(event.get('message'))}")
+                transcript.append(f"error: {words(event.get('message'))}")
             elif kind == "result":
                 result = event
         text = "".join(pieces)
-        said += [text] if text else []
+        transcript += [text] if text else []
         if result is None:
             lost = session is None and "Error resuming session" in stderr
-            return CliReport(session=session, unknown_session=lost, said=tuple(said))
+            return CliReport(session=session, unknown_session=lost, transcript=tuple(transcript))
         return CliReport(
-            complete=True, problem=_problem(result), text=text, usage=_usage(result), session=session, said=tuple(said)
+            complete=True,
+            problem=_problem(result),
+            text=text,
+            usage=_usage(result),
+            session=session,
+            transcript=tuple(transcript),
         )
 
 
 def _problem(result: Event) -> str:
     if result.get("status") == "success":
         return ""
-    told = one_line(words(mapping(result.get("error")).get("message")))
-    return f"gemini failed: {told or 'it said nothing'}"
+    message = one_line(words(mapping(result.get("error")).get("message")))
+    return f"gemini failed: {message or 'it printed nothing'}"
 
 
 def _usage(result: Event) -> Usage:

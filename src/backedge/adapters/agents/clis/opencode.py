@@ -32,7 +32,7 @@ class OpenCode(Cli):
         return [*found, *(["--session", call.resume] if call.resume else [])]
 
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
-        session, said, pieces, usage = None, [], list[str](), Usage()
+        session, transcript, pieces, usage = None, [], list[str](), Usage()
         complete, problem = False, ""
         for event in events:
             session = words(event.get("sessionID")) or session
@@ -41,9 +41,9 @@ class OpenCode(Cli):
                 pieces = []
             elif kind == "text":
                 pieces.append(words(part.get("text")))
-                said.append(pieces[-1])
+                transcript.append(pieces[-1])
             elif kind == "tool_use":
-                said.append(f"[{words(part.get('tool'))}] {json.dumps(mapping(part.get('state')).get('input'))}")
+                transcript.append(f"[{words(part.get('tool'))}] {json.dumps(mapping(part.get('state')).get('input'))}")
             elif kind == "step_finish":
                 usage += _usage(part)
                 reason = words(part.get("reason"))
@@ -60,7 +60,7 @@ class OpenCode(Cli):
             usage=usage,
             session=session,
             unknown_session=session is None and "Session not found" in stderr,
-            said=tuple(said),
+            transcript=tuple(transcript),
         )
 
 
@@ -74,7 +74,7 @@ def _usage(part: Event) -> Usage:
 def _error(error: Event) -> str:
     data = mapping(error.get("data"))
     status = f" (API error {data['statusCode']})" if data.get("statusCode") else ""
-    return f"{one_line(words(data.get('message'))) or words(error.get('name')) or 'it said nothing'}{status}"
+    return f"{one_line(words(data.get('message'))) or words(error.get('name')) or 'it printed nothing'}{status}"
 
 
 CLI = OpenCode()

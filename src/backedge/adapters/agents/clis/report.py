@@ -29,8 +29,8 @@ def outcome_of(cli: Cli, report: CliReport, ended: Ended, stderr: str, resumed: 
     if not report.complete:
         if not ended.beyond_doubt:
             return None
-        said = last_lines(stderr.encode()) or "it said nothing"
-        raise AgentError(f"{cli.name} ended without a report ({_end(ended)}): {said}")
+        printed = last_lines(stderr.encode()) or "it printed nothing"
+        raise AgentError(f"{cli.name} ended without a report ({_end(ended)}): {printed}")
     if report.problem:
         raise AgentError(report.problem)
     said_json = report.structured if report.structured is not None else _last(cli, report.text)
@@ -38,8 +38,8 @@ def outcome_of(cli: Cli, report: CliReport, ended: Ended, stderr: str, resumed: 
 
 
 def log_of(note: str, report: CliReport, stderr: str) -> bytes:
-    """The log of an attempt for people: what the CLI said and did, then its stderr."""
-    parts = [note, *report.said, stderr.strip()]
+    """The log of an attempt for people: the messages and tool calls of the CLI, then its stderr."""
+    parts = [note, *report.transcript, stderr.strip()]
     return "".join(f"{clean(part)}\n" for part in parts if part).encode("utf-8", "replace")
 
 
@@ -50,7 +50,9 @@ def _last(cli: Cli, text: str) -> Json:
     except Unreadable as error:
         raise AgentError(f"the answer of {cli.name} cannot be read: {error}") from None
     if span is None:
-        raise AgentError(f"{cli.name} gave no outcome: expected one JSON object at the end; got {excerpt(text)}")
+        raise AgentError(
+            f"{cli.name} gave no outcome: got {excerpt(text)}, expected one JSON object at the end of its answer"
+        )
     return parsed(whole[span.start : span.end], f"the answer of {cli.name}")
 
 

@@ -13,13 +13,13 @@ from backedge.core.briefing import Briefing, KnownStep
 from backedge.core.model import SIDE_MODES
 from backedge.core.value import Json
 
-_FLAGGED = "Your final answer is one JSON object of the shape that is required of you."
-_ASKED = "End with one JSON object that fits this JSON Schema, and write nothing after it:"
+_FLAGGED = "Your final answer is one JSON object that follows the required JSON Schema."
+_ASKED = "End with one JSON object that matches this JSON Schema, and write nothing after it:"
 
-_ANSWER = "You are asked something, and need not change anything: put the answer into `answer`."
+_ANSWER = "Answer the question. You need not change anything. Put your answer into `answer`."
 _DECIDE = (
-    "You are asked to choose, and need not change anything: put the option you are for, in its own words, and your reason "
-    "into `decision`."
+    "Choose one of the options. You need not change anything. Put the option you prefer, exactly as it is written, and "
+    "your reason into `decision`."
 )
 _JUDGE = (
     "`verdict` is pass, fail or needs_improvement. A pass has no critical or high finding; a fail has at least one finding. "
@@ -27,16 +27,16 @@ _JUDGE = (
     "not the one under review{phases}."
 )
 _PRODUCER = (
-    "`output` is what the next steps work from: any JSON; the files you changed are seen without it. `summary` says in a "
-    "sentence what you did. `feedback` is for what another step{steps} has to mend; leave it out otherwise."
+    "`output` is what the next steps work from: any JSON. Do not repeat the files that you changed. `summary` says in "
+    "one sentence what you did. Use `feedback` only for what another step{steps} has to fix."
 )
-_FIXED = " In `resolutions` say of each finding listed above, by its id, that it is fixed or, with a reason, contested."
-_VERIFIED = " In `resolutions` say of each finding listed above, by its id: fixed, not_fixed, withdrawn or duplicate."
+_FIXED = " In `resolutions`, report each finding listed above by its id as fixed or, with a reason, as contested."
+_VERIFIED = " In `resolutions`, report each finding listed above by its id as fixed, not_fixed, withdrawn or duplicate."
 
 
 _PLANNER = (
     "You may change the steps of this run: `add_steps` adds steps or replaces those of the same name, `remove_steps` removes "
-    "some. At most {most} more can be added; one that is running cannot be changed. The steps are:"
+    "steps. You can add at most {most} more, and you cannot change a step that is running. The steps are:"
 )
 
 
@@ -74,21 +74,21 @@ class ResponseContract:
 
     def words(self, briefing: Briefing) -> str:
         if briefing.mode == "answer":
-            told = _ANSWER
+            instructions = _ANSWER
         elif briefing.mode == "decide":
-            told = _DECIDE
+            instructions = _DECIDE
         elif self.judges:
-            told = _JUDGE.format(phases=f" ({', '.join(self.phases)})" if self.phases else "")
-            told += _VERIFIED if briefing.verify else ""
+            instructions = _JUDGE.format(phases=f" ({', '.join(self.phases)})" if self.phases else "")
+            instructions += _VERIFIED if briefing.verify else ""
         else:
-            told = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
-            told += _FIXED if briefing.feedback.findings else ""
-        parts = [told]
+            instructions = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
+            instructions += _FIXED if briefing.feedback.findings else ""
+        parts = [instructions]
         if briefing.steps and not self.judges and briefing.mode not in SIDE_MODES:
             parts.append(_PLANNER.format(most=int(briefing.left["max_steps"])))
             parts.append(fenced("\n".join(map(_step_line, briefing.steps))))
         if self.output is not None and not self.judges and briefing.mode not in SIDE_MODES:
-            parts.append("`output` has to fit this JSON Schema:")
+            parts.append("`output` must match this JSON Schema:")
             parts.append(fenced(json.dumps(self.output, indent=2, ensure_ascii=False)))
         if self.cli.has_schema:
             parts.append(_FLAGGED)

@@ -10,17 +10,18 @@ from backedge.core.model import Kind, Severity
 from backedge.core.value import Json
 
 LARGEST = 64 * 1024
-"""Bytes of a step's own schema, or of options, that are passed on: program arguments have a limit."""
+"""The most bytes of a step's own schema, or of its options, that are passed on: program arguments have a maximum
+length."""
 
 _Shape = dict[str, Any]
 
 
-def _text(said: str) -> _Shape:
-    return {"type": "string", "description": said}
+def _text(description: str) -> _Shape:
+    return {"type": "string", "description": description}
 
 
-def _list(items: _Shape, said: str) -> _Shape:
-    return {"type": "array", "items": items, "description": said}
+def _list(items: _Shape, description: str) -> _Shape:
+    return {"type": "array", "items": items, "description": description}
 
 
 def _object(properties: Mapping[str, _Shape], *required: str) -> _Shape:
@@ -54,8 +55,8 @@ def _feedback(steps: Sequence[str], kinds: Sequence[str]) -> _Shape:
             "option": _text("What could be done."),
             "effort": _text("low, medium or high."),
             "impact": _text("What it means."),
-            "rework": _list(_text("A step."), "The steps that would have to be done again."),
-            "accept": {"type": "boolean", "description": "Choosing it accepts the limitation; nothing is mended."},
+            "rework": _list(_text("A step."), "The steps that would have to rework."),
+            "accept": {"type": "boolean", "description": "Choosing it accepts the limitation; nothing is fixed."},
         },
         "option",
     )
@@ -63,37 +64,37 @@ def _feedback(steps: Sequence[str], kinds: Sequence[str]) -> _Shape:
     item = _object(
         {
             "kind": {"type": "string", "enum": [*(kind.value for kind in Kind), *kinds]},
-            "to": _list(to, "The steps that can mend it; `human` asks a person."),
+            "to": _list(to, "The steps that can fix it; `human` asks a person."),
             "message": _text("What is wrong or missing."),
             "severity": {"type": "string", "enum": list(Severity)},
-            "blocking": {"type": "boolean", "description": "The work cannot go on before it is dealt with."},
-            "suggested_fix": _text("How it could be mended."),
+            "blocking": {"type": "boolean", "description": "The work cannot continue until it is resolved."},
+            "suggested_fix": _text("How it could be fixed."),
             "requested_info": _text("What you need to know."),
-            "artifacts": _list(_text("A place like spec.md:42."), "Where it shows."),
-            "options": _list(option, "The ways out, if there is a choice to make."),
+            "artifacts": _list(_text("A location, such as spec.md:42."), "Where it shows."),
+            "options": _list(option, "The options, if there is a choice to make."),
             "requirement_id": _text("The requirement it is about."),
         },
         "kind",
         "to",
         "message",
     )
-    return _list(item, "Only what another step has to mend before this one can be right; usually empty.")
+    return _list(item, "Only what another step has to fix so that this step can do its work; usually empty.")
 
 
 def _finding(phases: Sequence[str]) -> _Shape:
     phase: _Shape = {"type": "string", "enum": list(phases)} if phases else _text("A phase.")
     return _object(
         {
-            "description": _text("The defect, in a sentence; the same words when you see the same defect again."),
+            "description": _text("The defect, in one sentence. Use the same words if you see the same defect again."),
             "severity": {"type": "string", "enum": list(Severity)},
-            "blocking": {"type": "boolean", "description": "Nothing may go on before it is mended."},
+            "blocking": {"type": "boolean", "description": "Nothing may continue until it is fixed."},
             "category": _text("One word, like security or correctness."),
             "affected_phase": _list(phase, "The phase that caused it; empty if it is the one under review."),
             "evidence": _text("What shows it."),
-            "impact": _text("What it leads to."),
+            "impact": _text("What happens because of it."),
             "file": _text("The file it is in."),
             "line": {"type": "integer", "description": "The line in that file."},
-            "suggested_fix": _text("How it could be mended."),
+            "suggested_fix": _text("How it could be fixed."),
             "requirement_id": _text("The requirement it violates."),
         },
         "description",
@@ -141,7 +142,7 @@ def producer_schema(
     free = {"description": "What the next steps work from: any JSON. Files that you changed need not be repeated."}
     planned = {
         "add_steps": {"type": "object", "description": _ADDED},
-        "remove_steps": _list(_text("A step."), "The steps that the run goes on without; usually empty."),
+        "remove_steps": _list(_text("A step."), "The steps to remove from the run; usually empty."),
     }
     return _object(
         {
@@ -157,14 +158,15 @@ def producer_schema(
 
 
 _ADDED = (
-    "Steps to add to this run, by name, each as in the workflow file: phase, needs, and who does it (run, agent or "
-    "agents). One of an existing name replaces that step. Leave it empty if the steps that there are will do."
+    "Steps to add to this run, by name, each as in the workflow file: phase, needs, and the "
+    "agent that does it (run, agent or agents). A step with an existing name replaces that step. Leave it empty if no step "
+    "is missing."
 )
 
 
 def strict(schema: _Shape) -> _Shape:
-    """The same for a CLI without optional keys and free values: optional values may be null, and free values are texts that
-    contain JSON."""
+    """The same schema for a CLI that allows no optional keys and no free values: optional values may be null, and free
+    values are texts that contain JSON."""
     kind = schema.get("type")
     if kind == "object" and schema.get("additionalProperties") is False:
         required = schema["required"]
@@ -183,24 +185,26 @@ def strict(schema: _Shape) -> _Shape:
     return schema
 
 
-def without_nulls(said: Json) -> Json:
+def without_nulls(outcome: Json) -> Json:
     """An outcome without its nulls; output and answer stay as they are."""
-    if isinstance(said, list):
-        return [without_nulls(each) for each in said]
-    if not isinstance(said, dict):
-        return said
+    if isinstance(outcome, list):
+        return [without_nulls(each) for each in outcome]
+    if not isinstance(outcome, dict):
+        return outcome
     return {
         key: value if key in ("output", "answer", "add_steps") else without_nulls(value)
-        for key, value in said.items()
+        for key, value in outcome.items()
         if value is not None
     }
 
 
-def unwrapped(said: Json) -> Json:
+def unwrapped(outcome: Json) -> Json:
     """The outcome of a strict schema: output and answer are texts that contain JSON, or plain texts."""
-    if not isinstance(said, dict):
-        return said
-    return {key: _decoded(value) if key in ("output", "answer", "add_steps") else value for key, value in said.items()}
+    if not isinstance(outcome, dict):
+        return outcome
+    return {
+        key: _decoded(value) if key in ("output", "answer", "add_steps") else value for key, value in outcome.items()
+    }
 
 
 def _decoded(value: Json) -> Json:

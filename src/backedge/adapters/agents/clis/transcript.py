@@ -1,4 +1,4 @@
-"""What an agent CLI says while it works, in words: its stream is JSON, which is hard to read."""
+"""The messages of an agent CLI while it works, as text: its stream is JSON, which is hard to read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ def cli_of(folder: CliFolder) -> str | None:
     return name if name in CLIS else None
 
 
-def said(cli: str, lines: Iterable[bytes]) -> list[str]:
-    """Lines of a CLI's stream in words: what it says and which tools it uses, one line each."""
+def transcript_lines(cli: str, lines: Iterable[bytes]) -> list[str]:
+    """Lines of a CLI's stream as text: its messages and tool calls, one line each."""
     events: list[Event] = []
     for line in lines:
         with suppress(ValueError, RecursionError):
             event = msgspec.json.decode(line)
             if isinstance(event, dict):
                 events.append(event)
-    return [line for each in CLIS[cli].read(events, "", Usage()).said for line in each.splitlines() if line.strip()]
+    return [
+        line for each in CLIS[cli].read(events, "", Usage()).transcript for line in each.splitlines() if line.strip()
+    ]
