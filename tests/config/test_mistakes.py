@@ -555,7 +555,7 @@ WHOLE: list[tuple[str, str, list[str]]] = [
     (
         "a kind that exists",
         JUDGE + "kinds: {fix_request: test_failure}\n",
-        ["4:9: kinds.fix_request: kind 'fix_request' in kinds has the name of a kind that exists: choose another name"],
+        ["4:9: kinds.fix_request: kind 'fix_request' in kinds has the name of a built-in kind: choose another name"],
     ),
     (
         "a gate on a stranger",
@@ -566,13 +566,13 @@ WHOLE: list[tuple[str, str, list[str]]] = [
         "a check that compares nothing",
         JUDGE + "checks: {same: {compare: ['a:/x', 'a:/y'], rule: compatible}}\n",
         [
-            "4:10: checks.same: check 'same' has rule 'compatible': `compatible` says by which table or command, and only then"
+            "4:10: checks.same: check 'same' has rule 'compatible': give `compatible` a table or a command if, and only if, the rule is 'compatible'"
         ],
     ),
     (
         "a condition on a later step",
         JUDGE + "  b: {run: [x], when: 'a:/x == 1'}\n",
-        ["4:17: steps.b.when: step 'b' has when on 'a', which does not run before it: add it to needs"],
+        ["4:17: steps.b.when: step 'b' has a when condition on 'a', which does not run before it: add that step to needs"],
     ),
     (
         "a mistake, but not what it causes",

@@ -34,7 +34,7 @@ def _reference_problems(step: Step, names: Collection[str], judges: Collection[s
         for other in others:
             at = (*here, word, other)
             if other == step.name:
-                yield WorkflowProblem(f"{who} {word} itself: remove that", at)
+                yield WorkflowProblem(f"{who} {word} itself: remove its own name", at)
             elif other not in names:
                 known = did_you_mean(other, names)
                 yield WorkflowProblem(f"{who} {word} {other!r}, which does not exist: {known}", at)
@@ -44,7 +44,7 @@ def _reference_problems(step: Step, names: Collection[str], judges: Collection[s
             yield WorkflowProblem(problem, (*here, "reads", producer), here, step_place(producer))
     for subject in step.judges:
         if subject in judges:
-            problem = f"{who} judges {subject!r}, which is a judge itself: judge what it judges instead"
+            problem = f"{who} judges {subject!r}, which is a judge: name the step that it judges"
             yield WorkflowProblem(problem, (*here, "judges", subject), here, step_place(subject))
 
 
@@ -59,7 +59,9 @@ def _setting_problems(step: Step) -> Iterable[WorkflowProblem]:
         known = did_you_mean(step.passes_if.name, PASS_RULES)
         yield WorkflowProblem(f"{who} passes_if {step.passes_if.name!r}: {known}", at, here)
     if step.passes_if and not step.judges:
-        yield WorkflowProblem(f"{who} has passes_if but judges nothing: only judges have a verdict", at, here)
+        yield WorkflowProblem(
+            f"{who} has passes_if but is not a judge: remove it, or add `reviews` or `tests`", at, here
+        )
     for severity, count in step.passes_if.at_most if step.passes_if else ():
         if severity != "blocking" and severity not in list(Severity):
             known = did_you_mean(severity, [*Severity, "blocking"])
