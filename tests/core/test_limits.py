@@ -10,7 +10,7 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.breaches import first_breach
+from backedge.core.breaches import first_breach, next_round_granted
 from backedge.core.model import HUMAN, Breach, Finding, Usage
 from backedge.core.value import replace
 from backedge.core.workflow.limits import Limits, with_overrides
@@ -227,6 +227,21 @@ def test_diverging_compares_findings_caused_and_removed_over_two_rounds() -> Non
     assert play(failed("1"), failed("1"), failed("1")).outcome == "verified"
     # After a person continues the loop, no question comes before the granted rounds are used.
     assert level.decide("continue", rounds=2).run().outcome == "verified"
+
+
+@pytest.mark.parametrize(
+    ("choice", "more", "granted"),
+    [
+        ("continue", {"rounds": 2}, [3, 4]),
+        ("reassign", {"rounds": 1, "target": "design"}, [3]),
+        ("revise", {"rounds": 2, "note": "use a queue"}, [3]),
+    ],
+)
+def test_a_decision_grants_rounds_to_limits_on_a_level(choice: str, more: dict[str, Any], granted: list[int]) -> None:
+    play = rejects(*[failed(f"{n}") for n in range(9)])(only("rounds_per_loop", 2))
+    assert (play.breach(), next_round_granted(play.loop())) == ("rounds_per_loop", False)
+    after = play.decide(choice, **more).loop()
+    assert [n for n in range(3, 9) if next_round_granted(replace(after, round=n - 1))] == granted
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(9.99, False), (10.0, True)])
