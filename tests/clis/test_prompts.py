@@ -37,6 +37,13 @@ def test_every_shipped_template_can_be_used_and_names_all_there_is_to_say(role: 
         assert f"{{{{{name}}}}}" in text
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_a_step_without_a_phase_is_told_nothing_about_one(role: str) -> None:
+    with_phase, without = (prompt(shipped(role), told(phase=phase), "", "/whole") for phase in ("code", ""))
+    assert with_phase.startswith("You do the step `code` of a workflow, in the phase code: you ")
+    assert without.startswith("You do the step `code` of a workflow: you ")
+
+
 @pytest.mark.parametrize(
     ("judges", "phase", "role"),
     [
