@@ -99,9 +99,7 @@ def statuses() -> str:
 
 def open_finding() -> str:
     names = [f"`{status}`" for status in model.Status if status in UNSETTLED]
-    return (
-        f"A finding is **open** while its status is {', '.join(names[:-1])} or {names[-1]}. Every other status settles it."
-    )
+    return f"A finding is **open** while its status is {', '.join(names[:-1])} or {names[-1]}. Every other status settles it."
 
 
 # References

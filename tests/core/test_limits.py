@@ -13,21 +13,11 @@ from backedge.core import events as e
 from backedge.core.breaches import first_breach, next_round_granted
 from backedge.core.model import HUMAN, Breach, Finding, Usage
 from backedge.core.value import replace
-from backedge.core.workflow.limits import Limits, with_overrides
+from backedge.core.workflow.limits import NAMES, Limits, with_overrides
 from backedge.core.workflow.validate import valid_graph
 from tests.core.play import Play, Reply, Script, ask, failed, flow, grows, out, passed, step
 
-OFF = Limits(
-    attempts=1_000,
-    errors_in_a_row=None,
-    rounds_total=None,
-    rounds_per_loop=None,
-    same_finding=None,
-    no_change=None,
-    oscillation=None,
-    chain_depth=None,
-    response_timeout=None,
-)
+OFF = with_overrides(Limits(), {**dict.fromkeys(NAMES, False), "attempts": 1_000})
 
 
 def only(name: str, bound: float) -> Limits:
@@ -131,6 +121,8 @@ def test_budgets_belong_to_the_run_errors_to_the_step_other_limits_to_the_loop(
         assert (packet.loop, packet.step) == ("L-1", None)
 
 
+OTHERS = ("chain_depth", "response_timeout")
+"""Limits that `first_breach` does not check."""
 ORDER = [
     ("cost_usd", 1),
     ("tokens", 1),
@@ -147,6 +139,12 @@ ORDER = [
     ("oscillation", 1),
     ("diverging", True),
 ]
+
+
+def test_every_limit_is_in_the_tables() -> None:
+    # Diverging is a comparison, not a bound; the last two refuse feedback and wake the run, and stop no round.
+    assert [name for name, *_ in ROWS] == [name for name in NAMES if name not in ("diverging", *OTHERS)]
+    assert [name for name, _ in ORDER] == [name for name in NAMES if name not in ("errors_in_a_row", *OTHERS)]
 
 
 def used_up() -> Play:

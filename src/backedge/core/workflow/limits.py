@@ -68,7 +68,9 @@ class Limits(Value, frozen=True, omit_defaults=False):
     errors_in_a_row: Annotated[
         int | None,
         LimitSpec(
-            "How often in a row the agent of one step may break; failing work does not count.", zero=False, breaker=False
+            "How often in a row the agent of one step may break; failing work does not count.",
+            zero=False,
+            breaker=False,
         ),
     ] = 3
     rounds_total: Annotated[
