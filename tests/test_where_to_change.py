@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,19 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "backedge"
+TESTS = ROOT / "tests"
 PYTHON = sys.executable
 # Compiled files are kept: each test starts the command several times.
 ENVIRONMENT = {**{key: each for key, each in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}, "NO_COLOR": "1"}
 QUOTED = re.compile(r"`([^`]+)`")
 
 
-def table() -> dict[str, str]:
-    """The rows of "Where do I change …?": where, by what."""
+def table() -> dict[str, tuple[str, str]]:
+    """The rows of "Where do I change …?": where and which tests, by what."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     section = text.partition("## Where do I change …?")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
-    return {what: where for what, where in rows if what != "what"}
+    return {what: (where, tests) for what, where, tests in rows if what != "what"}
 
 
 def paths_in(where: str) -> list[str]:
@@ -39,20 +41,22 @@ def names_in(where: str) -> list[str]:
 
 @pytest.mark.parametrize("what", table())
 def test_a_row_names_what_exists(what: str) -> None:
-    where = table()[what]
-    assert paths_in(where), "a row names at least one file or folder"
-    files = [PACKAGE / path for path in paths_in(where)]
-    assert [path.name for path in files if not path.exists()] == []
-    text = "\n".join(path.read_text(encoding="utf-8") for path in files if path.is_file())
-    for name in names_in(where):
-        assert re.search(rf"^(?:class|def|async def)? ?{name}\b", text, re.MULTILINE), f"{name} is not defined there"
+    for folder, cell in zip((PACKAGE, ROOT), table()[what], strict=True):
+        assert paths_in(cell), "a cell names at least one file or folder"
+        files = [folder / path for path in paths_in(cell)]
+        assert [path.name for path in files if not path.exists()] == []
+        text = "\n".join(path.read_text(encoding="utf-8") for path in files if path.is_file())
+        for name in names_in(cell):
+            assert re.search(rf"^(?:class|def|async def)? ?{name}\b", text, re.MULTILINE), (
+                f"{name} is not defined there"
+            )
 
 
 class Copy:
     """A copy of the package in which only the files of one row of the table may be changed."""
 
     def __init__(self, what: str, folder: Path) -> None:
-        self._may_change = paths_in(table()[what])
+        self._may_change = paths_in(table()[what][0])
         self._home = folder / "src"
         self._folder = folder / "project"
         self._folder.mkdir()
@@ -69,6 +73,11 @@ class Copy:
         text = target.read_text(encoding="utf-8")
         assert text.count(before) == 1, f"{before!r} is not once in {path}"
         target.write_text(text.replace(before, line + before), encoding="utf-8")
+
+    def change(self, path: str, before: str, after: str) -> None:
+        self.insert(path, before, after)
+        target = self._allowed(path)
+        target.write_text(target.read_text(encoding="utf-8").replace(after + before, after), encoding="utf-8")
 
     def _allowed(self, path: str) -> Path:
         named = [each for each in self._may_change if path == each or (each.endswith("/") and path.startswith(each))]
@@ -105,6 +114,25 @@ class Copy:
     def backedge(self, *words: str, expect: int = 0, env: dict[str, str] | None = None) -> str:
         return self.python("-m", "backedge.cli.main", *words, expect=expect, env=env)
 
+    def failing_tests(self, *words: str) -> set[str]:
+        """The existing tests that fail with the copy."""
+        done = subprocess.run(
+            [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-rfE", *words],
+            cwd=TESTS,
+            env={**ENVIRONMENT, "PYTHONPATH": str(self._home)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert re.search(r"\d+ passed", done.stdout), done.stdout + done.stderr
+        return {
+            line.partition(" ")[2].partition(" - ")[0].rpartition("::")[2]
+            for line in done.stdout.splitlines()
+            if line.startswith(("FAILED", "ERROR"))
+        }
+
     def report(self) -> Any:
         return json.loads(self.backedge("show", "--json"))
 
@@ -112,13 +140,28 @@ class Copy:
         return (self._folder / name).read_text(encoding="utf-8")
 
 
+LIMIT_TESTS = (
+    *("core/test_limits.py", "core/test_profiles.py", "core/test_replay.py", "stories/test_assessor.py"),
+    *("config/test_mistakes.py", "config/test_workflow_file.py"),
+)
+CLI_TESTS = (
+    "clis/test_calls.py::test_a_cli_that_is_not_installed_is_named_with_its_package",
+    "clis/test_calls.py::test_no_secret_is_in_a_prompt_however_it_is_written_there",
+    "cli/test_check.py::test_agents_says_what_is_installed_and_works",
+    "cli_setup/test_init.py::test_an_empty_folder_gets_a_workflow_that_runs_at_once[review-only]",
+)
+ROUTE_TESTS = (
+    *("core/test_routing.py", "core/test_written.py", "core/test_replay.py"),
+    *("config/test_mistakes.py", "config/test_workflow_file.py"),
+)
 WORK = "print('{\"output\": 1}')\n"
 REVIEW = """
 import json
 import sys
 
 failing = not json.load(sys.stdin)["verify"]
-found = [{"description": text, "severity": "high", "file": "api.md"} for text in ("no login", "no limit")]
+texts = ["no login", "no limit", "no logout", "no tests", "no docs", "no errors"]
+found = [{"description": text, "severity": "high", "file": "api.md"} for text in texts]
 print(json.dumps({"verdict": "fail", "findings": found} if failing else {"verdict": "pass"}))
 """
 STEPS = f"""
@@ -129,33 +172,44 @@ steps:
 """
 
 
-def test_a_limit(tmp_path: Path) -> None:
-    copy = Copy("a limit", tmp_path)
+def with_a_limit(folder: Path) -> Copy:
+    copy = Copy("a limit", folder)
     copy.insert(
         "core/workflow/limits.py",
         "    same_finding: Annotated[",
         '    findings_per_round: Annotated[int | None, LimitSpec("The most findings of one round.")] = None\n',
     )
+    # A level: what was granted is not added to it.
     copy.insert(
         "core/breaches.py",
         "    if own.same_finding is not None:\n",
-        "    if own.findings_per_round is not None:\n"
-        '        yield "findings_per_round", len(loop.finding_ids), own.findings_per_round + more\n',
+        "    if own.findings_per_round is not None and not next_round_granted(loop):\n"
+        '        yield "findings_per_round", len(loop.finding_ids), own.findings_per_round\n',
     )
+    return copy
+
+
+def test_a_limit(tmp_path: Path) -> None:
+    copy = with_a_limit(tmp_path)
     copy.project(work=WORK, review=REVIEW, backedge="limits: {findings_per_round: -1}" + STEPS)
     assert "limits.findings_per_round: got the number -1, expected a whole number of 0 or more" in copy.backedge(
         "check", expect=2
     )
     copy.project(backedge="limits: {findings_per_round: 2}" + STEPS)
-    copy.backedge("run", "--quiet", expect=3)
-    (escalation,) = copy.report()["escalations"]
-    assert escalation["breach"] == {"limit": "findings_per_round", "count": 2, "bound": 2}
+    for answer in (["continue", "--rounds", "1"], ["revise", "--note", "begin with the login"]):
+        copy.backedge("run", "--quiet", expect=3)
+        (escalation,) = copy.report()["escalations"]
+        assert escalation["breach"] == {"limit": "findings_per_round", "count": 6, "bound": 2}
+        copy.backedge("decide", "E-1", *answer)
+        copy.backedge("resume", "--quiet")
+        report = copy.report()
+        assert (report["outcome"], len(report["escalations"]), report["loops"][0]["rounds"]) == ("verified", 1, 1)
     published = json.loads(copy.backedge("schema"))["properties"]["limits"]["properties"]
     assert published["findings_per_round"]["description"] == "The most findings of one round."
 
 
-def test_what_a_route_looks_for(tmp_path: Path) -> None:
-    copy = Copy("what a route looks for", tmp_path)
+def with_words_of_a_route(folder: Path) -> Copy:
+    copy = Copy("words that a route looks for", folder)
     copy.insert(
         "core/workflow/routes.py",
         "    blockers: int = 0\n",
@@ -166,6 +220,11 @@ def test_what_a_route_looks_for(tmp_path: Path) -> None:
         "    return has_words(finding.category, rule.category)",
         '    if has_words(finding.file or "", rule.files):\n        return True\n',
     )
+    return copy
+
+
+def test_words_that_a_route_looks_for(tmp_path: Path) -> None:
+    copy = with_words_of_a_route(tmp_path)
     copy.project(work=WORK, review=REVIEW, backedge="routes: [{to: plan, files: api}]" + STEPS)
     copy.backedge("run", "--quiet")
     (loop,) = copy.report()["loops"]
@@ -174,6 +233,41 @@ def test_what_a_route_looks_for(tmp_path: Path) -> None:
     assert "did you mean 'files'?" in copy.backedge("check", expect=2)
     python = "import backedge; backedge.Workflow('w', [backedge.Step('a', print)], routes={'to': 'a', 'files': '-'})"
     assert "a route to 'a' looks for '-' in files: expected a word" in copy.python("-c", python, expect=1)
+
+
+def with_another_key_of_a_route(folder: Path) -> Copy:
+    """A severity that a finding must have, in addition to the words."""
+    copy = Copy("another key of a route", folder)
+    routes = "core/workflow/routes.py"
+    copy.insert(routes, "    blockers: int = 0\n", '    severity: str = ""\n')
+    copy.insert(
+        routes,
+        "    return has_words(finding.category, rule.category)",
+        "    if rule.severity and finding.severity != rule.severity:\n        return False\n",
+    )
+    copy.change(routes, 'known = ("to", *ROUTE_KEYS)', 'known = ("to", *ROUTE_KEYS, "severity")')
+    copy.change(
+        routes,
+        "return replace(RouteRule(to), **phrases)",
+        'return replace(RouteRule(to), severity=given.get("severity", ""), **phrases)',
+    )
+    copy.insert(
+        "config/schema.py",
+        "        **{name: words(key.meaning, key.example)",
+        '        "severity": choice("Only findings of this severity.", *map(str, Severity)),\n',
+    )
+    return copy
+
+
+def test_another_key_of_a_route(tmp_path: Path) -> None:
+    copy = with_another_key_of_a_route(tmp_path)
+    for severity, targets in (("low", ["code"]), ("high", ["plan", "code"])):
+        route = f"routes: [{{to: plan, keywords: login, severity: {severity}}}]"
+        copy.project(work=WORK, review=REVIEW, backedge=route + STEPS)
+        copy.backedge("run", "--quiet")
+        assert copy.report()["loops"][0]["targets"] == targets
+    copy.project(backedge="routes: [{to: plan, keywords: login, severity: hgih}]" + STEPS)
+    assert "did you mean 'high'?" in copy.backedge("check", expect=2)
 
 
 NEW_CLI = """
@@ -201,10 +295,15 @@ printf '%s\\n' '{"text": "{\\"output\\": \\"made by newcli\\"}"}'
 """
 
 
-def test_an_agent_cli(tmp_path: Path) -> None:
-    copy = Copy("an agent CLI", tmp_path)
+def with_an_agent_cli(folder: Path) -> Copy:
+    copy = Copy("an agent CLI", folder)
     copy.add("adapters/agents/clis/newcli.py", NEW_CLI)
     copy.insert("catalog.py", '"claude", "codex"', '"newcli", ')
+    return copy
+
+
+def test_an_agent_cli(tmp_path: Path) -> None:
+    copy = with_an_agent_cli(tmp_path)
     only = copy.program("newcli", PROGRAM)
     assert "found    newcli   installed\n" in copy.backedge("init", env=only)
     assert "agent: newcli\n" in copy.text("backedge.yaml")
@@ -214,6 +313,27 @@ def test_an_agent_cli(tmp_path: Path) -> None:
     assert copy.report()["steps"]["make"]["output"] == "made by newcli"
     copy.project(backedge="steps: {make: {agent: newcli, max_turns: 3}}")
     assert "newcli has no flag for max_turns" in copy.backedge("check", env=only, expect=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("with_change", "tests", "failing"),
+    [
+        (
+            with_a_limit,
+            LIMIT_TESTS,
+            {"test_every_limit_is_in_the_tables", "test_everything_uses_every_key_there_is"},
+        ),
+        (with_words_of_a_route, ROUTE_TESTS, set()),
+        (with_another_key_of_a_route, ROUTE_TESTS, set()),
+        (with_an_agent_cli, CLI_TESTS, set()),
+    ],
+)
+def test_only_the_tests_that_the_table_names_have_to_change(
+    with_change: Callable[[Path], Copy], tests: tuple[str, ...], failing: set[str], tmp_path: Path
+) -> None:
+    """Two tests ask for a line about every limit: the table says so in parentheses. No other list has to be edited."""
+    assert with_change(tmp_path).failing_tests(*tests) == failing
 
 
 CONTRACT = """

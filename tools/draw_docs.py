@@ -26,6 +26,7 @@ import replay_rounds
 import backedge
 from backedge.core import errors, events, model
 from backedge.core.feedback.loop import FINAL, TRANSITIONS, LoopState
+from backedge.core.findings.ledger import UNSETTLED
 from backedge.core.workflow.limits import LIMITS, Limits
 from backedge.core.workflow.profiles import PROFILES, Profile
 from backedge.templates import PATTERNS, Found, rendered
@@ -94,6 +95,11 @@ def kinds() -> str:
 
 def statuses() -> str:
     return ", ".join(f"`{status}`" for status in model.Status)
+
+
+def open_finding() -> str:
+    names = [f"`{status}`" for status in model.Status if status in UNSETTLED]
+    return f"A finding is **open** while its status is {', '.join(names[:-1])} or {names[-1]}. Every other status settles it."
 
 
 # References
@@ -370,6 +376,7 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "profiles": profiles,
     "kinds": kinds,
     "statuses": statuses,
+    "open-finding": open_finding,
     "events": event_reference,
     "event-values": event_values,
     "errors": error_reference,

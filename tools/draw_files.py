@@ -8,6 +8,7 @@ import inspect
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
@@ -15,6 +16,7 @@ import msgspec
 
 from backedge.adapters.agents import command, outcome
 from backedge.adapters.agents.briefing_json import briefing_json
+from backedge.adapters.agents.clis.cli import Call, Cli, Options
 from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.prompts import LONGEST, MOST
 from backedge.analytics import report
@@ -225,7 +227,7 @@ DEFAULTS = {
     "stories.on_breach": "that of the workflow",
     "stories.circuit_breaker": "`true`",
     "stories": "none; on by default if there is a folder `stories` with stories",
-    "agents": "the four CLIs and `human`",
+    "agents": "the agent CLIs and `human`",
     "phases": " < ".join(DEFAULT_PHASES),
     "routes": "none, or those of the profile",
     "limits": "those of the profile",
@@ -303,10 +305,20 @@ def agent_clis() -> str:
     for name, cli in CLIS.items():
         flags = ", ".join(f"`{option}`" for option in sorted(cli.options))
         modes = ", ".join(f"`{mode}`" for mode in cli.modes)
-        rows.append(
-            (f"`{name}`", f"`{cli.package}`", flags, modes, "by its own flag" if cli.has_schema else "by the prompt")
-        )
-    return table(("agent", "npm package", "options", "permission modes", "shape of the answer"), rows)
+        usual = (_usual_mode(cli, judges=False), _usual_mode(cli, judges=True))
+        shape = "by its own flag" if cli.has_schema else "by the prompt"
+        rows.append((f"`{name}`", f"`{cli.package}`", flags, modes, *usual, shape))
+    head = ("agent", "npm package", "options", "permission modes", "default", "of a judge", "shape of the answer")
+    return table(head, rows)
+
+
+def _usual_mode(cli: Cli, judges: bool) -> str:
+    """The permission mode of a step that names none: the one whose arguments are the same."""
+
+    def arguments(mode: str) -> list[str]:
+        return cli.arguments(Call(Options(permission_mode=mode), judges, None, {}, Path("schema.json")))
+
+    return next((f"`{mode}`" for mode in cli.modes if arguments(mode) == arguments("")), "the CLI's own")
 
 
 def prompt_words() -> str:

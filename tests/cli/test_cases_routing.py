@@ -54,6 +54,13 @@ def test_a3_03_one_planning_issue_then_pass(make: Make) -> None:
     assert project.briefings("review")[1]["mode"] == "verify"
 
 
+def test_the_live_line_of_a_round_names_every_rule_that_routed_it(make: Make) -> None:
+    workflow = {**ASP, "profile": "default", "routes": [{"to": "plan", "keywords": "login"}]}
+    reviews = [failed("no login", "no index"), passed()]
+    said = make(workflow, review=reviews).backedge("run")
+    assert "L-1 review_rejection: review → plan, design (by routes, subject)\n" in said.err
+
+
 def test_a3_06_needs_improvement_is_accepted_without_a_loop(make: Make) -> None:
     project = make({**ASP, "profile": "default"}, review=[{"verdict": "needs_improvement", "findings": [HIGH_DESIGN]}])
     result = project.run()

@@ -154,17 +154,18 @@ def test_agents_lists_what_is_installed_and_works(make: Make) -> None:
     )
     found = agents(project, env)
     assert list(found) == list(AGENT_CLIS)
-    assert [(each["installed"], each["works"], each["version"]) for each in found.values()] == [
-        (True, True, "2.1.7"),
-        (True, False, None),
-        (True, False, None),
-        (False, False, None),
-    ]
+    states = {name: (each["installed"], each["works"], each["version"]) for name, each in found.items()}
+    assert states == {
+        **dict.fromkeys(AGENT_CLIS, (False, False, None)),
+        "claude": (True, True, "2.1.7"),
+        "codex": (True, False, None),
+        "gemini": (True, False, None),
+    }
     assert found["codex"]["problem"] == "exit code 3: boom"
-    said = project.backedge("agents", env=env).out.splitlines()
-    assert said[0].split() == ["claude", "2.1.7", str(project.folder / "bin" / "claude")]
-    assert "codex      does not work: exit code 3: boom" in said[1]
-    assert said[3] == "opencode   not installed: npm install -g opencode-ai"
+    said = {line.split()[0]: line for line in project.backedge("agents", env=env).out.splitlines()}
+    assert said["claude"].split() == ["claude", "2.1.7", str(project.folder / "bin" / "claude")]
+    assert "codex      does not work: exit code 3: boom" in said["codex"]
+    assert said["opencode"] == "opencode   not installed: npm install -g opencode-ai"
 
 
 # prompts

@@ -11,6 +11,8 @@ import pytest
 from backedge.adapters.agents.clis.agent import CliAgent, Workplace
 from backedge.adapters.agents.clis.cli import Call, Options
 from backedge.adapters.agents.clis.registry import CLIS
+from backedge.adapters.agents.prompts import LONGEST
+from backedge.adapters.agents.secrets import Secrets
 from backedge.core.errors import AgentError, WorkflowError
 from backedge.engine.protocol import Outcome
 from tests.agents.parts import Hands, play, told, until_there
@@ -80,6 +82,27 @@ def program(folder: Path, cli: str, code: str) -> Path:
 def agent(folder: Path, cli: str = "claude", code: str = "true", **more: Any) -> CliAgent:
     env = {"PATH": f"{program(folder, cli, code)}:/usr/bin:/bin"}
     return CliAgent(cli, Workplace(folder, folder / ".backedge", ("*.txt",)), **{"env": env, "grace": 0.5, **more})
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_no_secret_is_in_a_prompt_however_it_is_written_there(cli: str, tmp_path: Path) -> None:
+    secret = "p@ssword-1"
+    cut = "x" * (LONGEST - 5)
+    work = agent(
+        tmp_path,
+        cli,
+        'cat > "$BACKEDGE_OUTCOME.seen"; exit 1',
+        template=f"Log in with {secret}.\n{{{{task}}}}",
+        secrets=Secrets({"TOKEN": secret}),
+    )
+    briefing = told(input={"login": secret, secret: 1}, inputs={"plan": cut + secret})
+    with pytest.raises(AgentError):
+        play(work.work(briefing, Hands()))
+    (seen,) = (tmp_path / ".backedge").rglob("outcome.json.seen")
+    prompt = seen.read_text().replace("\\@", "@")
+    assert "Log in with [redacted TOKEN]." in prompt
+    assert '"login": "[redacted TOKEN]"' in prompt and '"[redacted TOKEN]": 1' in prompt
+    assert secret not in prompt and secret[:5] not in prompt
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,13 @@ def test_every_shipped_template_is_valid_and_has_all_sections(role: str) -> None
         assert f"{{{{{name}}}}}" in text
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_a_step_without_a_phase_is_told_nothing_about_one(role: str) -> None:
+    with_phase, without = (prompt(shipped(role), told(phase=phase), "", "/whole") for phase in ("code", ""))
+    assert with_phase.startswith("You do the step `code` of a workflow, in the phase code: you ")
+    assert without.startswith("You do the step `code` of a workflow: you ")
+
+
 @pytest.mark.parametrize(
     ("judges", "phase", "role"),
     [

@@ -241,6 +241,7 @@ class Play:
 
     def breach(self) -> str:
         """The limit of the newest open escalation, or its reason if it has no breach."""
+        assert self.s.escalations, f"no escalation is open: the run is {self.outcome}"
         packet = list(self.s.escalations.values())[-1]
         return packet.breach.limit if packet.breach else packet.reason
 

@@ -36,7 +36,7 @@ from backedge.core.scheduling.pending import CheckInputs, RunAttempt, WakeAt, ou
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState, StepState
 from backedge.core.workflow.definition import DEFAULT_PHASES, PassRule, Policy, Step, Workflow
-from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.limits import NAMES, Limits
 from backedge.core.workflow.profiles import PROFILES
 from backedge.core.workflow.routes import RouteRule
 from backedge.core.workflow.validate import problems_of
@@ -79,7 +79,7 @@ def rarely(pick: Pick, one_in: int) -> bool:
 # Workflows
 
 _ALL_OFF: dict[str, Any] = dict.fromkeys(
-    ("rounds_total", "rounds_per_loop", "same_finding", "no_change", "oscillation", "chain_depth", "response_timeout")
+    name for name in NAMES if getattr(Limits(), name) and name != "errors_in_a_row"
 )
 
 

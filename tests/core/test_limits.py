@@ -10,24 +10,14 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.breaches import first_breach
+from backedge.core.breaches import first_breach, next_round_granted
 from backedge.core.model import HUMAN, Breach, Finding, Usage
 from backedge.core.value import replace
-from backedge.core.workflow.limits import Limits, with_overrides
+from backedge.core.workflow.limits import NAMES, Limits, with_overrides
 from backedge.core.workflow.validate import valid_graph
 from tests.core.play import Play, Reply, Script, ask, failed, flow, grows, out, passed, step
 
-OFF = Limits(
-    attempts=1_000,
-    errors_in_a_row=None,
-    rounds_total=None,
-    rounds_per_loop=None,
-    same_finding=None,
-    no_change=None,
-    oscillation=None,
-    chain_depth=None,
-    response_timeout=None,
-)
+OFF = with_overrides(Limits(), {**dict.fromkeys(NAMES, False), "attempts": 1_000})
 
 
 def only(name: str, bound: float) -> Limits:
@@ -131,6 +121,8 @@ def test_budgets_belong_to_the_run_errors_to_the_step_other_limits_to_the_loop(
         assert (packet.loop, packet.step) == ("L-1", None)
 
 
+OTHERS = ("chain_depth", "response_timeout")
+"""Limits that `first_breach` does not check."""
 ORDER = [
     ("cost_usd", 1),
     ("tokens", 1),
@@ -147,6 +139,12 @@ ORDER = [
     ("oscillation", 1),
     ("diverging", True),
 ]
+
+
+def test_every_limit_is_in_the_tables() -> None:
+    # Diverging is a comparison, not a bound; the last two refuse feedback and wake the run, and stop no round.
+    assert [name for name, *_ in ROWS] == [name for name in NAMES if name not in ("diverging", *OTHERS)]
+    assert [name for name, _ in ORDER] == [name for name in NAMES if name not in ("errors_in_a_row", *OTHERS)]
 
 
 def used_up() -> Play:
@@ -227,6 +225,21 @@ def test_diverging_compares_findings_caused_and_removed_over_two_rounds() -> Non
     assert play(failed("1"), failed("1"), failed("1")).outcome == "verified"
     # After a person continues the loop, no question comes before the granted rounds are used.
     assert level.decide("continue", rounds=2).run().outcome == "verified"
+
+
+@pytest.mark.parametrize(
+    ("choice", "more", "granted"),
+    [
+        ("continue", {"rounds": 2}, [3, 4]),
+        ("reassign", {"rounds": 1, "target": "design"}, [3]),
+        ("revise", {"rounds": 2, "note": "use a queue"}, [3]),
+    ],
+)
+def test_a_decision_grants_rounds_to_limits_on_a_level(choice: str, more: dict[str, Any], granted: list[int]) -> None:
+    play = rejects(*[failed(f"{n}") for n in range(9)])(only("rounds_per_loop", 2))
+    assert (play.breach(), next_round_granted(play.loop())) == ("rounds_per_loop", False)
+    after = play.decide(choice, **more).loop()
+    assert [n for n in range(3, 9) if next_round_granted(replace(after, round=n - 1))] == granted
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(9.99, False), (10.0, True)])

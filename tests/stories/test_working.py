@@ -149,7 +149,8 @@ def test_agentic_sdlc_json_sets_the_same_limits(project: Stories) -> None:
 
 
 def test_without_the_circuit_breaker_only_the_run_as_a_whole_is_bounded(tmp_path: Path) -> None:
-    project = Stories(tmp_path / "p", {"circuit_breaker": False}, steps=SMALL, limits={"rounds_total": 6})
+    limits = {"rounds_total": 6, "same_finding": 2, "failures_in_a_row": 2, "diverging": True}
+    project = Stories(tmp_path / "p", {"circuit_breaker": False}, steps=SMALL, limits=limits)
     project.story("a")
     project.script(a={"review": [rejected("always the same")]})
     assert '⟳ Reworking "a" (iteration 6, target: implement)' in project.auto(expect=3)

@@ -58,8 +58,7 @@ def line_of(event: Event, state: RunState) -> str:
             return f"  ! {event.loop}: warning: {warning}"
         case e.FeedbackRouted():
             loop = state.loops[event.loop]
-            rule = next(iter(event.rules), "")
-            by = f" (by {rule})" if rule else ""
+            by = f" (by {', '.join(event.rules)})" if event.rules else ""
             return f"↩ {loop.id} {loop.kind_name}: {loop.source} → {', '.join(event.shares)}{by}"
         case e.PositionTaken():
             why = f": {shown(event.reason, 80)}" if event.reason else ""

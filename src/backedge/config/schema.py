@@ -321,7 +321,7 @@ SCHEMA: Schema = {
                 _LIMITS,
                 {"rounds_per_loop": 3, "cost_usd": 5},
             ),
-            "routes": listed("Where findings go by category or keywords; the first match wins.", _ROUTE),
+            "routes": listed(f"Where findings go by {' or '.join(ROUTE_KEYS)}; the first match wins.", _ROUTE),
             "on_breach": choice("What happens when a limit is hit.", "manual", "error", "skip", "replan"),
             "new_findings": either(
                 f"{_POLICY}: one policy, or one per severity.",

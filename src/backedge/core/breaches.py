@@ -19,6 +19,16 @@ def first_breach(state: RunState, now: float, loop: Loop | None = None, step: st
     return None
 
 
+def next_round_granted(loop: Loop) -> bool:
+    """Whether a person granted the next round of a loop: `continue`, `reassign` and `reclassify` grant the rounds that
+    were given with them, `revise` grants the first round of the new approach.
+
+    Limits on a level need this. A counter can add what was granted to its bound, but a level may be above any such sum,
+    and the person would be asked again at once.
+    """
+    return loop.round < loop.granted_until or loop.round == loop.waived.get("loop")
+
+
 def _counts(
     state: RunState, now: float, loop: Loop | None, step: str | None
 ) -> Iterator[tuple[str, float, float | None]]:
@@ -60,7 +70,7 @@ def _counts(
         yield "no_change", loop.unchanged_reworks, own.no_change + more
     if own.oscillation is not None:
         yield "oscillation", loop.oscillations, own.oscillation + more
-    if own.diverging and len(loop.balance) == 2 and loop.round >= loop.diverging_from:
+    if own.diverging and len(loop.balance) == 2 and not next_round_granted(loop):
         authored = sum(pair[0] for pair in loop.balance)
         removed = sum(pair[1] for pair in loop.balance)
         if authored:

@@ -28,7 +28,10 @@ LIMITS_0_1: dict[str, Json] = {
     "chain_depth": 3,
     "response_timeout": 600.0,
 }
-"""The default limits of version 0.1, whose events left out limits that had their default."""
+"""The default limits of version 0.1, whose events left out limits that had their default.
+
+Never add to this or change it: that version had no other limits. A newer limit has its default from `Limits`.
+"""
 
 
 def upcast(event: dict[str, Json]) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from backedge.config.workflow_file import workflow_file
 from backedge.core.errors import BackedgeError
 from backedge.core.value import Json, replace
 from backedge.core.workflow.definition import Workflow
-from backedge.core.workflow.limits import Limits
+from backedge.core.workflow.limits import CIRCUIT_BREAKER, Limits, with_overrides
 from backedge.project import FileWorkflow, Project, agents_of, file_of, keep_workflow_file, origin_of, secrets_of
 from backedge.stories.author_text import author_text
 from backedge.stories.backlog import story_of
@@ -34,15 +34,7 @@ def definition_for(source: WorkflowFile, entry: Entry) -> Workflow:
 
     def bounded(limits: Limits) -> Limits:
         if not spec.circuit_breaker:
-            return replace(
-                limits,
-                rounds_per_loop=None,
-                same_finding=None,
-                failures_in_a_row=None,
-                no_change=None,
-                oscillation=None,
-                diverging=False,
-            )
+            return with_overrides(limits, dict.fromkeys(CIRCUIT_BREAKER, False))
         return limits if most is None else replace(limits, rounds_per_loop=most)
 
     definition = source.definition

@@ -100,6 +100,7 @@ _WORDS: dict[str, Callable[[Briefing], object]] = {
     "run": lambda briefing: briefing.run,
     "step": lambda briefing: briefing.step,
     "phase": lambda briefing: briefing.phase,
+    "in_phase": lambda briefing: f", in the phase {briefing.phase}" if briefing.phase else "",
     "attempt": lambda briefing: briefing.attempt,
     "round": lambda briefing: briefing.round,
     "mode": lambda briefing: briefing.mode,

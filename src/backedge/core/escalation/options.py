@@ -12,7 +12,7 @@ from backedge.core.feedback.loop import Loop
 from backedge.core.model import HUMAN, Option
 from backedge.core.state.run import Escalation, RunState
 from backedge.core.value import Value
-from backedge.core.workflow.limits import BUDGETS
+from backedge.core.workflow.limits import BUDGETS, OF_THE_RUN
 
 
 class PacketOption(Value, frozen=True):
@@ -72,7 +72,7 @@ def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> Pa
     match choice:
         case "continue":
             limit = packet.breach.limit if packet.breach else ""
-            of_run = f", and so is {limit} of the run" if limit in ("rounds_total", "recoveries_total") else ""
+            of_run = f", and so is {limit} of the run" if limit in OF_THE_RUN else ""
             raised = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds{of_run}"
             return PacketOption(choice, _continuation(loop), per_round, raised)
         case "revise":

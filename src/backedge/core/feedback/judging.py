@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backedge.core import events as e
-from backedge.core.breaches import first_breach
+from backedge.core.breaches import first_breach, next_round_granted
 from backedge.core.checks import route_of_engine_judge
 from backedge.core.escalation.opening import ask_person, escalate_loop
 from backedge.core.feedback.closing import close_loop, end_dispute
@@ -29,7 +29,7 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     later = loop is not None and name not in state.graph.engine_judges
     changed = changes_since(state, name)
     reading = read_verdict(state, name, outcome.findings, outcome.resolutions, word, changed, later)
-    granted = loop is not None and loop.round < loop.diverging_from
+    granted = loop is not None and next_round_granted(loop)
     # The first findings of a run cannot contradict earlier ones.
     disputable = len(state.findings) > 0 and not granted
     dispute = find_dispute(state, name, reading.sightings, changed) if disputable else None

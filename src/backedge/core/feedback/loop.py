@@ -155,7 +155,8 @@ class Loop(Value, frozen=True):
     """Artifact versions that were rejected, as step:digest."""
     balance: tuple[tuple[int, int], ...] = ()
     """(fix-authored, removed) findings of the last two verdicts."""
-    diverging_from: int = 0
+    granted_until: int = 0
+    """The last round that a person granted by a decision other than `revise`; 0 if there was none."""
     contested: tuple[int, ...] = ()
     """The findings, of this loop and others, that contradict each other."""
     escalation: str | None = None

@@ -7,7 +7,7 @@ from backedge.core.model import Finding, FindingResolution, Status
 from backedge.core.value import Value, replace
 
 UNSETTLED = frozenset({Status.OPEN, Status.NOT_FIXED, Status.REGRESSED, Status.UNCONFIRMED, Status.CONTESTED})
-"""The statuses that a later verdict or a decision still has to settle."""
+"""The statuses of an open finding: a later verdict or a decision still has to settle it."""
 _AWAITS_VERDICT = UNSETTLED - {Status.UNCONFIRMED}
 
 

@@ -128,6 +128,6 @@ def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
     return replace(
         loop,
         granted=loop.granted + event.rounds,
-        diverging_from=loop.round + event.rounds,
+        granted_until=loop.round + event.rounds,
         advice=event.note or loop.advice,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from backedge.core.model import Kind, Severity
 from backedge.core.value import Value
 from backedge.core.workflow.checks import Check, EngineJudge, Gate
@@ -96,7 +98,7 @@ class Workflow(Value, frozen=True):
     """The phases in order. If empty, the default phases, then any other phase in the order of the file."""
     scope: Literal["upstream", "any"] = "upstream"
     routes: tuple[RouteRule, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = msgspec.field(default_factory=Limits)
     on_breach: Literal["manual", "error", "skip", "replan"] = "manual"
     new_findings: tuple[tuple[Severity, Policy], ...] = (
         (Severity.CRITICAL, "rework"),

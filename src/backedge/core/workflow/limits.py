@@ -1,8 +1,12 @@
 """The limits: every bound that can stop a loop or a run, what it means, and what a user may set it to.
 
 A limit is one field of `Limits`. Its `LimitSpec` is the source for the checks here, for the published schema of the
-workflow file and for the docs; `core/breaches.py` counts what is compared with it. A breach is count >= bound before
-the next try, and the first in the order of the fields is reported. `None` switches a limit off.
+workflow file and for the docs; `core/breaches.py` counts what is compared with it. A breach is count >= bound before the
+next try, and the first in the order of the fields is reported. `None` switches a limit off.
+
+A person can grant more, so every limit has to let a granted round through. A counter, such as `same_finding`, adds what
+was granted to its bound; `revise` sets it back to 0. A level, such as `diverging`, is not counted up: it applies only if
+`next_round_granted` (`core/breaches.py`) says that no person has granted the round.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ class LimitSpec(Value, frozen=True):
     everything."""
     zero: bool = True
     """Whether the bound may be 0, which allows none at all."""
+    breaker: bool = True
+    """Whether `circuit_breaker: false` of stories switches it off, if its scope is a loop. Limits that can bound a run on
+    their own stay on (`core/workflow/bound.py`), and so do those that are not about repeated rework."""
 
 
 class Limits(Value, frozen=True, omit_defaults=False):
@@ -61,7 +68,11 @@ class Limits(Value, frozen=True, omit_defaults=False):
     ] = None
     errors_in_a_row: Annotated[
         int | None,
-        LimitSpec("How often in a row the agent of one step may break; failing work does not count.", zero=False),
+        LimitSpec(
+            "How often in a row the agent of one step may break; failing work does not count.",
+            zero=False,
+            breaker=False,
+        ),
     ] = 3
     rounds_total: Annotated[
         int | None,
@@ -77,8 +88,12 @@ class Limits(Value, frozen=True, omit_defaults=False):
     rounds_per_loop: Annotated[
         int | None, LimitSpec("The most rounds of one loop: with 3, the 4th rejection escalates.")
     ] = 3
-    rounds_per_pair: Annotated[int | None, LimitSpec("The most rounds between the same source and target.")] = None
-    rounds_per_step: Annotated[int | None, LimitSpec("The most executions of one step that feedback asked for.")] = None
+    rounds_per_pair: Annotated[
+        int | None, LimitSpec("The most rounds between the same source and target.", breaker=False)
+    ] = None
+    rounds_per_step: Annotated[
+        int | None, LimitSpec("The most executions of one step that feedback asked for.", breaker=False)
+    ] = None
     same_finding: Annotated[
         int | None, LimitSpec("How often in a row one judge may report the same finding.", zero=False)
     ] = 3
@@ -97,11 +112,15 @@ class Limits(Value, frozen=True, omit_defaults=False):
     ] = False
     chain_depth: Annotated[
         int | None,
-        LimitSpec("The longest chain of feedback that is raised while reworking for other feedback."),
+        LimitSpec("The longest chain of feedback that is raised while reworking for other feedback.", breaker=False),
     ] = 3
     response_timeout: Annotated[
         float | None,
-        LimitSpec("How long a person or an outside party may take to respond before the loop escalates.", "seconds"),
+        LimitSpec(
+            "How long a person or an outside party may take to respond before the loop escalates.",
+            "seconds",
+            breaker=False,
+        ),
     ] = 600.0
 
 
@@ -114,6 +133,8 @@ BUDGETS = tuple(name for name, spec in LIMITS.items() if spec.scope == "budget")
 """Limits of the whole run: a breach stops everything."""
 OF_THE_RUN = tuple(name for name, spec in LIMITS.items() if spec.scope != "loop")
 """Limits that count over the whole run: no single step can have its own."""
+CIRCUIT_BREAKER = tuple(name for name, spec in LIMITS.items() if spec.scope == "loop" and spec.breaker)
+"""Limits that `circuit_breaker: false` of stories switches off."""
 LARGEST = 1_000_000_000_000
 """The largest bound that is accepted. It catches typing mistakes, and every smaller number survives writing and
 reading."""

@@ -157,7 +157,11 @@ class CliAgent(ProgramAgent[CliFolder]):
         return CliFolder(self._workplace.state, briefing.run, briefing.step, briefing.attempt, more, self._secrets)
 
     def _prompt(self, briefing: Briefing, folder: CliFolder) -> bytes:
-        text = prompt(self._template, briefing, self._contract.words(briefing), str(folder.whole), self._cli.mentions)
+        """The prompt, without secrets wherever it goes. They are removed before it is put together: in a text that was
+        shortened, or whose @ is written \\@, a secret would not be recognised."""
+        shown = self._secrets.value(briefing)
+        template, answer = self._secrets.text(self._template), self._secrets.text(self._contract.words(shown))
+        text = prompt(template, shown, answer, str(folder.whole), self._cli.mentions)
         return text.encode("utf-8", "replace")
 
     def _result(self, briefing: Briefing, folder: CliFolder, ended: Ended, before: Snapshot | None) -> Result | None:
