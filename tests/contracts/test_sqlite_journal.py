@@ -198,7 +198,7 @@ def test_a_closed_journal_says_so(path: Path) -> None:
     asyncio.run(journal.close())
     asyncio.run(journal.close())
     for call in (journal.append(Append("r", 0, (b"{}",))), journal.read("r"), journal.runs()):
-        with pytest.raises(JournalUnavailable, match="was closed: open the file again"):
+        with pytest.raises(JournalUnavailable, match="is closed: open the file again"):
             asyncio.run(call)
     asyncio.run(SqliteJournal(path).claim("r"))
 
