@@ -27,7 +27,7 @@ from backedge.engine.shape_errors import shape_errors
 LONGEST_TEXT = 16_000
 """The most characters of one text in a finding or feedback; longer text belongs in the output."""
 LARGEST_ASIDE = 262_144
-"""The most bytes of an answer, and of the details of feedback: all of them are read whenever somebody looks at the run."""
+"""The most bytes of an answer, and of the details of feedback: every command that shows a run reads all of them."""
 
 
 Kinds = Sequence[tuple[str, Kind]]
