@@ -147,7 +147,7 @@ LIMIT_TESTS = (
 CLI_TESTS = (
     "clis/test_calls.py::test_a_cli_that_is_not_installed_is_named_with_its_package",
     "clis/test_calls.py::test_no_secret_is_in_a_prompt_however_it_is_written_there",
-    "cli/test_check.py::test_agents_says_what_is_installed_and_works",
+    "cli/test_check.py::test_agents_lists_what_is_installed_and_works",
     "cli_setup/test_init.py::test_an_empty_folder_gets_a_workflow_that_runs_at_once[review-only]",
 )
 ROUTE_TESTS = (

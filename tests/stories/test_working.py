@@ -73,7 +73,7 @@ def test_a_project_without_stories_runs_as_before(tmp_path: Path) -> None:
     del workflow["stories"]
     (project.folder / "backedge.yaml").write_text(json.dumps(workflow))
     assert project.json("run")["outcome"] == "done"
-    assert "--watch is for stories" in project.backedge("run", "--watch", expect=2)[1]
+    assert "--watch works on stories" in project.backedge("run", "--watch", expect=2)[1]
     (project.folder / "stories").rmdir()
     assert "backedge init --template stories" in project.backedge("board", expect=2)[1]
     # A folder with stories is enough to have some.
@@ -359,7 +359,7 @@ def test_agents_get_edits_by_people_and_no_others(project: Stories) -> None:
     assert "### Refinement Iteration 1" in project.text("a")
     changed = project.text("a").replace("Make it.", "Make it blue.").replace('"Old"', '"New"').replace(": 5", ": 7")
     path.write_text(changed)
-    assert "what it works on has changed" in project.auto()
+    assert "the input changed" in project.auto()
     told = [project.told("a", step, attempt)["input"]["story"] for step, attempt in (("implement", 2), ("review", 2))]
     assert ["blue" in each["text"] for each in told] == [False, True]
     assert [each["title"] for each in told] == ["Old", "New"]
