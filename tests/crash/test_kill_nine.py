@@ -79,7 +79,7 @@ def size(log: Path) -> int:
 
 
 async def check(path: Path, log: str) -> None:
-    lines = [line.split() for line in log.splitlines()]
+    lines = Log.lines(log)
     acknowledged = [(run, int(seq), link) for word, run, seq, link in lines if word == "ack"]
     executed = [(run, step, int(attempt)) for word, run, step, attempt in lines if word == "run"]
 

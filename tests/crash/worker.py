@@ -26,13 +26,24 @@ AT_ONCE = 12
 
 
 class Log:
-    """Lines that survive a kill: each is one write to a file opened for appending."""
+    """Lines that survive a kill: each is one write to a file opened for appending.
+
+    A kill can cut a write short at the end of a page of memory. So each line begins on a line of its own and ends with
+    a mark: a line that was cut has none, and joins no other.
+    """
+
+    MARK = "."
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def write(self, *words: object) -> None:
-        os.write(self._descriptor, (" ".join(map(str, words)) + "\n").encode())
+        os.write(self._descriptor, ("\n" + " ".join(map(str, (*words, self.MARK))) + "\n").encode())
+
+    @classmethod
+    def lines(cls, text: str) -> list[list[str]]:
+        """The words of each line that was written to its end."""
+        return [words[:-1] for words in map(str.split, text.splitlines()) if words and words[-1] == cls.MARK]
 
 
 class AcknowledgedJournal(SqliteJournal):
