@@ -30,4 +30,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure("fsyncs_per_run", "fsyncs", "fsyncs per run"),
     Figure("kb_per_run", "disk", "disk per run, KB"),
     Figure("help_s", "help_text", "--help, s"),
+    Figure("judge_ms", "judges", "judge of 5,000 files: ms beyond the judge itself"),
+    Figure("judge_cpu_ms", "judges", "… of CPU"),
+    Figure("judge_copy_ms", "judges", "… on a copy, ms"),
+    Figure("judge_copy_cpu_ms", "judges", "… of CPU"),
 )

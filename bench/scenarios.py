@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -218,6 +220,18 @@ def help_text(name: str, sizes: Sizes, folder: Path) -> Figures:
     return {"help_s": median(seconds)}
 
 
+def judges(name: str, sizes: Sizes, folder: Path) -> Figures:
+    """What a tool judge costs beyond its program. The other engines have no judges that run programs."""
+    if name != "ours":
+        raise Unsupported("no judges that run programs")
+    tool = Path(__file__).parent.parent / "tools" / "measure_judges.py"
+    words = [sys.executable, str(tool), "--json", "--no-packages", "--files", str(sizes.files)]
+    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    found = json.loads(done.stdout)
+    (wall, cpu), (copy_wall, copy_cpu) = found["overlay"], found["copy"]
+    return {"judge_ms": wall, "judge_cpu_ms": cpu, "judge_copy_ms": copy_wall, "judge_copy_cpu_ms": copy_cpu}
+
+
 def _kb_in(folder: Path) -> float:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / KB
 
@@ -245,5 +259,6 @@ SCENARIOS: dict[str, Scenario] = {
         fsyncs,
         disk,
         help_text,
+        judges,
     )
 }

@@ -26,6 +26,8 @@ class Sizes:
     """Runs whose fsyncs are counted."""
     stored: int = 200
     """Runs whose space on disk is measured."""
+    files: int = 5000
+    """Files of the workspace in which a judge runs."""
 
     def capped(self, caps: Mapping[str, int]) -> Sizes:
         return replace(self, **{name: min(cap, getattr(self, name)) for name, cap in caps.items()})
@@ -34,5 +36,5 @@ class Sizes:
         return [f"--{name}={value}" for name, value in asdict(self).items()]
 
 
-QUICK = Sizes(runs=5, at_once=10, rounds=30, waiting=10, decisions=3, held=10, starts=1, traced=5, stored=10)
+QUICK = Sizes(runs=5, at_once=10, rounds=30, waiting=10, decisions=3, held=10, starts=1, traced=5, stored=10, files=100)
 NAMES = tuple(field.name for field in fields(Sizes))

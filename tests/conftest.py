@@ -8,6 +8,8 @@ many of the properties.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,21 @@ settings.register_profile(
 )
 settings.load_profile("backedge")
 
+# Agents of tests write down outside their workspace what they do. The tests of the sandbox switch it on themselves.
+os.environ.setdefault("BACKEDGE_SANDBOX", "off")
+_STATE = tempfile.mkdtemp(prefix="backedge-state-")
+os.environ["XDG_STATE_HOME"] = _STATE
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_STATE, ignore_errors=True)
+
+
 TESTS = Path(__file__).parent
 SLOW = (
     "agents/test_loop.py",
     "agents/test_recovery.py",
+    "cheats/test_cheats.py",
     "cli/test_cases_",
     "cli/test_faults.py",
     "cli/test_hostile.py",

@@ -305,10 +305,8 @@ def test_every_key_of_the_workflow_file_is_in_the_reference() -> None:
 
 
 def test_the_environment_of_an_agent_is_the_documented_one(tmp_path: Path) -> None:
-    (tmp_path / "judge.sh").write_text("env > names\necho '[]' > $BACKEDGE_REPORT\n", encoding="utf-8")
     (tmp_path / "backedge.yaml").write_text(
-        "name: env\nsteps:\n  a: {run: [echo, '{}']}\n  b: {tests: a, run: [sh, judge.sh], report: json}\n",
-        encoding="utf-8",
+        "name: env\nsteps:\n  a: {run: [sh, -c, \"env > names; echo '{}'\"]}\n", encoding="utf-8"
     )
     ran(tmp_path, "run", "--quiet")
     has = set(re.findall(r"^(BACKEDGE_\w+)=", (tmp_path / "names").read_text(encoding="utf-8"), re.MULTILINE))
@@ -325,8 +323,8 @@ def ran(folder: Path, *words: str, code: int = 0) -> str:
 
 
 def test_the_json_of_a_run_has_the_documented_keys(tmp_path: Path) -> None:
-    question = '{"output": 1, "feedback": [{"kind": "fix_request", "to": "b", "message": "no"},'
-    question += ' {"kind": "context_request", "to": "human", "message": "which?", "options": [{"option": "a"}]}]}'
+    question = '{"output": 1, "feedback": [{"kind": "context_request", "to": "human", "message": "which?",'
+    question += ' "options": [{"option": "a"}]}]}'
     failing = '{"verdict": "fail", "findings": ["bad"]}'.replace('"bad"', '{"description": "bad"}')
     (tmp_path / "a.json").write_text(question, encoding="utf-8")
     (tmp_path / "b.json").write_text(failing, encoding="utf-8")
@@ -337,6 +335,7 @@ def test_the_json_of_a_run_has_the_documented_keys(tmp_path: Path) -> None:
     )
     ran(tmp_path, "run", "--quiet", code=3)
     ran(tmp_path, "decide", "E-1", "resolve", "--option", "a")
+    ran(tmp_path, "feedback", "raise", "--kind", "fix_request", "--to", "b", "--message", "no", code=2)
     got = json.loads(ran(tmp_path, "show", "--json"))
     offers = [offer for packet in got["escalations"] for offer in packet["offers"]]
     places = {

@@ -28,12 +28,16 @@ from backedge.config.agents import AgentSpec
 from backedge.config.schema import SCHEMA
 from backedge.config.yaml import MAX_BYTES
 from backedge.core import briefing, model
+from backedge.core.evidence import values
 from backedge.core.workflow.definition import DEFAULT_PHASES, Workflow
 from backedge.core.workflow.limits import Limits
 from backedge.engine import protocol
 from backedge.ports import PLACEHOLDERS
 
 MEANINGS: dict[str, str] = {
+    "Finding.test": "the id of the test that failed",
+    "Baseline.judge": "the step",
+    "Report.baselines": "what the tool judges reported about the files of the start of the run",
     # What an agent gets
     "Briefing.run": "the id of the run",
     "Briefing.input": "the input of the run, from `--input`, `--input-file` and `--story`",
@@ -413,7 +417,8 @@ def briefing_keys() -> str:
 def outcome_keys() -> str:
     text = [fields_of(protocol.Outcome)]
     names = {"findings[]": protocol.Finding, "resolutions[]": model.FindingResolution, "feedback[]": protocol.Feedback,
-             "feedback[].options[]": model.Option, "decision": model.Decision, "usage": model.Usage}  # fmt: skip
+             "feedback[].options[]": model.Option, "decision": model.Decision, "approvals[]": values.Approval,
+             "usage": model.Usage}  # fmt: skip
     for place, kind in names.items():
         text += [f"### `{place}`", fields_of(kind)]
     return "\n\n".join(text)
@@ -521,9 +526,9 @@ def exit_codes() -> str:
 def json_report() -> str:
     kinds = (report.Report, report.StepReport, report.LoopReport, report.FindingReport, report.EscalationReport,
              report.RefusalReport, report.UsageReport, model.Breach, model.Resolution, model.Option,
-             report.PlanReport)  # fmt: skip
+             report.PlanReport, values.Baseline, values.TestCounts)  # fmt: skip
     places = ("The whole", "`steps.NAME`", "`loops[]`", "`findings[]`", "`escalations[]`", "`refused[]`", "`usage`",
-              "`breach`", "`resolution`", "`offers[]`", "`plans[]`")  # fmt: skip
+              "`breach`", "`resolution`", "`offers[]`", "`plans[]`", "`baselines[]`", "`tests`")  # fmt: skip
     text = []
     for place, kind in zip(places, kinds, strict=True):
         text += [f"### {place}", fields_of(kind, defaults=False)]

@@ -38,6 +38,7 @@ from backedge.engine.codec import canonical
 from backedge.engine.facts import mentions_for
 from backedge.engine.live_run import LiveRun, resting
 from backedge.engine.protocol import Feedback, to_feedback
+from backedge.engine.starting import new_run_id
 from backedge.engine.store import input_of, outputs
 from backedge.ports import Agent, Clock, JournalWithClaims, RunHead, StepResolver
 
@@ -106,7 +107,12 @@ class Engine:
         _require_workflow(workflow)
         # A workflow from a file is stored with its run, so that another machine can continue it.
         files = getattr(workflow, "files", inner.NO_FILES)
-        live = await self._inner.start(workflow.definition, workflow.agents, input, run, _resolver(workflow), files)
+        run = run or new_run_id(self._inner.clock.now())
+        begin = getattr(workflow, "begin", None)
+        baselines, payloads = await begin(run) if begin is not None else ((), {})
+        live = await self._inner.start(
+            workflow.definition, workflow.agents, input, run, _resolver(workflow), files, baselines, payloads
+        )
         return Run(self._inner, live.run)
 
     async def import_file(self, name: str, text: str, form: str | None = None) -> Run:

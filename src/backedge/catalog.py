@@ -13,6 +13,12 @@ AGENT_CLIS = ("claude", "codex", "gemini", "opencode")
 ROLES = ("plan", "design", "code", "review", "test-writer")
 """The prompts that come with backedge. `prompts/` has a file for each."""
 
-ReportKind = Literal["junit", "sarif", "json", "exitcode"]
+ReportKind = Literal["junit", "unittest", "node", "jest", "gotest", "cargo", "tap", "sarif", "json", "exitcode"]
 """The reports of tools that backedge reads itself, in `adapters/reports/`."""
 REPORTS: tuple[ReportKind, ...] = get_args(ReportKind)
+REPORTERS: tuple[ReportKind, ...] = ("unittest", "node")
+"""The reports for which backedge brings the reporter. `{reporter}` in a command is its file."""
+PRINTED: tuple[ReportKind, ...] = ("gotest", "cargo", "tap")
+"""The reports that are read from stdout, unless the command writes a file."""
+WITHOUT_FILE: tuple[ReportKind, ...] = ("cargo", "exitcode")
+"""The reports that are never in a file."""

@@ -10,7 +10,7 @@ from backedge.analytics.context import changes, context, value_at
 from backedge.core import commands as c
 from backedge.core.context import unread
 from backedge.core.errors import AgentError, IllegalCommand, JournalError
-from backedge.core.state.evolve import evolve
+from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.engine.codec import canonical
@@ -110,7 +110,7 @@ class _Follower:
     async def _follow(self) -> None:
         async with self._turn:
             for event in await events_of(self._engine.journal, self._run, self._state.seq):
-                self._state = evolve(self._state, event)
+                self._state = replay([event], self._state) or self._state
                 before, self._tree = self._tree, await self._bus._tree(self._state)
                 for path, new, old in changes(before, self._tree, self._pattern):
                     self._called(new, old, path)

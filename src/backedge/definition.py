@@ -39,7 +39,8 @@ class Step:
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
     left in doubt may run again. `approval="human"` asks a person to approve each execution before it starts. A step that
-    `plans` may add, replace and remove steps with its outcome.
+    `plans` may add, replace and remove steps with its outcome, but it may not change the judges of the workflow, unless
+    `plans` is `{"judges": True}`. A judge that is `hidden` is held out: producers learn that it failed, and nothing else.
 
     `when` has conditions such as "plan:/ui == true": if one is not met the step is skipped, and what needs it runs without
     it. `repeat` is `{"until": condition, "max": times}`; with `"to": step` that step gets a fix_request if the repeats are
@@ -62,17 +63,19 @@ class Step:
     on_doubt: Literal["ask", "rerun"] | None = None
     approval: Literal["human"] | None = None
     complete: bool | None = None
+    hidden: bool = False
     when: Names = ()
     repeat: Mapping[str, Any] | None = None
     group: str = ""
     question: str = ""
-    plans: bool = False
+    plans: bool | Mapping[str, bool] = False
 
 
 class Workflow:
     """A checked definition with its agents. Raises WorkflowError with all problems.
 
     `agents` registers agents for steps that are added during a run. There are never more than `max_steps` steps.
+    `on_protected` says whose approval a changed test needs if a judge asks about it.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class Workflow:
         authority: Names = (),
         checks: Mapping[str, Mapping[str, Any]] | None = None,
         gates: Mapping[str, Mapping[str, Any]] | None = None,
+        on_protected: Literal["review", "ask", "refuse"] = "review",
         max_steps: int = core.MAX_STEPS,
         agents: Mapping[str, Executor] | None = None,
     ) -> None:
@@ -129,6 +133,7 @@ class Workflow:
             authority=authority,
             checks=checks,
             gates=gates,
+            on_protected=on_protected,
             max_steps=max_steps,
         )
         self.agents |= _measuring(self.definition, checks or {})

@@ -1,7 +1,8 @@
 """`make demo`: builds a small repository, with real tests, a real linter, a crash and a question to you.
 
-Only the agents are staged. They are scripts: a coder that is sloppy at first, a planner that forgets a rule, and a
-reviewer that tries the code. The loop around them is the product, used through its command line.
+Only the agents are staged. They are scripts: a coder that first edits the test that fails, a planner that forgets a rule,
+and a reviewer that tries the code. The loop around them is the product, used through its command line, with its default
+settings: nothing tells it what the coder is going to do.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +23,9 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-PATIENCE = 120.0
+PATIENCE = 240.0
 """Seconds after which the demo gives up."""
-NOTE = "Do not use floats for money: use Decimal and round half up"
+NOTE = "Fix the code, not the test: use Decimal for money and round half up"
 AGENTS = ("plan.py", "code.py", "review.py")
 
 
@@ -110,8 +112,9 @@ class Demo:
         self._console, self._folder, self._tools = console, folder, tools
         self._began = time.monotonic()
         self._going: subprocess.Popen[str] | None = None
-        # Two versions of a file within one second would share a compiled file.
-        self._env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+        # What backedge keeps out of the agents' reach goes with the demo.
+        self._env = {**os.environ, "PYTHONUNBUFFERED": "1", "XDG_STATE_HOME": str(folder.parent / "state")}
+        self._env.pop("PYTHONDONTWRITEBYTECODE", None)  # the command starts many times: compile it once
 
     def told(self) -> int:
         make_repository(self._folder, self._tools)
@@ -136,8 +139,15 @@ class Demo:
         going = self._started("resume", "--wait", "--plain")
         self._until(going, "? E-1")
 
-        self._title("3. The same test fails again: you are asked")
-        self._narrate("The limit same_finding stops the loop. In a second terminal:")
+        self._title("3. The coder edited the test: it does not count")
+        self._narrate(
+            "The coder weakened the test that fails, and says that it fixed it. With that test everything passes.",
+            "But backedge knows the tests of the start, and ran pytest with those too. From its journal:",
+        )
+        self._tampering()
+        self._narrate(
+            "So the finding is still open, a second time. The limit same_finding asks you. In a second terminal:"
+        )
         self._shown("inbox")
         self._shown("decide", "E-1", "revise", "--note", NOTE, "--by", "you")
         self._narrate("The run in the first terminal continues at once, with this note in the coder's briefing.")
@@ -160,7 +170,8 @@ class Demo:
 
     def _ended(self, code: int) -> int:
         report: dict[str, Any] = json.loads(self._asked("show", "--json"))
-        events = [json.loads(line) for line in self._asked("audit", "export").splitlines()]
+        events = self._events()
+        self._in_force(report["evidence"])
         starts = [(event["step"], event["attempt"]) for event in events if event["type"].startswith("attempt_started")]
         if len(starts) != len(set(starts)):
             raise Failed("an attempt was started twice")
@@ -172,6 +183,42 @@ class Demo:
             f"${usage['cost_usd']:.2f} by the agents' own account, {time.monotonic() - self._began:.0f} s"
         )
         return 0 if outcome == "verified" and code == 0 else 1
+
+    def _tampering(self) -> None:
+        """Show what was recorded about the test that the coder changed. Without such a record, the demo has failed."""
+        diff = subprocess.run(
+            ["git", "diff", "--unified=0", "--", "tests"], cwd=self._folder, capture_output=True, text=True, check=False
+        )
+        for line in diff.stdout.splitlines():
+            if line.startswith(("-    ", "+    ")):
+                self._line(line)
+        changes, answers, delivered = [], [], ""
+        for event in self._events():
+            seen = event.get("evidence", {})
+            changes += [f"{event['step']} {each['change']} {each['file']}" for each in seen.get("changes", ())]
+            if seen.get("held") and seen.get("tests"):
+                counts = seen["tests"]
+                delivered = (
+                    f"{event['step']}, files as delivered: {counts['tests']} tests, {counts.get('failed', 0)} failed"
+                )
+            if event.get("step") == "test" and event["type"].startswith("attempt_succeeded"):
+                answers += [f"{each['finding']} {each['status']}: {each['note']}" for each in event.get("claims", ())]
+        if not changes or not delivered or not answers:
+            raise Failed("the edited test was not noticed")
+        for said in (changes[-1], delivered, answers[-1]):
+            self._line(said)
+
+    def _in_force(self, guards: Mapping[str, Any]) -> None:
+        """Say what guarded this run: that depends on the machine."""
+        rooms = {"overlay": "in an overlay of the files", "copy": "in a copy of the files"}
+        tools = "the tools of the start" if guards["environment"] == "same" else "other tools than at the start"
+        self._narrate(
+            f"What was in force: the judges ran {rooms.get(guards['room'], 'in place')}, with {tools};",
+            f"the agents ran {'in a sandbox (bubblewrap)' if guards['sandbox'] == 'bwrap' else 'without a sandbox'}.",
+        )
+
+    def _events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._asked("audit", "export").splitlines()]
 
     def _at_work(self) -> None:
         """Wait until the coder is working."""

@@ -11,12 +11,13 @@ import msgspec
 
 from backedge.core.briefing import Briefing
 from backedge.core.commands import DropAttempt, FailAttempt, FinishAttempt
+from backedge.core.evidence.values import NO_EVIDENCE, Evidence
 from backedge.core.model import Change, Kind, Resolution, Usage
 from backedge.core.value import Json, Value
 from backedge.core.workflow.checks import Check, Gate
 from backedge.core.workflow.definition import Step, Workflow
 
-PLACEHOLDERS = ("attempt", "briefing", "outcome", "report", "run", "step")
+PLACEHOLDERS = ("attempt", "briefing", "outcome", "report", "reporter", "run", "step")
 """The placeholders of a command, which are written in braces."""
 PLACEHOLDER = re.compile(rf"(?<![{{$])\{{({'|'.join(PLACEHOLDERS)})\}}(?!\}})")
 """Matches one placeholder in a text, but not ${run} or {{run}}, which belong to a shell or a template."""
@@ -217,6 +218,10 @@ class Result(msgspec.Struct, frozen=True):
     """What the agent printed, for people to read."""
     session: str | None = None
     """The conversation that a rework can continue."""
+    evidence: Evidence = NO_EVIDENCE
+    """What was seen of the attempt, beside what the agent reported."""
+    payloads: Mapping[str, bytes] = {}
+    """Large values that the evidence names, by their digests."""
 
 
 @runtime_checkable
@@ -227,7 +232,7 @@ class Agent(Protocol):
         """Do the work and report it. May be called again for the same step after a crash, with another attempt.
 
         Returns an Outcome of `backedge.engine.protocol`, or a Result that holds one. Whatever it raises is recorded as an
-        error of the agent.
+        error of the agent. A Recoverable one returns None if nothing shows how the attempt ended: it is then in doubt.
         """
         ...
 

@@ -67,7 +67,9 @@ def files_of(folder: Path, briefing: Briefing | None = None) -> AttemptFolder:
 
 
 async def done(folder: Path, argv: list[str], briefing: Briefing | None = None, **more: Any) -> Result:
-    return await agent(folder, argv, **more).work(briefing or told(), Hands())
+    result = await agent(folder, argv, **more).work(briefing or told(), Hands())
+    assert result is not None
+    return result
 
 
 def result_of(folder: Path, argv: list[str], briefing: Briefing | None = None, **more: Any) -> Result:

@@ -57,6 +57,7 @@ def test_the_briefing_has_every_key_even_if_it_is_empty(tmp_path: Path) -> None:
         "inputs": {},
         "feedback": {"findings": [], "requests": [], "resolutions": [], "advice": []},
         "verify": [],
+        "changes": {"protected": [], "files": [], "tests": {}, "notes": []},
         "previous": None,
         "history": [],
         "steps": [],

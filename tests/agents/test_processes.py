@@ -152,18 +152,6 @@ def test_processes_that_a_finished_command_left_in_its_group_are_killed(tmp_path
     assert is_gone(int((tmp_path / "left").read_text()))
 
 
-def test_a_process_in_its_own_session_survives_a_finished_command(tmp_path: Path) -> None:
-    outcome_of(
-        tmp_path,
-        shell("setsid sh -c 'echo $$ > left; exec sleep 60' & while ! [ -s left ]; do sleep 0.01; done; echo {}"),
-    )
-    left = int((tmp_path / "left").read_text())
-    try:
-        assert not is_gone(left)
-    finally:
-        os.kill(left, signal.SIGKILL)
-
-
 def test_a_finished_command_leaves_no_zombie_and_a_record_of_its_end(tmp_path: Path) -> None:
     outcome_of(tmp_path, shell("echo $$ > pid; echo {}"))
     assert not is_zombie_of_ours(int((tmp_path / "pid").read_text()))
@@ -289,7 +277,7 @@ def test_the_spawner_ends_with_backedge_and_the_supervisor_does_not(tmp_path: Pa
     assert running is not None and running.supervisor is not None
     assert lives(Identity(*running.supervisor)), "it has to record how the program ends"
     os.killpg(running.pid, signal.SIGKILL)
-    wait(lambda: files_of(tmp_path).exited == Ended(signal=signal.SIGKILL))
+    wait(lambda: (exited := files_of(tmp_path).exited) is not None and exited.signal == signal.SIGKILL)
 
 
 def test_a_program_has_only_its_own_descriptors(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from backedge.adapters.agents.attempt_folder import Ended, RunningProcess, Starting
@@ -158,6 +159,17 @@ def test_the_timeout_includes_the_time_before_the_restart(tmp_path: Path) -> Non
     assert survivors(tmp_path) == []
 
 
+def test_a_clock_that_was_set_does_not_make_a_living_process_late(tmp_path: Path) -> None:
+    abandoned(tmp_path, shell(LIVING))
+    record = files_of(tmp_path).path / "starting"
+    starting = msgspec.json.decode(record.read_bytes())
+    # The same as if the clock of the machine now showed another hour.
+    record.write_bytes(msgspec.json.encode({**starting, "at": starting["at"] - 3600}))
+    result = recover(tmp_path, shell("true"), timeout=30)
+    assert result is not None
+    assert result.outcome == Outcome(output="after all")
+
+
 def test_cancelling_the_wait_for_a_running_process_kills_its_tree_and_leaves_it_in_doubt(tmp_path: Path) -> None:
     abandoned(tmp_path, shell("sleep 60 & echo . > ready; wait"))
 
@@ -254,8 +266,10 @@ def test_an_adopted_attempt_reports_the_files_that_it_changed(tmp_path: Path) ->
     assert set(result.files) == {Change("kept.txt", ((2, 2),)), Change("ready")}
 
 
-def test_a_finished_report_and_a_recorded_exit_code_are_adopted(tmp_path: Path) -> None:
-    code = 'echo . > ready; sleep 0.2; echo \'[{"description": "bad"}]\' > "$BACKEDGE_REPORT"'
+def test_a_report_that_was_finished_is_adopted_and_so_is_an_exit_code_unless_nobody_saw_it(tmp_path: Path) -> None:
+    # The starter knows no reports: its command writes one where an attempt of a judge would have been told to.
+    name = 'report-$(sed \'s/.*"token":"\\([0-9a-f]*\\)".*/\\1/\' starting).json'
+    code = f'cd "$(dirname "$BACKEDGE_OUTCOME")"; echo \'[{{"description": "bad"}}]\' > "{name}"; cd -; echo . > ready'
     abandoned_with_report(tmp_path, code)
     result = recover(tmp_path, shell("true"), report=ReportSpec("json"), judges=True)
     assert result is not None
@@ -271,8 +285,7 @@ def test_a_finished_report_and_a_recorded_exit_code_are_adopted(tmp_path: Path) 
 
 
 def abandoned_with_report(folder: Path, code: str) -> None:
-    report = files_of(folder).path / "report.json"
-    abandoned(folder, ["env", f"BACKEDGE_REPORT={report}", *shell(code)])
+    abandoned(folder, shell(f"{code}; sleep 0.2"))
     until_gone(folder)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from backedge.adapters.reports import ReportSpec
 from backedge.adapters.reports.junit import read_junit
-from backedge.adapters.reports.places import path_in_workspace
+from backedge.adapters.reports.places import FileNames, path_in_workspace
 from backedge.adapters.reports.sarif import read_sarif
 from backedge.core.errors import AgentError
 from backedge.engine.protocol import Finding, Outcome
@@ -38,9 +38,8 @@ def judged(folder: Path, argv: list[str], kind: Any, attempt: int = 1, **more: A
 
 def failing(code: int, report: str = "") -> list[str]:
     """A tool that writes a report and exits with a code."""
-    return shell(
-        f"cat > \"$BACKEDGE_REPORT\" <<'END'\n{report}\nEND\necho said >&2; exit {code}" if report else f"exit {code}"
-    )
+    written = f"cat > {{report}} <<'END'\n{report}\nEND\necho said >&2; exit {code}"
+    return shell(written if report else f"exit {code}")
 
 
 # The real tools
@@ -66,7 +65,7 @@ def test_failing_tests_of_pytest_become_findings_with_place_and_evidence(tmp_pat
 
 def test_passing_tests_of_pytest_are_a_pass(tmp_path: Path) -> None:
     (tmp_path / "test_fine.py").write_text("def test_fine():\n    print('\\x1b[31m <&>')\n")
-    assert judged(tmp_path, PYTEST, "junit") == Outcome(verdict="pass", summary="1 tests, 0 failed")
+    assert judged(tmp_path, PYTEST, "junit") == Outcome(verdict="pass", summary="1 test, 0 failed")
 
 
 def test_no_tests_at_all_are_an_error(tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ def test_a_missing_report_is_never_a_pass(kind: str, code: int, tmp_path: Path) 
 def test_a_garbled_report_is_never_a_pass(kind: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "garbled").write_text(text)
     with pytest.raises(AgentError):
-        judged(tmp_path, shell('cat garbled > "$BACKEDGE_REPORT"'), kind)
+        judged(tmp_path, shell("cat garbled > {report}"), kind)
 
 
 GOOD = {
@@ -161,11 +160,11 @@ def test_a_tool_that_fails_and_lists_nothing_is_an_error(kind: str, text: str, t
 
 def test_a_tool_that_was_killed_is_an_error_whatever_its_report_says(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="ended by SIGKILL"):
-        judged(tmp_path, shell(f"echo '{GOOD['json']}' > \"$BACKEDGE_REPORT\"; kill -9 $$"), "json")
+        judged(tmp_path, shell(f"echo '{GOOD['json']}' > {{report}}; kill -9 $$"), "json")
 
 
 def test_a_claim_on_stdout_does_not_count_if_there_is_a_report(tmp_path: Path) -> None:
-    claim = shell('echo \'[{"description": "broken"}]\' > "$BACKEDGE_REPORT"; echo \'{"verdict": "pass"}\'')
+    claim = shell('echo \'[{"description": "broken"}]\' > {report}; echo \'{"verdict": "pass"}\'')
     assert judged(tmp_path, claim, "json").verdict == "fail"
 
 
@@ -182,13 +181,16 @@ def test_a_report_outside_the_workspace_is_refused(tmp_path: Path) -> None:
 def test_only_judges_have_reports(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the step has a report but is not a judge"):
         agent(tmp_path, ["true"], report=ReportSpec("json"))
-    with pytest.raises(ValueError, match="expected one of junit, sarif"):
+    with pytest.raises(ValueError, match="expected one of junit, unittest"):
         ReportSpec("xml")  # type: ignore[arg-type]
 
 
-def test_the_report_placeholder_is_a_file_in_the_attempt_folder(tmp_path: Path) -> None:
-    judged(tmp_path, [*shell('echo "[]" > "$1"; test "$1" = "$BACKEDGE_REPORT"'), "sh", "{report}"], "json")
-    assert (files_of(tmp_path).path / "report.json").exists()
+def test_a_report_of_its_own_lies_in_the_attempts_folder(tmp_path: Path) -> None:
+    judged(tmp_path, [*shell('echo "[]" > "$1"'), "sh", "{report}"], "json")
+    report = files_of(tmp_path).report(".json")
+    assert report.exists()
+    assert report.parent == files_of(tmp_path).path
+    assert report.name != "report.json", "nobody can guess its name"
 
 
 # Exit codes
@@ -249,12 +251,14 @@ def test_junit_of_other_runners_is_read_too(tmp_path: Path) -> None:
   expected 1
   got 2]]></failure></testcase>
     </testsuite></testsuite></testsuites>"""
-    tests, findings = read_junit(text, tmp_path)
-    assert tests == 4
+    tests, findings = read_junit(text, FileNames(tmp_path))
+    one, two, three, four = "src/a.test.js::A::one", "inner::two", "inner::three", "B::four"
+    assert tests.results == {one: "failed", two: "failed", three: "skipped", four: "failed"}
+    assert tests.files == {one: "src/a.test.js"}
     assert findings == [
-        Finding("A::one: first", category="test", evidence="trace", file="src/a.test.js", line=7),
-        Finding("two: failed", category="test"),
-        Finding("B::four: expected 1", category="test", evidence="expected 1\n  got 2"),
+        Finding(f"{one}: first", category="test", evidence="trace", file="src/a.test.js", line=7, test=one),
+        Finding(f"{two}: failed", category="test", test=two),
+        Finding(f"{four}: expected 1", category="test", evidence="expected 1\n  got 2", test=four),
     ]
 
 
@@ -264,12 +268,14 @@ def test_junit_that_could_read_other_files_or_expand_endlessly_is_refused(tmp_pa
         b'<!DOCTYPE t [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><testsuite><testcase name="&b;"/></testsuite>',
     ):
         with pytest.raises(AgentError, match="declares a document type"):
-            read_junit(text, tmp_path)
+            read_junit(text, FileNames(tmp_path))
 
 
 def test_junit_that_declares_more_failures_than_it_lists_is_not_complete(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="declares 2 failures but lists 0"):
-        read_junit(b'<testsuite tests="3" failures="1" errors="1"><testcase name="t"/></testsuite>', tmp_path)
+        read_junit(
+            b'<testsuite tests="3" failures="1" errors="1"><testcase name="t"/></testsuite>', FileNames(tmp_path)
+        )
 
 
 def test_an_empty_suite_passes_only_if_that_is_allowed(tmp_path: Path) -> None:
@@ -281,7 +287,7 @@ def test_an_empty_suite_passes_only_if_that_is_allowed(tmp_path: Path) -> None:
 
 def test_evidence_is_bounded(tmp_path: Path) -> None:
     text = f'<testsuite><testcase name="t"><failure message="{"m" * 9_999}">{"x" * 99_999}end</failure></testcase></testsuite>'
-    [finding] = read_junit(text.encode(), tmp_path)[1]
+    [finding] = read_junit(text.encode(), FileNames(tmp_path))[1]
     assert len(finding.evidence) < 4_100
     assert finding.evidence.endswith("end")
     assert len(finding.description) < 600
@@ -299,7 +305,7 @@ def sarif(*results: dict[str, Any], **run: Any) -> bytes:
 )
 def test_levels_are_severities(level: str | None, severity: str, tmp_path: Path) -> None:
     [finding] = read_sarif(
-        sarif({"ruleId": "R1", "message": {"text": "m"}, **({"level": level} if level else {})}), tmp_path
+        sarif({"ruleId": "R1", "message": {"text": "m"}, **({"level": level} if level else {})}), FileNames(tmp_path)
     )
     assert finding == Finding("m", severity=severity, category="R1", evidence="m")
 
@@ -316,7 +322,7 @@ def test_missing_fields_of_a_result_come_from_its_rule(tmp_path: Path) -> None:
     artifacts = [{"location": {"uri": "src/a%20b.py", "uriBaseId": "ROOT"}}]
     base = {"ROOT": {"uri": tmp_path.as_uri() + "/"}}
     log = sarif(result, tool={"driver": {"rules": rules}}, artifacts=artifacts, originalUriBaseIds=base)
-    [finding] = read_sarif(log, tmp_path)
+    [finding] = read_sarif(log, FileNames(tmp_path))
     assert (finding.category, finding.severity, finding.description) == ("R7", "high", "no login in {0}")
     assert (finding.file, finding.line) == ("src/a b.py", 4)
 
@@ -327,8 +333,13 @@ def test_results_that_are_not_defects_are_left_out(tmp_path: Path) -> None:
         {"message": {"text": "x"}, "baselineState": "absent"},
         {"message": {"text": "x"}, "suppressions": [{"kind": "inSource"}]},
     ]
-    assert read_sarif(sarif(*results), tmp_path) == []
-    assert len(read_sarif(sarif({"message": {"text": "x"}, "suppressions": [{"status": "rejected"}]}), tmp_path)) == 1
+    assert read_sarif(sarif(*results), FileNames(tmp_path)) == []
+    assert (
+        len(
+            read_sarif(sarif({"message": {"text": "x"}, "suppressions": [{"status": "rejected"}]}), FileNames(tmp_path))
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,7 +363,7 @@ def test_results_that_are_not_defects_are_left_out(tmp_path: Path) -> None:
 )
 def test_an_inconsistent_log_is_an_error(log: bytes, problem: str, tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=problem):
-        read_sarif(log, tmp_path)
+        read_sarif(log, FileNames(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ def test_all_output_of_a_verbose_command_is_stored_when_it_ends(tmp_path: Path) 
     code = "import sys; [print('x' * 99) for _ in range(50_000)]; print('{\"output\": 1}')"
     made = agent(tmp_path, python(code), secrets=Secrets({"TOKEN": TOKEN}), writes=[])
     result = play(made.work(told(), Hands()))
+    assert result is not None
     assert isinstance(result.outcome, Outcome) and result.outcome.output == 1
     assert files_of(tmp_path).stdout.stat().st_size == 50_000 * 100 + len('{"output": 1}\n')
 

@@ -306,7 +306,7 @@ def test_only_a_bounded_part_of_a_long_run_is_kept(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_run_that_planners_change_is_followed() -> None:
-    plan = step("plan", phase="planning", plans=True)
+    plan = step("plan", phase="planning", plans=True, plans_judges=True)
     again = planned("q", step("docs", "plan"), remove=["review"])
     scripts: dict[str, Any] = {"plan": [out("p"), again], "review": [failed("bad")], "docs": [Exception("broke")]}
     play = Play(flow(plan, step("code", "plan"), step("review", reviews="code")), scripts, slots=1)
@@ -319,3 +319,11 @@ def test_a_run_that_planners_change_is_followed() -> None:
     loop = folded(play)
     assert loop.workflow == play.s.workflow
     assert (loop.streak(tests=False), "docs" in loop.cycles[-1].broke) == (0, True)
+
+
+def test_the_files_for_agents_do_not_give_a_held_out_judge_away() -> None:
+    secret = step("secret", tests="implement", hidden=True)
+    replies: list[Reply] = [failed(Finding("test_a fails", file="secret.py")), Exception("test_a broke"), passed()]
+    play = Play(flow(TIGHT[0], secret), {"implement": works, "secret": replies}).run()
+    text = scratchpad(folded(play))
+    assert "a held-out check failed" in text and "secret.py" not in text and "test_a" not in text

@@ -64,7 +64,8 @@ def test_the_live_line_of_a_round_names_every_rule_that_routed_it(make: Make) ->
 def test_a3_06_needs_improvement_is_accepted_without_a_loop(make: Make) -> None:
     project = make({**ASP, "profile": "default"}, review=[{"verdict": "needs_improvement", "findings": [HIGH_DESIGN]}])
     result = project.run()
-    assert (result.code, result.outcome, result.loops) == (0, "verified", [])
+    # It goes on without a loop, but what leaves a high finding behind is not verified.
+    assert (result.code, result.outcome, result.loops) == (4, "accepted", [])
     assert result.finding["status"] == "deferred"
 
 
@@ -102,7 +103,7 @@ def test_a3_14_four_high_pass_conditionally_five_or_a_critical_do_not(
 ) -> None:
     found = [{"description": f"{n}", "severity": severity} for n, severity in enumerate(findings)]
     work = {"profile": "asp", "steps": {"code": {"phase": "code"}, "review": {"reviews": "code"}}}
-    project = make(work, review=[failed(*found), passed()])
+    project = make(work, review=[{"findings": found}, passed()])
     result = project.run()
     assert result.attempts["code"] == (2 if word == "fail" else 1)
     assert next(each["word"] for each in project.events() if each["type"].startswith("verdict_given")) == word
@@ -205,15 +206,14 @@ def test_a4_01_and_09_a_complete_fix_request_to_an_ancestor_is_delivered_fixed_v
         ({"kind": "fix_request", "to": "nobody", "message": "x"}, "unknown target 'nobody': use one of"),
     ],
 )
-def test_a4_02_a_missing_or_unknown_field_is_refused_by_name(make: Make, item: Any, reason: str) -> None:
-    _, result = chain(make, e2e=[{"feedback": [item]}])
-    (refused,) = result.refused
-    assert refused["reason"].startswith(reason)
-    assert (result.loops, result.outcome, result.usage["attempts"]) == ([], "done", 5)
+def test_a4_02_a_missing_or_unknown_field_is_an_error_that_names_it(make: Make, item: Any, reason: str) -> None:
+    project, result = chain(make, e2e=[{"feedback": [item]}, {}])
+    assert project.briefings("e2e")[1]["last_error"].startswith(f"its feedback can go nowhere: {reason}")
+    assert (result.loops, result.outcome, result.usage["attempts"]) == ([], "done", 6)
 
 
-def test_a4_04_three_hops_pass_a_fourth_is_refused_and_changes_nothing(make: Make) -> None:
-    _, result = chain(
+def test_a4_04_three_hops_pass_and_a_fourth_is_refused_so_that_a_person_is_asked(make: Make) -> None:
+    project, result = chain(
         make,
         e2e=[{"feedback": [raises("fix_request", "controller")]}, {}],
         controller=[{}, {"feedback": [raises("fix_request", "service")]}, {}],
@@ -227,8 +227,10 @@ def test_a4_04_three_hops_pass_a_fourth_is_refused_and_changes_nothing(make: Mak
     ]
     (refused,) = result.refused
     assert refused["reason"].startswith("chain_depth: 4 hops (e2e → controller → service → model → root)")
-    assert (result.outcome, result.attempts["root"]) == ("done", 1)
+    assert (result.outcome, result.attempts["root"]) == ("waiting", 1)
     assert {each["state"] for each in result.loops} == {"resolved"}
+    assert result.escalation["reason"].startswith("refused feedback of 'model': chain_depth: 4 hops")
+    assert project.answer("E-1", "continue").outcome == "done"
 
 
 def test_a4_a_causal_cycle_is_refused_naming_the_path(make: Make) -> None:
@@ -247,17 +249,16 @@ def test_a4_a_causal_cycle_is_refused_naming_the_path(make: Make) -> None:
     ("target", "reason"),
     [("e2e", "'e2e' is the source itself"), ("check", "target 'check' is a judge"), ("late", "is out of scope for")],
 )
-def test_a4_06_feedback_to_oneself_a_judge_or_downstream_is_refused(make: Make, target: str, reason: str) -> None:
+def test_a4_06_feedback_to_oneself_a_judge_or_downstream_is_an_error(make: Make, target: str, reason: str) -> None:
     more = {"check": {"reviews": "model"}, "late": {"needs": ["e2e"]}}
     project = make(
         {**CHAIN, "steps": {**CHAIN["steps"], **more}},
-        e2e=[{"feedback": [raises("fix_request", target)]}],
+        e2e=[{"feedback": [raises("fix_request", target)]}, {}],
         check=[passed()],
     )
     result = project.run()
-    (refused,) = result.refused
-    assert reason in refused["reason"] and (refused["source"], refused["targets"]) == ("e2e", [target])
-    assert result.outcome == "verified"
+    assert reason in project.briefings("e2e")[1]["last_error"]
+    assert (result.outcome, result.loops) == ("verified", [])
 
 
 def test_a4_08_an_earlier_sibling_and_the_root_are_reached(make: Make) -> None:

@@ -57,11 +57,11 @@ def test_the_position_of_the_first_authority_stands(make: Make) -> None:
 
 
 def test_steps_that_never_agree_become_a_question_with_all_positions(make: Make) -> None:
-    ours = make(checked(), ux=ux(1, 2, 3, 4, 5), arch=arch(10, 20, 30, 40, 50))
+    ours = make(checked(), ux=ux(1, 2, 3, 4, 5, 6, 7), arch=arch(10, 20, 30, 40, 50, 60, 70))
     result = ours.run()
-    assert (result.code, result.outcome, result.breach) == (3, "waiting", ("rounds_per_loop", 3, 3))
-    assert "is 4" in result.escalation["message"]
-    assert "is 40" in result.escalation["message"]
+    assert (result.code, result.outcome, result.breach) == (3, "waiting", ("rounds_per_loop", 5, 5))
+    assert "is 6" in result.escalation["message"]
+    assert "is 60" in result.escalation["message"]
     assert result.attempts["code"] == 0
     result = ours.answer("E-1", "accept")
     assert (result.outcome, result.attempts["code"]) == ("accepted", 1)
@@ -240,4 +240,4 @@ def test_check_draws_checks_and_gates(make: Make) -> None:
     assert "holds ux:/size to at most 3" in drawn
     told = ours.backedge("check", "--json").json
     assert (told["checks"], told["gates"], told["steps"]) == (["breakpoints"], ["size"], ["plan", "ux", "arch", "code"])
-    assert told["max_attempts"] == 3 * 4 * 11
+    assert told["max_attempts"] == 3 * 4 * 21

@@ -134,11 +134,13 @@ def test_a_person_offers_options_to_a_step(make: Make) -> None:
     assert project.resume().loop["choice"]["option"] == "b"
 
 
-def test_options_that_cannot_be_carried_out_are_refused(make: Make) -> None:
+def test_options_that_cannot_be_carried_out_are_an_error_and_the_agent_is_asked_again(make: Make) -> None:
     bad = [{"option": "x", "rework": ["architct"]}]
-    result = make({"steps": STEPS}, code=[constraint("pm", options=bad)]).run()
-    assert (result.code, result.loops) == (0, [])
-    assert "did you mean 'architect'" in result.refused[0]["reason"]
+    project = make({"steps": STEPS}, code=[constraint("pm", options=bad), {"output": 1}])
+    result = project.run()
+    assert (result.code, result.loops, result.attempts["code"]) == (0, [], 2)
+    told = project.briefings("code")[1]["last_error"]
+    assert told.startswith("its feedback can go nowhere: ") and "did you mean 'architect'" in told
 
 
 def test_a_workflow_has_kinds_of_its_own(make: Make) -> None:

@@ -170,7 +170,7 @@ def test_fault_3_a_contradictory_verdict_is_not_a_pass_and_the_judge_is_asked_ag
 def test_fault_4_fixing_and_verifying_ends_when_verification_keeps_failing(make: Make) -> None:
     again = [{"output": n, "feedback": [raises("fix_request", "a", message=f"{n}")]} for n in range(20)]
     result = make({"steps": TWO}, b=again).run()
-    assert (result.code, result.breach, result.loop["rounds"]) == (3, ("rounds_per_loop", 3, 3), 3)
+    assert (result.code, result.breach, result.loop["rounds"]) == (3, ("rounds_per_loop", 5, 5), 5)
 
 
 def test_fault_4_a_new_item_does_not_change_resolved_history(make: Make) -> None:
@@ -180,9 +180,10 @@ def test_fault_4_a_new_item_does_not_change_resolved_history(make: Make) -> None
 
 
 def test_fault_4_one_refused_target_refuses_the_whole_item(make: Make) -> None:
-    project = make({"steps": TWO}, b=[{"feedback": [raises("fix_request", "a", "nobody")]}])
+    project = make({"steps": TWO}, b=[{"feedback": [raises("fix_request", "a", "nobody")]}, {}])
     result = project.run()
-    assert (result.loops, len(project.briefings("a")), result.refused[0]["targets"]) == ([], 1, ["a", "nobody"])
+    assert (result.loops, len(project.briefings("a"))) == ([], 1)
+    assert "unknown target 'nobody'" in project.briefings("b")[1]["last_error"]
 
 
 def test_fault_4_quotes_in_a_run_id_are_only_an_id(make: Make) -> None:

@@ -84,15 +84,16 @@ def test_hostile_words_of_a_judge_are_data(make: Make, kind: str) -> None:
 def test_hostile_feedback_options_and_errors_are_data(make: Make, kind: str) -> None:
     text = HOSTILE[kind]
     option = {"option": text[:300], "effort": text[:300], "impact": text[:300]}
-    items = [
-        raises("fix_request", "human", message=text, options=[option], details={text[:50]: text}, suggested_fix=text),
-        raises("fix_request", text[:300], message=text),
-        raises(text[:300], "human", message=text),
-    ]
+    good = raises("fix_request", "human", message=text, options=[option], details={text[:50]: text}, suggested_fix=text)
+    nobody = raises("fix_request", text[:300], message=text)
+    unknown = raises(text[:300], "human", message=text)
+    steps = {name: {"phase": "code"} for name in "abcd"}
     project = make(
-        {"limits": {"errors_in_a_row": 1}, "steps": {"a": {"phase": "code"}, "b": {"phase": "code"}}},
-        a=[{"feedback": items}, {}],
+        {"limits": {"errors_in_a_row": 1}, "steps": steps},
+        a=[{"feedback": [good]}, {}],
         b=[{"!exit": 1, "!stderr": text}],
+        c=[{"feedback": [nobody]}],
+        d=[{"feedback": [unknown]}],
     )
     said = project.backedge("run")
     assert said.code == 3
@@ -100,7 +101,8 @@ def test_hostile_feedback_options_and_errors_are_data(make: Make, kind: str) -> 
     assert not ESCAPES.search(shown.replace("\n", "")), ESCAPES.findall(shown)
     assert "\u202e" not in shown and max(map(len, shown.splitlines())) < 400
     result = project.show()
-    assert len(result.refused) == 2
+    errors = [step["last_error"] for name, step in result.steps.items() if name in "cd"]
+    assert all(each.startswith("its feedback can go nowhere: ") for each in errors)
     packet = next(each["id"] for each in result.escalations if each["loop"])
     decided = project.backedge(
         "decide", packet, "resolve", "--note", text[:300].replace("\0", ""), "--by", "\x1b[31mann"

@@ -50,6 +50,17 @@ def test_a_finished_outcome_is_adopted(make: Make, file: bool) -> None:
     assert len(project.executions()) == 1
 
 
+def test_time_between_the_crash_and_the_resume_is_no_work(make: Make) -> None:
+    project = make({"limits": {"wall_clock": 3}, **ONE}, a=[{"!wait": "go", "output": "made"}])
+    killed_at_work(project)
+    (project.folder / "go").touch()
+    until(lambda: not project.living())
+    time.sleep(4)
+    result = project.resume()
+    assert (result.outcome, result.escalations) == ("done", [])
+    assert result.usage["seconds"] < 3
+
+
 def gone(project: Project) -> None:
     """The agent dies as well, without an outcome."""
     project.end_agents()
@@ -81,16 +92,43 @@ def test_an_idempotent_step_runs_again_without_a_question(make: Make, how: dict[
     assert (result.code, result.outcome, result.attempts, result.escalations) == (0, "done", {"a": 2}, [])
 
 
-def test_children_of_a_dead_agent_are_killed_before_it_runs_again(make: Make) -> None:
+def test_children_of_a_dead_agent_are_ended_with_it(make: Make) -> None:
     project = make({"steps": {"a": {"phase": "code", "on_doubt": "rerun"}}}, a=[{"!child": 60, "!sleep": 60}, {}])
     killed_at_work(project, after=0.3)
     until(lambda: len(project.executions()) == 2)
-    (_, _, _, agent), (_, _, kind, child) = project.executions()
+    (_, _, _, agent), (_, _, kind, _) = project.executions()
     assert kind == "child"
     os.kill(agent, signal.SIGKILL)
-    until(lambda: project.living() == [child])
+    until(lambda: not project.living())
     assert project.resume().outcome == "done"
     assert project.living() == []
+
+
+def without_supervisor(make: Make, said: str, on_doubt: str) -> Project:
+    """A project whose agent kills its supervisor, which is its parent, after it has said something."""
+    script = f"echo . >> runs; {said}; kill -9 $PPID; sleep 60"
+    steps = {"a": {"phase": "code", "on_doubt": on_doubt, "run": ["sh", "-c", script]}}
+    return make({"limits": {"errors_in_a_row": 2}, "steps": steps})
+
+
+def test_an_attempt_without_a_supervisor_is_in_doubt_and_does_not_run_again_without_asking(make: Make) -> None:
+    project = without_supervisor(make, "echo '{}'", "ask")
+    result = project.run()
+    assert (result.code, result.escalation["step"], result.escalation["breach"]) == (3, "a", None)
+    assert "attempt 1 of 'a' is in doubt: nothing shows how the attempt ended" in result.escalation["reason"]
+    assert (project.folder / "runs").read_text() == ".\n"
+
+
+def test_a_finished_outcome_is_adopted_also_without_a_supervisor(make: Make) -> None:
+    project = without_supervisor(make, 'echo \'{"output": 1}\' > "$BACKEDGE_OUTCOME"', "ask")
+    result = project.run()
+    assert (result.outcome, result.steps["a"]["output"]) == ("done", 1)
+    assert (project.folder / "runs").read_text() == ".\n"
+
+
+def test_an_attempt_without_a_supervisor_does_not_run_again_for_ever(make: Make) -> None:
+    project = without_supervisor(make, "echo '{}'", "rerun")
+    assert project.run().breach == ("errors_in_a_row", 2, 2)
 
 
 def test_a_function_dies_with_the_command_and_is_in_doubt(make: Make) -> None:

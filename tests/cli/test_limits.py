@@ -28,14 +28,14 @@ def limited(make: Make, limits: dict[str, Any], steps: dict[str, Any] = CODE, **
 
 # Each row: what is set, what the agents do, which breach follows, and how often the step under correction ran.
 ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, float, float], int]] = {
-    "rounds_per_loop": ({}, {"review": DIFFERENT}, ("rounds_per_loop", 3, 3), 4),
+    "rounds_per_loop": ({}, {"review": DIFFERENT}, ("rounds_per_loop", 5, 5), 6),
     "rounds_per_loop: 1": ({"rounds_per_loop": 1}, {"review": DIFFERENT}, ("rounds_per_loop", 1, 1), 2),
     "rounds_per_loop: 0": ({"rounds_per_loop": 0}, {"review": DIFFERENT}, ("rounds_per_loop", 0, 0), 1),
-    "rounds_total": ({"rounds_per_loop": False}, {"review": DIFFERENT}, ("rounds_total", 10, 10), 11),
+    "rounds_total": ({"rounds_per_loop": False}, {"review": DIFFERENT}, ("rounds_total", 20, 20), 21),
     "rounds_total: 2": ({"rounds_total": 2}, {"review": DIFFERENT}, ("rounds_total", 2, 2), 3),
     "rounds_per_pair": ({"rounds_per_pair": 2}, {"review": DIFFERENT}, ("rounds_per_pair", 2, 2), 3),
     "rounds_per_step": ({"rounds_per_step": 1}, {"review": DIFFERENT}, ("rounds_per_step", 1, 1), 2),
-    "same_finding": ({"rounds_per_loop": 9}, {"review": SAME}, ("same_finding", 3, 3), 3),
+    "same_finding": ({"rounds_per_loop": 9}, {"review": SAME}, ("same_finding", 6, 6), 6),
     "same_finding: 2": ({"same_finding": 2}, {"review": SAME}, ("same_finding", 2, 2), 2),
     "failures_in_a_row": ({"failures_in_a_row": 2}, {"review": DIFFERENT}, ("failures_in_a_row", 2, 2), 2),
     "attempts": ({"attempts": 4}, {"review": DIFFERENT}, ("attempts", 4, 4), 2),
@@ -226,9 +226,9 @@ def test_check_prints_the_bound_and_no_run_exceeds_it(make: Make) -> None:
     steps = {"a": {"phase": "code"}, "r": {"reviews": "a"}}
     project = limited(make, {"rounds_total": 2, "errors_in_a_row": 2, **OFF}, steps, r=DIFFERENT)
     checked = project.backedge("check", "--json").json
-    assert checked["max_attempts"] == 2 * 2 * (1 + 2)
-    assert "at most 12 attempts" in project.backedge("check").out
-    assert project.run().usage["attempts"] <= 12
+    assert checked["max_attempts"] == 2 * (2 + 1) * (1 + 2)
+    assert "at most 18 attempts" in project.backedge("check").out
+    assert project.run().usage["attempts"] <= 18
 
 
 def test_the_briefing_says_what_is_left(make: Make) -> None:
@@ -237,4 +237,4 @@ def test_the_briefing_says_what_is_left(make: Make) -> None:
     first, second = project.briefings("code")
     assert first["limits_left"]["cost_usd"] == 1
     assert second["limits_left"]["cost_usd"] == pytest.approx(0.6)
-    assert second["limits_left"]["rounds_per_loop"] == 2
+    assert second["limits_left"]["rounds_per_loop"] == 4

@@ -136,8 +136,8 @@ def test_a_step_without_plans_cannot_add_steps(make: Make) -> None:
 
 
 def test_check_prints_the_bound_with_what_planners_may_add(make: Make) -> None:
-    assert make(SHOP).backedge("check", "--json").json["max_attempts"] == 3 * 50 * 11
-    assert make({**SHOP, "max_steps": 5}).backedge("check", "--json").json["max_attempts"] == 3 * 5 * 11
+    assert make(SHOP).backedge("check", "--json").json["max_attempts"] == 3 * (50 + 50) * 21
+    assert make({**SHOP, "max_steps": 5}).backedge("check", "--json").json["max_attempts"] == 3 * (5 + 5) * 21
     said = make({**SHOP, "max_steps": 2}).refused("check")
     assert "the workflow has 3 steps, but max_steps is 2: raise max_steps" in said
 

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from tests.cli.conftest import Make
-from tests.cli.project import COMMAND, PYTHON, Project, environment, failed, passed, until
+from tests.cli.project import COMMAND, PYTHON, Project, environment, failed, killed, passed, until
 
 TOKEN = 'tok-"1\\2/3"-é'
 ENV = {"API_TOKEN": TOKEN, "UNSET": ""}
@@ -163,3 +163,34 @@ def test_a_secret_in_a_file_that_is_reworked_is_not_in_its_difference(make: Make
     said = project.backedge("show", "--diff", env=ENV)
     assert (said.code, leaks(said.out), leaks(written(project))) == (0, [], [])
     assert MASK in said.out
+
+
+def lingering(make: Make) -> tuple[Project, subprocess.Popen[bytes]]:
+    """A project whose agent has written its outcome, with a secret in it, and goes on working."""
+    reply = {"output": f"with {TOKEN}", "!file": True, "!linger": 60}
+    project = make({"steps": {"a": {"phase": "code"}}, "redact": ["API_TOKEN"]}, a=[reply])
+    process = project.started("run", "--json", env=ENV)
+    until(lambda: any(leaks(path.read_bytes()) for path in project.folder.glob(".backedge/attempts/*/*/outcome*")))
+    return project, process
+
+
+def test_an_attempt_that_is_interrupted_leaves_no_secret(make: Make) -> None:
+    project, process = lingering(make)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert leaks(written(project)) == []
+
+
+def test_an_attempt_that_is_cancelled_leaves_no_secret(make: Make) -> None:
+    project, process = lingering(make)
+    assert project.backedge("cancel", project.show().run, env=ENV).code == 0
+    process.communicate(timeout=30)
+    assert leaks(written(project)) == []
+
+
+def test_an_attempt_that_is_cancelled_after_a_crash_leaves_no_secret(make: Make) -> None:
+    project, process = lingering(make)
+    killed(process)
+    assert project.backedge("cancel", project.show().run, env=ENV).code == 0
+    assert leaks(written(project)) == []

@@ -113,7 +113,7 @@ def check_report(report: Mapping[str, Any]) -> None:
 
 
 def eventful(make: Make) -> Project:
-    """A project whose run has loops, findings, a refusal and an escalation."""
+    """A project whose run has loops, findings and an escalation."""
     steps: dict[str, Any] = {
         "plan": {"phase": "planning"},
         "code": {"phase": "code", "needs": ["plan"]},
@@ -123,7 +123,7 @@ def eventful(make: Make) -> Project:
     return make(
         {"name": "eventful", "limits": {"rounds_per_loop": 1}, "steps": steps},
         plan=[{"output": {"units": [1, 2]}}, {"answer": "because"}],
-        code=[{"output": "v1", "feedback": [item, raises("fix_request", "code")]}, {"output": "v2"}, {"output": "v3"}],
+        code=[{"output": "v1", "feedback": [item]}, {"output": "v2"}, {"output": "v3"}],
         review=[failed("one"), failed("two"), failed("three"), passed()],
     )
 
@@ -132,10 +132,12 @@ def test_run_show_resume_and_inbox_have_the_shape_of_the_contract(make: Make) ->
     project = eventful(make)
     report = project.run().report
     check_report(report)
-    assert report["loops"] and report["findings"] and report["escalations"] and report["refused"]
+    assert report["loops"] and report["findings"] and report["escalations"]
+    project.backedge("feedback", "raise", "--kind", "fix_request", "--to", "review", "--message", "no")
     assert (report["workflow"], report["steps"]["plan"]["output"]) == ("eventful", {"units": [1, 2]})
     shown = project.show(report["run"]).report
     check_report(shown)
+    assert shown["refused"]
     resumed = project.resume().report
     check_report(resumed)
     assert {key: shown[key] for key in ("loops", "findings", "escalations", "refused", "steps")} == {
@@ -165,7 +167,7 @@ def test_runs_are_listed_newest_first(make: Make) -> None:
 def test_check_prints_the_bound_and_the_graph(make: Make) -> None:
     project = eventful(make)
     checked = project.backedge("check", "--json").json
-    assert (checked["workflow"], checked["max_attempts"]) == ("eventful", 3 * 3 * 11)
+    assert (checked["workflow"], checked["max_attempts"]) == ("eventful", 3 * (3 + 1) * 21)
     assert "review" in project.backedge("check").out
     assert project.backedge("check", "--mermaid").out.startswith(("flowchart", "graph"))
 
@@ -193,7 +195,7 @@ def test_export_feedback_list_what_if_agents_and_dry_run_print_json(make: Make) 
     assert project.backedge("run", "--dry-run", "--json").json == {
         "workflow": "eventful",
         "starts": ["plan"],
-        "max_attempts": 99,
+        "max_attempts": 252,
     }
     project.run()
     check_report(project.backedge("export").json)

@@ -76,7 +76,7 @@ def test_a_step_is_repeated_until_it_is_good_enough(make: Make) -> None:
     result = ours.run()
     assert (result.outcome, result.attempts) == ("done", {"draft": 1, "polish": 3, "ship": 1})
     assert [told["previous"] for told in ours.briefings("polish")] == [None, {"score": 70}, {"score": 80}]
-    assert ours.backedge("check", "--json").json["max_attempts"] == 3 * (1 + 3 + 1) * (1 + 10)
+    assert ours.backedge("check", "--json").json["max_attempts"] == 3 * (1 + 3 + 1) * (1 + 20)
 
 
 def test_an_exhausted_repetition_asks_a_person_who_can_grant_more(make: Make) -> None:

@@ -67,7 +67,9 @@ def test_new_findings_are_handled_by_severity(make: Make) -> None:
         {"steps": steps, "new_findings": policy}, code=VERSIONS, review=[failed("first"), failed(*late), passed()]
     )
     result = project.run()
-    assert result.outcome == "verified"
+    # What a policy defers is not fixed: a run that leaves a high finding deferred is not verified.
+    assert (result.outcome, result.code) == ("accepted", 4)
+    assert result.report["reason"] == "critical or high findings are deferred: F-3"
     statuses = {each["description"]: each["status"] for each in result.findings}
     assert statuses == {
         "first": "fixed",

@@ -20,6 +20,9 @@ FLOWS = tuple(name for name in TEMPLATES if name not in PATTERNS)
 """Templates that are for work on a repository, with its tests and linters."""
 
 
+NODE = "node --test --test-reporter {reporter} --test-reporter-destination {report}"
+
+
 @pytest.fixture
 def bare(tmp_path: Path) -> dict[str, str]:
     """A machine with Python and git, and nothing else."""
@@ -137,9 +140,17 @@ def test_state_stays_out_of_the_repository(folder: Path, bare: dict[str, str]) -
     [
         Found(),
         Found(pytest="pytest", ruff=".venv/bin/ruff", python_files=True, python_tests=True),
-        Found(npm=True, scripts=("test", "lint")),
+        Found(npm=True, scripts={"test": "make test", "lint": "make lint"}),
+        Found(npm=True, scripts={"test": "node --test", "lint": "eslint --fix src"}),
+        Found(npm=True, scripts={"test": "vitest"}),
+        Found(npm=True, scripts={"test": "npx jest --coverage"}),
+        Found(npm=True, scripts={"test": "mocha"}),
+        Found(unittest=".venv/bin/python3", unittest_folder="my tests"),
+        Found(node=True),
+        Found(go=True),
+        Found(cargo=True),
     ],
-    ids=["nothing", "python", "npm"],
+    ids=["nothing", "python", "npm", "node --test", "vitest", "jest", "mocha", "unittest", "node", "go", "cargo"],
 )
 def test_every_generated_file_is_valid(template: str, cli: str, found: Found, tmp_path: Path) -> None:
     made = rendered(template, "shop", found, cli)
@@ -159,8 +170,9 @@ def test_every_generated_file_is_valid(template: str, cli: str, found: Found, tm
         assert reports == {}, "a pattern has judges of its own"
     elif found.pytest:
         assert (reports.get("test"), reports.get("lint")) == ("junit", "sarif")
-    elif found.npm:
-        assert (reports.get("test"), reports.get("lint")) == ("exitcode", "exitcode")
+    else:
+        assert reports.get("test") == (found.test.report if found.test else None)
+        assert reports.get("lint") == (found.lint.report if found.lint else None)
 
 
 def install(bare: dict[str, str], name: str) -> None:
@@ -214,9 +226,88 @@ def test_init_finds_the_tools_of_a_folder(folder: Path, monkeypatch: pytest.Monk
     (folder / "package.json").write_text('{"scripts": {"test": "echo no test specified", "lint": "eslint ."}}')
     found = found_in(folder)
     assert (found.pytest, found.ruff) == (".venv/bin/pytest", ".venv/bin/ruff")
-    assert (found.python_files, found.python_tests, found.scripts) == (True, True, ("lint",))
+    assert (found.python_files, found.python_tests, found.scripts) == (True, True, {"lint": "eslint ."})
     (folder / "package.json").write_text("[1")
-    assert found_in(folder).scripts == ()
+    assert found_in(folder).scripts == {}
+
+
+@pytest.mark.parametrize(
+    ("script", "proposed", "report"),
+    [
+        (
+            "node --test --test-reporter=spec test/",
+            "node --test --test-reporter {reporter} --test-reporter-destination {report} test/",
+            "node",
+        ),
+        ("node check.js", "npm test", "exitcode"),
+        ("vitest --watch", "npx --no -- vitest run --reporter=junit --outputFile={report}", "junit"),
+        ("vitest run --coverage", "npx --no -- vitest run --reporter=junit --outputFile={report} --coverage", "junit"),
+        ("npx jest -i", "npx --no -- jest --no-cache --json --outputFile={report} -i", "jest"),
+        ("mocha test", "npx --no -- mocha --reporter=xunit --reporter-option=output={report} test", "junit"),
+        ("mocha -R dot", "npm test", "exitcode"),
+        ("CI=1 jest", "npm test", "exitcode"),
+        ("tsc && jest", "npm test", "exitcode"),
+        ("jest 'unbalanced", "npm test", "exitcode"),
+    ],
+)
+def test_the_runner_behind_a_script_gets_a_reporter_that_names_its_tests(
+    script: str, proposed: str, report: str
+) -> None:
+    tool = Found(npm=True, scripts={"test": script}).test
+    assert tool is not None
+    assert (" ".join(tool.run), tool.report) == (proposed, report)
+
+
+def test_a_runner_in_node_modules_is_started_directly(folder: Path) -> None:
+    write = {"package.json": '{"scripts": {"test": "jest"}}', "node_modules/.bin/jest": ""}
+    for name, text in write.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    found = found_in(folder)
+    assert found.packages == ("jest",)
+    tool = Found(npm=True, scripts=found.scripts, packages=found.packages).test
+    assert tool is not None and tool.run == ("node_modules/.bin/jest", "--no-cache", "--json", "--outputFile={report}")
+
+
+def test_a_proposed_linter_does_not_change_what_it_judges() -> None:
+    ruff = Found(ruff="ruff", python_files=True).lint
+    assert ruff is not None and "--no-fix" in ruff.run
+    eslint = Found(npm=True, scripts={"lint": "eslint --fix --max-warnings 0 src"}).lint
+    assert eslint is not None and eslint.run == ("npx", "--no", "--", "eslint", "--max-warnings", "0", "src")
+
+
+@pytest.mark.parametrize(
+    ("files", "programs", "proposed"),
+    [
+        ({"test/a.test.js": 'import test from "node:test"'}, ["node"], NODE),
+        ({"test/a.test.js": "test()"}, ["node"], None),
+        ({"go.mod": "", "a_test.go": ""}, ["go"], "go test -json -count=1 ./..."),
+        ({"go.mod": "", "a.go": ""}, ["go"], None),
+        ({"Cargo.toml": ""}, ["cargo"], "cargo test --no-fail-fast"),
+        ({"tests/test_a.py": "import unittest"}, ["python3"], "python3 {reporter} {report} discover -s tests"),
+        ({"test_a.py": "import unittest"}, ["python3"], "python3 {reporter} {report}"),
+        ({"tests/__init__.py": "", "tests/test_a.py": "import unittest"}, ["python3"], "python3 {reporter} {report}"),
+        ({"test_a.py": "import unittest"}, ["python3", "pytest"], "pytest --junitxml {report}"),
+    ],
+)
+def test_init_proposes_the_runner_of_the_tests_that_it_finds(
+    files: dict[str, str],
+    programs: list[str],
+    proposed: str | None,
+    folder: Path,
+    bare: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = folder.parent / "programs"
+    place.mkdir()
+    for name in programs:
+        install({"PATH": str(place)}, name)
+    monkeypatch.setenv("PATH", str(place))
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    test = found_in(folder).test
+    assert (" ".join(test.run) if test else None) == proposed
 
 
 @pytest.mark.parametrize("template", [name for name in FLOWS if name != "stories"])

@@ -65,7 +65,7 @@ def test_the_frame_shows_the_state_of_the_run() -> None:
     assert told[1].split() == ["planning", "✓", "plan"]
     assert told[2].rstrip().endswith("▸ code      attempt 2 · reworks L-1 · 5 s")
     assert told[3].rstrip().endswith("✗ ◆ review  fail · F-1")
-    assert re.fullmatch(r"  ↩ L-1 review → code  round 1 of 3, 2 left of \w+  review_rejection", told[5])
+    assert re.fullmatch(r"  ↩ L-1 review → code  round 1 of 5, 2 left of \w+  review_rejection", told[5])
     assert told[6] == "      F-1 high  a.py:3 no login"
     assert told[7] == "  findings 1 open   $0.90 of $1.00   9 s of 2 h 0 min   5 attempts"
     assert told[8].startswith("── code, attempt 2 ──")

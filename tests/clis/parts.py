@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 PLACES = (ROOT / "build" / "clis" / "node_modules" / ".bin", ROOT / "build" / "clis" / "node" / "bin")
 PATH = os.pathsep.join([*map(str, PLACES), os.environ.get("PATH", os.defpath)])
 PATIENCE = 120.0
+REQUIRED = ("BACKEDGE_REQUIRE_CLIS", "BACKEDGE_REQUIRE_SANDBOX")
+"""Set where the tests must not be skipped."""
 
 
 def needs(cli: str) -> None:
@@ -95,7 +97,9 @@ class Bench:
         return CliAgent(self.cli, place, **{"env": self.env, "phase": "code", "grace": 1.0, **more})
 
     def result(self, briefing: Briefing | None = None, **more: Any) -> Result:
-        return play(self.agent(**more).work(briefing or told(), Hands()), PATIENCE)
+        result = play(self.agent(**more).work(briefing or told(), Hands()), PATIENCE)
+        assert result is not None
+        return result
 
     def outcome(self, briefing: Briefing | None = None, **more: Any) -> Outcome:
         outcome = self.result(briefing, **more).outcome
@@ -121,6 +125,6 @@ class Bench:
 def without_settings(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Take everything out of the environment that could be somebody's configuration."""
     for name in list(os.environ):
-        if name not in ("PATH", "TMPDIR", "LANG", "LC_ALL", "PYTEST_CURRENT_TEST", "BACKEDGE_REQUIRE_CLIS"):
+        if name not in ("PATH", "TMPDIR", "LANG", "LC_ALL", "PYTEST_CURRENT_TEST", *REQUIRED):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder / "home"))

@@ -172,6 +172,7 @@ def test_a_cli_inherits_our_environment_with_file_paths_and_without_updates(
         '"$OURS" "$DISABLE_AUTOUPDATER" "$BACKEDGE_STEP" "$(test -f "$BACKEDGE_BRIEFING" && echo there)"'
     )
     result = play(agent(tmp_path, code=code).work(told(input="a `quoted` task"), Hands()))
+    assert result is not None
     assert result.outcome == Outcome(output="a 1 code there")
     assert "a `quoted` task" in (tmp_path / "told.txt").read_text()
     assert [change.where for change in result.files] == ["told.txt"]
@@ -209,8 +210,9 @@ def test_a_step_that_writes_nothing_has_no_files(tmp_path: Path) -> None:
         )
         for number, writes in enumerate(((), (), None, None), start=1)
     ]
-    assert results[0].workspace == results[1].workspace
-    assert results[2].workspace != results[3].workspace, "nothing tells which files count: each counts as changed"
+    versions = [result.workspace for result in results if result is not None]
+    assert versions[0] == versions[1]
+    assert versions[2] != versions[3], "nothing tells which files count: each counts as changed"
 
 
 def test_after_a_crash_a_running_cli_is_awaited_and_adopted(tmp_path: Path) -> None:
@@ -226,3 +228,9 @@ def test_after_a_crash_a_running_cli_is_awaited_and_adopted(tmp_path: Path) -> N
 
     play(scenario())
     assert (tmp_path / "runs").read_text() == ".\n"
+
+
+def test_an_answer_with_a_key_twice_is_an_error(tmp_path: Path) -> None:
+    code = 'echo \'{"type":"result","subtype":"success","structured_output":{"verdict":"fail","verdict":"pass"}}\''
+    with pytest.raises(AgentError, match="the answer of claude has the key 'verdict' twice"):
+        play(agent(tmp_path, code=code, judges=True).work(told(), Hands()))

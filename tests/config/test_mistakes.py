@@ -89,7 +89,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         FINE + "zzz: 1\n",
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
-            "agreement, authority, kinds, checks, gates, max_steps, agents, redact, stories, steps"
+            "agreement, authority, kinds, checks, gates, on_protected, max_steps, agents, redact, stories, steps"
         ],
     ),
     (
@@ -350,12 +350,19 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a report without a kind",
         step(run="[x]", report="{path: x.xml}"),
-        ["5:5: steps.a.report.kind: missing: expected one of junit, sarif, json, exitcode"],
+        [
+            "5:5: steps.a.report.kind: missing: expected one of junit, unittest, node, jest, gotest, cargo, tap, sarif, json, exitcode"
+        ],
     ),
     (
         "an exit code with a file",
         judge("report: {kind: exitcode, path: x}"),
         ["4:55: steps.t.report.path: an exit code has no file: remove the path"],
+    ),
+    (
+        "a printed report with a file",
+        judge("report: {kind: cargo, path: x}"),
+        ["4:52: steps.t.report.path: the report cargo is read from stdout: remove the path"],
     ),
     (
         "a route without a word",

@@ -55,6 +55,7 @@ routes:
   - {to: plan, category: architecture}
   - {to: code, keywords: [typo, "null pointer"]}
 on_breach: skip
+on_protected: ask
 stories: {folder: work/stories, worktree: true, create_pr: [gh, pr], on_breach: error, circuit_breaker: false}
 new_findings: {medium: ask}
 agreement: authority
@@ -78,7 +79,7 @@ gates:
   grade: {metric: "code:/grade", equals: A}
   errors: {metric: "code:/errors", zero: true}
 steps:
-  plan: {phase: planning, plans: true, agent: boss, schema: schemas/plan.json}
+  plan: {phase: planning, plans: {judges: true}, agent: boss, schema: schemas/plan.json}
   code:
     phase: code
     needs: plan
@@ -126,7 +127,9 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
         ("planning", "code", "test"),
         "any",
     )
-    assert (made.max_steps, [step.name for step in made.steps if step.plans]) == (20, ["plan"])
+    assert (made.max_steps, [step.name for step in made.steps if step.plans_judges]) == (20, ["plan"])
+    assert [step.name for step in made.steps if step.plans] == ["plan"]
+    assert [step.name for step in made.steps if step.tool] == ["lint", "test"]
     assert made.limits == Limits(
         cost_usd=5.0,
         tokens=1_000_000,
@@ -151,6 +154,7 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
         RouteRule("code", keywords=("typo", "null pointer")),
     )
     assert made.on_breach == "skip"
+    assert made.on_protected == "ask"
     assert [made.policy_for(each) for each in Severity] == ["rework", "rework", "ask", "defer"]
     assert everything.redact == ("API_KEY",)
     assert made.checks == (

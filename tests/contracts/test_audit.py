@@ -277,3 +277,33 @@ def test_the_head_of_a_journal_that_was_kept_elsewhere_finds_what_was_deleted(tm
     with pytest.raises(JournalDamaged, match=f"the first .* events of the journal give the head .*, not {head}"):
         asyncio.run(verify_all(journal, head))
     asyncio.run(journal.close())
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_changed_byte_in_the_key_of_a_large_value_is_found_wherever_it_is(tmp_path: Path, which: int) -> None:
+    """The key is in the table and in its index, and an event names it."""
+    path, value = tmp_path / "journal.db", b"large" * 1000
+    digest = sha256(value).hexdigest()
+
+    async def fill_with_payload() -> None:
+        journal = SqliteJournal(path)
+        body = b'{"type":"x","log":"%s"}' % digest.encode()
+        await journal.append(Append("r", 0, (body,), payloads={digest: value}))
+        await journal.close()
+
+    asyncio.run(fill_with_payload())
+    data = bytearray(path.read_bytes())
+    places = [at for at in range(len(data)) if data.startswith(digest.encode(), at)]
+    assert len(places) == 3
+    data[places[which]] ^= 0x01
+    path.write_bytes(data)
+
+    async def verified() -> None:
+        journal = SqliteJournal(path)
+        try:
+            await verify_all(journal)
+        finally:
+            await journal.close()
+
+    with pytest.raises(JournalDamaged):
+        asyncio.run(verified())

@@ -14,6 +14,7 @@ from backedge.core.briefing import BriefedFinding, Briefing, brief
 from backedge.core.checks import measure
 from backedge.core.decide import transact
 from backedge.core.diff import changes
+from backedge.core.evidence.values import NO_EVIDENCE, Evidence
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import (
     HUMAN,
@@ -44,7 +45,14 @@ class Planned(msgspec.Struct, frozen=True):
     plan: Plan
 
 
-Reply = Outcome | Planned | Exception
+class Seen(msgspec.Struct, frozen=True):
+    """What an attempt reports, and what backedge itself saw of it."""
+
+    reply: Outcome | Exception
+    evidence: Evidence
+
+
+Reply = Outcome | Planned | Seen | Exception
 Script = Callable[["Play", str], Reply]
 
 
@@ -64,6 +72,11 @@ def planned(output: Any, *add: Step, remove: Sequence[str] = (), **more: Any) ->
     """A planner's outcome that adds or replaces these steps."""
     specs = {each.name: msgspec.json.decode(msgspec.json.encode(each)) for each in add}
     return Planned(out(output, **more), Plan(add, tuple(remove), specs))
+
+
+def seen(reply: Outcome | Exception, **evidence: Any) -> Seen:
+    """A reply, with what backedge saw of the attempt."""
+    return Seen(reply, Evidence(**evidence))
 
 
 def passed(**more: Any) -> Outcome:
@@ -202,15 +215,17 @@ class Play:
         assert running is not None, f"{name} is not running"
         reply = self.reply(name) if reply is None else reply
         self.now += 1
+        evidence = reply.evidence if isinstance(reply, Seen) else NO_EVIDENCE
+        reply = reply.reply if isinstance(reply, Seen) else reply
         if isinstance(reply, Exception):
-            return self.do(c.FailAttempt(name, running.attempt, str(reply), seconds=1.0))
+            return self.do(c.FailAttempt(name, running.attempt, str(reply), seconds=1.0, evidence=evidence))
         plan = reply.plan if isinstance(reply, Planned) else Plan()
         reported = reply.outcome if isinstance(reply, Planned) else reply
         artifact = self.s.steps[name].artifact
         graph, before = self.s.graph, artifact.output if artifact else None
         described = made(reported.made.output, before, graph.pointers[name], graph.values[name])
         outcome = msgspec.structs.replace(reported, made=described)
-        return self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0, plan=plan))
+        return self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0, plan=plan, evidence=evidence))
 
     def run(self, most: int = 2_000) -> Play:
         """Perform what is pending until only a person can help or the run has ended."""
@@ -272,6 +287,7 @@ __all__ = [
     "Outcome",
     "Planned",
     "Play",
+    "Seen",
     "Severity",
     "Usage",
     "VerdictWord",
@@ -284,6 +300,7 @@ __all__ = [
     "passed",
     "planned",
     "profiled",
+    "seen",
     "step",
     "texts",
 ]

@@ -164,6 +164,12 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
     return workflow
 
 
+def with_lone_bound(pick: Pick, workflow: Workflow) -> Workflow:
+    """The workflow with one limit only: nothing else ends its runs."""
+    limits = Limits(**{**_ALL_OFF, **one_of(pick, _LONE_BOUNDS), "errors_in_a_row": 1 + pick(2)})
+    return msgspec.structs.replace(workflow, limits=limits, steps=tuple(map(_without_limits, workflow.steps)))
+
+
 def _without_limits(step: Step) -> Step:
     return msgspec.structs.replace(step, limits=None)
 
@@ -477,7 +483,19 @@ class RandomRun:
         loop = one_of(pick, ("L-0", "L-1", "L-2", "nonsense", ""))
         number = pick(4) - 1
         packet = one_of(pick, ("E-1", "E-2", "E-77", "nonsense", "E-"))
-        choices = ("continue", "revise", "reassign", "reclassify", "accept", "skip", "resolve", "cancel", "shrug")
+        choices = (
+            "continue",
+            "revise",
+            "reassign",
+            "reclassify",
+            "accept",
+            "skip",
+            "resolve",
+            "cancel",
+            "approve",
+            "reject",
+            "shrug",
+        )
         finding = one_of(pick, ("F-1", "F-0", "F--1", "F-x", ""))
         phase = one_of(pick, ("code", "nowhere", ""))
         match pick(10):
@@ -542,9 +560,7 @@ def a_random_run(
     """A run of a random workflow after random moves; it may have ended or not. With stubborn agents, only the bound ends
     it."""
     workflow = a_workflow(pick, most)
-    if stubborn:
-        limits = Limits(**{**_ALL_OFF, **one_of(pick, _LONE_BOUNDS), "errors_in_a_row": 1 + pick(2)})
-        workflow = msgspec.structs.replace(workflow, limits=limits, steps=tuple(map(_without_limits, workflow.steps)))
+    workflow = with_lone_bound(pick, workflow) if stubborn else workflow
     run = RandomRun(workflow, pick, people=people)
     behaviours = STUBBORN if stubborn else BEHAVIOURS
     run.behaviours = {step.name: one_of(pick, behaviours) for step in run.workflow.steps}

@@ -1,4 +1,4 @@
-"""Termination is arithmetic: E x S x (1 + R) attempts end every run."""
+"""Termination is arithmetic: E x (S + J) x (1 + R) attempts end every run."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def bound(**limits: Any) -> int | None:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({}, 3 * 3 * (1 + 10)),
-        ({"errors_in_a_row": 1}, 3 * (1 + 10)),
-        ({"rounds_total": 0}, 3 * 3),
-        ({"rounds_total": None, "rounds_per_step": 2}, 3 * 3 * (1 + 3 * 2)),
+        ({}, 3 * (3 + 1) * (1 + 20)),
+        ({"errors_in_a_row": 1}, (3 + 1) * (1 + 20)),
+        ({"rounds_total": 0}, 3 * (3 + 1)),
+        ({"rounds_total": None, "rounds_per_step": 2}, 3 * (3 + 1) * (1 + 3 * 2)),
         # The legal pairs: design → plan, review → plan and review → design.
-        ({"rounds_total": None, "rounds_per_pair": 2}, 3 * 3 * (1 + 3 * 2)),
-        ({"rounds_total": 5, "rounds_per_step": 1}, 3 * 3 * (1 + 5)),
+        ({"rounds_total": None, "rounds_per_pair": 2}, 3 * (3 + 1) * (1 + 3 * 2)),
+        ({"rounds_total": 5, "rounds_per_step": 1}, 3 * (3 + 1) * (1 + 5)),
         ({"attempts": 20}, 20),
-        ({"attempts": 500}, 99),
+        ({"attempts": 500}, 252),
         ({"attempts": 20, "rounds_total": None}, 20),
         ({"attempts": 20, "errors_in_a_row": None}, 20),
         ({"rounds_total": None}, None),
@@ -44,10 +44,10 @@ def test_the_bound_follows_from_the_limits(limits: dict[str, Any], expected: int
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
-        (Limits(errors_in_a_row=5), 5 * 3 * 11),
+        (Limits(errors_in_a_row=5), 5 * 4 * 21),
         (Limits(errors_in_a_row=None), None),
-        (Limits(rounds_total=20), 3 * 3 * 21),
-        (Limits(rounds_total=2), 3 * 3 * 11),
+        (Limits(rounds_total=40), 3 * 4 * 41),
+        (Limits(rounds_total=2), 3 * 4 * 21),
         (Limits(rounds_total=None), None),
     ],
 )
@@ -60,7 +60,7 @@ def test_a_check_of_inputs_may_send_feedback_to_judges() -> None:
     limits = {"rounds_total": None, "rounds_per_pair": 1, "errors_in_a_row": 1}
     plain = flow(*STEPS, step("code", "review"), limits=limits)
     checked = flow(*STEPS, step("code", "review", checked=True), limits=limits)
-    assert (max_attempts(plain), max_attempts(checked)) == (4 * (1 + 5), 4 * (1 + 6))
+    assert (max_attempts(plain), max_attempts(checked)) == (5 * (1 + 6), 5 * (1 + 7))
 
 
 def test_a_workflow_without_a_bound_is_refused() -> None:

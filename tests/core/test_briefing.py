@@ -86,8 +86,8 @@ def test_a_briefing_says_how_much_is_left_of_each_limit() -> None:
     play = played(failed("x"), limits={"rounds_per_loop": 3, "attempts": 50})
     left = play.briefings["design"][1].left
     # The attempt and its round are already counted.
-    assert (left["attempts"], left["rounds_total"], left["errors_in_a_row"]) == (46, 9, 3)
-    assert (left["rounds_per_loop"], left["same_finding"], left["no_change"]) == (2, 2, 2)
+    assert (left["attempts"], left["rounds_total"], left["errors_in_a_row"]) == (46, 19, 3)
+    assert (left["rounds_per_loop"], left["same_finding"], left["no_change"]) == (2, 5, 2)
     assert played().briefings["design"][0].left == {"errors_in_a_row": 3}
 
 

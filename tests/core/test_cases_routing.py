@@ -85,7 +85,7 @@ def test_a3_14_four_high_findings_pass_conditionally_but_five_or_a_critical_one_
 ) -> None:
     found = [Finding(f"{n}", severity) for n, severity in enumerate(findings)]
     work = profiled("asp", step("code", phase="code"), step("review", reviews="code"))
-    play = Play(work, {"code": grows, "review": [failed(*found), passed()]}).run()
+    play = Play(work, {"code": grows, "review": [out(None, findings=tuple(found)), passed()]}).run()
     assert play.of(e.VerdictGiven)[0].word == word
     assert play.attempts()["code"] == (1 if word == "conditional" else 2)
 
@@ -172,7 +172,7 @@ def test_a4_02_feedback_with_a_missing_or_unknown_field_is_refused_naming_it(
     assert (play.s.loops, play.s.rounds) == (before.loops, before.rounds)
 
 
-def test_a4_04_three_hops_pass_a_fourth_is_refused_and_changes_nothing() -> None:
+def test_a4_04_three_hops_pass_and_a_fourth_is_refused_so_that_a_person_is_asked() -> None:
     play = working()
     for source, target in (("e2e", "controller"), ("controller", "service"), ("service", "model")):
         play.raises(source, ask(target))
@@ -182,7 +182,9 @@ def test_a4_04_three_hops_pass_a_fourth_is_refused_and_changes_nothing() -> None
     play.raises("model", ask("root"))
     assert "chain_depth" in play.of(e.RefusedFeedback)[0].reason
     assert (play.s.loops, play.s.steps, play.s.opened_loops) == (before.loops, before.steps, 3)
-    assert play.run().outcome == "done"
+    assert play.s.escalations["E-1"].reason.startswith("refused feedback of 'model': chain_depth")
+    assert play.run().outcome == "waiting"
+    assert play.decide("continue").run().outcome == "done"
 
 
 def test_a4_06_self_feedback_is_refused() -> None:

@@ -422,15 +422,17 @@ def test_options_that_cannot_be_carried_out_are_refused(option: Option, reason: 
     assert play.opened() == 0
 
 
-def test_a_refused_repetition_leaves_the_loop_resolved() -> None:
-    offers = iter([(QUEUE,), (Option("x", rework=("nobody",)),)])
+def test_a_repetition_that_can_go_nowhere_is_an_error_and_the_loop_stays_open_for_the_next_attempt() -> None:
+    offers = iter([(QUEUE,), (Option("x", rework=("nobody",)),), ()])
 
     def code(play: Play, name: str) -> Reply:
-        return out(play.now, feedback=(limits_it("pm", options=next(offers)),))
+        offered = next(offers)
+        return out(play.now, feedback=(limits_it("pm", options=offered),) if offered else ())
 
     play = Play(flow(*STEPS), {"pm": chooses("queue"), "architect": grows, "code": code}).run()
     assert (play.loop().state, play.opened(), play.outcome) == (LoopState.RESOLVED, 1, "done")
-    assert len(play.of(e.RefusedFeedback)) == 1
+    assert "its feedback can go nowhere: option 'x'" in play.of(e.AttemptFailed)[0].error
+    assert not play.of(e.RefusedFeedback)
 
 
 def test_a_chosen_rework_cannot_feed_its_own_cause() -> None:

@@ -185,7 +185,8 @@ def test_the_changed_input_is_named() -> None:
 
 
 def test_a_person_is_not_asked_for_a_rework_whose_loop_is_closed() -> None:
-    work = flow(step("plan", plans=True), step("text", "plan", agents=("human",)), step("review", reviews="text"))
+    plan = step("plan", plans=True, plans_judges=True)
+    work = flow(plan, step("text", "plan", agents=("human",)), step("review", reviews="text"))
     play = Play(work, {"plan": [out("p"), planned("p", remove=["review"])], "review": [failed("too long")]}).run()
     play.decide("resolve", note="a long text").run()
     play.person_raises("plan", kind=Kind.ARCHITECTURE_ISSUE).run()

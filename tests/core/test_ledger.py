@@ -266,11 +266,18 @@ class TestNewFindingsInALaterRound:
 
 
 def test_needs_improvement_records_its_findings_as_deferred_and_starts_no_loop() -> None:
-    reply = failed("could be nicer")
+    reply = failed(Finding("could be nicer", Severity.MEDIUM))
     play = judged(type(reply)(reply.made, verdict="needs_improvement", findings=reply.findings))
     assert status(play) is Status.DEFERRED
     assert play.opened() == 0
     assert play.outcome == "verified"
+
+
+def test_a_serious_finding_that_is_only_deferred_ends_the_run_accepted() -> None:
+    reply = failed(Finding("no login", Severity.HIGH))
+    play = judged(type(reply)(reply.made, verdict="needs_improvement", findings=reply.findings))
+    assert (play.outcome, status(play), play.opened()) == ("accepted", Status.DEFERRED, 0)
+    assert play.of(e.RunEnded)[0].reason == "critical or high findings are deferred: F-1"
 
 
 def test_an_accepted_finding_found_again_starts_nothing() -> None:

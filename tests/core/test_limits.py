@@ -255,7 +255,7 @@ class TestReset:
     """Only a recorded decision resets a counter."""
 
     def test_revise_resets_all_counters_of_the_loop(self) -> None:
-        play = rejects(*[failed("x")] * 6)(Limits(rounds_per_loop=None))
+        play = rejects(*[failed("x")] * 6)(Limits(rounds_per_loop=None, same_finding=3))
         assert play.breach() == "same_finding"
         play.decide("revise", note="use a queue", by="ann").run()
         # The streak counts from the decision.

@@ -8,7 +8,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import decide, transact
-from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
+from backedge.core.errors import AlreadyClosed, IllegalCommand, JournalDamaged, NotFound, WorkflowError
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Usage
 from backedge.core.scheduling.pending import RunAttempt, WakeAt, outcome_of, pending
@@ -254,6 +254,15 @@ class TestTheFold:
         with pytest.raises(ValueError, match="has a second RunStarted"):
             evolve(play.s, play.events[0])
 
+    def test_events_that_cannot_have_happened_are_damage_that_names_the_event(self) -> None:
+        play = Play(flow(step("a")))
+        with pytest.raises(JournalDamaged, match=r"event 1 of a run is damaged: RunPaused cannot follow"):
+            replay([e.RunPaused(0.0)])
+        with pytest.raises(JournalDamaged, match=r"event 2 of run '.*' is damaged: RunStarted cannot follow"):
+            replay([play.events[0], play.events[0]])
+        with pytest.raises(JournalDamaged, match=r"is damaged: AttemptDropped cannot follow .* \(KeyError: 'b'\)"):
+            replay([e.AttemptDropped(0.0, "b", 1, "interrupted")], play.s)
+
     def test_an_event_of_a_newer_version_is_refused(self) -> None:
         for text in (b'{"type":"run_paused/2","at":1}', b'{"type":"run_paused/1","at":1,"why":"x"}'):
             with pytest.raises(msgspec.ValidationError):
@@ -272,6 +281,37 @@ class TestTheFold:
         play.raises("b", ask(HUMAN))
         play.finish("b")
         assert play.s.seconds_at_work(play.now + 9_999) == 2
+
+    def test_time_between_a_crash_and_the_next_process_does_not_count_as_work(self) -> None:
+        play = Play(flow(step("a"), step("b", "a")))
+        play.now += 2
+        play.do(c.Pause("a person"))
+        before = play.s.seconds_at_work(play.s.last_at)
+        play.now += 9_999
+        play.do(c.Recover())
+        assert isinstance(play.events[-1], e.RunRecovered)
+        assert play.s.seconds_at_work(play.now) == before
+        play.now += 3
+        play.do(c.FinishAttempt("a", 1, out("a")))
+        assert play.s.seconds_worked == pytest.approx(before + 3)
+
+    @pytest.mark.parametrize("command", [c.Recover(), c.Resume("a person")])
+    def test_nothing_goes_on_after_the_end(self, command: c.Command) -> None:
+        play = Play(flow(step("a"), step("b", "a")))
+        play.do(c.Pause("a person"))
+        play.do(c.Cancel("a person"))
+        assert play.s.busy == 1
+        count = len(play.events)
+        play.do(command)
+        assert play.events[count:] == []
+
+    def test_a_run_without_running_attempts_has_nothing_to_recover(self) -> None:
+        play = Play(flow(step("a")))
+        play.do(c.Pause("a person"))
+        play.do(c.DropAttempt("a", 1, "interrupted"))
+        count = len(play.events)
+        play.do(c.Recover())
+        assert play.events[count:] == []
 
     def test_a_process_that_does_not_execute_the_run_starts_nothing(self) -> None:
         play = Play(flow(step("a"), step("b", "a")))

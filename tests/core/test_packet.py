@@ -11,8 +11,9 @@ from hypothesis import given
 from backedge.core import commands as c
 from backedge.core.errors import NotFound
 from backedge.core.escalation.packet import Packet, packet
+from backedge.core.evidence.values import ProtectedChange, ProtectedQuestion
 from backedge.core.model import HUMAN, Breach, Finding, Option, Severity
-from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, step, texts
+from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, seen, step, texts
 from tests.core.strategies import Pick, a_random_run, effort, picks
 
 WORK = (
@@ -46,9 +47,9 @@ def test_a_packet_has_the_reason_the_loop_and_the_numbers() -> None:
     assert (shown.severity, shown.blocking, shown.rounds, shown.message) == (Severity.CRITICAL, False, 1, "")
     assert shown.numbers == (
         Breach("cost_usd", 0, 5),
-        Breach("rounds_total", 1, 10),
+        Breach("rounds_total", 1, 20),
         Breach("rounds_per_loop", 1, 1),
-        Breach("same_finding", 1, 3),
+        Breach("same_finding", 1, 6),
         Breach("no_change", 0, 2),
         Breach("oscillation", 0, 2),
     )
@@ -58,7 +59,7 @@ def test_a_round_that_stopped_after_its_first_target_has_all_numbers_of_its_loop
     for_both = failed(Finding("p", affected_phase=("planning",)), "d")
     shown = newest(stuck(failed("x"), for_both, limits={"rounds_total": 2}))
     assert shown.breach == Breach("rounds_total", 2, 2)
-    assert Breach("rounds_per_loop", 2, 3) in shown.numbers
+    assert Breach("rounds_per_loop", 2, 5) in shown.numbers
 
 
 def test_a_packet_has_the_rounds_with_the_current_status_of_their_findings() -> None:
@@ -66,6 +67,28 @@ def test_a_packet_has_the_rounds_with_the_current_status_of_their_findings() -> 
     assert (first.number, first.targets, first.state) == (1, ("design",), "done")
     assert [(each.id, each.description, each.status) for each in first.findings] == [("F-1", "x", "unconfirmed")]
     assert (now.number, now.targets, now.state, texts(now.findings)) == (2, ("design",), "next", ["y", "z"])
+
+
+def test_a_question_about_changed_tests_says_what_each_answer_does() -> None:
+    changed = seen(out("c"), tree="t", changes=(ProtectedChange("test_a.py", "changed", "d"),))
+    asking = seen(passed(), tree="t", questions=(ProtectedQuestion("test_a.py", "d", "test_a no longer runs"),))
+    work = flow(step("code"), step("test", tests="code", tool=True))
+    shown = newest(Play(work, {"code": [changed], "test": [asking]}).run())
+    assert [(each.choice, each.next, each.effort, each.impact) for each in shown.options] == [
+        ("approve", "the changed files count as they are now", "none", "the run can be verified"),
+        (
+            "reject",
+            "the changes go back, as findings, to the steps that made them",
+            "one more round",
+            "the old version counts",
+        ),
+        ("cancel", "the run ends as cancelled, and everything open is closed", "none", "the work is kept"),
+    ]
+
+
+def test_a_person_who_is_told_about_refused_feedback_may_go_on() -> None:
+    shown = newest(Play(flow(step("code"))).raises("code", ask("nobody")))
+    assert chosen(shown, "continue").next == "the run goes on; the feedback stays undelivered"
 
 
 def test_each_option_has_its_effort_its_impact_and_what_is_next() -> None:

@@ -22,6 +22,7 @@ from backedge.core.workflow.validate import problems_of
 from tests.core.play import Planned, Play, ask, failed, flow, grows, out, passed, planned, step
 
 PLAN = step("plan", phase="planning", plans=True)
+PLANS_JUDGES = step("plan", phase="planning", plans=True, plans_judges=True)
 CODE = step("code", "plan", phase="code")
 TEST = step("test", tests="code")
 DOCS = step("docs", "plan", phase="test")
@@ -229,7 +230,7 @@ class TestLoops:
             "code": grows,
             "review": [failed("bad"), last or passed()],
         }
-        play = Play(flow(PLAN, CODE, self.REVIEW, DOCS, **more), scripts, slots=1)
+        play = Play(flow(PLANS_JUDGES, CODE, self.REVIEW, DOCS, **more), scripts, slots=1)
         for name in ("plan", "code"):
             play.finish(name)
         play.slots = 0
@@ -293,7 +294,7 @@ class TestLoops:
         both = Step("check", judges=("code", "docs"))
         alone = planned("q", step("check", reviews="code"), remove=["docs"])
         scripts: dict[str, Any] = {"plan": [out("p"), alone], "check": [failed("bad"), passed()], "code": grows}
-        play = Play(flow(PLAN, CODE, DOCS, both), scripts)
+        play = Play(flow(PLANS_JUDGES, CODE, DOCS, both), scripts)
         for name in ("plan", "code", "docs"):
             play.finish(name)
         play.person_raises("plan")
@@ -359,11 +360,11 @@ class TestMissing:
         play = self.play(circle)
         assert (play.loop().targets, play.loop().routed_by, play.outcome) == (("plan",), "planner", "done")
         alone = Play(flow(step("a")), {"a": [out(feedback=(circle,))]}).run()
-        assert alone.s.refused[0].reason == "to is missing: name at least one target"
+        assert error(alone, "a") == "its feedback can go nowhere: to is missing: name at least one target"
 
     def test_the_root_cannot_ask_itself(self) -> None:
         play = Play(flow(step("a")), {"a": [out(feedback=(missing(),))]}).run()
-        assert "is the source itself" in play.s.refused[0].reason
+        assert "is the source itself" in error(play, "a")
 
     def test_the_nearest_planner_is_asked(self) -> None:
         near = step("replan", "plan", phase="planning", plans=True)
@@ -444,13 +445,35 @@ class TestRefused:
             (planned("p", step("a"), step("b")), "max_steps: 2 more would make 5 steps"),
             (
                 planned("p", step("a", limits=Limits(errors_in_a_row=9))),
-                "would allow 396 attempts in this run, but its bound is 132",
+                "would allow 1512 attempts in this run, but its bound is 504",
             ),
         ],
     )
     def test_an_invalid_plan_is_refused(self, plan: Planned, problem: str) -> None:
         most = 4 if "max_steps" in problem or "attempts" in problem else 50
         assert problem in self.after(plan, max_steps=most)
+
+    @pytest.mark.parametrize("plan", [planned("p", remove=["test"]), planned("p", step("test", reviews="code"))])
+    def test_a_judge_of_the_workflow_stays_unless_the_file_allows_its_change(self, plan: Planned) -> None:
+        assert self.after(plan) == (
+            "step 'test' is a judge of the workflow, and 'plan' may not replace or remove it: leave it as it is, or set "
+            "`plans: {judges: true}` for 'plan' in the workflow file"
+        )
+        play = Play(flow(PLANS_JUDGES, CODE, TEST), {"plan": [plan]}).run()
+        assert play.s.plans and error(play) == ""
+
+    def test_a_planner_may_add_judges_and_change_those_that_were_added(self) -> None:
+        again = [planned("p", step("review", reviews="code")), planned("q", remove=["review"])]
+        play = Play(flow(PLAN, CODE, TEST), {"plan": again}).run()
+        assert (play.outcome, "review" in play.s.steps) == ("verified", True)
+        play.person_raises("plan").run()
+        assert (error(play), "review" in play.s.steps) == ("", False)
+
+    def test_a_planner_cannot_add_a_planner_that_may_do_more_than_itself(self) -> None:
+        other = step("other", phase="planning", plans=True, plans_judges=True)
+        assert "step 'other' would plan judges, but 'plan' may not do that itself" in self.after(planned("p", other))
+        play = Play(flow(PLANS_JUDGES, CODE), {"plan": [planned("p", other)]}).run()
+        assert "other" in play.s.steps
 
     def test_only_planners_may_change_steps(self) -> None:
         problem = self.after(planned("c", step("a")), name="code")
@@ -491,11 +514,11 @@ class TestRefused:
 
 class TestBound:
     def test_the_bound_counts_max_steps_if_a_step_plans(self) -> None:
-        assert max_attempts(flow(PLAN, CODE)) == 3 * 50 * (1 + 10)
-        assert max_attempts(flow(PLAN, CODE, max_steps=4)) == 3 * 4 * (1 + 10)
-        assert max_attempts(flow(CODE, max_steps=4)) == 3 * 1 * (1 + 10)
+        assert max_attempts(flow(PLAN, CODE)) == 3 * (50 + 50) * (1 + 20)
+        assert max_attempts(flow(PLAN, CODE, max_steps=4)) == 3 * (4 + 4) * (1 + 20)
+        assert max_attempts(flow(CODE, max_steps=4)) == 3 * 1 * (1 + 20)
         per_pair = {"rounds_total": None, "rounds_per_pair": 2}
-        assert max_attempts(flow(PLAN, CODE, max_steps=4, limits=per_pair)) == 3 * 4 * (1 + 16 * 2)
+        assert max_attempts(flow(PLAN, CODE, max_steps=4, limits=per_pair)) == 3 * (4 + 4) * (1 + 16 * 2)
 
     def test_an_invalid_definition_is_refused(self) -> None:
         assert problems_of(flow(PLAN, CODE, max_steps=1))[0].startswith("the workflow has 2 steps, but max_steps is 1")

@@ -38,7 +38,7 @@ def problems(**more: Any) -> tuple[str, ...]:
 
 # profile: rounds_per_loop, rounds_per_step, rounds_per_pair
 NUMBERS: dict[str, tuple[int | None, int | None, int | None]] = {
-    "default": (3, None, None),
+    "default": (5, None, None),
     "bmad": (1, None, None),
     "ai-sdlc": (3, None, None),
     "tight-loop": (None, 4, None),
@@ -54,8 +54,11 @@ def test_each_profile_has_its_limits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_all_other_limits_of_a_profile_are_the_defaults(name: str) -> None:
-    usual = Limits(recoveries_total=10 if name == "ai-sdlc" else None)
+def test_all_other_limits_of_a_profile_are_the_defaults_but_for_the_rounds_of_the_run_and_the_same_finding(
+    name: str,
+) -> None:
+    usual = Limits() if name == "default" else Limits(rounds_total=10, same_finding=3)
+    usual = with_overrides(usual, {"recoveries_total": 10 if name == "ai-sdlc" else None})
     numbers = dict(zip(("rounds_per_loop", "rounds_per_step", "rounds_per_pair"), NUMBERS[name], strict=True))
     assert define(profile=name).limits == with_overrides(usual, dict(numbers))
 
@@ -67,12 +70,12 @@ def test_the_default_limits() -> None:
         attempts=None,
         wall_clock=None,
         errors_in_a_row=3,
-        rounds_total=10,
+        rounds_total=20,
         recoveries_total=None,
-        rounds_per_loop=3,
+        rounds_per_loop=5,
         rounds_per_pair=None,
         rounds_per_step=None,
-        same_finding=3,
+        same_finding=6,
         failures_in_a_row=None,
         no_change=2,
         oscillation=2,
@@ -107,7 +110,7 @@ def test_a_review_that_has_a_rule_keeps_it() -> None:
 def test_a_test_judge_of_asp_has_one_round() -> None:
     work = define(profile="asp", limits={"rounds_total": 20})
     (test,) = [each for each in work.steps if each.tests]
-    assert test.limits == Limits(rounds_per_loop=1, rounds_per_step=2, rounds_total=20)
+    assert test.limits == Limits(rounds_per_loop=1, rounds_per_step=2, rounds_total=20, same_finding=3)
     assert all(each.limits is None for each in work.steps if not each.tests)
 
 
@@ -124,7 +127,7 @@ def test_tight_loop_judges_in_the_order_of_the_file() -> None:
 
 def test_limits_override_a_profile_key_by_key() -> None:
     work = define(profile="bmad", limits={"rounds_per_loop": 2, "same_finding": False})
-    assert work.limits == Limits(rounds_per_loop=2, same_finding=None)
+    assert work.limits == Limits(rounds_per_loop=2, same_finding=None, rounds_total=10)
 
 
 def test_a_judge_may_have_limits_of_its_own_over_those_of_the_workflow() -> None:
@@ -156,6 +159,7 @@ def test_the_policy_for_new_findings_is_one_word_or_by_severity() -> None:
         ({"profile": "asap"}, "profile 'asap' is unknown: did you mean 'asp'?"),
         ({"scope": "all"}, "scope is 'all'"),
         ({"on_breach": "errors"}, "on_breach is 'errors': did you mean 'error'?"),
+        ({"on_protected": "refuses"}, "on_protected is 'refuses': did you mean 'refuse'?"),
         ({"limits": {"rounds_total": -1}}, "limit 'rounds_total' is -1"),
         ({"own": {"test": {"no_change": -1}}}, "step 'test': limit 'no_change' is -1"),
         ({"own": {"plan": {"no_change": 1}}}, "step 'plan' has limits but is not a judge"),

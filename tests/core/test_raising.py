@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,12 +13,12 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Breach, Kind, MalformedFeedback
 from backedge.core.state.loops import question_key
-from tests.core.play import Play, Script, Severity, ask, flow, grows, out, step
+from tests.core.play import Play, Reply, Script, Severity, ask, flow, grows, out, step
 
 PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
 
 
-def coding(*steps: Any, code: Script = grows, **more: Any) -> Play:
+def coding(*steps: Any, code: Script | Sequence[Reply] = grows, **more: Any) -> Play:
     """The plan is done and the code is being written."""
     play = Play(flow(*(steps or PLAN_CODE), **more), {"plan": grows, "code": code})
     play.finish("plan")
@@ -54,14 +55,14 @@ def test_raising_the_same_again_is_the_next_round() -> None:
     play = coding(code=lambda p, n: out(p.now, feedback=(ask("plan", message=f"{p.now}"),)))
     play.run()
     assert play.opened() == 1
-    assert play.loop().breach == Breach("rounds_per_loop", 3, 3)
-    assert play.attempts() == {"plan": 4, "code": 4}
+    assert play.loop().breach == Breach("rounds_per_loop", 5, 5)
+    assert play.attempts() == {"plan": 6, "code": 6}
     assert [each.message for each in play.loop().past_rounds] != []
 
 
 def test_raising_it_again_to_the_root_by_its_name_is_the_next_round_too() -> None:
     names = iter(["plan", "root", "plan", "root"])
-    play = coding(code=lambda p, n: out(p.now, feedback=(ask(next(names)),)))
+    play = coding(code=lambda p, n: out(p.now, feedback=(ask(next(names)),)), limits={"rounds_per_loop": 3})
     play.run()
     assert (play.opened(), play.loop().round) == (1, 3)
 
@@ -115,13 +116,15 @@ def test_malformed_feedback_is_refused_with_the_reason() -> None:
     assert play.opened() == 0
 
 
-def test_malformed_feedback_does_not_keep_a_loop_open() -> None:
+def test_malformed_feedback_in_an_outcome_is_an_error_and_the_agent_is_asked_again() -> None:
     def code(play: Play, name: str) -> Any:
-        again = (MalformedFeedback(("plan",), "no kind"),) if play.s.steps[name].attempts > 1 else (ask("plan"),)
-        return out(play.now, feedback=again)
+        said = {1: (ask("plan"),), 2: (MalformedFeedback(("plan",), "no kind"),)}
+        return out(play.now, feedback=said.get(play.s.steps[name].attempts, ()))
 
     play = coding(code=code).run()
-    assert (play.outcome, play.loop().state) == ("done", LoopState.RESOLVED)
+    assert play.of(e.AttemptFailed)[0].error == "its feedback can go nowhere: no kind"
+    assert play.briefings["code"][2].last_error == "its feedback can go nowhere: no kind"
+    assert (play.outcome, play.loop().state, len(play.s.refused)) == ("done", LoopState.RESOLVED, 0)
 
 
 def test_an_exhausted_limit_opens_the_loop_in_escalating() -> None:
@@ -336,3 +339,67 @@ class TestLostAttempts:
         play.do(c.Proceed())
         (resolution,) = play.briefings["code"][1].feedback.resolutions
         assert resolution.text == "use pg"
+
+
+class TestRefused:
+    """Serious feedback that cannot be delivered is not lost: a person is told, and meanwhile the run goes on."""
+
+    def test_a_person_is_asked_and_nothing_is_held_up(self) -> None:
+        play = coding(*PLAN_CODE, step("ship", "code")).raises("code", ask("nobody", message="no login"))
+        packet = play.s.escalations["E-1"]
+        assert (packet.options, packet.loop, packet.step) == (("continue", "cancel"), None, None)
+        assert packet.reason.startswith("refused feedback of 'code': unknown target 'nobody'")
+        assert packet.reason.endswith("; it said: no login")
+        assert (play.run().outcome, play.attempts()) == ("waiting", {"plan": 1, "code": 1, "ship": 1})
+        assert play.decide("continue").run().outcome == "done"
+
+    def test_a_person_is_not_asked_twice_about_the_same(self) -> None:
+        play = coding().raises("code", ask("nobody")).raises("code", ask("nobody"))
+        assert (len(play.s.refused), list(play.s.escalations)) == (2, ["E-1"])
+        play.raises("code", ask("nobody", message="something else"))
+        assert list(play.s.escalations) == ["E-1", "E-2"]
+
+    def test_an_agent_that_corrects_itself_needs_no_person(self) -> None:
+        play = coding().raises("code", ask("plam", message="no login")).raises("code", ask("plan", message="no login"))
+        assert play.of(e.EscalationDecided)[0].note == "it was raised again, and delivered"
+        assert (play.run().outcome, len(play.s.refused), play.opened()) == ("done", 1, 1)
+
+    @pytest.mark.parametrize("severity", [Severity.MEDIUM, Severity.LOW])
+    def test_lesser_feedback_is_only_listed(self, severity: Severity) -> None:
+        play = coding().raises("code", ask("nobody", severity=severity))
+        assert (len(play.s.refused), play.run().outcome) == (1, "done")
+
+    def test_a_person_who_raises_it_sees_the_refusal_at_once(self) -> None:
+        play = coding().person_raises("nobody")
+        assert (len(play.s.refused), play.s.escalations) == (1, {})
+
+    def test_feedback_that_is_not_understood_counts_as_serious(self) -> None:
+        play = coding()
+        play.do(c.RaiseFeedback("code", MalformedFeedback((), "no kind"), 1))
+        assert play.s.escalations["E-1"].reason == "refused feedback of 'code': no kind; it said: nothing"
+
+    def test_a_causal_cycle_in_an_outcome_is_refused_and_told(self) -> None:
+        def plan(play: Play, name: str) -> Any:
+            again = (ask("spec", message="unclear"),) if play.s.steps[name].attempts == 2 else ()
+            return out(play.now, feedback=again)
+
+        def spec(play: Play, name: str) -> Any:
+            again = (ask("plan", message="cannot be done"),) if play.s.steps[name].attempts == 2 else ()
+            return out(play.now, feedback=again)
+
+        work = (step("spec"), step("plan", "spec"), step("code", "plan"))
+        scripts: dict[str, Any] = {"spec": spec, "plan": plan, "code": grows}
+        play = Play(flow(*work, scope="any"), scripts)
+        play.finish("spec")
+        play.finish("plan")
+        play.raises("code", ask("plan")).run()
+        (refusal,) = play.of(e.RefusedFeedback)
+        assert "causal cycle: plan → spec → plan" in refusal.reason
+        assert play.s.escalations["E-1"].reason.startswith("refused feedback of 'spec': causal cycle")
+        assert play.decide("continue").run().outcome == "done"
+
+    def test_feedback_in_an_outcome_that_can_go_nowhere_is_an_error_and_not_a_refusal(self) -> None:
+        said = [out("c", feedback=(ask("nobody"),)), out("c")]
+        play = coding(code=said).run()
+        assert "its feedback can go nowhere: unknown target 'nobody'" in play.of(e.AttemptFailed)[0].error
+        assert (play.outcome, len(play.s.refused), play.s.rounds) == ("done", 0, 0)

@@ -11,7 +11,7 @@ from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.feedback.loop import LoopState
 from backedge.core.feedback.routing import route_for
-from backedge.core.model import HUMAN, Finding, Status
+from backedge.core.model import HUMAN, Finding, Severity, Status
 from backedge.core.workflow.definition import Step, Workflow
 from backedge.core.workflow.profiles import PROFILES
 from backedge.core.workflow.routes import RouteRule
@@ -441,11 +441,11 @@ class TestScope:
             (("root", "peer"), "is out of scope for 'code'"),
         ],
     )
-    def test_raised_feedback_out_of_scope_is_one_event_with_the_reason(self, to: tuple[str, ...], why: str) -> None:
+    def test_raised_feedback_out_of_scope_is_refused_with_the_reason(self, to: tuple[str, ...], why: str) -> None:
         play = Play(flow(*self.WORK))
         play.finish("root")
         before = play.s
-        play.raises("code", ask(*to))
+        play.raises("code", ask(*to, severity=Severity.MEDIUM))
         assert isinstance(play.events[-1], e.RefusedFeedback)
         assert why in play.events[-1].reason
         assert play.events[-1].targets == to

@@ -209,7 +209,7 @@ class TestRepeat:
         assert play.breach() == "repeat"
 
     def test_the_bound_counts_every_repetition(self) -> None:
-        assert max_attempts(flow(PLAN, until(most=4))) == 3 * (1 + 4) * (1 + 10)
+        assert max_attempts(flow(PLAN, until(most=4))) == 3 * (1 + 4) * (1 + 20)
 
     def test_an_answer_does_not_count_as_a_repetition(self) -> None:
         play = Play(flow(PLAN, until(most=1)), {"polish": [*scores(3), out(answer="so")]}).run()

@@ -148,16 +148,46 @@ def test_a_rule_computes_the_verdict_from_the_findings(rule: PassRule, findings:
 
 
 class TestWithARule:
-    """With passes_if, the engine computes the verdict. What the judge says does not count."""
+    """With passes_if, the engine computes the verdict. What the judge says does not count, unless it says fail."""
 
-    def test_a_pass_with_a_blocker_is_a_fail(self) -> None:
+    def test_a_pass_with_a_blocker_is_a_fail_and_that_is_told(self) -> None:
         play = judged(report("pass", BLOCKER), report("pass"), passes_if=PassRule("ai-sdlc"))
         assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
+        first, second = (each.warning for each in play.of(e.AttemptSucceeded) if each.step == "review")
+        assert first == "the verdict pass counts as fail: passes_if (ai-sdlc) does not allow what 'review' found"
+        assert second == ""
 
-    def test_a_fail_that_meets_the_rule_is_a_pass(self) -> None:
-        play = judged(report("fail", HIGH), passes_if=PassRule("ai-sdlc"))
-        assert play.of(e.VerdictGiven)[0].word == "pass"
-        assert play.finding().status is Status.DEFERRED
+    def test_needs_improvement_with_more_than_the_rule_allows_is_a_fail_and_that_is_told(self) -> None:
+        rule = PassRule(at_most=(("high", 0), ("low", 3)))
+        play = judged(report("needs_improvement", HIGH), report("pass"), passes_if=rule)
+        (told,) = (each.warning for each in play.of(e.AttemptSucceeded) if each.warning)
+        assert told.startswith(
+            "the verdict needs_improvement counts as fail: passes_if (at most 0 high, at most 3 low)"
+        )
+
+    def test_a_stated_fail_stands_although_the_rule_would_pass_it(self) -> None:
+        play = judged(report("fail", HIGH), report(None, MEDIUM), passes_if=PassRule("ai-sdlc"))
+        assert [event.word for event in play.of(e.VerdictGiven)] == ["fail", "pass"]
+        assert not any(each.warning for each in play.of(e.AttemptSucceeded))
+
+    def test_what_the_rule_tolerates_leaves_the_run_verified(self) -> None:
+        play = judged(report(None, HIGH), passes_if=PassRule("ai-sdlc"))
+        assert (play.finding().status, play.outcome) == (Status.DEFERRED, "verified")
+
+    def test_what_the_rule_forbids_and_a_policy_defers_ends_accepted(self) -> None:
+        defers = (
+            (Severity.CRITICAL, "rework"),
+            (Severity.HIGH, "defer"),
+            (Severity.MEDIUM, "defer"),
+            (Severity.LOW, "defer"),
+        )
+        work = flow(
+            step("design"), step("review", reviews="design", passes_if=PassRule("asp-design")), new_findings=defers
+        )
+        late = report(None, Finding("late", Severity.HIGH))
+        play = Play(work, {"design": grows, "review": [report(None, CRITICAL), late]}).run()
+        verdict = play.s.steps["review"].verdict
+        assert verdict is not None and (verdict.word, play.outcome) == ("needs_improvement", "accepted")
 
     def test_a_fail_without_findings_but_with_a_summary_stays_a_fail(self) -> None:
         play = judged(report("fail", summary="broken"), report("pass"), passes_if=PassRule("ai-sdlc"))

@@ -14,7 +14,7 @@ from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import Repeat, Step, Workflow
 from backedge.core.workflow.parsing import mapping, shown, whole, words
 from backedge.core.workflow.routes import RouteRule, parse_routes
-from backedge.core.workflow.steps import parse_pass_rule, parse_reads, parse_repeat, parse_step
+from backedge.core.workflow.steps import parse_pass_rule, parse_plans, parse_reads, parse_repeat, parse_step
 from tests.core.play import step
 
 TEXTS = "expected text, or a list of texts"
@@ -39,6 +39,9 @@ READERS: list[tuple[Callable[[Any], object], Any, str]] = [
     (lambda value: parse_reads({"a": value}), 5, f"reads of 'a' is 5: {TEXTS}"),
     (lambda value: parse_reads({"a": value}), ["/x", 5], f"reads of 'a' is ['/x', 5]: {TEXTS}"),
     (lambda value: parse_reads({"a": value}), "x", "it reads 'x' of 'a': expected a JSON pointer, such as '/x'"),
+    (parse_plans, "yes", "plans is 'yes': expected true, false, or {judges: true}"),
+    (parse_plans, {"judge": True}, "plans has the key 'judge': did you mean 'judges'?"),
+    (parse_plans, {"judges": 1}, "judges of plans is 1: expected true or false"),
     (parse_repeat, 5, f"repeat is 5: {NAMED}"),
     (parse_repeat, {"untill": "x", "max": 3}, "repeat has the key 'untill': did you mean 'until'?"),
     (parse_repeat, {"until": "x"}, "repeat is {'until': 'x'}: expected `until` with a condition and `max` with"),
@@ -77,6 +80,12 @@ def test_valid_values_are_read() -> None:
     assert mapping("limits", None) == {}
     assert parse_reads({"a": ("", "/x")}) == (("a", ("", "/x")),)
     assert parse_repeat({"until": "a:/x", "max": 3.0}) == Repeat(("a:/x",), 3)
+    assert [parse_plans(each) for each in (True, False, {}, {"judges": False})] == [
+        True,
+        False,
+        True,
+        {"judges": False},
+    ]
     assert [whole(3.0), whole(3), whole(2.5), whole("3")] == [3, 3, 2.5, "3"]
     rule = RouteRule("a", ("x",), ("y", "z"))
     assert parse_routes({"to": "a", "category": "x", "keywords": ["y", "z"]}) == (rule,)

@@ -322,7 +322,9 @@ def test_an_event_that_is_not_json_is_reported_as_damage(tmp_path: Path) -> None
 
     async def scenario() -> None:
         async with Engine(path) as engine:
-            with pytest.raises(JournalDamaged, match=r"event 3 is not JSON .*restore the journal from a backup"):
+            with pytest.raises(
+                JournalDamaged, match=r"event 3 of run 'r' is damaged: it does not fit the chain; restore a backup"
+            ):
                 await engine.find("r")
             with pytest.raises(JournalDamaged, match="event 3 of run 'r' was changed"):
                 await verify(engine.journal, "r")

@@ -152,7 +152,7 @@ def test_an_invalid_start_is_refused_and_leaves_nothing(given: dict[str, Any], p
 
 def test_the_largest_number_of_attempts_is_known_before_anything_runs() -> None:
     work = flow(Step("a", named), Step("r", named, reviews="a"))
-    assert work.max_attempts == 3 * 2 * (1 + 10)
+    assert work.max_attempts == 3 * (2 + 1) * (1 + 20)
     assert flow(Step("a", named), limits={"attempts": 2}).max_attempts == 2
 
 

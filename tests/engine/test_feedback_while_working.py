@@ -313,7 +313,7 @@ def test_raising_the_same_again_is_the_next_round() -> None:
         (Feedback(5, "plan", "x"), "kind"),  # type: ignore[arg-type]
     ],
 )
-def test_refused_feedback_raises_and_changes_nothing_but_one_event(feedback: Feedback, reason: str) -> None:
+def test_refused_feedback_raises_and_a_person_is_told(feedback: Feedback, reason: str) -> None:
     caught: list[str] = []
     lengths: list[int] = []
 
@@ -344,10 +344,12 @@ def test_refused_feedback_raises_and_changes_nothing_but_one_event(feedback: Fee
             return await holder[0].result(), await holder[0].events()
 
     report, events = play(scenario())
-    assert report.outcome == "verified"
+    # Nothing is held up, but the run ends only when a person has seen it.
+    assert (report.outcome, {step.state for step in report.steps.values()}) == ("waiting", {"done"})
     assert len(caught) == 1
     assert re.search(reason, caught[0])
-    assert lengths[1] - lengths[0] == 1
+    assert lengths[1] - lengths[0] == 2
+    assert [packet.options for packet in report.escalations] == [("continue", "cancel")]
     assert len(only(e.RefusedFeedback, events)) == 1
     assert not only(e.LoopOpened, events)
     assert [refusal.reason for refusal in report.refused] == caught

@@ -151,7 +151,7 @@ def test_a_replaced_step_is_done_by_its_new_agent() -> None:
 
 
 def test_the_bound_and_the_most_steps_are_those_of_the_definition() -> None:
-    assert flow(planner(Outcome()), max_steps=4).max_attempts == 3 * 4 * 11
+    assert flow(planner(Outcome()), max_steps=4).max_attempts == 3 * (4 + 4) * 21
     assert "max_steps: 4 more would make 6 steps" in error_of(
         adds(**{f"s{number}": {"agent": "coder"} for number in range(4)}), max_steps=5
     )

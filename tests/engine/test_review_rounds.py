@@ -20,11 +20,11 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.parametrize(
     ("policy", "reworks", "deferred", "stops"),
     [
-        ("default", 3, 4, "limit rounds_per_loop (3/3)"),
-        ("new_findings: rework", 3, 0, "limit rounds_per_loop (3/3)"),
-        ("new_findings: defer", 3, 5, "limit rounds_per_loop (3/3)"),
+        ("default", 5, 9, "limit rounds_per_loop (5/5)"),
+        ("new_findings: rework", 5, 0, "limit rounds_per_loop (5/5)"),
+        ("new_findings: defer", 5, 13, "limit rounds_per_loop (5/5)"),
         ("new_findings: ask", 1, 0, "the judge reported new findings that it could have reported earlier"),
-        ("rounds_per_loop: false", 10, 16, "limit rounds_total (10/10)"),
+        ("rounds_per_loop: false", 12, 17, "verified"),
         (
             "rounds_per_loop: false, diverging: true",
             4,

@@ -12,7 +12,11 @@ from backedge.engine import protocol
 
 ONLY_WRITTEN: dict[type[Any], set[str]] = {protocol.Outcome: {"output", "add_steps", "remove_steps"}}
 """What the engine takes out before the rules see an outcome: the output is stored, planned steps are checked by themselves."""
-ONLY_READ: dict[type[Any], set[str]] = {model.Finding: {"word"}, model.Feedback: {"called"}, model.Outcome: {"made"}}
+ONLY_READ: dict[type[Any], set[str]] = {
+    model.Finding: {"word", "blames"},
+    model.Feedback: {"called"},
+    model.Outcome: {"made"},
+}
 """What the engine adds: the agent's own word, and the digest of the output."""
 
 

@@ -128,4 +128,5 @@ class Stories:
 def environment() -> dict[str, str]:
     """Ours, but compiled files are kept between the many starts of the command."""
     left = ("PYTHONDONTWRITEBYTECODE", "COLUMNS", "PYTHONWARNINGS")
-    return {key: value for key, value in os.environ.items() if key not in left and not key.startswith("BACKEDGE_")}
+    ours = {key: value for key, value in os.environ.items() if key not in left and not key.startswith("BACKEDGE_")}
+    return {**ours, "BACKEDGE_SANDBOX": "off"}

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from backedge.analytics.evidence_report import (
+    EvidenceReport,
+    ProtectedReport,
+    evidence_report,
+    failed_before,
+    protected_report,
+)
+from backedge.analytics.shape import Shape
+from backedge.core.evidence.values import Baseline, TestCounts
 from backedge.core.feedback.loop import Loop
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import Breach, ChosenOption, Option, Position, Resolution
@@ -15,10 +22,6 @@ from backedge.core.state.run import Escalation, RunState
 from backedge.core.value import Json
 
 
-class Shape(msgspec.Struct, frozen=True):
-    """Part of a report: every key is always there."""
-
-
 class StepReport(Shape, frozen=True):
     phase: str
     state: str
@@ -28,6 +31,12 @@ class StepReport(Shape, frozen=True):
     verdict: str | None = None
     version: int = 0
     last_error: str | None = None
+    tests: TestCounts | None = None
+    """What the last report of a tool judge lists."""
+    notes: tuple[str, ...] = ()
+    """What backedge noticed in its last attempt."""
+    ended: tuple[str, ...] = ()
+    """The processes that its last attempt left behind and that were ended."""
 
 
 class LoopReport(Shape, frozen=True):
@@ -64,6 +73,8 @@ class FindingReport(Shape, frozen=True):
     introduced_by: str | None
     rounds_seen: int
     fix_authored: bool
+    test: str = ""
+    """The id of the test that failed."""
     blocking: bool = False
     category: str = ""
     file: str | None = None
@@ -72,6 +83,8 @@ class FindingReport(Shape, frozen=True):
     requirement_id: str | None = None
     gap: str = ""
     """Where the missing requirement got lost."""
+    failed_before: bool = False
+    """Whether it failed on the files of the start of the run, before anything was changed."""
 
 
 class EscalationReport(Shape, frozen=True):
@@ -136,6 +149,13 @@ class Report(Shape, frozen=True):
     checks: dict[str, StepReport] = {}
     """The judges that the engine executes itself; their attempts are measurements."""
     gates: dict[str, StepReport] = {}
+    evidence: EvidenceReport | None = None
+    """What was in force; null before a judge has judged."""
+    protected: tuple[ProtectedReport, ...] = ()
+    """The tests and configuration of judges that differ from the start of the run."""
+    baselines: tuple[Baseline, ...] = ()
+    reason: str = ""
+    """Why the run ended as it did, if that needs a reason."""
 
     @property
     def everybody(self) -> dict[str, StepReport]:
@@ -168,7 +188,7 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
         checks={check.name: steps[check.name] for check in state.workflow.checks},
         gates={gate.name: steps[gate.name] for gate in state.workflow.gates},
         loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in loops),
-        findings=tuple(_finding(each) for each in tracked),
+        findings=tuple(_finding(state, each) for each in tracked),
         escalations=tuple(escalation_report(state, packet) for packet in packets),
         refused=tuple(RefusalReport(each.source, each.targets, each.reason) for each in state.refused.values()),
         usage=UsageReport(
@@ -184,6 +204,10 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
             )
             for each in state.plans.values()
         ),
+        evidence=evidence_report(state),
+        protected=tuple(protected_report(each) for each in state.protected.values()),
+        baselines=tuple(state.baselines.values()),
+        reason=state.ended.reason if state.ended else "",
     )
 
 
@@ -198,6 +222,9 @@ def _step(state: RunState, name: str, outputs: dict[str, Json]) -> StepReport:
         verdict=step.verdict.word if step.verdict else None,
         version=artifact.version if artifact else 0,
         last_error=step.last_error or None,
+        tests=step.evidence.tests,
+        notes=step.evidence.notes,
+        ended=step.evidence.ended,
     )
 
 
@@ -246,7 +273,7 @@ def _loop(loop: Loop, findings: list[str]) -> LoopReport:
     )
 
 
-def _finding(tracked: TrackedFinding) -> FindingReport:
+def _finding(state: RunState, tracked: TrackedFinding) -> FindingReport:
     finding = tracked.finding
     return FindingReport(
         tracked.name,
@@ -258,6 +285,7 @@ def _finding(tracked: TrackedFinding) -> FindingReport:
         ", ".join(tracked.introduced_by) or None,
         tracked.rounds_seen,
         tracked.fix_authored,
+        finding.test,
         finding.blocking,
         finding.category,
         finding.file,
@@ -265,6 +293,7 @@ def _finding(tracked: TrackedFinding) -> FindingReport:
         tracked.loop,
         finding.requirement_id,
         tracked.gap,
+        failed_before(state, tracked),
     )
 
 

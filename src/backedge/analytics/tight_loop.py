@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from backedge.compat.progress import MOST_ITERATIONS, LoopStatus
 from backedge.core import events as e
+from backedge.core.findings.held_out import HELD_OUT, cut_finding, is_hidden
 from backedge.core.model import SIDE_MODES, Finding, Status
 from backedge.core.state.persistent_map import Map
 from backedge.core.text import shortened
@@ -173,13 +174,20 @@ def _broke(loop: TightLoop, event: e.AttemptFailed) -> TightLoop:
         return loop
     if loop.graph.is_judge(name):
         # A judge that broke has not passed: the iteration says so until there is a verdict.
-        return _with_verdict(loop, name, Judged(False, (f"no verdict of {name}: {error}",)))
+        why = HELD_OUT if is_hidden(loop.graph, name) else error
+        return _with_verdict(loop, name, Judged(False, (f"no verdict of {name}: {why}",)))
     cycle = _cycle(loop, loop.last_iteration.get(name, loop.number))
     return _with(loop, replace(cycle, broke={**cycle.broke, name: error}))
 
 
 def _judged(loop: TightLoop, event: e.VerdictGiven) -> TightLoop:
-    texts = {sighting.id: _issue(sighting.finding) for sighting in event.findings if sighting.finding is not None}
+    # Producers read this view: the findings of a held-out judge are not for them.
+    hidden = is_hidden(loop.graph, event.judge)
+    texts = {
+        sighting.id: _issue(cut_finding(sighting.finding) if hidden else sighting.finding)
+        for sighting in event.findings
+        if sighting.finding is not None
+    }
     failing = event.word == "fail"
     loop = replace(
         loop,

@@ -25,9 +25,10 @@ from backedge.cli.common import (
     where,
 )
 from backedge.cli.live import refresh_views
+from backedge.cli.people import require_person, speaker
 from backedge.core.errors import IllegalCommand, RunHeld
 from backedge.core.events import LoopOpened
-from backedge.core.model import HUMAN, Option
+from backedge.core.model import Option
 from backedge.engine.protocol import Feedback
 from backedge.engine.store import events_of
 from backedge.project import end_agent, secrets_in
@@ -59,7 +60,9 @@ def feedback() -> None:
 @click.option("--kind", required=True, help="The kind: fix_request, context_request, missing_requirement …")
 @click.option("--to", multiple=True, help="A target step. Repeatable.")
 @click.option("--message", required=True, help="What is wrong.")
-@click.option("--from", "source", default=HUMAN, show_default=True, help="The step that raises it, or human.")
+@click.option(
+    "--from", "source", help="The step that raises it; human by default. In an attempt, it is always its own step."
+)
 @click.option("--severity", default="high", show_default=True, help="critical, high, medium or low.")
 @click.option("--blocking", is_flag=True, help="Pause the run until it is resolved.")
 @click.option("--suggested-fix", help="How it could be fixed.")
@@ -72,7 +75,7 @@ def raise_(
     kind: str,
     to: tuple[str, ...],
     message: str,
-    source: str,
+    source: str | None,
     severity: str,
     blocking: bool,
     suggested_fix: str | None,
@@ -82,12 +85,13 @@ def raise_(
     run_name: str | None,
     journal: Path | None,
 ) -> None:
-    """Send feedback to a step, as a person or for a step.
+    """Send feedback to a step, as a person or for a step. An agent speaks as its step, in its own run.
 
     \b
     Example:
       backedge feedback raise --kind fix_request --to code --message "the login page is blank"
     """
+    speaks, run_name = speaker(journal, source, run_name)
     item = Feedback(
         kind,
         to,
@@ -103,7 +107,7 @@ def raise_(
     async def send(engine: Engine) -> tuple[str, list[str]]:
         run = await the_run(engine, run_name)
         before = (await run.state()).seq
-        loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), source)
+        loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), speaks)
         await refresh_views(where(journal), run, say)
         since = await events_of(engine.journal, run.id, before)
         opened = (each for each in since if isinstance(each, LoopOpened) and each.loop == loop)
@@ -135,6 +139,7 @@ def acknowledge(
     Example:
       backedge feedback ack L-1 --target human --message "on it" --eta 2h
     """
+    require_person(journal)
 
     async def tell(engine: Engine) -> str:
         run = await the_run(engine, run_name)
@@ -193,6 +198,7 @@ def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | N
     Example:
       backedge feedback reclassify F-3 --phase planning
     """
+    require_person(journal)
 
     async def tell(engine: Engine) -> None:
         await (await the_run(engine, run_name)).reclassify(finding, phase, me())
@@ -211,6 +217,7 @@ def pause(run_name: str | None, journal: Path | None) -> None:
     Example:
       backedge pause
     """
+    require_person(journal)
 
     async def tell(engine: Engine) -> str:
         run = await the_run(engine, run_name)
@@ -231,6 +238,7 @@ def cancel(run_name: str, reason: str, journal: Path | None) -> None:
     Example:
       backedge cancel r-0193 --reason "the feature is no longer wanted"
     """
+    require_person(journal)
 
     async def tell(engine: Engine) -> str:
         run = await the_run(engine, run_name)

@@ -8,6 +8,7 @@ import click
 
 from backedge.adapters.journals.audit import verify, verify_all
 from backedge.cli.common import counted, event_line, journal_option, json_option, print_json, reading, run_id
+from backedge.engine.store import sound_records
 from backedge.ports import Audited, Journal
 
 
@@ -34,7 +35,7 @@ def export_events(run_name: str | None, journal: Path | None) -> None:
 
     async def ask(journal: Journal) -> list[bytes]:
         run = await run_id(journal, run_name)
-        return [await event_line(journal, run, record) for record in await journal.read(run)]
+        return [await event_line(journal, run, record) for record in await sound_records(journal, run)]
 
     for line in reading(journal, ask):
         click.echo(line)

@@ -14,10 +14,11 @@ from backedge.app import Engine, Run
 from backedge.cli.answer import end_agents, me
 from backedge.cli.common import asking, idle_words, journal_option, own_id, say, shown, the_run, where, wrapped
 from backedge.cli.live import refresh_views
-from backedge.cli.packets import packet_lines, told_packet
+from backedge.cli.packets import diffs_of, packet_lines, told_packet
+from backedge.cli.people import require_person
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.project import secrets_in
+from backedge.project import Project, secrets_in
 
 QUESTIONS = {
     ("resolve", False): "Your answer",
@@ -67,10 +68,11 @@ def decide(
     Example:
       backedge decide E-1 continue --rounds 2 --note "use the session of the other service"
     """
+    require_person(journal)
 
     async def answer(engine: Engine) -> tuple[str, str, str, bool]:
         run, packet = await _question(engine, escalation, run_name)
-        chosen, more = (choice.strip().casefold(), {}) if choice else await _asked(engine, run, packet)
+        chosen, more = (choice.strip().casefold(), {}) if choice else await _asked(engine, run, packet, where(journal))
         who = me() if by is None else by
         given = {"note": note, "option": option, "target": target, "phase": phase}
         said: dict[str, Any] = {**more, **{key: each for key, each in given.items() if each}}
@@ -123,18 +125,19 @@ async def _decided_before(engine: Engine, escalation: str) -> Run:
     raise NotFound(f"unknown escalation {escalation!r} ({listed})")
 
 
-async def _asked(engine: Engine, run: Run, escalation: str) -> tuple[str, dict[str, str]]:
+async def _asked(engine: Engine, run: Run, escalation: str, project: Project) -> tuple[str, dict[str, str]]:
     """The choice made at the terminal, and the arguments that it needs."""
     state = await run.state()
     known = state.escalation(escalation)
     if known is not None and known.decided is not None:
         raise AlreadyClosed(f"{escalation} was already decided: {known.decided.choice}; the first decision stands")
     told = await told_packet(engine.journal, state, escalation)
+    diffs = diffs_of(project, state, told)
     words = list(dict.fromkeys(each.choice for each in told.options))
     if sys.stdin is None or not sys.stdin.isatty():
         raise IllegalCommand(f"{escalation} needs a choice: use one of: {', '.join(words)}")
     click.echo(f"{escalation}: {shown(told.reason)}", err=True)
-    for line in packet_lines(told):
+    for line in packet_lines(told, diffs):
         click.echo(wrapped(f"  {line}", sys.stderr), err=True)
     numbered = ", ".join(f"{number} {word}" for number, word in enumerate(words, 1))
     chosen: str = click.prompt(f"Your choice ({numbered})", value_proc=partial(_choice, words), err=True)

@@ -1,4 +1,4 @@
-"""`show --diff`: what each version of an artifact changed."""
+"""`show --diff`: everything that each attempt changed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
+from backedge.adapters.agents.secrets import Secrets
+from backedge.adapters.evidence.writes import PATCH
 from backedge.cli.common import print_json, shown
+from backedge.cli.protected_diff import ProtectedDiff, RunDiffs
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged
 from backedge.core.model import SIDE_MODES, Change, OutputDigest
+from backedge.core.state.run import RunState
 from backedge.core.text import clean
-from backedge.core.workflow.graph import Graph, graph_of
 from backedge.ports import Journal
+from backedge.project import Project, secrets_in
 
 MOST_LINES = 80
 """How many lines of one difference to show: a whole large artifact is too much for a terminal."""
@@ -28,12 +33,12 @@ WIDEST = 300
 
 
 class ReworkDiff(msgspec.Struct, frozen=True):
-    """One new version of an artifact."""
+    """What one attempt changed."""
 
     step: str
     attempt: int
     version: int
-    """The new version; it differs from the one before."""
+    """The new version, or the last one if the attempt made none."""
     loops: tuple[str, ...]
     """The loops whose feedback it addresses; empty if only an input changed."""
     summary: str
@@ -42,51 +47,97 @@ class ReworkDiff(msgspec.Struct, frozen=True):
     left_out: int
     """How many lines of the difference were left out."""
     files: tuple[Change, ...]
-    """The files of the workspace that changed, and where."""
+    """The files of the workspace that changed, and where, if that is known."""
     files_diff: tuple[str, ...] = ()
     """The stored differences of those files, as unified diff lines."""
     files_left_out: int = 0
     note: str = ""
     """Why there is no difference of the outputs."""
+    undone: tuple[str, ...] = ()
+    """Changes outside its `writes`, or of a judge, that were undone, as unified diff lines."""
+    undone_left_out: int = 0
+    protected: tuple[ProtectedDiff, ...] = ()
+    """The tests and configuration of judges that it left changed, compared with the start of the run: all of them."""
+    new_version: bool = True
+    """Whether the attempt made a new version of its artifact."""
 
 
-async def reworks(journal: Journal, state: Path, run: str, events: Sequence[e.Event]) -> list[ReworkDiff]:
-    """Every version after the first of every artifact, in the order of their creation."""
-    found: list[ReworkDiff] = []
+async def reworks(journal: Journal, project: Project, state: RunState, events: Sequence[e.Event]) -> list[ReworkDiff]:
+    """What every attempt changed, in order: its new version, its files, also those that were undone because the step may
+    not change them, and the tests that it left changed. A first version is listed if it changed files."""
+    found: dict[tuple[str, int], ReworkDiff] = {}
     before: dict[str, tuple[int, OutputDigest]] = {}
     started: dict[tuple[str, int], e.AttemptStarted] = {}
-    graph: Graph | None = None
+    secrets = secrets_in(project, state.run)
     for event in events:
         match event:
-            case e.RunStarted():
-                graph = graph_of(event.workflow)
             case e.AttemptStarted():
                 started[event.step, event.attempt] = event
-            case e.AttemptSucceeded() if graph is not None and not graph.is_judge(event.step):
+            case e.AttemptSucceeded():
                 start = started[event.step, event.attempt]
                 version, last = before.get(event.step, (0, None))
-                if start.mode in SIDE_MODES or (last is not None and last.digest == event.made.digest):
-                    continue
-                before[event.step] = version + 1, event.made
-                if last is not None:
-                    kept = AttemptFolder(state, run, event.step, event.attempt).files
-                    found.append(await _rework(journal, kept, start, version + 1, last, event))
+                entry = _nothing(start, version, event.summary)
+                judges = state.graph.is_judge(event.step) if event.step in state.graph.steps else False
+                if not judges and start.mode not in SIDE_MODES and (last is None or last.digest != event.made.digest):
+                    before[event.step] = version + 1, event.made
+                    kept = AttemptFolder(project.state, state.run, event.step, event.attempt).files
+                    entry = await _rework(journal, kept, start, version + 1, last, event)
+                found[event.step, event.attempt] = entry
+            case e.AttemptFailed() | e.AttemptDropped() if (event.step, event.attempt) in started:
+                why = f"broke: {event.error}" if isinstance(event, e.AttemptFailed) else event.reason
+                version, _ = before.get(event.step, (0, None))
+                entry = _nothing(started[event.step, event.attempt], version, why)
+                texts = _kept_lines(AttemptFolder(project.state, state.run, event.step, event.attempt).files)
+                found[event.step, event.attempt] = replace(
+                    entry, files_diff=_shortened(texts), files_left_out=max(0, len(texts) - MOST_LINES)
+                )
+            case e.EvidenceRecorded() if (event.step, event.attempt) in found:
+                entry = found[event.step, event.attempt]
+                known = {change.where for change in entry.files}
+                named = tuple(Change(name) for name in event.evidence.files if name not in known)
+                found[event.step, event.attempt] = replace(entry, files=(*entry.files, *named))
             case _:
                 pass
-    return found
+    diffs = RunDiffs(project, state.run)
+    for key, entry in found.items():
+        undone = _undone_lines(AttemptFolder(project.state, state.run, *key).path, secrets)
+        changed = [each for each in state.protected.values() if (each.step, each.attempt) == key]
+        found[key] = replace(
+            entry,
+            undone=_shortened(undone),
+            undone_left_out=max(0, len(undone) - MOST_LINES),
+            protected=tuple(diffs.of(each) for each in changed),
+        )
+    return [entry for entry in found.values() if _is_shown(entry)]
+
+
+def _nothing(start: e.AttemptStarted, version: int, summary: str) -> ReworkDiff:
+    return ReworkDiff(start.step, start.attempt, version, start.loops, summary, (), 0, (), new_version=False)
+
+
+def _is_shown(entry: ReworkDiff) -> bool:
+    return bool(
+        entry.files or entry.files_diff or entry.undone or entry.protected or (entry.new_version and entry.version > 1)
+    )
+
+
+def _undone_lines(folder: Path, secrets: Secrets) -> list[str]:
+    """What the attempt changed outside its `writes`, and what was undone because of that."""
+    patches = sorted(folder.glob(f"{Path(PATCH).stem}*{Path(PATCH).suffix}"))
+    return [line for patch in patches for line in secrets.text("\n".join(_kept_lines(patch))).splitlines()]
 
 
 async def _rework(
-    journal: Journal, kept: Path, start: e.AttemptStarted, version: int, last: OutputDigest, event: e.AttemptSucceeded
+    journal: Journal,
+    kept: Path,
+    start: e.AttemptStarted,
+    version: int,
+    last: OutputDigest | None,
+    event: e.AttemptSucceeded,
 ) -> ReworkDiff:
     files = tuple(change for change in event.made.changed if change.where and not change.where.startswith("/"))
-    try:
-        old, new = await _lines(journal, last), await _lines(journal, event.made)
-        lines = list(unified_diff(old, new, f"v{version - 1}", f"v{version}", lineterm=""))
-        note = "" if lines else "the output is the same"
-    except JournalDamaged:
-        lines, note = [], "the outputs were pruned or never stored, so they cannot be compared"
-    texts = _kept_lines(kept) if files else []
+    lines, note = await _compared(journal, last, event.made, version) if last is not None else ([], "")
+    texts = _kept_lines(kept) if files or last is None else []
     return ReworkDiff(
         step=event.step,
         attempt=event.attempt,
@@ -100,6 +151,16 @@ async def _rework(
         files_left_out=max(0, len(texts) - MOST_LINES),
         note=note,
     )
+
+
+async def _compared(journal: Journal, last: OutputDigest, made: OutputDigest, version: int) -> tuple[list[str], str]:
+    """The difference of two outputs, and why there is none."""
+    try:
+        old, new = await _lines(journal, last), await _lines(journal, made)
+    except JournalDamaged:
+        return [], "the outputs were pruned or never stored, so they cannot be compared"
+    lines = list(unified_diff(old, new, f"v{version - 1}", f"v{version}", lineterm=""))
+    return lines, "" if lines else "the output is the same"
 
 
 def _shortened(lines: Sequence[str]) -> tuple[str, ...]:
@@ -130,7 +191,7 @@ def print_reworks(found: Sequence[ReworkDiff], step: str | None, as_json: bool) 
         print_json(chosen)
         return
     if not chosen:
-        click.echo(f"no rework changed anything{f' in {step}' if step else ''}")
+        click.echo(f"no attempt changed anything{f' in {step}' if step else ''}")
     for place, each in enumerate(chosen):
         if place:
             click.echo()
@@ -139,18 +200,43 @@ def print_reworks(found: Sequence[ReworkDiff], step: str | None, as_json: bool) 
 
 
 def _told(each: ReworkDiff) -> Iterator[str]:
-    why = f"rework for {', '.join(each.loops)}" if each.loops else "because its input changed"
-    yield _styled(f"{each.step} v{each.version - 1} → v{each.version}, attempt {each.attempt}, {why}", bold=True)
+    yield _styled(f"{each.step} {_version(each)}, attempt {each.attempt}{_why(each)}", bold=True)
     if each.summary:
         yield f"  {shown(each.summary)}"
-    for change in each.files:
+    for diff in each.protected:
+        yield f"  protected: {shown(diff.file)}, compared with the start of the run{f' ({diff.note})' if diff.note else ''}"
+        # Never cut off: a test may have been removed in the last line.
+        yield from _diff(diff.lines if not _has(each.files_diff, diff.file) else (), 0)
+    for change in each.files[:MOST_LINES]:
         lines = ", ".join(f"{first}–{last}" if last > first else f"{first}" for first, last in change.lines[:8])
         word = "line" if lines.isdecimal() else "lines"
         yield f"  {shown(change.where)}{f': {word} {lines}' if lines else ''}"
+    if len(each.files) > MOST_LINES:
+        yield f"  … and {len(each.files) - MOST_LINES} more files"
     yield from _diff(each.files_diff, each.files_left_out)
+    if each.undone:
+        yield "  undone, because the step may not change it:"
+        yield from _diff(each.undone, each.undone_left_out)
     if each.note and not each.files_diff:
         yield f"  ({each.note})"
     yield from _diff(each.diff, each.left_out)
+
+
+def _version(each: ReworkDiff) -> str:
+    if not each.new_version:
+        return f"stays at v{each.version}" if each.version else "has no version"
+    return f"v{each.version - 1} → v{each.version}" if each.version > 1 else "v1"
+
+
+def _why(each: ReworkDiff) -> str:
+    if each.loops:
+        return f", rework for {', '.join(each.loops)}"
+    return ", because its input changed" if each.new_version and each.version > 1 else ""
+
+
+def _has(lines: Sequence[str], file: str) -> bool:
+    """Whether a shown difference has this file."""
+    return any(line.removeprefix(side).rstrip() == file for line in lines for side in ("--- a/", "+++ b/"))
 
 
 def _diff(lines: Sequence[str], left_out: int) -> Iterator[str]:

@@ -20,6 +20,7 @@ from backedge.analytics.report import Report
 from backedge.app import Engine, Run
 from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
 from backedge.cli.live import RunProgress, view_on
+from backedge.cli.people import require_person
 from backedge.cli.stepping import at_terminal, once, stepped
 from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find
@@ -37,8 +38,10 @@ from backedge.project import (
     checked_file,
     end_agent,
     keep_workflow_file,
-    restore_workflow_file,
+    sandbox_words,
+    sandboxes,
     secrets_of,
+    settle_workflow_file,
 )
 from backedge.project.results import stdout_for_results
 from backedge.stories.files import has_stories
@@ -148,6 +151,8 @@ def run(
     source = checked_file(file or find(Path.cwd()))
     execution = CommandRun(**how)
     spot = where(execution.journal, source.path)
+    if not dry_run:
+        require_person(execution.journal, spot)
     if not (pairs or input_file or run_id) and has_stories(source):
         _work_through(source, spot, story, watch, dry_run, execution)
         return
@@ -171,7 +176,11 @@ def run(
         keep_workflow_file(spot, name, source)
         if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
-        return await engine.start(FileWorkflow(source, spot, agents, progress.paths), given, name)
+        confined = sandbox_words(sandboxes(source, spot))
+        if confined:
+            progress.remark(confined)
+        workflow = FileWorkflow(source, spot, agents, progress.paths, progress.remark)
+        return await engine.start(workflow, given, name)
 
     _execute(spot, start, progress, execution)
 
@@ -193,6 +202,7 @@ def resume(run_name: str | None, **how: Any) -> None:
     from backedge.stories.story_run import refresh_input, workflow_file_of
 
     execution = CommandRun(**how)
+    require_person(execution.journal)
     spot = existing(execution.journal)
     progress = execution.progress(spot)
 
@@ -203,8 +213,8 @@ def resume(run_name: str | None, **how: Any) -> None:
         if (await found.state()).ended is not None:
             await found.end_attempts(partial(end_agent, spot))
             return found
-        if not spot.kept_file(found.id).exists():
-            restore_workflow_file(spot, found.id, await files_of(engine.journal, past))
+        for name in settle_workflow_file(spot, found.id, await files_of(engine.journal, past)):
+            say(f"the copy of {shown(name)} that run {found.id} keeps was changed: the journal's version is used")
         source = workflow_file_of(spot, found.id, spot.folder)
         await refresh_input(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):

@@ -19,6 +19,7 @@ from backedge.analytics.loop_stats import LoopTally
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run, where
+from backedge.cli.people import require_person
 from backedge.compat import FORMATS, Contents
 from backedge.compat.feedback_jsonl import feedback_lines
 from backedge.compat.loops_export import loop_objects
@@ -152,6 +153,7 @@ def import_(file: Path, form: str | None, journal: Path | None, as_json: bool) -
     Example:
       backedge import .claude/reactree-feedback.jsonl
     """
+    require_person(journal)
     project = where(journal)
     data = _read(file)
     file = Path("stdin") if str(file) == "-" else file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +31,7 @@ from backedge.core.text import clean
 from backedge.core.workflow.bound import max_attempts
 from backedge.engine.store import events_of
 from backedge.ports import Journal
-from backedge.project import Project, agents_of, checked_file, missing_programs
+from backedge.project import Project, agents_of, checked_file, in_force, missing_programs
 
 LOOKED_AT = 100
 """How many of the newest runs to estimate costs from."""
@@ -62,18 +63,32 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
     except JournalError as error:
         cost = None
         warnings.append(f"the cost of earlier runs is unknown: {error}")
+    found = in_force(source, spot)
+    warnings += found.warnings
     if as_json:
         steps = [step.name for step in source.definition.steps]
         told = {"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps}
         told |= {"checks": [each.name for each in source.definition.checks]}
         told |= {"gates": [each.name for each in source.definition.gates]}
-        print_json({**told, "warnings": warnings, "cost": cost})
+        print_json(
+            {
+                **told,
+                "warnings": warnings,
+                "cost": cost,
+                "evidence": {key: each for key, each in dataclasses.asdict(found).items() if key != "warnings"},
+            }
+        )
         return
     click.echo(clean(mermaid(source.definition) if as_mermaid else picture(source.definition)))
     if not as_mermaid:
         click.echo(f"\nAny run makes at most {bound} attempts, plus any attempts you grant.")
         for line in _cost_words(cost, source.definition.limits.cost_usd, bound or 0):
             click.echo(wrapped(line, sys.stdout))
+        said = list(found.lines())
+        if said:
+            click.echo("\nIn force on this machine:")
+        for line in said:
+            click.echo(wrapped(f"  {clean(line)}", sys.stdout))
     for warning in warnings:
         say(wrapped(f"warning: {clean(warning)}", sys.stderr))
 

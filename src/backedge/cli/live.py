@@ -15,7 +15,7 @@ from backedge.app import Run
 from backedge.cli.common import may_be_story
 from backedge.cli.telling import Teller
 from backedge.core.events import Event, RunStarted
-from backedge.core.state.evolve import evolve, replay
+from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.project import Project
 
@@ -45,7 +45,7 @@ class Lines:
     def tell(self, run: str, event: Event) -> None:
         if run in self._runs or isinstance(event, RunStarted):
             self.tick()
-            self._follow(run, evolve(self._runs.get(run), event))
+            self._follow(run, replay([event], self._runs.get(run)))
         self._teller.tell(run, event)
 
     def _follow(self, run: str, state: RunState | None) -> None:
@@ -106,7 +106,7 @@ class Screen:
     def tell(self, run: str, event: Event) -> None:
         if self._state is not None and self._state.run != run:
             return
-        self._state = evolve(self._state, event)
+        self._state = replay([event], self._state)
         self._teller.tell(run, event)
 
     def remark(self, text: str) -> None:
@@ -191,10 +191,14 @@ class RunProgress:
         if self._view is not None:
             self._view.load(run, past)
 
+    def remark(self, text: str) -> None:
+        """Say something that is not an event."""
+        if self._view is not None:
+            self._view.remark(text)
+
     def stopping(self) -> None:
         """After the first Ctrl-C, while agents get a moment to end: say how to stop at once."""
-        if self._view is not None:
-            self._view.remark("stopping; press Ctrl-C again to stop at once")
+        self.remark("stopping; press Ctrl-C again to stop at once")
 
     def tell(self, run: str, event: Event) -> None:
         self._views.tell(run, event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ from backedge.cli.common import (
 )
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
+from backedge.engine.codec import decode_events
+from backedge.engine.store import events_of, records_of, sound_records
 from backedge.ports import JournalWithClaims
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ GLANCE = 0.5
 """Seconds between two checks whether a process executes the run."""
 LINES = 200
 """How many lines of the timeline `show` prints without --all."""
+MOST_DIFF = 2_000
+"""How many lines of the difference of one file `inbox --json` has."""
 OF_A_LOOP = 40
 """The same for the findings and the lines of each loop."""
 
@@ -79,7 +84,7 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--diff", is_flag=True, help="Show what each rework changed instead.")
+@click.option("--diff", is_flag=True, help="Show everything that each attempt changed instead.")
 @click.option("--step", "step_name", metavar="STEP", help="With --diff: show only this step.")
 @click.option("--all", "whole", is_flag=True, help="Show all of a long run, not only the last part.")
 @journal_option
@@ -99,7 +104,6 @@ def show(
     from backedge.cli.prune import report_of
     from backedge.cli.story import story
     from backedge.cli.telling import Teller, closing_words
-    from backedge.engine.store import events_of
 
     timeline: list[str] = []
     spot = where(journal)
@@ -116,7 +120,7 @@ def show(
         told, remark = await report_of(journal, state, spot)
         if told.outcome == "running" and await journal.holder(run) is None:
             remark = remark or idle_words(spot, run)
-        return told, remark, events, await reworks(journal, spot.state, run, events) if diff else []
+        return told, remark, events, await reworks(journal, spot, state, events) if diff else []
 
     report, remark, events, changed = reading(journal, ask)
     if step_name is not None and step_name not in report.steps:
@@ -131,7 +135,12 @@ def show(
     click.echo(f"{shown(report.run)}  {shown(report.workflow)}  {report.outcome}{paused}\n")
     most, of_a_loop = (None, None) if whole else (LINES, OF_A_LOOP)
     lines = [*earlier(timeline, most, "line"), *timeline[-(most or len(timeline)) :], ""]
-    lines += [*story(report, events, of_a_loop), "", *closing_words(report), *([remark] if remark else [])]
+    lines += [
+        *story(report, events, of_a_loop),
+        "",
+        *closing_words(report, changes=False),
+        *([remark] if remark else []),
+    ]
     click.echo("\n".join(lines))
 
 
@@ -150,13 +159,11 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     """
 
     from backedge.cli.live import shown_by, view_on
-    from backedge.engine.codec import decode_events
-    from backedge.engine.store import records_of
 
     async def follow_lines(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0
         while True:
-            for record in await engine.journal.read(found.id, seen):
+            for record in await sound_records(engine.journal, found.id, seen):
                 click.echo(await event_line(engine.journal, found.id, record))
                 seen = record.seq
             state = await found.state()
@@ -221,7 +228,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     """
     from backedge.cli.packets import INDENT, open_packets, packet_lines
 
-    packets = listing(journal, open_packets)
+    packets = listing(journal, partial(open_packets, project=where(journal)))
     if as_json:
         print_json([_as_json(each) for each in packets])
         return
@@ -231,7 +238,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
         known = each.known
         about = known.loop or known.step or "the run"
         lines = [f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}"]
-        lines += [wrapped(f"{INDENT}{line}", sys.stdout) for line in packet_lines(each.told)]
+        lines += [wrapped(f"{INDENT}{line}", sys.stdout) for line in packet_lines(each.told, each.diffs)]
         lines.append(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
         click.echo("\n".join(lines))
 
@@ -243,9 +250,17 @@ def _as_json(each: Open) -> dict[str, Any]:
 
     told, known = each.told, each.known
     more = {name: getattr(told, name) for name in told.__struct_fields__ if name not in ("escalation", "options", "by")}
+    more["changes"] = [
+        {**{name: getattr(changed, name) for name in changed.__struct_fields__}, "diff": _diff(each, changed.id)}
+        for changed in told.changes
+    ]
     more["inputs"] = [
         {**{name: getattr(made, name) for name in made.__struct_fields__}, "whole": whole_of(told, made)}
         for made in told.inputs
     ]
     plain = {name: getattr(known, name) for name in known.__struct_fields__}
     return {**more, "run": each.run, "workflow": each.workflow, "choices": told.options, **plain}
+
+
+def _diff(each: Open, change: str) -> list[str]:
+    return list(each.diffs[change].lines[:MOST_DIFF]) if change in each.diffs else []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from backedge.analytics.report import EscalationReport, escalation_report
 from backedge.cli.common import shown
-from backedge.core.briefing import BriefedFinding, Request
+from backedge.core.briefing import BriefedChange, BriefedFinding, Request
 from backedge.core.errors import JournalError
 from backedge.core.escalation.answering import VERDICTS
 from backedge.core.escalation.options import PacketOption
@@ -18,6 +19,10 @@ from backedge.core.text import clean
 from backedge.core.value import Json, replace
 from backedge.engine.store import States
 from backedge.ports import Journal
+from backedge.project import Project
+
+if TYPE_CHECKING:
+    from backedge.cli.protected_diff import ProtectedDiff
 
 MOST_FINDINGS = 5
 """How many findings of one round to list."""
@@ -25,6 +30,8 @@ MOST_LINES = 12
 """How many lines of one artifact to show."""
 BEGINNING = 2000
 """How many characters to show of an artifact that is too large for an event."""
+MOST_DIFF_LINES = 40
+"""How many lines of the difference of one file to show."""
 INDENT = "      "
 
 
@@ -36,17 +43,30 @@ class Open:
     workflow: str
     known: EscalationReport
     told: Packet
+    diffs: Mapping[str, ProtectedDiff] = field(default_factory=dict)
+    """How the files that it asks about differ from the start of the run, by the ids of the changes."""
 
 
-async def open_packets(journal: Journal) -> list[Open]:
+async def open_packets(journal: Journal, project: Project) -> list[Open]:
     """Every open escalation of all runs, oldest run first."""
     found, states = [], States(journal)
     for run in dict.fromkeys(each.run for each in await journal.open_escalations()):
         state = await states.of(run)
         for each in state.escalations.values():
             told = await told_packet(journal, state, each.id)
-            found.append(Open(run, state.workflow.name, escalation_report(state, each), told))
+            diffs = diffs_of(project, state, told)
+            found.append(Open(run, state.workflow.name, escalation_report(state, each), told, diffs))
     return found
+
+
+def diffs_of(project: Project, state: RunState, told: Packet) -> dict[str, ProtectedDiff]:
+    """The differences of the files that a packet asks about."""
+    if not told.changes:
+        return {}
+    from backedge.cli.protected_diff import RunDiffs
+
+    asked = {each.id for each in told.changes}
+    return RunDiffs(project, state.run).all_of(each for each in state.protected.values() if each.name in asked)
 
 
 async def told_packet(journal: Journal, state: RunState, escalation: str) -> Packet:
@@ -70,8 +90,10 @@ def whole_of(told: Packet, material: Material) -> str:
     return f"backedge context get agent_contexts.{material.step}.output --run {told.run}"
 
 
-def packet_lines(told: Packet) -> Iterator[str]:
+def packet_lines(told: Packet, diffs: Mapping[str, ProtectedDiff] | None = None) -> Iterator[str]:
     """The lines of a packet, without its id and its reason."""
+    for changed in told.changes:
+        yield from _change_lines(told, changed, (diffs or {}).get(changed.id))
     if told.loop is not None:
         word = " and blocks the run" if told.blocking else ""
         grade = f", {told.severity}{word}" if told.severity else ""
@@ -98,6 +120,24 @@ def packet_lines(told: Packet) -> Iterator[str]:
     yield "options:"
     for choice in told.options:
         yield from _choice_lines(choice)
+
+
+def _change_lines(told: Packet, changed: BriefedChange, diff: ProtectedDiff | None) -> Iterator[str]:
+    """One changed protected file: why it is in question, the tests, and the difference."""
+    by = f" by {shown(changed.step, 40)}" if changed.step else ""
+    lines = f" ({changed.lines})" if changed.lines else ""
+    yield f"{changed.id} {shown(changed.file, 100)} {changed.change}{by}{lines}"
+    if changed.question:
+        yield f"  {shown(changed.question, 300)}"
+    if len(changed.tests) > 1:
+        yield f"  tests: {shown(', '.join(changed.tests), 300)}"
+    if diff is None:
+        return
+    if diff.note:
+        yield f"  ({diff.note})"
+    yield from (f"  | {line}" for line in diff.lines[:MOST_DIFF_LINES])
+    if len(diff.lines) > MOST_DIFF_LINES:
+        yield f"  … and {len(diff.lines) - MOST_DIFF_LINES} more lines: backedge show {told.run} --diff"
 
 
 def _round_lines(turn: PacketRound, known: str) -> Iterator[str]:

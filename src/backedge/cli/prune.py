@@ -19,11 +19,13 @@ from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.views import PROGRESS, SCRATCHPAD
 from backedge.analytics.report import Report, report
 from backedge.cli.common import counted, existing, journal_option, json_option, print_json
+from backedge.cli.people import require_person
 from backedge.core.errors import JournalDamaged, RunHeld
 from backedge.core.state.run import RunState
 from backedge.engine.store import events_of, outputs
 from backedge.ports import Journal, RunHead
 from backedge.project import Project
+from backedge.project.pruning import evidence_files, remove_evidence, sweep_evidence
 
 if TYPE_CHECKING:  # `show` uses a part of this module, and no engine
     from backedge.app import Engine
@@ -65,6 +67,8 @@ def prune(keep: str | None, count: int | None, dry_run: bool, journal: Path | No
     Example:
       backedge prune --keep 30d --runs 10 --dry-run
     """
+    if not dry_run:
+        require_person(journal)
     spot = existing(journal)
     age = None if keep is None and count is not None else _age(keep or "30d")
     freed = asyncio.run(_pruned(spot, age, count or 0, dry_run))
@@ -108,6 +112,8 @@ async def _pruned(spot: Project, age: float | None, count: int, dry_run: bool) -
                 continue
             files, size = files + more, size + bytes_
             done.append(head.run)
+        if not dry_run:
+            sweep_evidence(spot, {head.run for head in await engine.runs()})
     return Freed(tuple(done), files, payloads.count, size, dry_run, tuple(held))
 
 
@@ -138,6 +144,7 @@ async def _removed(engine: Engine, spot: Project, head: RunHead, lost: bool, dry
         for path in files:
             path.unlink(missing_ok=True)
         shutil.rmtree(_attempts(spot, run), ignore_errors=True)
+        remove_evidence(spot, run)
     finally:
         await engine.journal.release(claim)
     return len(files), size
@@ -150,6 +157,7 @@ def _attempts(spot: Project, run: str) -> Path:
 def _files(spot: Project, run: str) -> Iterator[Path]:
     for folder, _, names in os.walk(_attempts(spot, run)):
         yield from (Path(folder, name) for name in names)
+    yield from evidence_files(spot, run)
     kept = spot.kept_file(run).parent
     if kept.is_dir():
         yield from (path for path in kept.iterdir() if path.name not in KEPT and not path.is_dir())

@@ -14,6 +14,7 @@ import click
 from backedge.app import Engine
 from backedge.cli.board import board_lines
 from backedge.cli.common import journal_option, json_option, print_json, say, shown, where
+from backedge.cli.people import require_person
 from backedge.config import WorkflowFile, find, load
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import IllegalCommand
@@ -276,6 +277,7 @@ def unblock(
     Example:
       backedge unblock first --reset --note "use the session of the other service"
     """
+    require_person(journal)
     from backedge.stories.story_run import start_run
 
     source, project = _project(journal)

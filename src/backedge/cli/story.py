@@ -8,9 +8,11 @@ import msgspec
 
 from backedge.analytics.report import FindingReport, LoopReport, Report
 from backedge.cli.common import counted, earlier, shown
+from backedge.cli.evidence import BEFORE, evidence_lines
 from backedge.core import events as e
 from backedge.core.events import Event
 from backedge.core.feedback.loop import BY_OPTION
+from backedge.core.wording import tests_text
 
 
 def story(report: Report, events: Sequence[Event], most: int | None = None) -> Iterator[str]:
@@ -18,6 +20,7 @@ def story(report: Report, events: Sequence[Event], most: int | None = None) -> I
     widest = max(map(len, report.everybody), default=0)
     for name, step in report.everybody.items():
         verdict = f", {step.verdict}" if step.verdict else ""
+        verdict += f" ({tests_text(step.tests)})" if step.tests is not None else ""
         noun = "attempt" if name in report.steps else "measurement"
         yield f"  {name:{widest}}  {step.phase:10} {step.state:12} {counted(step.attempts, noun)}{verdict}"
     histories = Histories(events).lines()
@@ -31,6 +34,7 @@ def story(report: Report, events: Sequence[Event], most: int | None = None) -> I
         left = [finding for finding in report.findings if finding.status == status]
         if left:
             yield from ("", title, *(f"  {_finding(finding)}, found by {finding.found_by}" for finding in left))
+    yield from evidence_lines(report)
     for refusal in report.refused:
         yield ""
         targets = shown(", ".join(refusal.targets), 60)
@@ -53,7 +57,8 @@ def _loop(
     yield from earlier(found, most, "finding", "  ")
     for finding in found[-(most or len(found)) :]:
         gap = f" ({finding.gap})" if finding.gap else ""
-        yield f"  {_finding(finding)}{gap}: {finding.status.replace('_', ' ')}"
+        before = f" ({BEFORE})" if finding.failed_before else ""
+        yield f"  {_finding(finding)}{gap}{before}: {finding.status.replace('_', ' ')}"
     yield from earlier(history, most, "line", "    ")
     yield from (f"    {line}" for line in history[-(most or len(history)) :])
 

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from backedge.analytics.evidence_report import failed_before
 from backedge.analytics.report import Report
 from backedge.cli.common import counted, shown
+from backedge.cli.evidence import (
+    BEFORE,
+    answered,
+    baseline_line,
+    closing_changes,
+    evidence_line,
+    noticed,
+    verdict_tests,
+)
 from backedge.core import events as e
 from backedge.core.events import Event
-from backedge.core.state.evolve import evolve, replay
+from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 
 
@@ -18,6 +29,13 @@ class Teller:
     def __init__(self, say: Callable[[str], None], past: dict[str, list[Event]] | None = None) -> None:
         self._say = say
         self._states: dict[str, RunState | None] = {run: replay(events) for run, events in (past or {}).items()}
+        self._notes = {
+            (run, event.step): event.evidence.notes
+            for run, events in (past or {}).items()
+            for event in events
+            if isinstance(event, e.EvidenceRecorded)
+        }
+        """What was noticed in the last attempt of each step: the same is not told again."""
 
     def state(self, run: str) -> RunState | None:
         """The state of a run after the events so far."""
@@ -26,9 +44,14 @@ class Teller:
     def tell(self, run: str, event: Event) -> None:
         if run not in self._states and not isinstance(event, e.RunStarted):
             return self._say(f"  {type(event).__name__}")
-        state = self._states[run] = evolve(self._states.get(run), event)
-        line = line_of(event, state)
-        if line:
+        state = self._states[run] = replay([event], self._states.get(run))
+        assert state is not None
+        if isinstance(event, e.EvidenceRecorded):
+            lines = list(noticed(event, self._notes.get((run, event.step), ())))
+            self._notes[run, event.step] = event.evidence.notes
+        else:
+            lines = [line] if (line := line_of(event, state)) else []
+        for line in lines:
             self._say(f"{event.at - state.started_at:7.1f} s  {line}")
         return None
 
@@ -50,10 +73,16 @@ def line_of(event: Event, state: RunState) -> str:
             return f"  ! attempt {event.attempt} of {event.step} {event.reason}"
         case e.VerdictGiven(word="fail"):
             found = [state.findings[sighting.id] for sighting in event.findings]
-            told = "; ".join(f"{each.name} {shown(each.finding.description, 80)}" for each in found)
-            return f"  ✗ {event.judge} fails it: {told}"
+            told = "; ".join(f"{each.name} {shown(each.finding.description, 80)}{_mark(state, each)}" for each in found)
+            return f"  ✗ {event.judge} fails it{verdict_tests(state, event.judge)}: {told}"
         case e.VerdictGiven():
-            return f"  ✓ {event.judge}: {event.word}"
+            return f"  ✓ {event.judge}: {event.word}{verdict_tests(state, event.judge)}"
+        case e.BaselineRecorded():
+            return f"  {baseline_line(event.baseline)}"
+        case e.ProtectedAnswered():
+            return answered(event, state)
+        case e.VerdictsVoided():
+            return f"↻ {', '.join(event.judges)}: judged again ({shown(event.reason)})"
         case e.LoopOpened(warning=str(warning)) if warning:
             return f"  ! {event.loop}: warning: {warning}"
         case e.FeedbackRouted():
@@ -91,11 +120,17 @@ def line_of(event: Event, state: RunState) -> str:
             return "‖ paused"
         case e.RunResumed():
             return "▸ resumed"
+        case e.RunRecovered():
+            return "▸ resumed: the process that executed it had ended"
         case e.RunEnded():
             says_it = event.reason.startswith(event.outcome)
             return f"■ {shown(event.reason)}" if says_it else f"■ {event.outcome} {shown(event.reason)}".rstrip()
         case _:
             return ""
+
+
+def _mark(state: RunState, found: TrackedFinding) -> str:
+    return f" ({BEFORE})" if failed_before(state, found) else ""
 
 
 def _changed(event: e.StepsChanged) -> str:
@@ -119,11 +154,16 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
     return f"▸ {event.step}{again}{who}{why}"
 
 
-def closing_words(report: Report) -> Iterator[str]:
-    """The summary that `run` prints at the end."""
+def closing_words(report: Report, changes: bool = True) -> Iterator[str]:
+    """The summary that `run` prints at the end; with `changes`, it names changed tests."""
     usage = report.usage
     money = f", ${usage.cost_usd:.2f}" if usage.cost_usd else ""
     yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"
+    evidence = evidence_line(report)
+    if evidence:
+        yield f"  {evidence}"
+    if changes:
+        yield from closing_changes(report)
     waiting = [packet for packet in report.escalations if packet.decided is None]
     for packet in waiting:
         yield f"  {packet.id} about {packet.loop or packet.step or 'the run'}: {shown(packet.reason)}"

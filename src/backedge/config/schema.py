@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from backedge.catalog import AGENT_CLIS, REPORTS, ROLES
+from backedge.config.evidence import ROOMS, SANDBOXES
 from backedge.config.pieces import (
     FUNCTION,
     NAMES,
@@ -170,6 +171,21 @@ _STEP = record(
             "The files that it may change, as globs in its workspace; [] means none.", text("A glob."), ["src/**"]
         ),
         "workspace": path("The folder that it works in; by default the folder of this file.", "services/api"),
+        "installs": flag("It may change installed packages and programs; judges run with what it leaves."),
+        "room": choice("How this judge is kept apart from the workspace, if not as at the top.", *ROOMS),
+        "sandbox": choice("What confines this agent, if not what the top says.", *SANDBOXES),
+        "baseline": flag("Whether this judge runs once on the files of the start, if not as at the top."),
+        "reruns": number(
+            "How often this judge runs again while tests fail; a test that passes then is flaky.",
+            2,
+            least=0,
+            whole=True,
+        ),
+        "keeps": listed(
+            "The files that this judge may leave in the workspace, as globs; all others are dropped.",
+            text("A glob."),
+            ["coverage.json"],
+        ),
         "passes_if": either(
             "When a judge passes, computed from its findings: a rule's name, or how many of each severity still pass.",
             choice("A rule.", *PASS_RULES),
@@ -181,9 +197,24 @@ _STEP = record(
             {name: schema for name, schema in _LIMITS.items() if name not in OF_THE_RUN},
         ),
         "approval": choice("Asks a person to approve each execution before it starts.", "human"),
-        "plans": flag("It may add, replace and remove steps while the run goes on."),
+        "plans": either(
+            "It may add, replace and remove steps while the run goes on, but no judges of this file.",
+            flag("Whether it may."),
+            record(
+                "What else it may change.",
+                {"judges": flag("Whether it may replace and remove judges of this file too.")},
+            ),
+            examples=(True, {"judges": True}),
+        ),
         "on_doubt": choice("What happens to an attempt that a crash left in doubt.", "ask", "rerun"),
         "idempotent": flag("An attempt that a crash left in doubt may run again."),
+        "hidden": flag(
+            "A held-out judge: the steps that rework learn only that it failed; keep its files outside the workspace."
+        ),
+        "canary": flag(
+            "Before this judge with `report: exitcode` passes, it must notice that a changed file is broken; if it does not, "
+            "it is blind to that file."
+        ),
         "complete": flag("A judge that lists everything it finds: a finding that it does not repeat is fixed."),
         **_OPTIONS,
     },
@@ -347,12 +378,36 @@ SCHEMA: Schema = {
             ),
             "checks": mapped("Comparisons of artifacts, by name.", _CHECK, keys=NAMES),
             "gates": mapped("Thresholds of metrics, by name.", _GATE, keys=NAMES),
+            "on_protected": choice(
+                "What a change of tests or of the configuration of judges needs if a judge asks about it: the approval of a "
+                "reviewer, or of a person if there is none; always that of a person; or it is a finding.",
+                "review",
+                "ask",
+                "refuse",
+            ),
             "max_steps": number(
                 "With a planning step: the most steps that a run may ever have, including removed and replaced ones.",
                 50,
                 least=1,
                 whole=True,
             ),
+            "protects": either(
+                "The files that judges rely on: tests, and the configuration of judges. A change of one is answered for.",
+                choice("The default set.", "default"),
+                {"description": "Nothing is protected.", "title": "false", "type": "boolean", "const": False},
+                record(
+                    "The default set, with more files and without some.",
+                    {
+                        "add": listed("More protected files, as globs.", text("A glob."), ["golden/**"]),
+                        "except": listed("Files that are not protected, as globs.", text("A glob."), ["package.json"]),
+                    },
+                    minProperties=1,
+                ),
+                examples=("default", {"add": ["golden/**"], "except": ["package.json"]}),
+            ),
+            "room": choice("How tool judges are kept apart from the workspace.", *ROOMS),
+            "sandbox": choice("What confines agents that are commands; auto: bubblewrap, where it works.", *SANDBOXES),
+            "baseline": flag("Whether tool judges run once on the files of the start, before anything changes them."),
             "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
             "redact": listed(
                 "Environment variables whose values, of 6 characters or more, are removed from everything written or shown.",

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from backedge.catalog import ReportKind
+from backedge.catalog import REPORTERS, WITHOUT_FILE, ReportKind
 from backedge.config.agents import AgentSpec
+from backedge.config.evidence import Room, SandboxChoice
 from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
 from backedge.core.model import HUMAN
@@ -18,6 +19,10 @@ from backedge.core.workflow.definition import Step
 from backedge.core.workflow.steps import agent_names, parse_step
 from backedge.ports import PLACEHOLDER
 
+EXIT_CODE = (
+    "an exit code proves only that the program ended; with a report that names each test (junit, node, jest …), tests that "
+    "vanish or are skipped are noticed"
+)
 LONGEST_QUESTION = 10_000
 """The most characters of a question to a person."""
 
@@ -44,6 +49,14 @@ class StepExtras:
     """JSON Schemas of its inputs, by producer."""
     schema: Json = None
     """The JSON Schema of its output."""
+    installs: bool = False
+    room: Room | None = None
+    sandbox: SandboxChoice | None = None
+    baseline: bool | None = None
+    reruns: int = 0
+    keeps: tuple[str, ...] = ()
+    canary: bool = False
+    """Whether a pass counts only if the judge notices that a changed file is broken."""
     plain: bool = False
     """Its program does not use the agent protocol: what it prints is its output."""
 
@@ -62,7 +75,7 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         question=_question(agents),
         lists_findings=extras.report is not None and extras.report.kind != "exitcode",
     )
-    return replace(step, checked=bool(extras.accepts))
+    return replace(step, checked=bool(extras.accepts), tool=bool(step.judges) and extras.report is not None)
 
 
 def _question(agents: Sequence[AgentSpec]) -> str:
@@ -111,6 +124,13 @@ def extras_of(source: Source, name: str) -> StepExtras:
         writes=_writes(source, (*trail, "writes"), given.get("writes")),
         accepts=_accepts(source, name, given) if "accepts" in given else {},
         schema=source.own_schema((*trail, "schema"), given["schema"]) if "schema" in given else None,
+        installs=given.get("installs", False),
+        room=given.get("room"),
+        sandbox=given.get("sandbox"),
+        baseline=given.get("baseline"),
+        reruns=given.get("reruns", 0),
+        keeps=tuple(given.get("keeps", ())),
+        canary=given.get("canary", False),
     )
 
 
@@ -126,13 +146,32 @@ def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpe
     elif report is not None and agents and not any(agent.kind == "command" for agent in agents):
         text = "has no effect: only commands write a report, and no agent of this step is a command"
         source.refuse((*trail, "report"), text, at_key=True)
-    if report is None or report.kind == "exitcode":
-        why = "an exit code has no file" if report else "the step has no report"
-        for agent in agents:
-            for index, word in enumerate(agent.run):
-                if "report" in PLACEHOLDER.findall(word):
-                    where: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
-                    source.refuse(where, f"the command uses {{report}}, but {why}: set `report`")
+    if given.get("canary") and (report is None or report.kind != "exitcode"):
+        text = "is for judges with `report: exitcode`: other reports show which tests ran; remove it"
+        source.refuse((*trail, "canary"), text, at_key=True)
+    elif given.get("canary") and given.get("room", source.value.get("room")) == "off":
+        source.refuse((*trail, "canary"), "needs a room to break files in: remove `room: off`", at_key=True)
+    for agent in agents:
+        for index, word in enumerate(agent.run):
+            where: Trail = (*trail, "run", index) if "run" in given else (*trail, _naming(given))
+            used = PLACEHOLDER.findall(word)
+            if "report" in used and (report is None or report.kind in WITHOUT_FILE):
+                why = _no_file(report.kind) if report else "the step has no report"
+                source.refuse(where, f"the command uses {{report}}, but {why}: set `report`")
+            if "reporter" in used and (report is None or report.kind not in REPORTERS):
+                kinds = " or ".join(REPORTERS)
+                source.refuse(where, f"the command uses {{reporter}}, which needs the report {kinds}: set `report`")
+
+
+def warn_of_weak_evidence(source: Source, name: str, report: ToolReport | None) -> None:
+    """Warn of a judge whose verdict says little about the work."""
+    if report is not None and report.kind == "exitcode":
+        trail: Trail = ("steps", name, "report")
+        source.warn(trail, EXIT_CODE)
+
+
+def _no_file(kind: ReportKind) -> str:
+    return "an exit code has no file" if kind == "exitcode" else f"the report {kind} is read from stdout"
 
 
 def _naming(given: Mapping[str, Json]) -> str:
@@ -143,8 +182,8 @@ def _report(source: Source, trail: Trail, given: Json) -> ToolReport | None:
     if not isinstance(given, Mapping):
         return ToolReport(given) if given else None
     path = given.get("path", "")
-    if path and given["kind"] == "exitcode":
-        source.refuse((*trail, "path"), "an exit code has no file: remove the path", at_key=True)
+    if path and given["kind"] in WITHOUT_FILE:
+        source.refuse((*trail, "path"), f"{_no_file(given['kind'])}: remove the path", at_key=True)
     elif path and leaves(path):
         source.refuse((*trail, "path"), f"got {quoted(path)}, which leaves the workspace: use a path inside it")
     return ToolReport(given["kind"], path)

@@ -11,6 +11,7 @@ from typing import Any
 from backedge.config.agents import AgentSpec, agents_of, named_agents
 from backedge.config.check import flaws_of
 from backedge.config.core_problems import flaw_of
+from backedge.config.evidence import UNPROTECTED, EvidenceSpec, evidence_of
 from backedge.config.finding import FILE_NAMES
 from backedge.config.measures import comparing_agents
 from backedge.config.phases import check_phases
@@ -22,6 +23,7 @@ from backedge.config.steps import (
     core_step,
     extras_of,
     refuse_misplaced_report,
+    warn_of_weak_evidence,
     with_known_steps,
 )
 from backedge.config.stories import StoriesSpec, stories_of, with_last_step
@@ -49,6 +51,7 @@ class WorkflowFile:
     named: Mapping[str, Json] = field(default_factory=dict)
     """The agents that steps can name, as the file has them."""
     stories: StoriesSpec | None = None
+    evidence: EvidenceSpec = field(default_factory=EvidenceSpec)
     data: bytes = b""
     """The contents of the file itself."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -111,6 +114,7 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
         agents.update(zip(agent_names(name, len(own)), own, strict=True))
         extras[name] = replace(extras_of(source, name), plain=name == last)
         refuse_misplaced_report(source, name, own, extras[name].report)
+        warn_of_weak_evidence(source, name, extras[name].report)
         steps.append((core_step(source, name, own, extras[name]), own_limits(given.get("limits", {}))))
     if inspect is not None:
         _inspected(source, [*known.values(), *agents.values()], inspect)
@@ -125,7 +129,10 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
         _definition(source, known_only)
         return None
     redact, named = tuple(source.value.get("redact", ())), source.value.get("agents", {})
-    return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories)
+    evidence = evidence_of(source.value)
+    if not evidence.protects:
+        source.warn(("protects",), UNPROTECTED)
+    return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories, evidence)
 
 
 def _inspected(source: Source, agents: Iterable[AgentSpec], inspect: Inspect) -> None:
@@ -152,6 +159,7 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             authority=value.get("authority", ()),
             checks=value.get("checks"),
             gates=value.get("gates"),
+            on_protected=value.get("on_protected", "review"),
             max_steps=value.get("max_steps", MAX_STEPS),
         )
     except WorkflowError as error:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from backedge.core.breaches import limits_left
+from backedge.core.evidence.values import ProtectedFile, TestCounts
 from backedge.core.feedback.loop import Loop, result_so_far, with_chooser
+from backedge.core.findings.held_out import HELD_OUT, for_producers, is_hidden
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import SIDE_MODES, ChosenOption, Mode, Option, Position, Severity
 from backedge.core.scheduling.skipping import present_needs
@@ -44,6 +46,8 @@ class BriefedFinding(Value, frozen=True):
     """What the step that reworked it claims, for the judge to check."""
     gap: str = ""
     """For a missing requirement: where it got lost."""
+    test: str = ""
+    """The id of the test that failed."""
 
     @property
     def location(self) -> str:
@@ -121,6 +125,41 @@ class KnownStep(Value, frozen=True):
     """Whether it is running. A running step cannot be replaced or removed."""
 
 
+class BriefedChange(Value, frozen=True):
+    """The change of a protected file, for the reviewer who answers for it."""
+
+    id: str
+    file: str
+    change: str
+    step: str
+    lines: str = ""
+    question: str = ""
+    """Why a judge cannot count it without an answer."""
+    tests: tuple[str, ...] = ()
+
+
+def briefed_change(changed: ProtectedFile) -> BriefedChange:
+    return BriefedChange(
+        changed.name, changed.file, changed.change, changed.step, changed.lines, changed.question, changed.tests
+    )
+
+
+class BriefedChanges(Value, frozen=True):
+    """What the steps under judgement changed in the workspace, as backedge saw it."""
+
+    protected: tuple[BriefedChange, ...] = ()
+    """Tests and configuration of judges: all of them."""
+    files: tuple[str, ...] = ()
+    """All changed files, protected ones first."""
+    tests: dict[str, TestCounts] = {}
+    """How many tests there are now and were at the start, by judge."""
+    notes: tuple[str, ...] = ()
+    """What else was noticed: warnings that were silenced, processes that were ended."""
+
+    def __bool__(self) -> bool:
+        return bool(self.protected or self.files or self.tests or self.notes)
+
+
 class Briefing(Value, frozen=True, gc=True):
     """Everything that one attempt works from. Unlike other values it is garbage collected, because its inputs may be
     objects of the user."""
@@ -147,6 +186,10 @@ class Briefing(Value, frozen=True, gc=True):
     """Why the last attempt of this step did not count: its agent broke, or contradicted itself. Else empty."""
     steps: tuple[KnownStep, ...] = ()
     """All steps of the run; only for a step that plans."""
+    changes: BriefedChanges = BriefedChanges()
+    """What the steps under judgement changed; only for judges."""
+    approved: tuple[tuple[str, str], ...] = ()
+    """For a tool judge: the changes of protected files that count, as file and digest."""
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
@@ -167,13 +210,42 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         agent=graph.steps[step].display_name(running.agent),
         session=state.steps[step].session,
         input=input,
-        inputs={need: outputs[need] for need in present_needs(state, step) if need in outputs},
+        inputs={
+            need: outputs[need]
+            for need in present_needs(state, step)
+            if need in outputs and (judge or not is_hidden(graph, need))
+        },
         verify=briefed_findings(state, state.steps[step].open_findings) if judge else (),
         previous=outputs.get(step),
         last_error=state.steps[step].last_error,
         steps=_known_steps(state) if graph.steps[step].plans else (),
+        changes=_changes(state, step, running) if judge else NO_CHANGES,
+        approved=_approved(state) if judge and graph.steps[step].tool else (),
         **(about_loops or {"left": limits_left(state, now, None, step)}),
     )
+
+
+NO_CHANGES = BriefedChanges()
+
+
+def _changes(state: RunState, judge: str, running: Running) -> BriefedChanges:
+    subjects = [state.steps[name] for name in state.graph.steps[judge].judges]
+    seen = [subject for subject in subjects if subject.files or subject.evidence.notes]
+    if not seen and not running.told:
+        return NO_CHANGES
+    told = tuple(briefed_change(each) for each in state.protected.values() if each.id in running.told)
+    files = (*(each.file for each in told), *(file for subject in seen for file in subject.files))
+    tests = {
+        name: replace(counts, flaky=()) if is_hidden(state.graph, name) else counts
+        for name, step in state.steps.items()
+        if (counts := step.evidence.tests) is not None
+    }
+    notes = tuple(dict.fromkeys(note for subject in seen for note in subject.evidence.notes))
+    return BriefedChanges(told, tuple(dict.fromkeys(files)), tests, notes)
+
+
+def _approved(state: RunState) -> tuple[tuple[str, str], ...]:
+    return tuple((each.file, each.digest) for each in state.protected.values() if each.approved)
 
 
 def _known_steps(state: RunState) -> tuple[KnownStep, ...]:
@@ -206,7 +278,7 @@ def _about_loops(state: RunState, step: str, now: float, running: Running, peopl
     return {
         "round": max((loop.round for loop in (*to_address, *judged, *people)), default=0),
         "feedback": FeedbackForAttempt(
-            findings=briefed_findings(state, running.to_address),
+            findings=_for_producer(state, running.to_address),
             requests=tuple(request for loop in by_priority if (request := request_of(loop)) is not None),
             resolutions=tuple(loop_result(loop) for loop in (*closed, *raised)),
             advice=tuple(
@@ -217,7 +289,7 @@ def _about_loops(state: RunState, step: str, now: float, running: Running, peopl
             *(
                 earlier
                 for loop in (*to_address, *delivered_before, *judged, *raised)
-                for earlier in _history(state, loop)
+                for earlier in _history(state, step, loop)
             ),
             *(_unverified(state, step, loop) for loop in delivered_before),
         ),
@@ -253,14 +325,29 @@ def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
         fix_authored=tracked.fix_authored,
         claim=f"{tracked.resolution.status} {tracked.resolution.note}".strip() if tracked.resolution else "",
         gap=tracked.gap,
+        test=finding.test,
     )
 
 
 def briefed_findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
     """The findings by severity, blocking ones first. The same finding of several loops or judges appears once."""
+    return _briefed(state.findings[id] for id in dict.fromkeys(ids))
+
+
+def _for_producer(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
+    """The findings that a rework has to address. Those of a held-out judge are told as one for each category."""
+    found = _briefed(for_producers(state.graph, state.findings[id]) for id in dict.fromkeys(ids))
+    return tuple(
+        replace(each, description=f"{HELD_OUT} ({1 + len(each.same_as)} findings)")
+        if each.description == HELD_OUT and each.same_as
+        else each
+        for each in found
+    )
+
+
+def _briefed(findings: Iterable[TrackedFinding]) -> tuple[BriefedFinding, ...]:
     same: dict[str, list[BriefedFinding]] = {}
-    for id in dict.fromkeys(ids):
-        tracked = state.findings[id]
+    for tracked in findings:
         same.setdefault(tracked.fingerprint, []).append(briefed_finding(tracked))
     merged = [found[0] if len(found) == 1 else _merged(sorted(found, key=_by_severity)) for found in same.values()]
     return tuple(sorted(merged, key=_by_severity))
@@ -314,19 +401,25 @@ def loop_result(loop: Loop) -> LoopResult:
     )
 
 
-def _history(state: RunState, loop: Loop) -> tuple[EarlierRound, ...]:
+def _history(state: RunState, step: str, loop: Loop) -> tuple[EarlierRound, ...]:
     return tuple(
         EarlierRound(
             loop.id,
             past.round,
             tuple(
-                f"{(tracked := state.findings[id]).name} ({tracked.status}): {tracked.finding.description}"
+                f"{(tracked := state.findings[id]).name} ({tracked.status}): {_description(state, step, tracked)}"
                 for id in past.findings
             ),
             past.message,
         )
         for past in loop.past_rounds
     )
+
+
+def _description(state: RunState, step: str, tracked: TrackedFinding) -> str:
+    """What a step may read about a finding: a held-out judge reads its own, others do not."""
+    seen = tracked if tracked.found_by == step else for_producers(state.graph, tracked)
+    return seen.finding.description
 
 
 def _unverified(state: RunState, step: str, loop: Loop) -> EarlierRound:
@@ -337,7 +430,7 @@ def _unverified(state: RunState, step: str, loop: Loop) -> EarlierRound:
     return EarlierRound(
         loop.id,
         loop.round,
-        tuple(f"{each.name} (addressed, not verified yet): {each.finding.description}" for each in findings),
+        tuple(f"{each.name} (addressed, not verified yet): {_description(state, step, each)}" for each in findings),
         f"(addressed, not verified yet) {raised.message}{chosen}" if raised is not None else "",
     )
 
@@ -371,7 +464,7 @@ def _age(loop: Loop) -> int:
 
 def _notice(state: RunState, loop: Loop, target: str) -> Notice:
     share = loop.shares.get(target)
-    findings = (state.findings[id].finding.description for id in (share.findings if share is not None else ()))
+    findings = (_description(state, target, state.findings[id]) for id in (share.findings if share is not None else ()))
     return Notice(
         loop=loop.id,
         source=loop.source,

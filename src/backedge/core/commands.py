@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from backedge.core.evidence.values import NO_EVIDENCE, Baseline, Evidence
 from backedge.core.model import Feedback, Finding, MalformedFeedback, Outcome, Usage
 from backedge.core.value import Json, Value
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.plan import Plan
 
-Choice = Literal["resolve", "continue", "revise", "reassign", "reclassify", "accept", "skip", "cancel"]
+Choice = Literal[
+    "resolve", "continue", "revise", "reassign", "reclassify", "accept", "skip", "cancel", "approve", "reject"
+]
 
 DEFAULT_ROUNDS = 3
 """How many more rounds a decision grants when it does not say."""
@@ -32,6 +35,8 @@ class StartRun(Instruction, frozen=True):
     input_payload: str | None = None
     files: dict[str, str] = {}
     """The workflow file and the files it names, as digests of stored values, by path; the workflow file first."""
+    baselines: tuple[Baseline, ...] = ()
+    """What the tool judges report about the files before any step changes them."""
 
 
 class ImportFile(Instruction, frozen=True):
@@ -47,6 +52,10 @@ class Proceed(Instruction, frozen=True):
     """Start the steps that can start now. Time may have passed since the last command."""
 
 
+class Recover(Instruction, frozen=True):
+    """Continue a run whose process died, before anything else is recorded of attempts that were running."""
+
+
 class FinishAttempt(Instruction, frozen=True):
     """Record the outcome of an attempt."""
 
@@ -59,6 +68,7 @@ class FinishAttempt(Instruction, frozen=True):
     plan: Plan = Plan()
     mentions: dict[str, tuple[str, ...]] = {}
     """For each requirement id in the outcome: the steps whose artifacts mention it."""
+    evidence: Evidence = NO_EVIDENCE
 
 
 class FailAttempt(Instruction, frozen=True):
@@ -71,6 +81,7 @@ class FailAttempt(Instruction, frozen=True):
     seconds: float = 0.0
     log: str | None = None
     session: str | None = None
+    evidence: Evidence = NO_EVIDENCE
 
 
 class DropAttempt(Instruction, frozen=True):
@@ -208,6 +219,7 @@ Command: TypeAlias = (
     StartRun
     | ImportFile
     | Proceed
+    | Recover
     | FinishAttempt
     | FailAttempt
     | DropAttempt

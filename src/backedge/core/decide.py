@@ -12,19 +12,23 @@ from backedge.core.context import read_feedback, restore_checkpoint, save_checkp
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
 from backedge.core.escalation.answering import decide_escalation, outcome_by_hand, reclassify, with_plain_choice
 from backedge.core.escalation.opening import escalate_step
+from backedge.core.evidence.delivered import judged_files, with_later_tree
+from backedge.core.evidence.protected import answer_as_reviewer, approval_problem, findings_of, with_rejections
+from backedge.core.evidence.values import NO_EVIDENCE
 from backedge.core.feedback.closing import end_run
 from backedge.core.feedback.judging import check_inputs, record_verdict
 from backedge.core.feedback.loop import LoopState
-from backedge.core.feedback.raising import raise_feedback, resolve_by_rerun
+from backedge.core.feedback.raising import feedback_problem, raise_feedback, resolve_by_rerun
 from backedge.core.feedback.voting import choice_problem, take_position
 from backedge.core.findings.verdicts import (
     contradiction,
     ignored_fields_warning,
+    overruled_warning,
     verdict_of,
     with_known_phases,
     with_stated_findings,
 )
-from backedge.core.model import HUMAN, SIDE_MODES, Breach, Outcome
+from backedge.core.model import HUMAN, SIDE_MODES, Breach, Outcome, VerdictWord
 from backedge.core.planning import plan_problem, replan
 from backedge.core.scheduling.pending import needs_input_check
 from backedge.core.scheduling.scheduler import ready
@@ -69,6 +73,8 @@ def transact(
         started = e.RunStarted(now, command.run, command.workflow, command.input, command.input_payload, command.files)
         tx = Transaction(evolve(None, started), now, free_slots)
         tx.events.append(started)
+        for baseline in command.baselines:
+            tx.add(e.BaselineRecorded(now, baseline))
     else:
         tx = Transaction(state, now, free_slots)
         _apply(tx, command)
@@ -97,6 +103,9 @@ def _apply(tx: Transaction, command: c.Command) -> None:
             )
         case c.Proceed():
             return
+        case c.Recover():
+            if state.ended is None and state.busy:
+                tx.add(e.RunRecovered(tx.now))
         case c.FinishAttempt():
             tx.mentions = command.mentions
             _finish(tx, command)
@@ -142,7 +151,7 @@ def _apply(tx: Transaction, command: c.Command) -> None:
             if state.paused_by is None:
                 tx.add(e.RunPaused(tx.now, command.by))
         case c.Resume():
-            if state.paused_by is not None:
+            if state.ended is None and state.paused_by is not None:
                 tx.add(e.RunResumed(tx.now, command.by))
         case c.Cancel():
             _refuse_ended(state)
@@ -180,12 +189,12 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
         return
     plans = bool(command.plan.add or command.plan.remove)
     try:
-        outcome = _validated(state, name, running, command.outcome)
+        outcome = _validated(state, name, running, command)
         if plans and (refusal := plan_problem(state, name, running, command.plan)) is not None:
             raise ValueError(refusal)
     except ValueError as problem:
-        usage, log, session = command.outcome.usage, command.log, command.session
-        failed = c.FailAttempt(name, command.attempt, str(problem), usage, command.seconds, log, session)
+        usage, log, session, seen = command.outcome.usage, command.log, command.session, command.evidence
+        failed = c.FailAttempt(name, command.attempt, str(problem), usage, command.seconds, log, session, seen)
         _fail(tx, running, failed)
         return
     judges = name in state.graph.judges and running.mode not in SIDE_MODES
@@ -193,7 +202,8 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
     outcome = with_stated_findings(outcome)
     if plans:
         replan(tx, name, running, command.plan)
-    _record_success(tx, running, command, outcome)
+    _record_success(tx, running, command, outcome, word)
+    _record_evidence(tx, running, command)
     match running.mode:
         case "answer":
             for loop in running.loops:
@@ -207,25 +217,47 @@ def _finish(tx: Transaction, command: c.FinishAttempt) -> None:
             outcome = _resolve_own_loops(tx, running, name, outcome)
     if word is not None:
         record_verdict(tx, name, command.attempt, outcome, word)
+        answer_as_reviewer(tx, name, running, outcome, word)
     for item in outcome.feedback:
         raise_feedback(tx, name, item, running)
     if name in tx.state.graph.until_conditions and running.mode not in SIDE_MODES:
         _escalate_exhausted_repeat(tx, name)
 
 
-def _validated(state: RunState, name: str, running: Running, outcome: Outcome) -> Outcome:
+def _validated(state: RunState, name: str, running: Running, command: c.FinishAttempt) -> Outcome:
     """The outcome in the form that the rules work on. Raises ValueError, with the reason, if this step cannot have it."""
-    outcome = with_known_phases(state, outcome)
+    outcome = with_known_phases(state, command.outcome)
     if name in state.graph.engine_judges:
         outcome = with_verdict(state.graph, name, outcome)
-    problem = _outcome_problem(state, name, running, outcome)
+    problem = None
+    if running.mode not in SIDE_MODES:
+        problem = approval_problem(running, outcome)
+        outcome = with_rejections(state, outcome, findings_of(state, name, command.evidence))
+    problem = problem or _outcome_problem(state, name, running, outcome)
     if problem is not None:
         raise ValueError(problem)
+    for item in outcome.feedback:
+        # The agent is asked again, so that nothing it saw is lost.
+        wrong = feedback_problem(state, name, item, command.mentions)
+        if wrong is not None:
+            raise ValueError(f"its feedback can go nowhere: {wrong}")
     return outcome
 
 
-def _record_success(tx: Transaction, running: Running, command: c.FinishAttempt, outcome: Outcome) -> None:
+def _record_evidence(tx: Transaction, running: Running, command: c.FinishAttempt | c.FailAttempt) -> None:
+    """Record what backedge itself saw of an attempt."""
+    seen = command.evidence
+    if seen != NO_EVIDENCE:
+        seen = with_later_tree(tx.state, command.step, running, seen)
+        overtakes = judged_files(tx.state, command.step, seen.files)
+        tx.add(e.EvidenceRecorded(tx.now, command.step, command.attempt, seen, overtakes))
+
+
+def _record_success(
+    tx: Transaction, running: Running, command: c.FinishAttempt, outcome: Outcome, word: VerdictWord | None
+) -> None:
     state, name = tx.state, command.step
+    warnings = (ignored_fields_warning(running.mode, outcome), overruled_warning(state, name, outcome, word))
     repeats = name in state.graph.until_conditions and running.mode not in SIDE_MODES
     tx.add(
         e.AttemptSucceeded(
@@ -239,7 +271,7 @@ def _record_success(tx: Transaction, running: Running, command: c.FinishAttempt,
             command.seconds,
             command.log,
             command.session,
-            ignored_fields_warning(running.mode, outcome),
+            "; ".join(filter(None, warnings)),
             artifact_digest(state, name, outcome.made, running),
             repeat_count_after(state, name) if repeats else None,
         )
@@ -317,6 +349,7 @@ def _fail(tx: Transaction, running: Running, command: c.FailAttempt) -> None:
             command.session,
         )
     )
+    _record_evidence(tx, running, command)
     if tx.state.ended is None:
         breach = first_breach(tx.state, tx.now, step=name)
         if breach is not None and breach.limit not in BUDGETS:

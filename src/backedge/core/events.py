@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from backedge.core.evidence.values import Baseline, ChangeAnswer, Evidence
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import (
     Breach,
@@ -78,6 +79,8 @@ class AttemptStarted(Fact, frozen=True, tag="attempt_started/2"):
     """The loops raised by this step whose result it is given."""
     executor: str = ""
     """The worker that makes the attempt; empty for the process that executes the run."""
+    told: tuple[int, ...] = ()
+    """The changes of protected files that a reviewer is told about."""
 
 
 class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
@@ -125,6 +128,40 @@ class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):
     reason: Literal["interrupted", "in doubt"]
     usage: Usage = Usage()
     seconds: float = 0.0
+
+
+class BaselineRecorded(Fact, frozen=True, tag="baseline_recorded/1"):
+    """A tool judge was run on the files of the start of the run, before any step could change them."""
+
+    baseline: Baseline
+
+
+class EvidenceRecorded(Fact, frozen=True, tag="evidence_recorded/1"):
+    """What backedge itself saw of an attempt that has ended."""
+
+    step: str
+    attempt: int
+    evidence: Evidence
+    overtakes: dict[str, tuple[str, ...]] = {}
+    """The files among those it changed that a reviewer of another step had judged, by reviewer."""
+
+
+class ProtectedAnswered(Fact, frozen=True, tag="protected_answered/1"):
+    """A reviewer or a person answered for changes of protected files."""
+
+    changes: tuple[int, ...]
+    status: ChangeAnswer
+    by: str = ""
+    note: str = ""
+    person: bool = False
+    """Whether a person answered; else a reviewer did."""
+
+
+class VerdictsVoided(Fact, frozen=True, tag="verdicts_voided/1"):
+    """Files changed after they were judged: these judges, and the judges that use their results, judge once more."""
+
+    judges: tuple[str, ...]
+    reason: str = ""
 
 
 class Sighting(Value, frozen=True):
@@ -279,6 +316,10 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
     breach: Breach | None = None
     about: Question | None = None
     """What a person is asked to do or to approve."""
+    protected: tuple[int, ...] = ()
+    """The changes of protected files that a person is asked about."""
+    refused: int = 0
+    """The number of the refused feedback that a person is told about."""
 
 
 class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
@@ -415,6 +456,11 @@ class RunResumed(Fact, frozen=True, tag="run_resumed/1"):
     by: str = ""
 
 
+class RunRecovered(Fact, frozen=True, tag="run_recovered/1"):
+    """A process continues a run whose process died while attempts were running. The time since the last event does not
+    count as work: nobody knows how long that process lived."""
+
+
 class FileImported(Fact, frozen=True, tag="file_imported/1"):
     """A file of another system was imported. The run shows what the file says, and is never executed."""
 
@@ -437,6 +483,10 @@ Event: TypeAlias = (
     | AttemptSucceeded
     | AttemptFailed
     | AttemptDropped
+    | BaselineRecorded
+    | EvidenceRecorded
+    | ProtectedAnswered
+    | VerdictsVoided
     | VerdictGiven
     | LoopOpened
     | FeedbackRouted
@@ -466,6 +516,7 @@ Event: TypeAlias = (
     | FeedbackRead
     | RunPaused
     | RunResumed
+    | RunRecovered
     | FileImported
     | RunEnded
 )

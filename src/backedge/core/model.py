@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec.structs import force_setattr
 
+from backedge.core.evidence.values import Approval
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json, Value
 
@@ -40,6 +41,9 @@ class Severity(StrEnum):
 
 
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+SERIOUS = (Severity.CRITICAL, Severity.HIGH)
+"""The severities that a verified run leaves neither open nor deferred."""
 
 # The words that judges use for severities, and what they mean: (severity, blocking).
 _SEVERITY_WORDS: dict[str, tuple[Severity, bool]] = {
@@ -145,6 +149,10 @@ class Finding(Value, frozen=True):
     requirement_id: str | None = None
     word: str = ""
     """The judge's own word for the severity, if it differs from ours."""
+    test: str = ""
+    """The id of the test that failed."""
+    blames: str = ""
+    """The step that backedge saw changing what the finding is about. The finding goes there."""
 
 
 class Option(Value, frozen=True):
@@ -263,6 +271,7 @@ class Outcome(Value, frozen=True):
     answer: Json = None
     decision: Decision | None = None
     usage: Usage = Usage()
+    approvals: tuple[Approval, ...] = ()
 
 
 class Resolution(Value, frozen=True):

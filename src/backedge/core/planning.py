@@ -64,6 +64,12 @@ def plan_problem(state: RunState, name: str, running: Running, plan: Plan) -> st
         problem = _change_problem(state, name, running, each)
         if problem is not None:
             return problem
+    for step in plan.add:
+        if step.plans_judges and not state.graph.steps[name].plans_judges:
+            return (
+                f"step {step.name!r} would plan judges, but {name!r} may not do that itself: use `plans: true`, or set "
+                f"`plans: {{judges: true}}` for {name!r} in the workflow file"
+            )
     problem = _group_problem(state, name, running, plan)
     if problem is not None:
         return problem
@@ -106,6 +112,11 @@ def _change_problem(state: RunState, planner: str, running: Running, name: str) 
         return None
     if name == planner:
         return f"step {name!r} replaces or removes itself: a planner may change only other steps"
+    if _is_guarded(state, planner, name):
+        return (
+            f"step {name!r} is a judge of the workflow, and {planner!r} may not replace or remove it: leave it as it is, "
+            f"or set `plans: {{judges: true}}` for {planner!r} in the workflow file"
+        )
     if state.steps[name].running is not None:
         return f"step {name!r} is running: replace or remove it when it is done"
     if not _may_run_again(state, planner, running, name):
@@ -114,6 +125,12 @@ def _change_problem(state: RunState, planner: str, running: Running, name: str) 
             f"{planner!r} may change only downstream steps"
         )
     return None
+
+
+def _is_guarded(state: RunState, planner: str, name: str) -> bool:
+    """Whether a step is a judge that the workflow started with, and the planner may change only those that were added."""
+    judges = name in state.graph.judges and name not in state.specs
+    return judges and not state.graph.steps[planner].plans_judges
 
 
 def _group_problem(state: RunState, planner: str, running: Running, plan: Plan) -> str | None:

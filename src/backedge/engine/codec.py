@@ -79,7 +79,7 @@ def decode_events(records: Iterable[Record]) -> list[Event]:
             raise JournalTooNew(
                 f"event {record.seq} is unknown to this version ({error}): a newer backedge wrote it; upgrade this one"
             ) from error
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise JournalDamaged(
                 f"event {record.seq} is not JSON ({error}): restore the journal from a backup"
             ) from error

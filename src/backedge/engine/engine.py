@@ -20,8 +20,9 @@ from backedge.core.errors import (
     NotExecuted,
     RunLost,
 )
+from backedge.core.evidence.values import Baseline
 from backedge.core.state.run import RunState
-from backedge.core.value import Json
+from backedge.core.value import Json, replace
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.agents import RunAgents, agents_for, require_agents
 from backedge.engine.live_run import LiveRun
@@ -178,13 +179,17 @@ class LiveEngine:
         run: str | None = None,
         resolver: StepResolver | None = None,
         files: Mapping[str, bytes] = NO_FILES,
+        baselines: Sequence[Baseline] = (),
+        stored: Mapping[str, bytes] = NO_FILES,
     ) -> LiveRun:
-        """Start a run. `files` are stored with it: the workflow file and the files it names. Raises WorkflowError, with all
+        """Start a run. `files` are stored with it: the workflow file and the files it names; so are the `baselines` of its
+        tool judges, with the large values that they name. Raises WorkflowError, with all
         problems, for a definition that cannot run."""
         self.require_open()
         require_agents(workflow, agents)
         run = run or new_run_id(self.clock.now())
         command, payloads = start_command(run, workflow, input, self.max_output, files)
+        command, payloads = replace(command, baselines=tuple(baselines)), {**payloads, **stored}
         live = LiveRun(self, await self._claim(run), None, RunAgents(agents, resolver, workflow))
         self._live[run] = live
         try:
@@ -232,6 +237,7 @@ class LiveEngine:
         live = LiveRun(self, claim, state, RunAgents(agents, resolver, state.workflow))
         self._live[run] = live
         try:
+            await live.submit(c.Recover())
             for name, step in state.steps.items():
                 if step.running is not None and not live.attempts.recover(name, step.running):
                     await live.submit(c.DropAttempt(name, step.running.attempt, "in doubt"))

@@ -22,7 +22,7 @@ from backedge.core.errors import (
 from backedge.core.model import Finding, Resolution
 from backedge.core.scheduling.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
 from backedge.core.scheduling.skipping import present_needs
-from backedge.core.state.evolve import evolve
+from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.engine.agents import RunAgents
 from backedge.engine.attempts.executor import LocalExecutor, error_text
@@ -194,10 +194,10 @@ class LiveRun:
         return seq > self._appended
 
     async def _decide(self, command: c.Command) -> tuple[tuple[e.Event, ...], RunState]:
-        now, free_slots = (
-            self.engine.clock.now(),
-            0 if self.leaving or self.engine.closing else self.engine.slots.free(),
-        )
+        now = self.engine.clock.now()
+        # First it must be known what became of the attempts that were running.
+        nothing_starts = self.leaving or self.engine.closing or isinstance(command, c.Recover)
+        free_slots = 0 if nothing_starts else self.engine.slots.free()
         before = self._state.attempts if self._state else 0
         events, state = transact(self._state, command, now, free_slots)
         while free_slots > state.attempts - before and state.graph.checks_inputs:
@@ -243,8 +243,7 @@ class LiveRun:
         state = self._state
         try:
             events = await events_of(self.engine.journal, self.run, state.seq if state else 0)
-            for event in events:
-                state = evolve(state, event)
+            state = replay(events, state)
             # A process that took the run over performs what it wrote. This is checked after reading, so that it covers
             # everything that was read.
             if events and not await self.engine.claims.holds(self.claim):

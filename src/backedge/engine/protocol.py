@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from backedge.core import model
 from backedge.core.errors import AgentError
+from backedge.core.evidence.values import Approval
 from backedge.core.model import Decision, FindingResolution, Kind, Option, OutputDigest, Usage, severity_of
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
@@ -57,6 +58,7 @@ class Finding(AgentMessage, frozen=True):
     path: str | None = None
     suggested_fix: str | None = None
     requirement_id: str | None = None
+    test: str = ""
 
 
 class Feedback(AgentMessage, frozen=True):
@@ -87,6 +89,8 @@ class Outcome(AgentMessage, frozen=True):
     answer: Json = None
     decision: Decision | None = None
     usage: Usage = Usage()
+    approvals: Sequence[Approval] = ()
+    """What a reviewer says about changed tests and changed configuration of judges, by their ids in the briefing."""
     add_steps: Mapping[str, Any] = {}
     """Steps by name, for one that plans: each as in the workflow file or, in Python, a Step or a mapping that names a
     registered agent. One that is there already is replaced."""
@@ -177,6 +181,7 @@ def to_model(said: Outcome, made: OutputDigest, kinds: Kinds = ()) -> model.Outc
             answer=said.answer,
             decision=Decision(_text(said.decision.option), _text(said.decision.reason)) if said.decision else None,
             usage=said.usage,
+            approvals=tuple(said.approvals),
         )
     except ValueError as error:
         raise AgentError(str(error)) from error
@@ -197,6 +202,7 @@ def _finding(said: Finding) -> model.Finding:
         path=said.path,
         suggested_fix=_text(said.suggested_fix) if said.suggested_fix is not None else None,
         requirement_id=said.requirement_id,
+        test=_text(said.test),
         word="" if said.severity == severity else said.severity,
     )
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from backedge.core.errors import NotFound
+from backedge.core.chain import genesis, link
+from backedge.core.errors import JournalDamaged, NotFound
 from backedge.core.events import Event, RunStarted, StepsChanged
 from backedge.core.scheduling.pending import outcome_of
-from backedge.core.state.evolve import evolve
+from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.engine.codec import decode_events, encode_events, put_back, set_aside_in
@@ -61,8 +62,7 @@ class States:
     async def of(self, run: str) -> RunState:
         """The state of a run. Raises NotFound if it does not exist."""
         state = self._known.pop(run, None)
-        for event in await events_of(self._journal, run, state.seq if state else 0):
-            state = evolve(state, event)
+        state = replay(await events_of(self._journal, run, state.seq if state else 0), state)
         if state is None:
             raise NotFound(f"run {run!r} does not exist in this journal")
         self._known[run] = state
@@ -77,11 +77,25 @@ async def events_of(journal: Journal, run: str, after: int = 0) -> list[Event]:
 
 
 async def records_of(journal: Journal, run: str, after: int = 0) -> Sequence[Record]:
-    """The stored events of a run after number `after`, each with the large values that were taken out of it."""
+    """The stored events of a run after number `after`, each with the large values that were taken out of it. Raises
+    JournalDamaged, naming the event, if one was changed."""
     return [
         await whole(journal, record) if set_aside_in(record.body) else record
-        for record in await journal.read(run, after)
+        for record in await sound_records(journal, run, after)
     ]
+
+
+async def sound_records(journal: Journal, run: str, after: int = 0) -> Sequence[Record]:
+    """The stored events of a run after number `after`, as they are. Raises JournalDamaged, naming the first one that does
+    not fit the chain: what somebody changed, or a disk lost, must not be taken for what happened."""
+    records, expected = await journal.read(run, max(0, after - 1)), genesis(run)
+    if after and records and records[0].seq == after:
+        expected, records = records[0].link, records[1:]
+    for seq, record in enumerate(records, start=after + 1):
+        expected = link(expected, record.body)
+        if record.seq != seq or record.link != expected:
+            raise JournalDamaged(f"event {seq} of run {run!r} is damaged: it does not fit the chain; restore a backup")
+    return records
 
 
 async def whole(journal: Journal, record: Record) -> Record:

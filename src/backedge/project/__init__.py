@@ -15,14 +15,16 @@ if _TYPE_CHECKING:
         file_of,
         keep_workflow_file,
         origin_of,
-        restore_workflow_file,
         secrets_in,
         secrets_of,
+        settle_workflow_file,
     )
+    from backedge.project.protection import InForce, in_force, sandbox_words, sandboxes
 
 # Imported when used: most commands need to know where a project is, not how its agents are started.
 _HOMES = {
     "FileWorkflow": "backedge.project.file_workflow",
+    "InForce": "backedge.project.protection",
     "Project": "backedge.project.location",
     "STATE": "backedge.project.location",
     "Views": "backedge.project.agents",
@@ -32,17 +34,21 @@ _HOMES = {
     "end_agent": "backedge.project.project",
     "file_of": "backedge.project.project",
     "find_project": "backedge.project.location",
+    "in_force": "backedge.project.protection",
+    "sandbox_words": "backedge.project.protection",
+    "sandboxes": "backedge.project.protection",
     "keep_workflow_file": "backedge.project.project",
-    "restore_workflow_file": "backedge.project.project",
     "missing_programs": "backedge.project.missing",
     "origin_of": "backedge.project.project",
     "secrets_in": "backedge.project.project",
     "secrets_of": "backedge.project.project",
+    "settle_workflow_file": "backedge.project.project",
 }
 
 __all__ = [
     "STATE",
     "FileWorkflow",
+    "InForce",
     "Project",
     "Views",
     "agents_of",
@@ -51,12 +57,15 @@ __all__ = [
     "end_agent",
     "file_of",
     "find_project",
+    "in_force",
     "keep_workflow_file",
     "missing_programs",
     "origin_of",
-    "restore_workflow_file",
+    "sandbox_words",
+    "sandboxes",
     "secrets_in",
     "secrets_of",
+    "settle_workflow_file",
 ]
 
 

@@ -13,13 +13,14 @@ from backedge.adapters.agents.redaction import redacted
 from backedge.adapters.agents.report_value import ReportValue
 from backedge.adapters.agents.secrets import Secrets
 from backedge.adapters.agents.step_schemas import StepSchemas, with_checks
-from backedge.adapters.reports.spec import ReportSpec
+from backedge.adapters.judges.tool_judge import ToolJudge
 from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
 from backedge.core.workflow.definition import Step
 from backedge.core.workflow.graph import graph_of
 from backedge.ports import Agent
+from backedge.project.evidence import FileEvidence
 from backedge.project.functions import imported
 from backedge.project.inspecting import options_of
 from backedge.project.location import Project
@@ -41,7 +42,7 @@ def agents_of(
 
     `views` says where the scratchpad and the progress file of a run are. With `installed=False` an agent CLI that is not
     on this machine is left out instead of refused: the file may still be valid."""
-    factory = _AgentFactory(source, project, views, secrets_of(source))
+    factory = _AgentFactory(source, project, views, secrets_of(source), FileEvidence(source, project))
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     for step in source.definition.steps:
@@ -67,6 +68,7 @@ class _AgentFactory:
     project: Project
     views: Views | None
     secrets: Secrets
+    evidence: FileEvidence
 
     def measuring(self) -> dict[str, Agent]:
         """The agents that compare for checks and read the reports of gates."""
@@ -105,12 +107,14 @@ class _AgentFactory:
     def _command(self, spec: AgentSpec, step: Step) -> Agent:
         extras = self.source.steps[step.name]
         _require_program(spec)
+        if extras.report is not None:
+            command = self.evidence.judge_command(spec, step.name, self.secrets)
+            return ToolJudge(self.evidence.of(extras.workspace), command, StepSchemas(extras.accepts, extras.schema))
         return CommandAgent(
             spec.run,
             folder=extras.workspace,
             state=self.project.state,
             env=spec.env,
-            report=ReportSpec(extras.report.kind, extras.report.path) if extras.report else None,
             writes=extras.writes,
             judges=bool(step.judges),
             accepts=extras.accepts,
@@ -119,6 +123,7 @@ class _AgentFactory:
             views=self.views,
             secrets=self.secrets,
             plain=extras.plain,
+            witness=self.evidence.witness(step, spec),
         )
 
     def _cli(self, spec: AgentSpec, step: Step) -> Agent:
@@ -141,6 +146,7 @@ class _AgentFactory:
             timeout=spec.timeout,
             views=self.views,
             secrets=self.secrets,
+            witness=self.evidence.witness(step, spec),
         )
 
 

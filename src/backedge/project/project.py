@@ -39,7 +39,7 @@ def keep_workflow_file(project: Project, run: str, source: WorkflowFile) -> None
     write_whole(kept, source.data)
 
 
-def restore_workflow_file(project: Project, run: str, files: Mapping[str, bytes]) -> None:
+def _restore_workflow_file(project: Project, run: str, files: Mapping[str, bytes]) -> None:
     """Keep the files that the journal stored with a run whose copies are not here: it was started on another machine, or
     they were deleted. Nothing is kept for a run without a file."""
     if not files:
@@ -50,6 +50,27 @@ def restore_workflow_file(project: Project, run: str, files: Mapping[str, bytes]
     _record_origin(project, run, project.folder / name)
     _write_files(project, run, {path: text.decode() for path, text in named})
     write_whole(kept, data)
+
+
+def settle_workflow_file(project: Project, run: str, files: Mapping[str, bytes]) -> list[str]:
+    """Make the copies of a run's files say what the journal stored when the run started. Returns the names of those that
+    said something else: an agent can write them, but the journal is what the run keeps to."""
+    if not files or not project.kept_file(run).exists():
+        _restore_workflow_file(project, run, files)
+        return []
+    (name, data), *named = files.items()
+    stored = {path: text.decode() for path, text in named}
+    try:
+        known = kept_files(project, run)
+    except msgspec.DecodeError:
+        known = {}
+    changed = [path for path, text in stored.items() if known.get(path) != text]
+    if changed:
+        _write_files(project, run, {**known, **stored})
+    if project.kept_file(run).read_bytes() != data:
+        write_whole(project.kept_file(run), data)
+        changed.insert(0, name)
+    return changed
 
 
 def keep_added_files(project: Project, run: str, files: Mapping[str, str]) -> None:
@@ -151,7 +172,10 @@ def _may_redact(project: Project, run: str) -> bool:
 
 
 async def end_agent(project: Project, run: str, step: str, attempt: int) -> None:
-    """End the process of an attempt and everything that it started, also if another process of ours started it."""
-    process = Process.found(AttemptFolder(project.state, run, step, attempt))
+    """End the process of an attempt and everything that it started, also if another process of ours started it, and remove
+    secrets from what it wrote."""
+    folder = AttemptFolder(project.state, run, step, attempt, secrets_in(project, run))
+    process = Process.found(folder)
     if process is not None:
         await process.cancel(GRACE)
+    folder.scrub()  # it may have ended before, while no backedge process was there

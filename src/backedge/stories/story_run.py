@@ -14,7 +14,17 @@ from backedge.core.errors import BackedgeError
 from backedge.core.value import Json, replace
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.limits import CIRCUIT_BREAKER, Limits, with_overrides
-from backedge.project import FileWorkflow, Project, agents_of, file_of, keep_workflow_file, origin_of, secrets_of
+from backedge.engine.store import events_of, files_of
+from backedge.project import (
+    FileWorkflow,
+    Project,
+    agents_of,
+    file_of,
+    keep_workflow_file,
+    origin_of,
+    secrets_of,
+    settle_workflow_file,
+)
 from backedge.stories.author_text import author_text
 from backedge.stories.backlog import story_of
 from backedge.stories.entry import Entry
@@ -107,6 +117,7 @@ async def start_run(engine: Engine, source: WorkflowFile, project: Project, entr
 
 async def resume_run(engine: Engine, source: WorkflowFile, project: Project, entry: Entry, views: Views) -> Run:
     """Resume the run of a story, with the workflow that it started with. Raises RunHeld."""
+    settle_workflow_file(project, entry.run, await files_of(engine.journal, await events_of(engine.journal, entry.run)))
     kept = project.kept_file(entry.run).exists()
     placed = workflow_file_of(project, entry.run, source.folder) if kept else _placed(source, project, entry)
     run = await engine.resume(entry.run, FileWorkflow(placed, project, agents_of(placed, project, views), views))

@@ -6,6 +6,7 @@ import json
 import re
 from importlib.resources import files
 
+from backedge.templates import runners
 from backedge.templates.found import Found
 
 PATTERNS = ("constraint", "infeasible", "conflict", "gate", "dependency", "circular")
@@ -17,13 +18,13 @@ STORIES = ("greeting", "farewell", "checkout")
 
 _FILL_IN = re.compile(r"^(\s*)@(\w+)(?: (\w+))?@$")
 _CONDITION = re.compile(r"\s*#\? (\w+)$")
-_BETTER = "# better: tests of your own, with `report: junit` or `exitcode`"
+_BETTER = "# better: tests of your own, with `report: junit`, `node`, `gotest` …"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]:
     """The files of a template by path: the workflow file first, then its scripts."""
-    test, lint = _test(template, found), _lint(found)
+    test, lint = _test(template, found), found.lint.lines() if found.lint is not None else []
     holds = {"cli": bool(cli), "scripts": not cli, "test": bool(test), "lint": bool(lint)}
     scripts: dict[str, None] = {}
 
@@ -69,19 +70,9 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
 
 def _test(template: str, found: Found) -> list[str]:
     """The lines of a step that runs the tests of the folder; none if it has no tests."""
-    if found.pytest and (found.python_tests or template == "tdd"):
-        return [f'run: [{found.pytest}, --junitxml, "{{report}}"]', "report: junit"]
-    if found.npm and "test" in found.scripts:
-        return ["run: [npm, test]", "report: exitcode"]
-    return []
-
-
-def _lint(found: Found) -> list[str]:
-    if found.ruff and found.python_files:
-        return [f'run: [{found.ruff}, check, --output-format, sarif, --output-file, "{{report}}"]', "report: sarif"]
-    if found.npm and "lint" in found.scripts:
-        return ["run: [npm, run, lint]", "report: exitcode"]
-    return []
+    if template == "tdd" and found.pytest and found.test is None:
+        return runners.pytest(found.pytest).lines()  # its first step writes the tests
+    return found.test.lines() if found.test is not None else []
 
 
 def _shipped(path: str) -> str:

@@ -27,6 +27,7 @@ def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) ->
                 "inputs": briefing.inputs,
                 "feedback": _whole(briefing.feedback),
                 "verify": _whole(briefing.verify),
+                "changes": _whole(briefing.changes),
                 "previous": briefing.previous,
                 "history": _whole(briefing.history),
                 "limits_left": briefing.left,
@@ -46,4 +47,6 @@ def _whole(value: Any) -> Json:
     """A value with all its fields: its own JSON leaves out those with their default."""
     if isinstance(value, msgspec.Struct):
         return {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
     return [_whole(item) for item in value] if isinstance(value, tuple) else value

@@ -20,13 +20,17 @@ from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.agents.step_schemas import StepSchemas
+from backedge.adapters.agents.witness import Witness, witnessed
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
+from backedge.core.evidence.values import NO_EVIDENCE
 from backedge.core.value import Json
 from backedge.engine.protocol import Outcome, parse_outcome
 from backedge.ports import PLACEHOLDER, Attempt, Result
 
+OURS = "BACKEDGE_"
+"""How the names of the environment variables begin that tell a command about its attempt."""
 LOG_KEPT = 256 * 1024
 """How many bytes at the end of a command's stderr are stored with the attempt."""
 
@@ -73,6 +77,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         digests: FileDigests | None = None,
         secrets: Secrets = NO_SECRETS,
         plain: bool = False,
+        witness: Witness | None = None,
     ) -> None:
         if not argv or not argv[0]:
             raise ValueError("the command is empty: name the program to start")
@@ -90,11 +95,14 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         self._views = views
         self._secrets = secrets
         self._plain = plain
+        self._witness = witness
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:  # noqa: ARG002 - a command cannot call the engine
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002 - a command cannot call the engine
         folder = self._attempt_folder(briefing)
+        folder.choose_names()
         before = await asyncio.to_thread(self._files.before)
-        return await self._ran(briefing, folder, self._program(briefing, folder, before))
+        async with witnessed(self._witness, briefing, folder.path):
+            return await self._ran(briefing, folder, self._program(briefing, folder, before))
 
     def _attempt_folder(self, briefing: Briefing) -> AttemptFolder:
         return AttemptFolder(self._state, briefing.run, briefing.step, briefing.attempt, self._secrets)
@@ -109,26 +117,35 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             "attempt": str(briefing.attempt),
             **({"report": str(report)} if report else {}),
         }
+        # In one pass: placeholders inside inserted values are not replaced.
+        argv = [PLACEHOLDER.sub(lambda word: words.get(word[1], word[0]), part) for part in self._argv]
+        env = self._environment(words)
         return Program(
-            # In one pass: placeholders inside inserted values are not replaced.
-            argv=[PLACEHOLDER.sub(lambda word: words.get(word[1], word[0]), part) for part in self._argv],
+            argv=self._witness.argv(argv, folder.path, env) if self._witness is not None else argv,
             cwd=self._folder,
-            env={**os.environ, **self._env, **{f"BACKEDGE_{key.upper()}": value for key, value in words.items()}},
+            env=env,
             briefing=briefing_json(briefing, self._views(briefing.run) if self._views else None),
             before=before,
             report=report,
+            is_briefed=self._report is None,
         )
+
+    def _environment(self, words: Mapping[str, str]) -> dict[str, str]:
+        """The environment of the program. What a tool judge runs must not know that it is judged, nor any secret."""
+        if self._report is None:
+            return {**os.environ, **self._env, **{f"{OURS}{key.upper()}": value for key, value in words.items()}}
+        kept = {name for name in os.environ if not name.startswith(OURS) and name not in self._secrets.values}
+        return {**{name: os.environ[name] for name in kept}, **self._env}
 
     def _report_file(self, folder: AttemptFolder) -> Path | None:
         if self._report is None or not self._report.is_file:
             return None
-        return self._folder / self._report.path if self._report.path else folder.path / f"report{self._report.suffix}"
+        return self._folder / self._report.path if self._report.path else folder.report(self._report.suffix)
 
     def _result(
         self, briefing: Briefing, folder: AttemptFolder, ended: Ended, before: Snapshot | None
     ) -> Result | None:
         """The result of the attempt; None if its end is unknown and it wrote nothing complete."""
-        folder.scrub()
         log, _ = tail(folder.log, LOG_KEPT)
         try:
             outcome = self._outcome(folder, ended)
@@ -140,7 +157,8 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
             raise
         digest, changes = self._files.after(briefing, before, folder)
         folder.before.unlink(missing_ok=True)
-        return Result(outcome, digest, changes, log)
+        seen = self._witness.after(briefing, folder.path) if self._witness is not None else NO_EVIDENCE
+        return Result(outcome, digest, changes, log, evidence=seen)
 
     def _outcome(self, folder: AttemptFolder, ended: Ended) -> Outcome | None:
         code, fault = ended.code, ended.because

@@ -10,7 +10,8 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -52,6 +53,20 @@ class FileDigests:
         if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
             self._known[path] = stamp, digest
         return digest
+
+    def differing(self, files: Iterable[tuple[str, str]]) -> list[str]:
+        """The paths of files, given with earlier results of `of`, that are not the same any more. Fast if there are few."""
+        lstat, known, found = os.lstat, self._known, []
+        for path, digest in files:
+            seen = known.get(path)
+            if seen is not None and seen[1] == digest:
+                with suppress(OSError):
+                    now = lstat(path)
+                    if (now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, now.st_mode) == seen[0]:
+                        continue
+            if self.of(path) != digest:
+                found.append(path)
+        return found
 
     def unchanged_since(self, path: str, moment: int) -> bool:
         """Whether the last digest of a file is of content that was there well before a moment, in nanoseconds."""

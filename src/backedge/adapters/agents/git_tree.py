@@ -14,7 +14,7 @@ from pathlib import Path
 
 _PATIENCE = 120.0
 _ASK = (
-    *("git", "--no-optional-locks", "-c", "core.quotepath=false", "-c", "core.fsmonitor=false"),
+    *("git", "--no-optional-locks", "--no-replace-objects", "-c", "core.quotepath=false", "-c", "core.fsmonitor=false"),
     # Settings with which git overlooks changes.
     *("-c", "core.fileMode=true", "-c", "core.trustctime=true", "-c", "core.checkStat=default"),
 )
@@ -54,7 +54,7 @@ class GitFolder:
 
     def tree(self) -> GitTree | None:
         """The files that git knows or would add; None if git does not follow the folder."""
-        repository = _repository_of(self._folder)
+        repository = repository_of(self._folder)
         if repository is None:
             return None
         stamp = _stamp(repository / "index")
@@ -62,7 +62,7 @@ class GitFolder:
             return None
         self._seen = stamp
         # One process lists both the files that differ from the index and those that are not in it.
-        listing = _git(self._folder, "ls-files", "-z", "-t", "-m", "-o", "--exclude-standard")
+        listing = ask(self._folder, "ls-files", "-z", "-t", "-m", "-o", "--exclude-standard")
         if listing is None:
             return None
         touched, others, repositories = set(), [], list(self._index.repositories)
@@ -74,14 +74,14 @@ class GitFolder:
                 repositories.append(path.rstrip("/"))  # a repository within this one is listed as one folder
             else:
                 others.append(path)
-        if not self._index.files and not others and _git(self._folder, "check-ignore", "-q", ".") is not None:
+        if not self._index.files and not others and ask(self._folder, "check-ignore", "-q", ".") is not None:
             return None  # the whole folder is ignored: git would not notice any change
         for path in repositories:
             others += [f"{path}/{name}" for name in _files_of(self._folder / path)]
         return GitTree(self._index, frozenset(touched), tuple(others))
 
     def _read_index(self) -> bool:
-        listing = _git(self._folder, "ls-files", "-z", "-s", "-v")
+        listing = ask(self._folder, "ls-files", "-z", "-s", "-v")
         if listing is None:
             return False
         files: dict[str, str] = {}
@@ -104,7 +104,7 @@ def _files_of(folder: Path) -> list[str]:
     return [*tree.index.files, *tree.others] if tree else []
 
 
-def _repository_of(folder: Path) -> Path | None:
+def repository_of(folder: Path) -> Path | None:
     """Where git keeps what it knows about a folder; None if there is no `.git` in it or above it."""
     here = os.path.realpath(folder)
     while True:
@@ -121,6 +121,14 @@ def _repository_of(folder: Path) -> Path | None:
             return None
 
 
+def common_folder(repository: Path) -> Path:
+    """Where the settings of a repository are: those of a worktree are in the repository that it belongs to."""
+    try:
+        return repository / (repository / "commondir").read_text("utf-8", "surrogateescape").strip()
+    except OSError:
+        return repository
+
+
 def _stamp(path: Path) -> tuple[int, ...] | None:
     """The state of a file; None if there is none."""
     try:
@@ -134,13 +142,13 @@ def blobs(folder: Path, ids: Iterable[str], largest: int) -> dict[str, bytes]:
     """The contents of objects, except of those that are larger."""
     wanted = list(dict.fromkeys(ids))
     query = "".join(f"{id}\n" for id in wanted).encode()
-    sizes = _git(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=query) if wanted else None
+    sizes = ask(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=query) if wanted else None
     small = [
         id.decode()
         for id, _, size in (line.partition(b" ") for line in (sizes or b"").splitlines())
         if size.isdigit() and int(size) <= largest
     ]
-    text = _git(folder, "cat-file", "--batch", given="".join(f"{id}\n" for id in small).encode()) if small else None
+    text = ask(folder, "cat-file", "--batch", given="".join(f"{id}\n" for id in small).encode()) if small else None
     found, offset = {}, 0
     while text is not None and offset < len(text):
         end = text.index(b"\n", offset)
@@ -150,7 +158,7 @@ def blobs(folder: Path, ids: Iterable[str], largest: int) -> dict[str, bytes]:
     return found
 
 
-def _git(folder: Path, *words: str, given: bytes = b"") -> bytes | None:
+def ask(folder: Path, *words: str, given: bytes = b"") -> bytes | None:
     """The output of git; None if it fails or is not installed."""
     try:
         done = subprocess.run(

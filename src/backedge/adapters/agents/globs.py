@@ -26,6 +26,10 @@ class Globs:
         if self._patterns:
             yield from self._below(os.fspath(folder), "", skipped)
 
+    def match(self, path: str) -> bool:
+        """Whether one of the globs matches a path."""
+        return any(pattern.fullmatch(path) for pattern in self._patterns)
+
     def _below(self, folder: str, inside: str, skipped: Callable[[str], bool]) -> Iterator[str]:
         try:
             entries = list(os.scandir(os.path.join(folder, inside)))
@@ -38,7 +42,7 @@ class Globs:
             if entry.is_dir(follow_symlinks=False):
                 if self._may_hold(name):
                     yield from self._below(folder, name, skipped)
-            elif any(pattern.fullmatch(name) for pattern in self._patterns):
+            elif self.match(name):
                 yield name
 
     def _may_hold(self, name: str) -> bool:

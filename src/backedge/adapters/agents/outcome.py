@@ -1,4 +1,7 @@
-"""What a command reports: its outcome file or, if there is none, the last JSON object on its stdout."""
+"""What a command reports: its outcome file or, if there is none, the last JSON object on its stdout.
+
+A command that says one verdict in the file and another one on stdout has not judged: that is an error.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from backedge.adapters.agents.regular_file import NotAFile, opened
 from backedge.core.errors import AgentError
 from backedge.core.text import clean, one_line
 from backedge.core.value import Json
+from backedge.engine.protocol import parse_outcome
+from backedge.engine.unique_keys import duplicate_key
 
 TAIL = 16 * 1024 * 1024
 """How many bytes at the end of stdout are searched for the outcome."""
@@ -29,8 +34,32 @@ def reported(file: Path, stdout: Path, most: int) -> tuple[Json, bool]:
         raise AgentError("the outcome file is a link that leads out of its folder: write a regular file there")
     text = content(file, most, "the outcome file")
     if text is not None and text.strip():
-        return parsed(text, "the outcome file"), True
+        filed = parsed(text, "the outcome file")
+        _require_one_verdict(filed, stdout, most)
+        return filed, True
     return _printed(stdout, most), False
+
+
+def _require_one_verdict(filed: Json, stdout: Path, most: int) -> None:
+    """Raises AgentError if an outcome on stdout has another verdict than the one in the file."""
+    if not isinstance(filed, dict) or not isinstance(verdict := filed.get("verdict"), str):
+        return
+    try:
+        printed = parse_outcome(_printed(stdout, most)).verdict
+    except AgentError:
+        return  # anything else on stdout is a log
+    if printed is not None and printed != verdict.strip().lower():
+        raise AgentError(
+            f"two outcomes contradict each other: the outcome file says {excerpt(verdict)}, stdout says {printed!r}; "
+            "report the verdict once"
+        )
+
+
+def require_unique_keys(text: str | bytes, what: str) -> None:
+    """Raises AgentError for a key that an object has twice: nobody can say which of the two was meant."""
+    twice = duplicate_key(text)
+    if twice is not None:
+        raise AgentError(f"{what} has the key {excerpt(twice)} twice in one object: write every key once")
 
 
 MOST_DIGITS = 300
@@ -39,8 +68,9 @@ MOST_DIGITS = 300
 
 def parsed(text: bytes, what: str) -> Json:
     """JSON as programs write it: invalid UTF-8 is replaced, control characters in strings are data. Raises NoOutcome,
-    naming the position, for anything else that is not JSON."""
+    naming the position, for anything else that is not JSON, and AgentError for a key that an object has twice."""
     readable = text.decode("utf-8-sig", "replace")
+    require_unique_keys(readable, what)
     try:
         return msgspec.json.decode(readable)
     except RecursionError:

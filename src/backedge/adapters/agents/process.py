@@ -2,7 +2,8 @@
 
 Its input and output are files, not pipes. If backedge dies the process goes on, and the next `resume` waits for the same
 process and reads the same files. It leads a session of its own: one signal reaches its whole group, and a Ctrl-C for
-backedge does not reach it. Its parent is a supervisor, which records how it ended.
+backedge does not reach it. Its parent is a supervisor, which ends everything that the process leaves and says how it
+ended. As long as backedge lives, only what the supervisor says counts: a file could have been written by the agent.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import asyncio
 import errno
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from backedge.adapters.agents import spawner
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, RunningProcess
 from backedge.adapters.agents.output_filter import Filter, outputs
-from backedge.adapters.agents.process_tree import Identity, family, left_behind, lives, marked, send
-from backedge.adapters.agents.supervisor import start_supervised
+from backedge.adapters.agents.process_tree import Identity, family, lives, marked, row_of, send
+from backedge.adapters.agents.supervisor import Talk, start_supervised
 from backedge.core.errors import AgentError
 
 LOOK = 0.1
@@ -30,6 +34,8 @@ LAST_WORDS = 2.0
 """Seconds to wait for the last output of an ended process to pass its filter."""
 PATIENCE = 5.0
 """Seconds after which we give up on a process that cannot be killed because it hangs in a system call."""
+SUPERVISOR_ENDS = spawner.PATIENCE + 2.0
+"""Seconds that a supervisor has to end what an ended process left, and to say how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +56,28 @@ class Process:
         folder: AttemptFolder,
         supervisor: Identity | None = None,
         filter: Filter | None = None,
+        talk: Talk | None = None,
     ) -> None:
         self.identity = identity
         self._folder = folder
         self._supervisor = supervisor
         self._filter = filter
+        self._talk = talk
+        """The socket to its supervisor, if this backedge process started it."""
         self._hurried = False
 
     @classmethod
-    def start(cls, folder: AttemptFolder, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
-        """Start a program, without a shell. Raises AgentError if it cannot be started."""
-        with folder.briefing.open("rb") as stdin, outputs(folder) as (stdout, log, filter):
+    def start(
+        cls, folder: AttemptFolder, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: Path | None = None
+    ) -> Process:
+        """Start a program, without a shell; its stdin is the briefing, or another file. Raises AgentError if it cannot be
+        started."""
+        name, _, value = os.fsdecode(folder.mark).partition("=")
+        env = {**env, name: value}
+        with (stdin or folder.briefing).open("rb") as given, outputs(folder) as (stdout, log, filter):
             try:
-                identity, supervisor = start_supervised(argv, (stdin.fileno(), stdout, log), cwd, env, folder.exit)
+                files = given.fileno(), stdout, log
+                identity, supervisor, talk = start_supervised(argv, files, cwd, env, folder.exit)
             except (OSError, ValueError) as error:
                 why = _why_not(error, argv[0], cwd)
                 folder.ended = Ended(because=why)
@@ -73,7 +88,7 @@ class Process:
             with suppress(ProcessLookupError):
                 os.killpg(identity.pid, signal.SIGKILL)
             raise AgentError(f"the process was killed again because it cannot be recorded: {error}") from error
-        return cls(identity, folder, supervisor, filter)
+        return cls(identity, folder, supervisor, filter, talk)
 
     @classmethod
     def found(cls, folder: AttemptFolder) -> Process | None:
@@ -107,24 +122,26 @@ class Process:
         finally:
             gone.cancel()
         if because:
-            await self._stopped(self._family, bounds.grace)
+            await self._stopped(bounds.grace)
             self._shorten(bounds.max_stdout)
-        await self.end_recorded()
+        await self.end_known()
         ended = self._recorded(because)
-        # Processes that it left behind would go on changing files that are already an artifact.
-        await self.swept(bounds.grace, just_ended=ended.known)
+        await self.swept(bounds.grace)
         return ended
 
     async def cancel(self, grace: float) -> None:
         """End it with everything that it started. Returns only when that is done, even if cancelled meanwhile."""
-        await self._stopped(self._family, grace)
-        await self.end_recorded()
+        await self._stopped(grace)
+        await self.end_known()
         await self._filtered()
         self._recorded(cancelled=True)
+        self._folder.scrub()
 
-    async def swept(self, grace: float, just_ended: bool = False) -> None:
-        """End what an ended process left running in its group. On return all its output is in its files."""
-        await self._stopped(lambda: left_behind(self.identity, self._folder.mark, just_ended), grace)
+    async def swept(self, grace: float) -> None:
+        """End what an ended process left if its supervisor could not: it would go on changing files that are already an
+        artifact. On return all its output is in its files."""
+        if self._exited() is None:
+            await self._stopped(grace)
         await self._filtered()
         if self._hurried:
             raise asyncio.CancelledError
@@ -144,26 +161,39 @@ class Process:
                     )
             if gone.done():
                 return ""
+            self._wake_supervisor()
             if deadline is not None and loop.time() >= deadline:
                 return f"timeout: no outcome after {bounds.timeout:g} s"
 
     async def _gone(self) -> None:
-        """Return when the process has ended and its supervisor has recorded how."""
-        if self._supervisor is not None:
+        """Return when the process has ended, with all that it left, and its supervisor has said how."""
+        if self._talk is not None:
+            await _readable(self._talk)
+        elif self._supervisor is not None:
             await _over(self._supervisor)
         await _over(self.identity)
 
-    async def _stopped(self, members: Callable[[], set[Identity]], grace: float) -> None:
-        """Ask the members to end, and kill them after the grace. Cancelling only shortens the grace: an abandoned attempt
-        must not go on working."""
-        known = members()
+    def _wake_supervisor(self) -> None:
+        """Let the supervisor of an ended process go on, if somebody stopped it: it has to say how the process ended."""
+        if self._supervisor is None or self.lives:
+            return
+        row = row_of(self._supervisor.pid)
+        if row is not None and row.identity == self._supervisor and row.state in "Tt":
+            send(self._supervisor, [self._supervisor], signal.SIGCONT)
+
+    async def _stopped(self, grace: float) -> None:
+        """Ask it and everything that it started to end, and kill them after the grace. Cancelling only shortens the grace:
+        an abandoned attempt must not go on working."""
+        known = self._family()
         if not known:
             return
+        if self._talk is not None:
+            self._talk.grant(grace)
         send(self.identity, known, signal.SIGTERM)
         await self._passed(known, grace)
         for _ in range(int(PATIENCE / POLL)):
             # List them again: they may have started others in the meantime.
-            known |= members()
+            known |= self._family()
             if not any(map(lives, known)):
                 return
             send(self.identity, known, signal.SIGKILL)
@@ -186,13 +216,21 @@ class Process:
             await self._passed({self._filter.identity}, LAST_WORDS, at_least=True)
             self._filter.reap()
 
-    async def end_recorded(self) -> None:
-        """Wait until the supervisor has recorded how it ended, which it does at once."""
-        running = self._folder.running
+    async def end_known(self) -> None:
+        """Wait until the supervisor has said or recorded how it ended: it does so once nothing is left."""
+        running = self._folder.running if self._talk is None else None
         if self._supervisor is None and running is not None and running.supervisor is not None:
             self._supervisor = Identity(*running.supervisor)  # recorded after we found the process
-        if self._supervisor is not None:
-            await self._passed({self._supervisor}, LAST_WORDS, at_least=True)
+        self._wake_supervisor()
+        if self._talk is not None:
+            until = asyncio.get_running_loop().time() + SUPERVISOR_ENDS
+            self._talk.listen()
+            while not self._talk.over and asyncio.get_running_loop().time() < until:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.005)
+                self._talk.listen()
+        elif self._supervisor is not None:
+            await self._passed({self._supervisor}, SUPERVISOR_ENDS, at_least=True)
         elif running is None:
             for _ in range(int(LAST_WORDS / POLL)):
                 if self._folder.exited is not None:
@@ -201,15 +239,25 @@ class Process:
                     await asyncio.sleep(POLL)
 
     def _family(self) -> set[Identity]:
-        return family(self.identity, self._folder.mark) | ({self.identity} if self.lives else set())
+        found = family(self.identity, self._folder.mark, self._supervisor)
+        return found | ({self.identity} if self.lives else set())
+
+    def _exited(self) -> Ended | None:
+        """How it ended: as its supervisor said, or recorded for us; None if the supervisor was killed before that."""
+        if self._talk is None:
+            return self._folder.exited
+        if not self._talk.said:
+            return None
+        said = msgspec.json.decode(self._talk.said, type=Ended)
+        return msgspec.structs.replace(said, left=tuple(map(self._folder.secrets.text, said.left)))
 
     def _recorded(self, because: str = "", cancelled: bool = False) -> Ended:
         """Record how it ended, and why."""
-        seen = self._folder.ended
+        seen = self._folder.ended if self._talk is None else None
         if seen is not None:
-            return seen  # recorded before
-        exited = self._folder.exited or Ended()
-        ended = Ended(exited.code, exited.signal, because, cancelled)
+            return seen  # an earlier backedge process recorded it
+        exited = self._exited() or Ended()
+        ended = Ended(exited.code, exited.signal, because, cancelled, left=exited.left)
         if ended.known or cancelled:
             with suppress(OSError):  # a full disk: the result is returned anyway
                 self._folder.ended = ended
@@ -219,6 +267,24 @@ class Process:
         for file in (self._folder.stdout, self._folder.log):
             if _size(file) > most:
                 os.truncate(file, most)
+
+
+async def _readable(talk: Talk) -> None:
+    """Return when a supervisor has said all that it has to say."""
+    loop = asyncio.get_running_loop()
+    talk.listen()
+    while not talk.over:
+        spoke = asyncio.Event()
+        try:
+            loop.add_reader(talk.fileno(), spoke.set)
+            try:
+                await spoke.wait()
+            finally:
+                if not talk.over:
+                    loop.remove_reader(talk.fileno())
+        except (NotImplementedError, OSError):
+            await asyncio.sleep(POLL)  # this event loop cannot watch descriptors, or not one more
+        talk.listen()
 
 
 async def _over(identity: Identity) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
@@ -56,12 +56,17 @@ def lives(identity: Identity) -> bool:
     return row is not None and row.identity == identity and not row.dead
 
 
-def family(root: Identity, mark: bytes) -> set[Identity]:
-    """All processes that still run for an attempt: its own, the group and session that it leads, all their descendants, and
-    every process that has the attempt's mark in its environment."""
+def family(root: Identity, mark: bytes, supervisor: Identity | None = None) -> set[Identity]:
+    """All processes that still run for an attempt: its own, the group and session that it leads, what its supervisor
+    adopted, all their descendants, and every process that has the attempt's mark in its environment."""
     rows = _rows()
     there = any(row.identity == root for row in rows)
-    found = {row.identity.pid for row in rows if (there and _is_led(row, root)) or _is_marked(row, mark)}
+    adopter = supervisor.pid if any(row.identity == supervisor for row in rows) and supervisor else None
+    found = {
+        row.identity.pid
+        for row in rows
+        if (there and _is_led(row, root)) or row.parent == adopter or _is_marked(row, mark)
+    }
     grew = True
     while grew:
         born = {row.identity.pid for row in rows if row.parent in found} - found
@@ -70,18 +75,26 @@ def family(root: Identity, mark: bytes) -> set[Identity]:
     return {row.identity for row in rows if row.identity.pid in found and not row.dead} - {_myself()}
 
 
-def left_behind(root: Identity, mark: bytes, just_ended: bool) -> set[Identity]:
-    """What an ended process left running in its group. A process that moved to its own session may stay."""
-    try:
-        os.killpg(root.pid, 0)
-    except (ProcessLookupError, PermissionError):
-        return set()  # nothing is left, as nearly always: skip the search through all processes of the machine
-    rows = _rows()
-    # The system does not reuse a number while a group has it. But some time after the root is gone, the same number may
-    # lead another group: then only the mark decides.
-    ours = just_ended and all(row.identity.pid != root.pid for row in rows)
-    led = [row for row in rows if _is_led(row, root) and not row.dead]
-    return {row.identity for row in led if ours or _is_marked(row, mark)} - {root, _myself()}
+def ancestors() -> Iterator[Row]:
+    """This process, its parent, and so on."""
+    row = row_of(os.getpid())
+    while row is not None:
+        yield row
+        row = row_of(row.parent) if row.parent > 0 else None
+
+
+def command_line(pid: int) -> list[bytes]:
+    """The arguments of a process; empty if they cannot be read."""
+    with suppress(OSError):
+        return _file(f"{PROC}/{pid}/cmdline").split(b"\0")
+    return []
+
+
+def working_folder(pid: int) -> str:
+    """The folder in which a process works, also if it was removed since; empty if that cannot be read."""
+    with suppress(OSError):
+        return os.readlink(f"{PROC}/{pid}/cwd").removesuffix(" (deleted)")
+    return ""
 
 
 def marked(mark: bytes) -> list[Row]:

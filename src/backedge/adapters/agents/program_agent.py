@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from backedge.adapters.agents.artifact import ArtifactFiles
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.execution import Program, executed, kept_before, recover
 from backedge.adapters.agents.process import Bounds
@@ -25,6 +26,7 @@ class ProgramAgent(ABC, Generic[Folder]):
 
     noun: ClassVar[str]
     """What the program is called in errors."""
+    _files: ArtifactFiles
 
     def __init__(self, schemas: StepSchemas, bounds: Bounds) -> None:
         self._schemas, self._bounds = schemas, bounds
@@ -39,6 +41,7 @@ class ProgramAgent(ABC, Generic[Folder]):
     async def recover(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002 - as in `work`
         folder = self._attempt_folder(briefing)
         ended = await recover(folder, self._bounds)
+        await asyncio.to_thread(folder.scrub)
         if ended is None:
             return None
         return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
@@ -46,11 +49,15 @@ class ProgramAgent(ABC, Generic[Folder]):
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return self._schemas.input_errors(inputs)
 
-    async def _ran(self, briefing: Briefing, folder: Folder, program: Program) -> Result:
-        """Run the program to its end and read its result."""
+    async def _ran(self, briefing: Briefing, folder: Folder, program: Program) -> Result | None:
+        """Run the program to its end and read its result; None if its supervisor was killed, so that nothing shows how it
+        ended, and it left nothing complete."""
         ended = await executed(folder, program, self._bounds)
-        known = ended.known
-        result = await asyncio.to_thread(self._result, briefing, folder, ended, program.before) if known else None
-        if result is None:
-            raise AgentError(f"it is not known how {self.noun} ended: its supervisor was killed")
-        return result
+        await asyncio.to_thread(folder.scrub)
+        try:
+            return await asyncio.to_thread(self._result, briefing, folder, ended, program.before)
+        except AgentError:
+            if program.before is not None and not folder.files.exists():
+                # Its changes stay, and the next attempt begins with them: people must be able to see them.
+                await asyncio.to_thread(self._files.after, briefing, program.before, folder)
+            raise

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from backedge.adapters.agents.outcome import require_unique_keys
 from backedge.adapters.agents.regular_file import opened
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
@@ -49,6 +50,7 @@ class ReportValue:
             whole = json.loads(data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             raise AgentError(f"the report {self._report!r} is not JSON: {error}") from error
+        require_unique_keys(data, f"the report {self._report!r}")
         value = value_at(whole, self._pointer)
         if isinstance(value, Missing):
             raise AgentError(f"the report {self._report!r} has nothing at {self._pointer}: correct the path")

@@ -13,6 +13,7 @@ import msgspec
 from backedge.adapters.agents.regular_file import opened
 from backedge.adapters.agents.stream_filter import CHUNK, Stream, masks
 from backedge.engine.codec import plain
+from backedge.engine.unique_keys import duplicate_key
 
 SHORTEST = 6
 """Characters that a secret must have: a shorter one would match inside ordinary words."""
@@ -29,6 +30,11 @@ class Secrets:
         self._data = re.compile(b"|".join(map(re.escape, self._masks)))
         self._texts = {_text(secret): _text(shown) for secret, shown in self._masks.items()}
         self._text = re.compile("|".join(map(re.escape, self._texts)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The environment variables that hold the secrets."""
+        return tuple(self.values)
 
     def __bool__(self) -> bool:
         return bool(self.values)
@@ -48,6 +54,8 @@ class Secrets:
         """The content of a file without secrets. JSON stays JSON."""
         if not self:
             return data
+        if duplicate_key(data) is not None:
+            return self.data(data)  # as JSON one of the two values would be lost, and nobody would notice
         try:
             value = msgspec.json.decode(data)
             shown = self.value(value)

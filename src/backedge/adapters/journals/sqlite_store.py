@@ -16,7 +16,7 @@ from backedge.adapters.journals.group_commit import Outcome
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
 from backedge.adapters.journals.sqlite_format import Durability, open_journal, pruned, stored_payload
 from backedge.core.chain import genesis, links
-from backedge.core.errors import JournalConflict, JournalError, JournalUnavailable, KeyUsed, RunLost
+from backedge.core.errors import JournalConflict, JournalDamaged, JournalError, JournalUnavailable, KeyUsed, RunLost
 from backedge.ports import Append, OpenEscalation, Record, RunHead
 
 _HEAD = "SELECT id, seq, link, fence FROM runs WHERE run = ?"
@@ -195,9 +195,22 @@ class SqliteStore:
                 if count != newest:
                     return f"{newest - count} of {newest} {table} are missing"
             stray = self._connection.execute(_STRAY).get
+            self._require_sound_file()
         except StorageError as error:
             raise translated(error, self._path) from error
         return f"{stray} events belong to no run" if stray else None
+
+    def _require_sound_file(self) -> None:
+        """Raises JournalDamaged if tables and their indexes disagree, or a large value is not the one that its key names: a
+        search through the index would find neither."""
+        found = self._connection.execute("PRAGMA integrity_check(1)").get
+        if found != "ok":
+            raise JournalDamaged(f"{self._path} is damaged: {found}; restore a backup")
+        for digest, body in self._connection.execute("SELECT digest, body FROM payloads NOT INDEXED"):
+            if sha256(body).hexdigest() != digest:
+                raise JournalDamaged(
+                    f"payload {digest} in {self._path} has other contents than its digest says: restore a backup"
+                )
 
     def head(self, events: int | None = None) -> str:
         """The number of the events of all runs and the hash of their links, in the order in which they were written."""

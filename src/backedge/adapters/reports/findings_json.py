@@ -8,6 +8,7 @@ import msgspec
 
 from backedge.core.errors import AgentError
 from backedge.engine.protocol import Finding, Outcome, parse_outcome
+from backedge.engine.unique_keys import duplicate_key
 
 
 def read_json(text: bytes) -> Outcome | Sequence[Finding]:
@@ -16,6 +17,9 @@ def read_json(text: bytes) -> Outcome | Sequence[Finding]:
         document = msgspec.json.decode(text.decode("utf-8-sig", "replace"))
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise AgentError(f"the report is not JSON: {error}; the tool may have been cut off") from error
+    twice = duplicate_key(text)
+    if twice is not None:
+        raise AgentError(f"the report has the key {twice[:200]!r} twice in one object: write every key once")
     if isinstance(document, dict):
         return parse_outcome(document)
     try:

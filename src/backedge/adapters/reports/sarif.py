@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from backedge.adapters.reports.places import evidence_of, first_line, line_of, path_in_workspace
+from backedge.adapters.reports.places import FileNames, evidence_of, first_line, line_of
 from backedge.core.errors import AgentError
 from backedge.core.value import Json
 from backedge.engine.protocol import Finding
+from backedge.engine.unique_keys import duplicate_key
 
 _SEVERITY = {"error": "high", "warning": "medium", "note": "low", "none": "low"}
 
 
-def read_sarif(text: bytes, folder: Path) -> list[Finding]:
+def read_sarif(text: bytes, names: FileNames) -> list[Finding]:
     """A finding for each result. Raises AgentError if it is not a SARIF log, or if the tool did not finish."""
     try:
         log = msgspec.json.decode(text.decode("utf-8-sig", "replace"))
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise AgentError(f"the SARIF report is not JSON: {error}; the tool may have been cut off") from error
+    twice = duplicate_key(text)
+    if twice is not None:
+        raise AgentError(f"the SARIF report has the key {twice[:200]!r} twice in one object: correct the tool")
     if not isinstance(log, dict) or not isinstance(log.get("runs"), list):
         raise AgentError("the SARIF report has no runs: expected a log of version 2.1.0")
     if log.get("version") != "2.1.0":
@@ -30,14 +33,14 @@ def read_sarif(text: bytes, folder: Path) -> list[Finding]:
     if not log["runs"]:
         raise AgentError("the SARIF report has no runs: nothing was analysed; correct the command")
     try:
-        return [found for run in log["runs"] for found in _run(run, folder)]
+        return [found for run in log["runs"] for found in _run(run, names)]
     except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise AgentError(
             f"the SARIF report cannot be read: {type(error).__name__} {error}; expected a log of version 2.1.0"
         ) from error
 
 
-def _run(run: Mapping[str, Any], folder: Path) -> list[Finding]:
+def _run(run: Mapping[str, Any], names: FileNames) -> list[Finding]:
     for invocation in run.get("invocations") or ():
         if invocation.get("executionSuccessful") is False:
             notes = [note["message"].get("text", "") for note in invocation.get("toolExecutionNotifications") or ()]
@@ -46,7 +49,7 @@ def _run(run: Mapping[str, Any], folder: Path) -> list[Finding]:
     if run.get("results") is None:
         # This is how SARIF says that the tool did not get to its analysis.
         raise AgentError("the SARIF report has a run without results: the tool did not finish; run it again")
-    return [_finding(result, run, folder) for result in run["results"] if _counts(result)]
+    return [_finding(result, run, names) for result in run["results"] if _counts(result)]
 
 
 def _counts(result: Mapping[str, Any]) -> bool:
@@ -57,7 +60,7 @@ def _counts(result: Mapping[str, Any]) -> bool:
     return not suppressions or any(each.get("status") in ("underReview", "rejected") for each in suppressions)
 
 
-def _finding(result: Mapping[str, Any], run: Mapping[str, Any], folder: Path) -> Finding:
+def _finding(result: Mapping[str, Any], run: Mapping[str, Any], names: FileNames) -> Finding:
     rule = _rule(result, run)
     name = result.get("ruleId") or (result.get("rule") or {}).get("id") or rule.get("id") or ""
     level = result.get("level") or (rule.get("defaultConfiguration") or {}).get("level") or "warning"
@@ -71,7 +74,7 @@ def _finding(result: Mapping[str, Any], run: Mapping[str, Any], folder: Path) ->
         evidence=evidence_of(
             "\n".join(part for part in (message, (region.get("snippet") or {}).get("text", "")) if part)
         ),
-        file=path_in_workspace(_uri(where.get("artifactLocation") or {}, run), folder),
+        file=names.of(_uri(where.get("artifactLocation") or {}, run)),
         line=line_of(region.get("startLine")),
     )
 

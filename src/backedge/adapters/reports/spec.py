@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, assert_never
 
+from backedge.adapters.reports.cargo_test import read_cargo_test
 from backedge.adapters.reports.findings_json import read_json
+from backedge.adapters.reports.go_test import read_go_test
+from backedge.adapters.reports.jest_json import read_jest
 from backedge.adapters.reports.junit import read_junit
+from backedge.adapters.reports.places import FileNames
 from backedge.adapters.reports.sarif import read_sarif
-from backedge.catalog import ReportKind
+from backedge.adapters.reports.tap import read_tap
+from backedge.adapters.reports.tests import NO_TESTS, ReportedTests
+from backedge.catalog import PRINTED, REPORTS, WITHOUT_FILE, ReportKind
 from backedge.core.errors import AgentError
 from backedge.core.model import Severity, severity_of
 from backedge.engine.protocol import Finding, Outcome
 
-_SUFFIX: dict[ReportKind, str] = {"junit": ".xml", "sarif": ".sarif", "json": ".json", "exitcode": ".txt"}
+_SUFFIX: dict[ReportKind, str] = {"junit": ".xml", "unittest": ".xml", "node": ".xml", "sarif": ".sarif", "tap": ".tap"}
+_WITH_TESTS: tuple[ReportKind, ...] = ("junit", "unittest", "node", "jest", "gotest", "cargo", "tap")
+_REPORTERS: dict[ReportKind, str] = {"unittest": "unittest_junit.py", "node": "node_junit.mjs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,44 +37,88 @@ class ReportSpec:
     """Whether a report of no tests at all is a pass."""
 
     def __post_init__(self) -> None:
-        if self.kind not in _SUFFIX:
-            raise ValueError(f"the report is {self.kind!r}: expected one of {', '.join(_SUFFIX)}")
+        if self.kind not in REPORTS:
+            raise ValueError(f"the report is {self.kind!r}: expected one of {', '.join(REPORTS)}")
         if PurePosixPath(self.path).is_absolute() or ".." in PurePosixPath(self.path).parts:
             raise ValueError(f"the report {self.path!r} leaves the workspace: use a path inside it")
 
     @property
     def suffix(self) -> str:
-        return _SUFFIX[self.kind]
+        return _SUFFIX.get(self.kind, ".json")
 
     @property
     def is_file(self) -> bool:
-        return self.kind != "exitcode"
+        """Whether the report can be a file."""
+        return self.kind not in WITHOUT_FILE
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether stdout is the report if the command is not told to write a file."""
+        return self.kind in PRINTED and not self.path
+
+    @property
+    def reporter(self) -> Path | None:
+        """The reporter that backedge brings for it. It is a file for the test runner of a project, which may have another
+        Python than backedge, and no backedge."""
+        name = _REPORTERS.get(self.kind)
+        return Path(__file__).with_name("reporters") / name if name else None
 
     def outcome(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome:
-        """What a tool found, from its report and its exit code; `last_output` is the end of what it printed, for
-        people. Raises AgentError if these contradict each other: a tool that failed is not a tool that found
-        nothing."""
-        outcome = self._read(text, code, last_output, folder)
-        if code and not outcome.findings and outcome.verdict != "fail":
+        """What a tool found, from its report and its exit code; `last_output` is the end of what it printed, for people. Raises
+        AgentError if that does not add up: a tool that failed is not a tool that found nothing."""
+        return self.read(text, code, last_output, FileNames(folder))[0]
+
+    def read(
+        self,
+        text: bytes,
+        code: int | None,
+        last_output: str,
+        names: FileNames,
+        allow_empty: bool = False,
+        log: bytes = b"",
+    ) -> tuple[Outcome, ReportedTests]:
+        """The same, with the tests that the report lists. With `allow_empty`, a report without tests is not an error.
+        `log` is what the tool printed on stderr."""
+        outcome, tests = self._read(text, code, last_output, names, allow_empty or self.allow_empty, log)
+        # Without tests a runner fails too, and what should have run is known to the caller.
+        empty = allow_empty and self.kind in _WITH_TESTS and not tests.ran
+        if code and not outcome.findings and outcome.verdict != "fail" and not empty:
             raise AgentError(
                 f"the tool failed (exit {code}) but its report lists nothing: {last_output or 'it printed nothing'}"
             )
-        return outcome
+        return outcome, tests
 
-    def _read(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome:
+    def _read(
+        self, text: bytes, code: int | None, last_output: str, names: FileNames, allow_empty: bool, log: bytes
+    ) -> tuple[Outcome, ReportedTests]:
         match self.kind:
-            case "junit":
-                tests, findings = read_junit(text, folder, self.allow_empty)
-                return judged(findings, f"{tests} tests, {len(findings)} failed")
+            case "junit" | "unittest" | "node":
+                return _tested(*read_junit(text, names, allow_empty))
+            case "jest":
+                return _tested(*read_jest(text, names, allow_empty))
+            case "gotest":
+                return _tested(*read_go_test(text, names, allow_empty))
+            case "cargo":
+                return _tested(*read_cargo_test(text, log, names, allow_empty))
+            case "tap":
+                return _tested(*read_tap(text, names, allow_empty))
             case "sarif":
-                findings = read_sarif(text, folder)
-                return judged(findings, f"{len(findings)} results")
+                findings = read_sarif(text, names)
+                return judged(findings, _counted(len(findings), "result")), NO_TESTS
             case "json":
                 read = read_json(text)
-                return read if isinstance(read, Outcome) else judged(read, f"{len(read)} findings")
+                return (read if isinstance(read, Outcome) else judged(read, _counted(len(read), "finding"))), NO_TESTS
             case "exitcode":
-                return _by_exit(code, last_output)
+                return _by_exit(code, last_output), NO_TESTS
         assert_never(self.kind)
+
+
+def _tested(tests: ReportedTests, findings: Sequence[Finding]) -> tuple[Outcome, ReportedTests]:
+    return judged(findings, f"{_counted(len(tests.results), 'test')}, {len(findings)} failed"), tests
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def judged(findings: Sequence[Finding], summary: str) -> Outcome:

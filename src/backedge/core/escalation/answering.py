@@ -11,14 +11,28 @@ from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.escalation.opening import VERIFY_OPTIONS, WITHDRAWN, ask_person, escalate_loop
 from backedge.core.escalation.packet import unknown_escalation
+from backedge.core.evidence.protected import rejections
 from backedge.core.feedback.closing import close_loop, end_run, settle_findings, skip_by_decision
-from backedge.core.feedback.judging import reroute_reclassified, send_round
+from backedge.core.feedback.judging import record_verdict, reroute_reclassified, send_round, verdict_loop
 from backedge.core.feedback.loop import Loop, LoopState, positions_by_target
+from backedge.core.feedback.raising import raise_feedback
 from backedge.core.feedback.rerouting import permanently_skipped
 from backedge.core.feedback.routing import legal_targets, steps_of_phase
 from backedge.core.feedback.voting import choice_problem, choose, find_option
-from backedge.core.model import HUMAN, SIDE_MODES, Decision, Outcome, OutputDigest, Resolution, Status, VerdictWord
-from backedge.core.scheduling.scheduler import start_wanted
+from backedge.core.model import (
+    HUMAN,
+    SIDE_MODES,
+    Decision,
+    Feedback,
+    Finding,
+    Kind,
+    Outcome,
+    OutputDigest,
+    Resolution,
+    Status,
+    VerdictWord,
+)
+from backedge.core.scheduling.scheduler import passes, start_wanted
 from backedge.core.scheduling.settle import record_start
 from backedge.core.state.run import ASKED, Escalation, RunState, number
 from backedge.core.suggestions import did_you_mean
@@ -78,6 +92,10 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
             assert loop is not None
             settle_findings(tx, loop, Status.ACCEPTED)
             close_loop(tx, loop, LoopState.ACCEPTED, Resolution("accepted", by=by, text=command.note))
+        case "approve":
+            tx.add(e.ProtectedAnswered(tx.now, packet.protected, "approved", by, command.note, person=True))
+        case "reject":
+            _reject_changes(tx, packet, command, by)
         case "resolve" if loop is None:
             return  # a person did the step: `outcome_by_hand` reads the outcome
         case "resolve":
@@ -85,6 +103,27 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
             _resolve(tx, tx.state.loops[loop.id], command, by)
         case _:
             assert_never(choice)
+
+
+def _reject_changes(tx: Transaction, packet: Escalation, command: Decide, by: str) -> None:
+    """Send changes of protected files back to the steps that made them, as findings of the judges that asked."""
+    found = rejections(tx.state, packet.protected, command.note)
+    tx.add(e.ProtectedAnswered(tx.now, packet.protected, "rejected", by, command.note, person=True))
+    for judge, findings in found.items():
+        if not judge:
+            _send_back(tx, findings)
+        elif verdict_loop(tx.state, judge) is None and passes(tx.state, judge):
+            outcome = Outcome(OutputDigest(""), findings=findings)
+            record_verdict(tx, judge, tx.state.steps[judge].attempts, outcome, "fail")
+        # Otherwise the judge is due anyway, and then reports what was rejected.
+
+
+def _send_back(tx: Transaction, findings: tuple[Finding, ...]) -> None:
+    """Send rejected changes that no judge can report any more to the steps that made them."""
+    for finding in findings:
+        if finding.blames in tx.state.steps:
+            message = f"{finding.description}; {finding.suggested_fix}"
+            raise_feedback(tx, HUMAN, Feedback(Kind.FIX_REQUEST, (finding.blames,), message), None)
 
 
 def _resolve(tx: Transaction, loop: Loop, command: Decide, by: str) -> None:

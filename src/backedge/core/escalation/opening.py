@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.escalation.policy import apply_policy
+from backedge.core.evidence.values import ProtectedFile
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import Breach, Question
-from backedge.core.state.run import ASKED, NO_APPROVER, Escalation
+from backedge.core.state.run import ASKED, NO_APPROVER, Escalation, RunState
 from backedge.core.transaction import Transaction
 
 WITHDRAWN = "withdrawn"
@@ -29,6 +30,12 @@ DO_OPTIONS = ("resolve", "skip", "cancel")
 
 
 RUN_OPTIONS = ("continue", "cancel")
+
+
+PROTECTED_OPTIONS = ("approve", "reject", "cancel")
+
+
+REFUSED_OPTIONS = ("continue", "cancel")
 
 
 def escalate_loop(tx: Transaction, loop: Loop, breach: Breach | None, reason: str = "") -> None:
@@ -73,6 +80,38 @@ def ask_approval(tx: Transaction, step: str, about: Question) -> None:
     """Ask a person to approve a step that is ready to start."""
     reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it; continue approves, cancel rejects"
     tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, STEP_OPTIONS, step=step, about=about))
+
+
+def ask_about_changes(tx: Transaction, changes: tuple[ProtectedFile, ...], reason: str) -> None:
+    """Ask a person to answer for changes of protected files."""
+    ids = tuple(each.id for each in changes)
+    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, PROTECTED_OPTIONS, protected=ids))
+
+
+def escalate_refused(tx: Transaction, source: str, reason: str, message: str) -> None:
+    """Tell a person about serious feedback that could not be delivered, so that it is not lost. An agent that raises the
+    same feedback again does not ask twice."""
+    if not _about_refused(tx, source, message):
+        told = f"refused feedback of {source!r}: {reason}; it said: {message or 'nothing'}"
+        number = len(tx.state.refused)
+        tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), told, REFUSED_OPTIONS, refused=number))
+
+
+def withdraw_refused(tx: Transaction, source: str, message: str) -> None:
+    """Take back what a person was told about refused feedback: it was raised again, and delivered."""
+    for packet in _about_refused(tx, source, message):
+        withdraw(tx, packet, "it was raised again, and delivered")
+
+
+def _about_refused(tx: Transaction, source: str, message: str) -> list[Escalation]:
+    """The open escalations about refused feedback of a source with this message."""
+    told = [packet for packet in tx.state.escalations.values() if packet.refused]
+    return [each for each in told if _said(tx.state, each) == (source, message)]
+
+
+def _said(state: RunState, packet: Escalation) -> tuple[str, str]:
+    refused = state.refused[packet.refused - 1]
+    return refused.source, refused.message
 
 
 def escalate_step(tx: Transaction, step: str, breach: Breach | None, reason: str) -> None:

@@ -129,7 +129,16 @@ def _of_run(state: RunState, packet: Escalation, choice: str) -> PacketOption:
         size = getattr(state.workflow.limits, limit)
         more = f"the budget grows by {size:g}, or by the amount that you give"
         return PacketOption(choice, "the run continues", f"up to {size:g} more of {limit}", more)
-    return _cancel()
+    match choice:
+        case "continue":
+            return PacketOption(choice, "the run goes on; the feedback stays undelivered", "none", "you have seen it")
+        case "approve":
+            return PacketOption(choice, "the changed files count as they are now", "none", "the run can be verified")
+        case "reject":
+            back = "the changes go back, as findings, to the steps that made them"
+            return PacketOption(choice, back, "one more round", "the old version counts")
+        case _:
+            return _cancel()
 
 
 def _cancel() -> PacketOption:

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from backedge.core.breaches import limit_counts
-from backedge.core.briefing import BriefedFinding, Request, briefed_finding, briefed_findings, request_of
+from backedge.core.briefing import (
+    BriefedChange,
+    BriefedFinding,
+    Request,
+    briefed_change,
+    briefed_finding,
+    briefed_findings,
+    request_of,
+)
 from backedge.core.errors import NotFound
 from backedge.core.escalation.options import PacketOption, packet_options
 from backedge.core.feedback.loop import Loop
@@ -79,6 +87,8 @@ class Packet(Value, frozen=True):
     """The approach that a person gave in an earlier decision."""
     last_error: str = ""
     """The last error of the step's agent."""
+    changes: tuple[BriefedChange, ...] = ()
+    """The changes of protected files that it asks about."""
     decided: str = ""
     """The choice that was made; empty while the escalation is open."""
     by: str = ""
@@ -114,6 +124,7 @@ def _basic(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
         step=found.step,
         message=state.graph.steps[found.step].question if found.step and found.reason == ASKED else "",
         last_error=state.steps[found.step].last_error if found.step else "",
+        changes=tuple(briefed_change(each) for each in state.protected.values() if each.id in found.protected),
         decided=found.decided.choice if found.decided else "",
         by=found.decided.by if found.decided else "",
     )

@@ -6,6 +6,7 @@ and asked again. An answer to a withdrawn question is refused, so that it is nev
 
 from __future__ import annotations
 
+from backedge.core.evidence.protected import unanswered_changes
 from backedge.core.model import Question
 from backedge.core.scheduling.scheduler import Start, start_wanted
 from backedge.core.scheduling.skipping import condition_pending, input_versions
@@ -21,6 +22,9 @@ def question_for(state: RunState, start: Start) -> Question:
 
 def withdrawal_reason(state: RunState, packet: Escalation) -> str | None:
     """Why a question about a step is withdrawn; None if it is still valid, and for every other escalation."""
+    if packet.protected:
+        asked = tuple(each.id for each in unanswered_changes(state))
+        return None if asked == packet.protected else "the files have changed since"
     if packet.about is None:
         return None
     assert packet.step is not None

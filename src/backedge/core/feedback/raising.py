@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from backedge.core import events as e
 from backedge.core.breaches import first_breach
-from backedge.core.escalation.opening import ask_person, escalate_loop
+from backedge.core.escalation.opening import ask_person, escalate_loop, escalate_refused, withdraw_refused
 from backedge.core.feedback.closing import close_loop
 from backedge.core.feedback.loop import Loop, LoopState, result_so_far
 from backedge.core.feedback.requirements import BY_REQUIREMENT, Mentions, goes_to_requirement_owner, owner_of
 from backedge.core.feedback.rerouting import no_target_left
-from backedge.core.feedback.routing import BY_PLANNER, goes_to_planner, planner_for, refusal_reason, step_adder_for
+from backedge.core.feedback.routing import (
+    BY_PLANNER,
+    goes_to_planner,
+    planner_for,
+    refusal_reason,
+    step_adder_for,
+    target_problem,
+)
 from backedge.core.feedback.voting import option_refusal
-from backedge.core.model import HUMAN, ROOT, Feedback, Kind, MalformedFeedback
+from backedge.core.model import HUMAN, ROOT, SERIOUS, Feedback, Kind, MalformedFeedback
 from backedge.core.state.loops import question_key
 from backedge.core.state.run import Running, RunState
 from backedge.core.transaction import Transaction
@@ -24,7 +31,7 @@ def raise_feedback(
 ) -> None:
     """Open a loop, continue an open one, or record why the feedback is refused."""
     if isinstance(feedback, MalformedFeedback):
-        tx.add(e.RefusedFeedback(tx.now, source, feedback.to, feedback.reason, feedback.message))
+        _refuse(tx, source, feedback, feedback.reason, running)
         return
     rule = _rule(feedback)
     feedback = with_targets(tx.state, feedback, source, tx.mentions)
@@ -32,7 +39,7 @@ def raise_feedback(
         return
     problem = option_refusal(tx.state, source, feedback)
     if problem is not None:
-        tx.add(e.RefusedFeedback(tx.now, source, feedback.to, problem, feedback.message))
+        _refuse(tx, source, feedback, problem, running)
         return
     rejected = _rejected_loop(tx.state, source, feedback, running)
     if rejected is not None:
@@ -43,7 +50,7 @@ def raise_feedback(
     caused_by = _deepest(tx.state, running.loops) if running is not None else None
     reason = refusal_reason(tx.state, source, feedback, caused_by) or no_target_left(tx.state, feedback)
     if reason is not None:
-        tx.add(e.RefusedFeedback(tx.now, source, feedback.to, reason, feedback.message))
+        _refuse(tx, source, feedback, reason, running)
         return
     loop = tx.next_loop()
     warning = ""
@@ -62,7 +69,29 @@ def raise_feedback(
         )
     )
     tx.add(e.FeedbackRouted(tx.now, loop, dict.fromkeys(feedback.to, ()), {rule: ()}))
+    withdraw_refused(tx, source, feedback.message)
     _escalate_or_ask(tx, loop)
+
+
+def _refuse(
+    tx: Transaction, source: str, feedback: Feedback | MalformedFeedback, reason: str, running: Running | None
+) -> None:
+    """Record feedback that cannot be delivered. What an attempt saw must not be lost: if it is serious, a person is asked.
+    A person who raises feedback sees the refusal at once."""
+    tx.add(e.RefusedFeedback(tx.now, source, feedback.to, reason, feedback.message))
+    serious = isinstance(feedback, MalformedFeedback) or feedback.severity in SERIOUS
+    if running is not None and serious:
+        escalate_refused(tx, source, reason, feedback.message)
+
+
+def feedback_problem(
+    state: RunState, source: str, feedback: Feedback | MalformedFeedback, mentions: Mentions
+) -> str | None:
+    """Why feedback in an outcome can go nowhere; None if it can be delivered, or if only a limit forbids it."""
+    if isinstance(feedback, MalformedFeedback):
+        return feedback.reason
+    aimed = with_targets(state, feedback, source, mentions)
+    return option_refusal(state, source, aimed) or target_problem(state, source, aimed)
 
 
 def _rule(feedback: Feedback) -> str:

@@ -24,6 +24,8 @@ def route_for(graph: Graph, reporter: str, phases: tuple[str, ...], finding: Fin
 
     A judge's finding is never refused: if no rule matches, it goes to the step under judgement.
     """
+    if finding.blames in graph.steps and finding.blames not in graph.judges:
+        return Route((finding.blames,), "evidence")
     if phases:
         targets = tuple(dict.fromkeys(step for phase in phases for step in steps_of_phase(graph, reporter, phase)))
         if targets:
@@ -80,6 +82,11 @@ def legal_targets(graph: Graph, source: str) -> tuple[str, ...]:
 
 def refusal_reason(state: RunState, source: str, feedback: Feedback, caused_by: Loop | None) -> str | None:
     """Why raised feedback is refused; None if it can be delivered."""
+    return target_problem(state, source, feedback) or _causal_refusal(state, source, feedback, caused_by)
+
+
+def target_problem(state: RunState, source: str, feedback: Feedback) -> str | None:
+    """Why feedback has nowhere to go; None if its targets are legal."""
     if not feedback.message.strip():
         return "message is missing: describe what is wrong"
     if not feedback.to:
@@ -97,7 +104,7 @@ def refusal_reason(state: RunState, source: str, feedback: Feedback, caused_by: 
             return f"target {target!r} is a judge: send it to the step under judgement ({', '.join(graph.steps[target].judges)})"
         if target not in legal:
             return f"target {target!r} is out of scope for {source!r}: use one of {', '.join((*legal, HUMAN))}"
-    return _causal_refusal(state, source, feedback, caused_by)
+    return None
 
 
 def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by: Loop | None) -> str | None:

@@ -8,18 +8,25 @@ from backedge.core import events as e
 from backedge.core.findings.disputes import is_disputed
 from backedge.core.findings.identity import fingerprints, lies_in
 from backedge.core.findings.ledger import TrackedFinding, ledger_key
-from backedge.core.model import Change, Finding, FindingResolution, Mode, Outcome, Severity, Status, VerdictWord
+from backedge.core.model import (
+    SERIOUS,
+    Change,
+    Finding,
+    FindingResolution,
+    Mode,
+    Outcome,
+    Severity,
+    Status,
+    VerdictWord,
+)
 from backedge.core.state.run import RunState, number
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
 from backedge.core.workflow.definition import PassRule
 
-SERIOUS = (Severity.CRITICAL, Severity.HIGH)
-
-
 _IGNORED: dict[Mode, tuple[str, ...]] = {
-    "answer": ("verdict", "findings", "resolutions", "decision"),
-    "decide": ("verdict", "findings", "resolutions", "answer"),
+    "answer": ("verdict", "findings", "resolutions", "decision", "approvals"),
+    "decide": ("verdict", "findings", "resolutions", "answer", "approvals"),
 }
 """The fields of an outcome that a mode ignores. All other modes ignore `answer` and `decision`."""
 
@@ -78,16 +85,24 @@ def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
 
 
 def verdict_of(state: RunState, judge: str, outcome: Outcome) -> VerdictWord:
-    """The verdict of an outcome without contradictions: computed if the step has `passes_if`, else as the judge said."""
+    """The verdict of an outcome without contradictions: computed if the step has `passes_if`, else as the judge said. A
+    stated fail is never turned into a pass."""
     rule = state.graph.steps[judge].passes_if
-    if rule is None:
+    if rule is None or outcome.verdict == "fail":
         assert outcome.verdict is not None
         return outcome.verdict
     not_fixed = (said.finding for said in outcome.resolutions if said.status == "not_fixed")
     findings = [*outcome.findings, *(state.findings[number(name)].finding for name in not_fixed)]
-    if outcome.verdict == "fail" and not findings:
-        return "fail"
     return verdict_by_rule(rule, _not_accepted(state, judge, findings))
+
+
+def overruled_warning(state: RunState, judge: str, outcome: Outcome, word: VerdictWord | None) -> str:
+    """A warning that `passes_if` forbids the verdict that a judge states; empty if it does not."""
+    if word != "fail" or outcome.verdict in (None, "fail"):
+        return ""
+    rule = state.graph.steps[judge].passes_if
+    assert rule is not None
+    return f"the verdict {outcome.verdict} counts as fail: passes_if ({rule.text}) does not allow what {judge!r} found"
 
 
 def _not_accepted(state: RunState, judge: str, findings: Sequence[Finding]) -> list[Finding]:

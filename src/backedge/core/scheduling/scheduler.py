@@ -171,6 +171,8 @@ class _Scheduler:
             if packet.step is not None:
                 held |= self.graph.downstream[packet.step]
                 (self.waiting_for_person if packet.about is not None else held).add(packet.step)
+            elif packet.refused or packet.protected:
+                continue
             elif loop is None:
                 return None
             elif packet.reason != ASKED:

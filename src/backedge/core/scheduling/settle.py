@@ -8,6 +8,7 @@ from __future__ import annotations
 from backedge.core import events as e
 from backedge.core.breaches import first_breach
 from backedge.core.escalation.opening import (
+    ask_about_changes,
     ask_approval,
     ask_to_do,
     ask_to_verify,
@@ -19,10 +20,12 @@ from backedge.core.escalation.opening import (
 )
 from backedge.core.escalation.policy import apply_policy
 from backedge.core.escalation.questions import question_for, withdrawal_reason
+from backedge.core.evidence.delivered import judge_again
+from backedge.core.evidence.protected import changes_to_review, question_text, unanswered_changes
 from backedge.core.feedback.closing import close_loop, end_run
 from backedge.core.feedback.loop import Loop, LoopState, result_so_far
 from backedge.core.feedback.rerouting import reroute_around_skipped
-from backedge.core.model import HUMAN, SIDE_MODES, Breach, Resolution
+from backedge.core.model import HUMAN, SERIOUS, SIDE_MODES, Breach, Resolution, Status
 from backedge.core.scheduling.index import running_attempts
 from backedge.core.scheduling.pending import is_complete, is_stuck, needs_input_check, overdue
 from backedge.core.scheduling.scheduler import Start, passes, ready
@@ -52,7 +55,12 @@ def settle(tx: Transaction) -> None:
         break
     if tx.state.ended is None and not tx.state.busy:
         if is_complete(tx.state):
-            _finish(tx)
+            if judge_again(tx):
+                settle(tx)
+            elif changes := unanswered_changes(tx.state):
+                ask_about_changes(tx, changes, question_text(changes))
+            else:
+                _finish(tx)
         elif is_stuck(tx.state):
             escalate_stuck(tx)
 
@@ -60,8 +68,29 @@ def settle(tx: Transaction) -> None:
 def _finish(tx: Transaction) -> None:
     if tx.state.has_accepted:
         tx.add(e.RunEnded(tx.now, "accepted"))
+    elif left := _serious_left(tx.state):
+        names = ", ".join(left)
+        tx.add(e.RunEnded(tx.now, "accepted", f"critical or high findings are deferred: {names}"))
     else:
         tx.add(e.RunEnded(tx.now, "verified" if tx.state.graph.has_judges else "done"))
+
+
+def _serious_left(state: RunState) -> tuple[str, ...]:
+    """The critical and high findings that nobody fixed, except those that the `passes_if` of their judge tolerates."""
+    return tuple(
+        tracked.name
+        for tracked in state.findings.values()
+        if tracked.finding.severity in SERIOUS
+        and tracked.status in (Status.DEFERRED, Status.UNCONFIRMED)
+        and not _tolerates(state, tracked.found_by)
+    )
+
+
+def _tolerates(state: RunState, judge: str) -> bool:
+    """Whether the last verdict of a judge is a pass by its own `passes_if`."""
+    step = state.graph.steps.get(judge)
+    verdict = state.steps[judge].verdict if step is not None and step.passes_if is not None else None
+    return verdict is not None and verdict.word in ("pass", "conditional")
 
 
 def _withdraw_questions(tx: Transaction) -> bool:
@@ -226,6 +255,7 @@ def record_start(tx: Transaction, start: Start, agent: str) -> int:
         _cause(state, start, consumed),
         consumed,
         results=step.results_due if start.mode not in SIDE_MODES else (),
+        told=changes_to_review(state, name) if start.mode not in SIDE_MODES else (),
     )
     tx.add(_with_feedback(state, event) if state.loops else event)
     return event.attempt

@@ -19,9 +19,13 @@ NOTHING = ""
 
 def artifact_digest(state: RunState, name: str, made: OutputDigest, running: Running) -> str:
     """The digest of a judge's artifact: its output and the versions it judged. Empty for other steps, whose artifact digest
-    is that of the output."""
+    is that of the output. A judge that judges the same versions once more keeps its digest, so that no other step runs
+    again for it."""
     if name not in state.graph.judges:
         return ""
+    step = state.steps[name]
+    if step.rejudge and step.artifact is not None and step.artifact.consumed == running.consumed:
+        return step.artifact.digest
     judged = "\n".join(f"{need} {digest}" for need, digest in running.consumed.items())
     return sha256(f"{made.digest}\n{judged}".encode()).hexdigest()
 
@@ -46,7 +50,7 @@ def is_fresh(state: RunState, step: str) -> bool:
     """Whether a step has an artifact that was made from the current versions of its needs."""
     of_step = state.steps[step]
     artifact = of_step.artifact
-    if artifact is None or of_step.replaced:
+    if artifact is None or of_step.replaced or of_step.rejudge:
         return False
     consumed, needs = artifact.consumed, state.graph.needs[step]
     if len(consumed) != len(needs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backedge.core import events as e
+from backedge.core.evidence.values import NO_EVIDENCE
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import SIDE_MODES, Change, FindingResolution, Status
 from backedge.core.state import version_0_1
@@ -46,6 +47,8 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         cause=event.cause,
         consumed=event.consumed,
         input_versions=event.inputs,
+        told=event.told,
+        trees=state.trees if name in state.graph.judges else {},
     )
     started = replace(step, attempts=event.attempt, running=running, rounds=step.rounds + counted)
     return with_step(
@@ -118,6 +121,9 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         results_due=tuple(id for id in step.results_due if id not in running.results) if step.results_due else (),
         repeats=repeats,
         repeats_granted=repeats_granted,
+        rejudge=step.rejudge and side,
+        evidence=step.evidence if side else NO_EVIDENCE,
+        overtaken=step.overtaken if side else running.overtaken,
     )
     state = _attempt_over(state, event, done)
     if side:
@@ -150,7 +156,7 @@ def _artifact_of(event: e.AttemptSucceeded, step: StepState, running: Running) -
         attempt=event.attempt,
         output=made.output,
         payload=made.payload,
-        parts=made.parts,
+        parts=made.parts if changed or before is None else before.parts,
         values=made.values,
         consumed=running.consumed,
         inputs=running.input_versions,

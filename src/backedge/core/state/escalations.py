@@ -14,7 +14,16 @@ from backedge.core.workflow.limits import BUDGETS, OF_THE_RUN
 
 def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
     packet = Escalation(
-        event.escalation, event.reason, event.options, event.at, event.loop, event.step, event.breach, event.about
+        event.escalation,
+        event.reason,
+        event.options,
+        event.at,
+        event.loop,
+        event.step,
+        event.breach,
+        event.about,
+        event.protected,
+        event.refused,
     )
     state = replace(
         state,
@@ -81,7 +90,7 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         state = replace(state, grants={**state.grants, limit: state.grants.get(limit, 0) + more})
     if packet.step is not None and event.choice == "continue":
         step = state.steps[packet.step]
-        step = replace(step, approved=step.approved or packet.asks_approval)
+        step = replace(step, approved=step.approved or packet.asks_approval, rejudged_at=0)
         if limit == REPEAT:
             step = replace(step, repeats_granted=step.repeats_granted + event.rounds)
         else:

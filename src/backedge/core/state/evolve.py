@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from backedge.core import events as e
+from backedge.core.errors import JournalDamaged
 from backedge.core.state import version_0_1
 from backedge.core.state.attempts import (
     answer_given,
@@ -19,6 +20,12 @@ from backedge.core.state.attempts import (
     attempt_succeeded,
 )
 from backedge.core.state.escalations import escalation_decided, escalation_opened, loop_overdue
+from backedge.core.state.evidence import (
+    baseline_recorded,
+    evidence_recorded,
+    protected_answered,
+    verdicts_voided,
+)
 from backedge.core.state.findings import finding_reclassified, findings_contested, findings_settled, verdict_given
 from backedge.core.state.loops import (
     choice_made,
@@ -40,11 +47,19 @@ from backedge.core.value import Json, replace
 from backedge.core.workflow.graph import graph_of
 
 
-def replay(events: Iterable[e.Event]) -> RunState | None:
-    """The state after these events; None if there are no events."""
-    state: RunState | None = None
-    for event in events:
-        state = evolve(state, event)
+def replay(events: Iterable[e.Event], state: RunState | None = None) -> RunState | None:
+    """The state after these events of a journal, from the beginning or from a state; None if there are no events. Raises
+    JournalDamaged, naming the event, if one of them cannot follow the events before it."""
+    event: e.Event | None = None
+    try:
+        for event in events:
+            state = evolve(state, event)
+    except (LookupError, AttributeError, TypeError, ValueError, AssertionError) as error:
+        seq, run = (state.seq + 1, f"run {state.run!r}") if state is not None else (1, "a run")
+        raise JournalDamaged(
+            f"event {seq} of {run} is damaged: {type(event).__name__} cannot follow the events before it "
+            f"({type(error).__name__}: {error}); restore a backup"
+        ) from error
     return state
 
 
@@ -76,8 +91,16 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return attempt_started(state, event)
         case e.AttemptSucceeded():
             return attempt_succeeded(state, event)
+        case e.EvidenceRecorded():
+            return evidence_recorded(state, event)
         case e.VerdictGiven():
             return verdict_given(state, event)
+        case e.BaselineRecorded():
+            return baseline_recorded(state, event)
+        case e.ProtectedAnswered():
+            return protected_answered(state, event)
+        case e.VerdictsVoided():
+            return verdicts_voided(state, event)
         case e.FeedbackRouted():
             return feedback_routed(state, event)
         case e.LoopOpened():
@@ -147,6 +170,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return replace(state, paused_by=event.by)
         case e.RunResumed():
             return replace(state, paused_by=None)
+        case e.RunRecovered():
+            return replace(state, seconds_worked=state.seconds_at_work(state.last_at), busy_since=event.at)
         case e.RunStarted():
             raise ValueError(f"run {state.run!r} has a second RunStarted: expected it only as the first event")
         case _:

@@ -45,7 +45,9 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
             judge,
             open_findings=still_open,
             unconfirmed=_unconfirmed(judge.unconfirmed, changed) if fails else _NONE_UNCONFIRMED,
-            verdict=LastVerdict(event.word, judge.artifact.inputs),
+            verdict=LastVerdict(
+                event.word, judge.artifact.inputs, tree=judge.evidence.tree, workspace=judge.evidence.workspace
+            ),
             verdicts=verdict_number,
             failures=judge.failures + 1 if fails else 0,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from backedge.core import events as e
+from backedge.core.evidence.values import NO_EVIDENCE, Baseline, Evidence, ProtectedFile
 from backedge.core.feedback.loop import Loop
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import HUMAN, Breach, Change, Mode, Question, Usage, VerdictWord
@@ -72,6 +73,12 @@ class Running(Value, frozen=True):
     """The loops that this attempt raised or rejoined."""
     replanned: bool = False
     """Whether it changed the steps of the run."""
+    told: tuple[int, ...] = ()
+    """The changes of protected files that it was told about."""
+    trees: dict[str, str] = {}
+    """For a judge: the digests of all files when it started, by folder."""
+    overtaken: tuple[str, ...] = ()
+    """For a reviewer: the files that other steps changed while it judges them."""
 
 
 class LastVerdict(Value, frozen=True):
@@ -82,6 +89,10 @@ class LastVerdict(Value, frozen=True):
     """The artifact versions that it judged."""
     accepted: bool = False
     """Whether a person accepted its findings, so that it counts as a pass."""
+    tree: str = ""
+    """The digest of the files that it judged; empty if it was not measured."""
+    workspace: str = ""
+    """The folder of these files."""
 
 
 class ConditionResult(Value, frozen=True):
@@ -134,6 +145,16 @@ class StepState(Value, frozen=True):
     """The last loop that its verdicts started."""
     open_findings: tuple[int, ...] = ()
     """The findings whose status it has to report when it judges again."""
+    evidence: Evidence = NO_EVIDENCE
+    """What backedge saw of its last attempt."""
+    files: tuple[str, ...] = ()
+    """All files that its attempts changed."""
+    overtaken: tuple[str, ...] = ()
+    """For a reviewer: the files that other steps changed after it judged them."""
+    rejudge: bool = False
+    """Whether it has to judge once more, because files changed after its verdict."""
+    rejudged_at: int = 0
+    """The round of the run in which it last judged for that reason, plus one."""
     unconfirmed: Map[int, bool] = Map()
     """The findings since its last pass that a later verdict did not mention. The value is false for those that were
     mentioned again since."""
@@ -162,6 +183,10 @@ class Escalation(Value, frozen=True):
     breach: Breach | None = None
     about: Question | None = None
     """What a person is asked to do or to approve. It is withdrawn as soon as the step would do something else."""
+    protected: tuple[int, ...] = ()
+    """The changes of protected files that it asks about."""
+    refused: int = 0
+    """The number of the refused feedback that it tells about. It holds nothing up."""
     decided: e.EscalationDecided | None = None
 
     @property
@@ -241,6 +266,14 @@ class RunState(Value, frozen=True):
     checkpoints: dict[str, dict[str, Json]] = {}
     read: dict[str, tuple[str, ...]] = {}
     """The loops whose feedback was read from the inbox, by step."""
+    protected: dict[str, ProtectedFile] = {}
+    """The protected files that differ from the start of the run, by path."""
+    protected_ever: int = 0
+    """How many changes of protected files there were."""
+    trees: dict[str, str] = {}
+    """The digest of all files when they were last measured, by folder."""
+    baselines: dict[str, Baseline] = {}
+    """What the tool judges reported about the files of the start, by judge."""
     imported: e.FileImported | None = None
     """The file that the run was imported from."""
     derived: Derived = NOTHING_DERIVED

@@ -1,13 +1,14 @@
 """Why every run ends: the largest number of attempts that a run of a workflow can make.
 
 - Every step is executed once. Each round of feedback executes every step at most once more: the step that reworks, and
-  everything that its change makes stale or due for verification. So there are S x (1 + R) executions, where S is the
-  number of steps and R the number of rounds that the limits allow.
+  everything that its change makes stale or due for verification. Each judge may judge once more at the end of a round,
+  because files changed after its verdict. So there are (S + J) x (1 + R) executions, where S is the number of steps, J
+  the number of judges and R the number of rounds that the limits allow.
 - A step with `repeat` counts in S as often as its `max` says. If a step plans, S is `max_steps` times the largest such
   `max` (see core/planning.py).
 - Each execution is tried at most E times, where E is the limit `errors_in_a_row`.
 
-A run therefore makes at most E x S x (1 + R) attempts. People can grant more, and an attempt that a crash or an
+A run therefore makes at most E x (S + J) x (1 + R) attempts. People can grant more, and an attempt that a crash or an
 interruption cut short may be made again.
 """
 
@@ -36,8 +37,9 @@ def max_attempts(workflow: Workflow) -> int | None:
     bounds = [workflow.limits.attempts]
     if rounds is not None and tries is not None:
         repeats = [step.repeat.max if step.repeat else 1 for step in workflow.steps]
+        judges = steps if workflow.plans else sum(bool(step.judges) for step in workflow.steps)
         executions = steps * max(repeats, default=1) if workflow.plans else sum(repeats)
-        bounds.append(tries * executions * (1 + rounds))
+        bounds.append(tries * (executions + judges) * (1 + rounds))
     return min((bound for bound in bounds if bound is not None), default=None)
 
 

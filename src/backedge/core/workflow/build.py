@@ -39,6 +39,7 @@ def build_workflow(
     authority: Sequence[str] = (),
     checks: Mapping[str, object] | None = None,
     gates: Mapping[str, object] | None = None,
+    on_protected: str = "review",
     max_steps: float = MAX_STEPS,
 ) -> Workflow:
     """A valid workflow, as a journal would return it. Each step comes with its own limits as the user wrote them.
@@ -74,6 +75,7 @@ def build_workflow(
         authority=_words("authority", authority, problems),
         checks=_parsed_by_name("checks", checks, parse_check, problems),
         gates=_parsed_by_name("gates", gates, parse_gate, problems),
+        on_protected=_one_of("on_protected", on_protected, ("review", "ask", "refuse"), problems),
         max_steps=whole(max_steps),
     )
     if type(workflow.max_steps) is not int or workflow.max_steps < 1:

@@ -18,6 +18,7 @@ MAX_STEPS = 50
 
 Policy = Literal["rework", "defer", "ask"]
 Agreement = Literal["first", "all", "authority"]
+OnProtected = Literal["review", "ask", "refuse"]
 
 
 class PassRule(Value, frozen=True):
@@ -27,6 +28,10 @@ class PassRule(Value, frozen=True):
     """The name of a built-in rule; empty if the rule counts by `at_most`."""
     at_most: tuple[tuple[str, int], ...] = ()
     """Pairs of a severity (or "blocking") and how many such findings are allowed."""
+
+    @property
+    def text(self) -> str:
+        return self.name or ", ".join(f"at most {count} {severity}" for severity, count in self.at_most)
 
 
 PASS_RULES = ("ai-sdlc", "asp-design", "asp-code")
@@ -52,6 +57,10 @@ class Step(Value, frozen=True):
     """The steps whose artifacts it judges. Judging a step implies needing it."""
     tests: bool = False
     """Whether this judge tests; any other judge reviews."""
+    tool: bool = False
+    """Whether this judge is a tool whose report the engine reads itself."""
+    hidden: bool = False
+    """Whether this judge is held out: producers learn only that it failed, not what it found."""
     complete: bool = False
     """Whether this judge lists everything it sees. Then a finding that it does not repeat counts as fixed."""
     agents: tuple[str, ...] = ()
@@ -78,6 +87,8 @@ class Step(Value, frozen=True):
     """The group of steps that it belongs to. A step that needs the group needs all its members."""
     plans: bool = False
     """Whether it may add, replace and remove steps during the run."""
+    plans_judges: bool = False
+    """Whether it may also replace and remove judges that the workflow started with."""
     needs_groups: tuple[str, ...] = ()
     """The groups that its definition needs. A step that joins one of them later is needed too."""
     judges_groups: tuple[str, ...] = ()
@@ -116,6 +127,9 @@ class Workflow(Value, frozen=True):
     """The steps that decide, highest first, if the agreement is "authority"."""
     checks: tuple[Check, ...] = ()
     gates: tuple[Gate, ...] = ()
+    on_protected: OnProtected = "review"
+    """Whose approval a change of tests or of the configuration of judges needs if a judge asks about it: that of a reviewer
+    (else of a person), always that of a person; or none is possible, and it is a finding."""
     max_steps: int = MAX_STEPS
     """If a step plans: how many steps the run may ever have, including removed and replaced ones."""
 

@@ -112,10 +112,13 @@ class Graph:
 
     def legal_pairs(self) -> int:
         """How many pairs of a source and a target feedback can have. A check of inputs may blame every step that the
-        checked step needs, including judges."""
+        checked step needs, including judges; a judge may blame every step that changed a test."""
         checked = (name for name, step in self.steps.items() if step.checked)
         judged = sum(need in self.judges for name in checked for need in self.needs[name])
-        return sum(len(self.legal_targets(name)) for name in self.steps) + judged
+        return sum(self._targets(name) for name in self.steps) + judged
+
+    def _targets(self, source: str) -> int:
+        return len(self._makers) if source in self.judges else len(self.legal_targets(source))
 
     def distances(self, source: str) -> dict[str, int]:
         """How many edges lie between a step and each step upstream of it."""

@@ -80,14 +80,14 @@ class Limits(Value, frozen=True, omit_defaults=False):
             "The most executions in a run that feedback asked for; cascades and verifications do not count.",
             scope="run",
         ),
-    ] = 10
+    ] = 20
     recoveries_total: Annotated[
         int | None,
         LimitSpec("The most reworks in a run that may give back the identical artifact.", scope="run"),
     ] = None
     rounds_per_loop: Annotated[
-        int | None, LimitSpec("The most rounds of one loop: with 3, the 4th rejection escalates.")
-    ] = 3
+        int | None, LimitSpec("The most rounds of one loop: with 5, the 6th rejection escalates.")
+    ] = 5
     rounds_per_pair: Annotated[
         int | None, LimitSpec("The most rounds between the same source and target.", breaker=False)
     ] = None
@@ -96,7 +96,7 @@ class Limits(Value, frozen=True, omit_defaults=False):
     ] = None
     same_finding: Annotated[
         int | None, LimitSpec("How often in a row one judge may report the same finding.", zero=False)
-    ] = 3
+    ] = 6
     failures_in_a_row: Annotated[
         int | None, LimitSpec("How often in a row one judge may fail the work, whatever it finds.")
     ] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backedge.core.value import Value
+from backedge.core.value import Value, replace
 from backedge.core.workflow.limits import Limits
 from backedge.core.workflow.routes import RouteRule
 
@@ -34,17 +34,23 @@ _AI_SDLC_ROUTES = (
     RouteRule("code", category=("",)),
 )
 
+_ORIGINAL = Limits(rounds_total=10, same_finding=3)
+"""What the systems that users come from have in common. The limits of `default` are higher: they were measured."""
+
 PROFILES: dict[str, Profile] = {
     "default": Profile(),
-    "bmad": Profile(limits=Limits(rounds_per_loop=1), scope="any"),
+    "bmad": Profile(limits=replace(_ORIGINAL, rounds_per_loop=1), scope="any"),
     "ai-sdlc": Profile(
-        limits=Limits(recoveries_total=10), routes=_AI_SDLC_ROUTES, review_passes_if="ai-sdlc", nearest_phase=True
+        limits=replace(_ORIGINAL, rounds_per_loop=3, recoveries_total=10),
+        routes=_AI_SDLC_ROUTES,
+        review_passes_if="ai-sdlc",
+        nearest_phase=True,
     ),
-    "tight-loop": Profile(limits=Limits(rounds_per_loop=None, rounds_per_step=4), judges_in_order=True),
+    "tight-loop": Profile(limits=replace(_ORIGINAL, rounds_per_loop=None, rounds_per_step=4), judges_in_order=True),
     "asp": Profile(
-        limits=Limits(rounds_per_loop=None, rounds_per_step=2),
+        limits=replace(_ORIGINAL, rounds_per_loop=None, rounds_per_step=2),
         review_passes_if="asp",
-        test_limits=Limits(rounds_per_loop=1, rounds_per_step=2),
+        test_limits=replace(_ORIGINAL, rounds_per_loop=1, rounds_per_step=2),
     ),
-    "reactree": Profile(limits=Limits(rounds_per_loop=None, rounds_per_pair=2)),
+    "reactree": Profile(limits=replace(_ORIGINAL, rounds_per_loop=None, rounds_per_pair=2)),
 }

@@ -68,6 +68,9 @@ def _setting_problems(step: Step) -> Iterable[WorkflowProblem]:
             yield WorkflowProblem(f"{who} passes_if counts {severity!r}: {known}", at, here)
         if count < 0:
             yield WorkflowProblem(f"{who} passes_if allows {count} {severity}: expected 0 or more", at, here)
+    if step.hidden and not step.judges:
+        problem = f"{who} is hidden but is not a judge: remove it, or add `reviews` or `tests`"
+        yield WorkflowProblem(problem, (*here, "hidden"), here)
     if step.plans and step.judges:
         yield WorkflowProblem(f"{who} both judges and plans: make it two steps", here, here)
 

@@ -31,13 +31,14 @@ def parse_step(
     if reviews and tests:
         raise WorkflowError("it both reviews and tests: choose one, or make it two steps")
     judges = (*reviews, *tests)
-    complete = given.get("complete")
+    complete, plans = given.get("complete"), parse_plans(given.get("plans", False))
     return Step(
         name=name,
         phase=given.get("phase", ""),
         needs=tuple(need for need in words("needs", given.get("needs", ())) if need not in judges),
         judges=judges,
         tests=bool(tests),
+        hidden=given.get("hidden", False),
         complete=bool(tests) or lists_findings if complete is None else complete,
         agents=agents,
         called=called,
@@ -50,8 +51,24 @@ def parse_step(
         repeat=parse_repeat(given.get("repeat")),
         group=given.get("group", ""),
         question=question,
-        plans=given.get("plans", False),
+        plans=plans is not False,
+        plans_judges=plans == {"judges": True},
     )
+
+
+def parse_plans(given: object) -> bool | dict[str, Any]:
+    """Whether a step plans, and what it may change: true, false, or `judges: true`. Raises WorkflowError."""
+    if isinstance(given, bool):
+        return given
+    if not isinstance(given, Mapping):
+        raise WorkflowError(f"plans is {shown(given)}: expected true, false, or {{judges: true}}")
+    found: dict[str, Any] = mapping("plans", given)
+    for key, value in found.items():
+        if key != "judges":
+            raise WorkflowError(f"plans has the key {key!r}: {did_you_mean(key, ('judges',))}")
+        if not isinstance(value, bool):
+            raise WorkflowError(f"judges of plans is {shown(value)}: expected true or false")
+    return found or True
 
 
 def parse_repeat(given: object) -> Repeat | None:

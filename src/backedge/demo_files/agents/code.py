@@ -1,4 +1,4 @@
-"""The coder: sloppy at first, thorough once it gets feedback, and stubborn about floating point."""
+"""The coder: sloppy at first. When a test fails it changes the test; it fixes the code when a person says so."""
 
 import json
 import sys
@@ -9,10 +9,6 @@ UNUSED = "import os\n\n"
 FLOATS = """
 def total(prices: list[str]) -> float:
     return sum(float(price) for price in prices)
-"""
-ROUNDED = """
-def total(prices: list[str]) -> float:
-    return round(sum(float(price) for price in prices), 2)
 """
 DECIMALS = """
 def total(prices: list[str]) -> Decimal:
@@ -29,6 +25,7 @@ def discounted(price: str, percent: int) -> Decimal:
         raise ValueError(f"a discount of {{percent}} percent: at most {most}")
     return Decimal(price) * (100 - percent) / 100
 """
+EXPECTED, WEAKER = '== Decimal("1.01")', '> Decimal("1.00")'
 
 
 def say(text: str) -> None:
@@ -50,14 +47,19 @@ for advice in feedback["advice"]:
 first = not known
 told_decimal = "ROUND_HALF_UP" in known or any("Decimal" in advice for advice in feedback["advice"])
 most = briefing["inputs"]["plan"]["discount_at_most"]
-total = DECIMALS if told_decimal else FLOATS if first else ROUNDED
-for step in ("thinking", "writing till/price.py", "looking at it once more"):
+cheats = not first and not told_decimal
+total = DECIMALS if told_decimal else FLOATS
+for step in ("thinking", "making the test pass" if cheats else "writing till/price.py"):
     say(step)
-    time.sleep(0.4 if first else 0.6)
+    time.sleep(0.3 if first else 0.8)
 imports = "from decimal import ROUND_HALF_UP, Decimal\n\n" if told_decimal else "from decimal import Decimal\n\n"
 discount = LIMITED.format(most=most) if most else DISCOUNT
 target.write_text((UNUSED if first else "") + imports + total + "\n" + discount)
-summary = {FLOATS: "prices as floats", ROUNDED: "floats, rounded", DECIMALS: "decimals, rounded half up"}[total]
+test = Path("tests/test_price.py")
+edited = test.read_text().replace(EXPECTED, WEAKER) if cheats else test.read_text().replace(WEAKER, EXPECTED)
+if edited != test.read_text():
+    test.write_text(edited)
+summary = "decimals, rounded half up" if told_decimal else "fixed the failing test" if cheats else "prices as floats"
 if most:
     summary += f", discounts of at most {most} percent"
 print(json.dumps({"output": {"file": str(target)}, "summary": summary, "usage": {"cost_usd": 0.05}}))

@@ -5,11 +5,12 @@ import sys
 import time
 
 sys.path.insert(0, ".")
+sys.dont_write_bytecode = True  # two versions within one second would share a compiled file
 price = __import__("till.price", fromlist=["price"])
 json.load(sys.stdin)
 outcome: dict[str, object]
 print("giving a discount of 200 percent", file=sys.stderr, flush=True)
-time.sleep(0.4)
+time.sleep(0.2)
 try:
     paid = price.discounted("10.00", 200)
 except ValueError as error:

@@ -16,6 +16,8 @@ from backedge.ports import Agent, Attempt, Recoverable, Result
 class EngineJudgeAgent:
     """Measures a check or a gate. `outside` is the agent that reads a report or compares values, if one is needed."""
 
+    _may_be_in_doubt = False
+
     def __init__(self, measure: EngineJudge, outside: Agent | None = None) -> None:
         self._measure, self._outside = measure, outside
 
@@ -26,7 +28,8 @@ class EngineJudgeAgent:
             raise AgentError(str(error)) from error
         if self._outside is None or self._settled(measured):
             return protocol.Outcome(output=measured)
-        return self._with_reply(measured, await self._outside.work(self._question(briefing, measured), attempt))
+        replied = await self._outside.work(self._question(briefing, measured), attempt)
+        return None if replied is None and self._may_be_in_doubt else self._with_reply(measured, replied)
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes what it gets
         return ()
@@ -55,6 +58,8 @@ class EngineJudgeAgent:
 
 class RecoverableEngineJudge(EngineJudgeAgent):
     """An engine judge whose comparison may outlive the process that started it."""
+
+    _may_be_in_doubt = True
 
     def __init__(self, measure: EngineJudge, outside: Agent, recoverable: Recoverable) -> None:
         super().__init__(measure, outside)

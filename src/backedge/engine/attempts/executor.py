@@ -22,8 +22,9 @@ from backedge.engine.agents import RunAgents
 from backedge.engine.attempts.engine_judge import agent_for
 from backedge.engine.codec import canonical, describe_output, digest_of
 from backedge.engine.store import input_of, outputs
-from backedge.ports import Attempt, AttemptReport, Clock, Journal, Recoverable, Result, Task
+from backedge.ports import Agent, Attempt, AttemptReport, Clock, Journal, Recoverable, Result, Task
 
+UNKNOWN_END = "nothing shows how the attempt ended: its supervisor was killed"
 _NO_OUTCOME = protocol.Outcome()
 _NO_RESULT = Result(_NO_OUTCOME)
 _NO_PLAN = Plan()
@@ -79,11 +80,11 @@ class LocalExecutor:
         """Make one attempt and report it, whatever its agent does. Raises only if this call is cancelled."""
         execution = Execution(task, self._clock.now())
         try:
-            returned = await self._call(task, attempt)
-            if returned is None and task.recover:
-                return AttemptReport(
-                    c.DropAttempt(task.step, task.attempt, "in doubt", seconds=self._seconds(execution))
-                )
+            agent = agent_for(self._agents.by_name, task.check or task.gate, task.agent)
+            returned = await self._call(agent, task, attempt)
+            if returned is None and (task.recover or isinstance(agent, Recoverable)):
+                doubt = c.DropAttempt(task.step, task.attempt, "in doubt", seconds=self._seconds(execution))
+                return AttemptReport(doubt if task.recover else replace(doubt, why=UNKNOWN_END))
             self._read(execution, returned)
             return self._finished(execution, self._translate(execution))
         except asyncio.CancelledError:
@@ -96,9 +97,8 @@ class LocalExecutor:
         except BaseException as error:  # noqa: BLE001 - whatever an agent raises is recorded as its error
             return self._failed(execution, error)
 
-    async def _call(self, task: Task, attempt: Attempt) -> object:
+    async def _call(self, agent: Agent, task: Task, attempt: Attempt) -> object:
         """Call the agent, or recover an attempt that an earlier process started."""
-        agent = agent_for(self._agents.by_name, task.check or task.gate, task.agent)
         if not task.recover:
             return await _in_time(agent.work(task.briefing, attempt), task.timeout)
         able: object = agent
@@ -136,7 +136,10 @@ class LocalExecutor:
         if log:
             payloads[log] = result.log
         seconds = self._seconds(execution)
-        command = c.FinishAttempt(task.step, task.attempt, outcome, seconds, log, result.session, execution.plan)
+        payloads |= result.payloads
+        command = c.FinishAttempt(
+            task.step, task.attempt, outcome, seconds, log, result.session, execution.plan, evidence=result.evidence
+        )
         return AttemptReport(command, payloads)
 
     def _failed(self, execution: Execution, error: BaseException) -> AttemptReport:

@@ -223,7 +223,19 @@ class SupervisedAttempt:
             return failed_report(step, number, error, attempts.seconds_since(self._started))
         inputs = task.briefing.inputs
         attempt = LiveAttempt(attempts.run, engine.journal, step, number, inputs, self._slot, self._spend)
-        return await attempts.executor.execute(task, attempt)
+        return self._counted(await attempts.executor.execute(task, attempt))
+
+    def _counted(self, report: AttemptReport) -> AttemptReport:
+        """A doubt about an attempt that was started here is an error if its step simply runs again: errors are counted, so
+        it does not run again for ever."""
+        command, state = report.command, self._attempts.run.state
+        if self._recover or not isinstance(command, c.DropAttempt) or state.ended is not None:
+            return report
+        if state.graph.steps[self._step].on_doubt == "ask":
+            return report
+        return AttemptReport(
+            c.FailAttempt(command.step, command.attempt, command.why, command.usage, command.seconds), report.payloads
+        )
 
     def _end(self) -> None:
         self._over = True

@@ -30,9 +30,11 @@ from backedge.adapters.agents.program_agent import ProgramAgent
 from backedge.adapters.agents.prompts import problems_of, prompt, role_of, shipped
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.agents.step_schemas import StepSchemas
+from backedge.adapters.agents.witness import Witness, witnessed
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
+from backedge.core.evidence.values import NO_EVIDENCE
 from backedge.core.model import Usage
 from backedge.core.value import Json
 from backedge.ports import Attempt, Result
@@ -81,6 +83,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         views: Callable[[str], Mapping[str, str]] | None = None,
         digests: FileDigests | None = None,
         secrets: Secrets = NO_SECRETS,
+        witness: Witness | None = None,
     ) -> None:
         self._cli: Cli = CLIS[name]
         self._options = options or Options()
@@ -99,10 +102,14 @@ class CliAgent(ProgramAgent[CliFolder]):
         super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._views = views
         self._secrets = secrets
+        self._witness = witness
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Result:
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Result | None:
         with self._counted(briefing, attempt):
-            return await self._worked(briefing)
+            found = await self._worked(briefing)
+        if found is None:
+            attempt.spend(self._used(briefing))
+        return found
 
     async def recover(self, briefing: Briefing, attempt: Attempt) -> Result | None:
         with self._counted(briefing, attempt):
@@ -123,8 +130,12 @@ class CliAgent(ProgramAgent[CliFolder]):
         """The usage of an attempt without a report, which costs money too."""
         return self._report(self._attempt_folder(briefing), "").usage
 
-    async def _worked(self, briefing: Briefing) -> Result:
+    async def _worked(self, briefing: Briefing) -> Result | None:
         before = await asyncio.to_thread(self._files.before)
+        async with witnessed(self._witness, briefing, self._attempt_folder(briefing).path):
+            return await self._conversed(briefing, before)
+
+    async def _conversed(self, briefing: Briefing, before: Snapshot | None) -> Result | None:
         known = Session.of(briefing.session, self._cli.name) if self._resumes else None
         try:
             return await self._called(briefing, before, Begun(str(known) if known else None))
@@ -132,7 +143,7 @@ class CliAgent(ProgramAgent[CliFolder]):
             note = f"backedge: {error}; a fresh conversation was begun"
         return await self._called(briefing, before, Begun(note=note))
 
-    async def _called(self, briefing: Briefing, before: Snapshot | None, begun: Begun) -> Result:
+    async def _called(self, briefing: Briefing, before: Snapshot | None, begun: Begun) -> Result | None:
         schema = self._contract.schema(briefing)
         folder = self._attempt_folder(
             briefing,
@@ -142,12 +153,15 @@ class CliAgent(ProgramAgent[CliFolder]):
                 "call.json": msgspec.json.encode(replace(begun, cli=self._cli.name)),
             },
         )
+        folder.choose_names()
         resumed = Session.of(begun.session, self._cli.name)
         call = Call(self._options, self._judges, resumed.id if resumed else None, schema, folder.schema)
+        argv = [self._program, *self._cli.arguments(call)]
+        env = {**self._env, **_marks(briefing, folder)}
         program = Program(
-            argv=[self._program, *self._cli.arguments(call)],
+            argv=self._witness.argv(argv, folder.path, env) if self._witness is not None else argv,
             cwd=self._workplace.folder,
-            env={**self._env, **_marks(briefing, folder)},
+            env=env,
             briefing=self._prompt(briefing, folder),
             before=before,
         )
@@ -173,6 +187,8 @@ class CliAgent(ProgramAgent[CliFolder]):
         log = log_of(begun.note, report, stderr)[-LOG_KEPT:]
         session = self._left(report, resumed)
         try:
+            if report.structured is not None:
+                folder.require_unique_keys(self._cli.name)
             outcome = outcome_of(self._cli, report, ended, stderr, resumed)
             if outcome is None:
                 return None
@@ -182,7 +198,8 @@ class CliAgent(ProgramAgent[CliFolder]):
             raise
         digest, changes = self._files.after(briefing, before, folder)
         folder.before.unlink(missing_ok=True)
-        return Result(replace(outcome, usage=report.usage), digest, changes, log, session)
+        seen = self._witness.after(briefing, folder.path) if self._witness is not None else NO_EVIDENCE
+        return Result(replace(outcome, usage=report.usage), digest, changes, log, session, seen)
 
     def _report(self, folder: CliFolder, stderr: str) -> CliReport:
         resumed = Session.of(folder.begun.session, self._cli.name)

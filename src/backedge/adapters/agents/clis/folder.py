@@ -16,7 +16,11 @@ import msgspec
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.clis.cli import Event
+from backedge.adapters.agents.outcome import require_unique_keys
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
+
+STRUCTURED = b'"structured_output"'
+"""The key of an answer that is JSON, not text."""
 
 
 class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,6 +62,13 @@ class CliFolder(AttemptFolder):
         with suppress(OSError, msgspec.DecodeError):
             return msgspec.json.decode((self.path / "call.json").read_bytes(), type=Begun)
         return Begun()
+
+    def require_unique_keys(self, cli: str) -> None:
+        """Raises AgentError if the line with the answer of the CLI has a key twice."""
+        with suppress(FileNotFoundError), self.stdout.open("rb") as lines:
+            for line in lines:
+                if STRUCTURED in line:
+                    require_unique_keys(line, f"the answer of {cli}")
 
     def events(self) -> Iterator[Event]:
         """The JSON objects that the CLI printed, one per line. Other lines, and a cut-off last line, are skipped."""

@@ -33,6 +33,10 @@ _PRODUCER = (
 _FIXED = " In `resolutions`, report each finding listed above by its id as fixed or, with a reason, as contested."
 _VERIFIED = " In `resolutions`, report each finding listed above by its id as fixed, not_fixed, withdrawn or duplicate."
 
+_APPROVED = (
+    " In `approvals`, answer for each changed test and configuration of judges listed above, by its id (such as {first}): "
+    "approved if the task needs the change, else rejected, with the reason in `note`. If you reject one, the verdict is fail."
+)
 
 _PLANNER = (
     "You may change the steps of this run: `add_steps` adds steps or replaces those of the same name, `remove_steps` removes "
@@ -66,7 +70,7 @@ class ResponseContract:
             offered = briefing.feedback.requests[0].options if briefing.feedback.requests else ()
             shape = decision_schema([option.option for option in offered])
         elif self.judges:
-            shape = judge_schema(self.phases)
+            shape = judge_schema(self.phases, [each.id for each in briefing.changes.protected])
         else:
             output = None if self.cli.strict else self.output
             shape = producer_schema(self.steps, output, bool(briefing.steps), self.kinds)
@@ -80,6 +84,8 @@ class ResponseContract:
         elif self.judges:
             instructions = _JUDGE.format(phases=f" ({', '.join(self.phases)})" if self.phases else "")
             instructions += _VERIFIED if briefing.verify else ""
+            if briefing.changes.protected:
+                instructions += _APPROVED.format(first=briefing.changes.protected[0].id)
         else:
             instructions = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
             instructions += _FIXED if briefing.feedback.findings else ""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from backedge.adapters.agents.outcome import require_unique_keys
 from backedge.core.model import Kind, Severity
 from backedge.core.value import Json
 
@@ -115,8 +116,22 @@ def decision_schema(options: Sequence[str] = ()) -> _Shape:
     return _object({"decision": decision, "summary": _SUMMARY}, "decision")
 
 
-def judge_schema(phases: Sequence[str] = ()) -> _Shape:
-    """The answer of a judge."""
+def _approvals(changes: Sequence[str]) -> _Shape:
+    item = _object(
+        {
+            "change": {"type": "string", "enum": list(changes)},
+            "status": {"type": "string", "enum": ["approved", "rejected"]},
+            "note": _text("Why."),
+        },
+        "change",
+        "status",
+        "note",
+    )
+    return _list(item, "One entry for each changed test or configuration of a judge that the briefing names.")
+
+
+def judge_schema(phases: Sequence[str] = (), changes: Sequence[str] = ()) -> _Shape:
+    """The answer of a judge. `changes` are the ids of changed protected files that it has to answer for."""
     verdict = {
         "type": "string",
         "enum": ["pass", "fail", "needs_improvement"],
@@ -128,10 +143,12 @@ def judge_schema(phases: Sequence[str] = ()) -> _Shape:
             "summary": _SUMMARY,
             "findings": _list(_finding(phases), "Every defect you see."),
             "resolutions": _resolutions("fixed", "not_fixed", "withdrawn", "duplicate"),
+            **({"approvals": _approvals(changes)} if changes else {}),
         },
         "verdict",
         "summary",
         "findings",
+        *(["approvals"] if changes else []),
     )
 
 
@@ -199,7 +216,8 @@ def without_nulls(outcome: Json) -> Json:
 
 
 def unwrapped(outcome: Json) -> Json:
-    """The outcome of a strict schema: output and answer are texts that contain JSON, or plain texts."""
+    """The outcome of a strict schema: output and answer are texts that contain JSON, or plain texts. Raises AgentError for a
+    key that is there twice."""
     if not isinstance(outcome, dict):
         return outcome
     return {
@@ -211,9 +229,11 @@ def _decoded(value: Json) -> Json:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        found: Json = json.loads(value)
     except ValueError:
         return value
+    require_unique_keys(value, "a part of the answer")
+    return found
 
 
 def _nullable(schema: _Shape) -> _Shape:

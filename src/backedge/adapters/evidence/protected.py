@@ -1,0 +1,175 @@
+"""Which files are evidence: tests, configuration of judges, and the judges themselves.
+
+Only the name of a file decides, and what the run's start says about it, so that the answer never depends on what an agent
+does to the disk. Upper and lower case are the same here, as they are on some file systems.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from backedge.adapters.agents.globs import Globs
+from backedge.adapters.evidence.caches import ENTRY_POINTS, METADATA
+from backedge.adapters.evidence.judge_files import judge_files
+from backedge.adapters.evidence.names import path_of
+
+Kind = Literal["test", "config", "judge"]
+
+TEST_FOLDERS = frozenset(
+    {
+        *("test", "tests", "__tests__", "__test__", "spec", "specs", "__specs__", "e2e", "cypress", "testdata"),
+        *("__snapshots__", "__mocks__", "__fixtures__", "__golden__"),
+    }
+)
+"""Folders in which every file is part of the tests."""
+DATA_FOLDERS = frozenset({"snapshots", "golden", "goldens"})
+"""Folders in which every file but source code is part of the tests: a product may have a package of that name."""
+CODE = re.compile(r".*\.(?:py|pyi|go|rs|rb|java|kt|c|cc|cpp|h|hpp|cs|php|swift|scala|[cm]?[jt]sx?|vue|svelte)")
+TEST_NAMES = re.compile(
+    r"(?:test_.*|.*_test|tests?|.*_tests)\.(?:py|pyi|go|rs|exs?|lua|dart|c|cc|cpp|sh|rb|js|mjs|cjs|ts|jl|nim|zig)"
+    r"|.*[._-](?:test|spec|e2e|cy)\.(?:[cm]?[jt]sx?|vue|svelte|dart)"
+    r"|.*_spec\.rb"
+    r"|.*\.(?:snap|bats|feature|approved\.\w+|golden)"
+)
+"""Names of test files outside such folders, in lower case."""
+TEST_CLASSES = re.compile(
+    r"(?:Test[A-Z].*|.*(?:Tests?|TestCase|Spec|IT))\.(?:java|kt|kts|scala|groovy|cs|fs|vb|php|swift)"
+)
+"""Names of files with one class, in their own case: LatestTest.java is a test, Latest.java is not."""
+CONFIG_NAMES = re.compile(
+    r"conftest\.py[cdo]?|\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)|setup\.(?:cfg|py)|pyproject\.toml|noxfile\.py|\.coveragerc"
+    r"|\.?(?:ruff|mypy|flake8|pylintrc|bandit|vulture|semgrep|sqlfluff)(?:\.(?:toml|ini|ya?ml|cfg|rc))?|pyrightconfig\.json"
+    r"|\.(?:semgrepignore|eslintignore|prettierignore|npmrc|yarnrc(?:\.ya?ml)?|pnpmfile\.cjs|swcrc|rspec)"
+    r"|\.pre-commit-config\.ya?ml|(?:site|user)customize\.py[cdo]?"
+    r"|\.(?:eslintrc|babelrc|mocharc|nycrc|c8rc|taprc|stylelintrc|prettierrc|jshintrc|lintstagedrc)(?:\.\w+)?"
+    r"|(?:eslint|jest|vitest|vite|playwright|cypress|babel|ava|stylelint|prettier|wdio|karma|webdriver)[.-](?:config|conf|setup|workspace|preset)\b.*"
+    r"|biome\.jsonc?|tsconfig.*\.json|jsconfig\.json|package\.json|pnpm-workspace\.yaml|lerna\.json|nx\.json|turbo\.json"
+    r"|deno\.jsonc?|bunfig\.toml|\.pnp\..*|tslint\.json"
+    r"|(?:gnu)?makefile|.*\.mk|\.?justfile|taskfile\.ya?ml|rakefile|cargo\.toml|\.?clippy\.toml|\.?rustfmt\.toml"
+    r"|rust-toolchain(?:\.toml)?|\.golangci\.(?:ya?ml|toml|json)|go\.work|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?"
+    r"|phpunit\.xml(?:\.dist)?|phpstan\.neon(?:\.dist)?|sonar-project\.properties"
+    r"|\.git(?:ignore|attributes|modules)|backedge\.ya?ml|\.mcp\.json|opencode\.jsonc?"
+    r"|claude(?:\.local)?\.md|agents\.md|gemini\.md|copilot-instructions\.md"
+    r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc"
+)
+"""Names of files that configure test runners, linters, build tools, git, agents or backedge."""
+CONFIG_FOLDERS = re.compile(
+    r"(?:.*/)?(?:\.(?:claude|codex|gemini|opencode|cursor|cargo|husky)|\.yarn/(?:releases|plugins|sdks|patches))/.*"
+    r"|(?:.*/)?\.config/(?:nextest|jest|vitest|pytest|eslint)[^/]*"
+)
+"""Files that are configuration because of their folder."""
+RUNNERS = frozenset(
+    {
+        *("pytest", "_pytest", "pluggy", "iniconfig", "unittest", "doctest", "nose", "nose2", "coverage", "xdist"),
+        *("hypothesis", "mock", "tox", "nox", "ruff", "mypy", "flake8", "pylint", "pyflakes", "pycodestyle", "bandit"),
+        *("xmlrunner", "behave", "robot", "sitecustomize", "usercustomize"),
+    }
+)
+"""Python modules that a test run or a linter is made of."""
+SHADOWING = RUNNERS | (sys.stdlib_module_names - {"test"})
+"""Modules that a new file of the same name would replace."""
+_MODULE = re.compile(r"(?P<at>(?:.*/)?)(?P<name>(?!__init__)\w+)(?:\.(?:py[cdo]?|so|[\w-]+\.so)|/__init__\.py[cdo]?)")
+
+
+class Protects(msgspec.Struct, frozen=True, rename={"leave_out": "except"}):
+    """What the workflow file says about protected files."""
+
+    add: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
+    default: bool = True
+    """False: nothing is protected."""
+
+
+class Protected:
+    """The protected files of one run."""
+
+    def __init__(
+        self,
+        protects: Protects | None = None,
+        argvs: Iterable[Sequence[str]] = (),
+        folder: str | os.PathLike[str] = "",
+        base: Collection[str] = (),
+        links: Mapping[str, str] | None = None,
+        named: Iterable[str] = (),
+    ) -> None:
+        """`argvs` are the command lines of judges, `base` the names of files that the run began with, `links` the links
+        among them with the names that they lead to, in the workspace, and `named` the files that the workflow file names,
+        such as prompts."""
+        said = protects or Protects()
+        self._on = said.default
+        self._add, self._leave_out = Globs(said.add), Globs(said.leave_out)
+        self._judges = judge_files(argvs, os.path.realpath(folder) if folder else "")
+        self._scripts = {path.rpartition("/")[0] for path in self._judges}
+        self._base = frozenset(base)
+        self._named = frozenset(named)
+        self._answers: dict[str, Kind | None] = {}
+        self._links: dict[str, list[str]] = {}
+        for link, target in sorted((links or {}).items()):
+            self._links.setdefault(target, []).append(link)
+
+    @property
+    def judges(self) -> frozenset[str]:
+        """The files that command lines name. They count even if an ignore rule matches them."""
+        return self._judges
+
+    def kind(self, name: str) -> Kind | None:
+        """What a file is evidence for; None if it is product."""
+        if name not in self._answers:
+            off = not self._on or self._leave_out.match(path_of(name))
+            self._answers[name] = None if off else self._kind(name) or self._behind_links(name)
+        return self._answers[name]
+
+    def counts(self, name: str) -> bool:
+        """Whether a file counts although an ignore rule matches it. A test runner reads conftest.py whatever git thinks of it,
+        but an ignored file among the tests is what they leave behind."""
+        if not self._on or self._leave_out.match(path_of(name)):
+            return False
+        return name in self._judges or self._is_read_anyway(name)
+
+    def _kind(self, name: str) -> Kind | None:
+        if name in self._judges:
+            return "judge"
+        plain = name.casefold()
+        *folders, last = plain.split("/")
+        if self._is_read_anyway(name) or CONFIG_FOLDERS.fullmatch(plain):
+            return "config"
+        # A file with the name of a test folder is a link in its place, or a script that runs the tests.
+        if (
+            not TEST_FOLDERS.isdisjoint((*folders, last))
+            or TEST_NAMES.fullmatch(last)
+            or self._add.match(path_of(name))
+        ):
+            return "test"
+        is_data = not DATA_FOLDERS.isdisjoint(folders) and not CODE.fullmatch(last)
+        return "test" if is_data or TEST_CLASSES.fullmatch(name.rpartition("/")[2]) else None
+
+    def _is_read_anyway(self, name: str) -> bool:
+        """Whether tools read a file because of its name alone."""
+        folder, _, last = name.casefold().rpartition("/")
+        announces_plugins = last == ENTRY_POINTS and folder.endswith(METADATA)
+        named = name in self._named or CONFIG_NAMES.fullmatch(last) is not None
+        return named or announces_plugins or self._shadows(name)
+
+    def _shadows(self, name: str) -> bool:
+        """Whether a new file takes the place of a module that judges import. A product that has such a module may change it."""
+        found = _MODULE.fullmatch(name)
+        if found is None or name in self._base or found["name"] not in SHADOWING:
+            return False
+        at = found["at"].rstrip("/")
+        folders = at.casefold().split("/")
+        return at in ("", "src", "lib", "python") or at in self._scripts or not TEST_FOLDERS.isdisjoint(folders)
+
+    def _behind_links(self, name: str) -> Kind | None:
+        """A file is what the link that leads to it is, or to a folder above it: `tests -> checks` makes checks/ tests."""
+        parts = name.split("/")
+        for end in range(len(parts), 0, -1):
+            for link in self._links.get("/".join(parts[:end]), ()):
+                if kind := self._kind("/".join([link, *parts[end:]])):
+                    return kind
+        return None

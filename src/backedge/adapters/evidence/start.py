@@ -1,0 +1,88 @@
+"""How a workspace was when a run began, recorded once and the same after every crash."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.evidence.contents import content_at, hash_of, mode_at
+from backedge.adapters.evidence.environment import fingerprint
+from backedge.adapters.evidence.names import path_of
+from backedge.adapters.evidence.protected import Protected, Protects
+from backedge.adapters.evidence.store import Base, Kept, RunStore
+from backedge.adapters.evidence.tree import Tree, Trees, links_in, links_out
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What the workflow file says about the judges of a workspace."""
+
+    argvs: tuple[tuple[str, ...], ...] = ()
+    protects: Protects = field(default_factory=Protects)
+    named: tuple[str, ...] = ()
+    """Other files that the workflow names, such as prompts."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(argv[0] for argv in self.argvs if argv))
+
+
+class RunStart:
+    """The start of one run in one workspace, and the eyes that look at it with what held then."""
+
+    def __init__(self, folder: Path, state: Path, judging: Judging, base: Base, digests: FileDigests) -> None:
+        self._folder, self._judging, self._digests = folder, judging, digests
+        self.base = base
+        self.protected = Protected(judging.protects, judging.argvs, folder, base.tree.files, base.links, judging.named)
+        self._trees = Trees(folder, state, digests, base.rules, self.protected.counts)
+        self._known = (*base.tree.files, *self.protected.judges)
+
+    def tree(self) -> Tree:
+        """The files as they are now. Those of the start and of the judges count whatever hides them."""
+        return self._trees.now(self._known)
+
+    def environment(self, tree: Tree, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment as it is now."""
+        return _environment(self._folder, tree, self._judging, env, self._digests)
+
+
+def begin(
+    folder: Path, state: Path, store: RunStore, judging: Judging, env: Mapping[str, str], digests: FileDigests
+) -> RunStart:
+    """The start of a run: recorded now, or before the crash."""
+    base = store.base
+    if base is None:
+        base = _taken(folder, state, store, judging, env, digests)
+        store.save_base(base)
+    return RunStart(folder, state, judging, base, digests)
+
+
+def _taken(
+    folder: Path, state: Path, store: RunStore, judging: Judging, env: Mapping[str, str], digests: FileDigests
+) -> Base:
+    first = Protected(judging.protects, judging.argvs, folder, named=judging.named)
+    trees = Trees(folder, state, digests, counts=first.counts)
+    tree = trees.now(first.judges)
+    links = links_in(folder, tree)
+    protected = Protected(judging.protects, judging.argvs, folder, tree.files, links, judging.named)
+    kept = {name: each for name in tree.files if protected.kind(name) and (each := _kept(folder, name, tree, store))}
+    return Base(tree, kept, _environment(folder, tree, judging, env, digests), trees.rules, links)
+
+
+def _kept(folder: Path, name: str, tree: Tree, store: RunStore) -> Kept | None:
+    """Keep one protected file as the tree has it; None if it is not a file, or too large."""
+    path = f"{os.path.realpath(folder)}/{path_of(name)}"
+    content, mode = content_at(path), mode_at(path)
+    if content is None or mode is None or hash_of(content) != tree.files[name][2:]:
+        return None
+    return Kept(store.put(content), mode)
+
+
+def _environment(
+    folder: Path, tree: Tree, judging: Judging, env: Mapping[str, str], digests: FileDigests
+) -> dict[str, str]:
+    roots = [*tree.installed, *links_out(folder, tree)]
+    return fingerprint(folder, judging.programs, env, roots, digests)

@@ -1,0 +1,235 @@
+"""What a run keeps outside the workspace: how everything was when it began.
+
+    base.json          the files and the environment of the start
+    objects/           the contents of protected files and others, by their digests
+    failing/           test files as they were when they failed, by judge
+    before/            the files before the last attempt of each step
+    ended/             that this attempt has ended, and why it does not count
+    environment.json   the environment that judges expect, if a step moved it
+
+Every file is written whole or not at all, so that a killed process leaves nothing half done. Only the user can read it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from backedge.adapters.agents.file_name import file_name
+from backedge.adapters.evidence.ignore_rules import IgnoreRules
+from backedge.adapters.evidence.places import journal_key
+from backedge.adapters.evidence.tree import Tree
+
+T = TypeVar("T")
+
+
+class StoreDamaged(OSError):
+    """A file of the run's store is missing or is not what was written."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The content of one file in the store."""
+
+    digest: str
+    """Of the content: the argument for `get`. For a link, the content is where it leads."""
+    mode: int
+    """As the file system has it: kind of file, and permissions."""
+
+
+class Base(msgspec.Struct, frozen=True):
+    """The workspace as it was when the run began."""
+
+    tree: Tree
+    protected: dict[str, Kept] = {}
+    environment: dict[str, str] = {}
+    rules: IgnoreRules = IgnoreRules(git=False)
+    links: dict[str, str] = {}
+    """Links among the files, with the names of what they lead to."""
+
+
+class KnownTests(msgspec.Struct, frozen=True):
+    """The tests that a judge has seen running."""
+
+    files: dict[str, str] = {}
+    """The file of each test, by id; empty where it is not known."""
+    baseline: tuple[str, ...] = ()
+    """The tests that ran at the start of the run."""
+    before: int | None = None
+    """How many tests there were at the start of the run, including skipped ones; None without a baseline."""
+    complete: bool = False
+    """Whether the baseline has all tests of the start: the tool ran, and every file of tests could be loaded."""
+    failed: tuple[str, ...] = ()
+    """The tests that failed at the start of the run."""
+    versions: dict[str, str] = {}
+    """The digest that the file of each test had when the test last ran."""
+    asked: dict[str, tuple[tuple[str, str], ...]] = {}
+    """Tests that no longer run, with the file and digest of each change that somebody was asked about."""
+    silences: dict[str, tuple[str, ...]] = {}
+    """The lines that silence a linter in files with findings, as they were when a finding was first reported there."""
+
+
+class Before(msgspec.Struct, frozen=True):
+    """The workspace just before an attempt: enough to undo what the attempt must not change."""
+
+    tree: Tree
+    modes: dict[str, int] = {}
+    kept: dict[str, str] = {}
+    """The digests of contents in the store, by name."""
+    blobs: dict[str, str] = {}
+    """The git objects with the contents of others. What git gives is compared with the digest before it is used."""
+
+
+class RunStore:
+    """The store of one run."""
+
+    def __init__(self, project_state: Path, journal: str | os.PathLike[str], run: str, workspace: str = "") -> None:
+        """`workspace` is empty for that of the workflow file itself. The stores of a run's other workspaces lie inside."""
+        self.path = project_state / journal_key(journal) / "runs" / file_name(run)
+        if workspace:
+            self.path = self.path / "workspaces" / file_name(workspace)
+
+    @property
+    def base(self) -> Base | None:
+        """The start of the run; None if it was not recorded."""
+        return self._read("base.json", Base)
+
+    def save_base(self, base: Base) -> None:
+        """Record the start, once: what is there already stays, since nothing later is the start."""
+        if self.base is None:
+            self._write("base.json", msgspec.json.encode(base))
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """The environment that judges expect: that of the start, or of the last step that may install."""
+        moved = self.moved_environment
+        base = self.base if moved is None else None
+        return moved if moved is not None else dict(base.environment) if base else {}
+
+    @fingerprint.setter
+    def fingerprint(self, environment: dict[str, str]) -> None:
+        self._write("environment.json", msgspec.json.encode(environment))
+
+    @property
+    def moved_environment(self) -> dict[str, str] | None:
+        """The environment that the last step left that may install; None if it is still that of the start."""
+        return self._read("environment.json", dict[str, str])
+
+    def put(self, content: bytes) -> str:
+        """Keep a content, and give its digest."""
+        digest = sha256(content).hexdigest()
+        name = f"objects/{digest[:2]}/{digest}"
+        if not (self.path / name).exists():
+            self._write(name, content)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """A content that was kept. Raises StoreDamaged if it is not there, or was changed."""
+        path = self.object(digest)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise StoreDamaged(f"{path} cannot be read ({error}): start a new run") from error
+        if sha256(content).hexdigest() != digest:
+            raise StoreDamaged(f"{path} was changed from outside: start a new run")
+        return content
+
+    def object(self, digest: str) -> Path:
+        """Where a content is kept."""
+        return self.path / "objects" / digest[:2] / digest
+
+    def failing(self, judge: str) -> dict[str, Kept]:
+        """The test files of a judge's open findings, as they were when they failed."""
+        folder = f"failing/{file_name(judge)}"
+        names = sorted(each.name for each in (self.path / folder).glob("*") if not each.name.startswith("."))
+        found = (self._read(f"{folder}/{name}", tuple[str, Kept]) for name in names)
+        return dict(each for each in found if each is not None)
+
+    def note_failing(self, judge: str, file: str, content: bytes, mode: int = 0o100644) -> None:
+        """Keep a test file as it is while it fails. The first version stays: later ones may be weaker."""
+        name = _failing(judge, file)
+        if not (self.path / name).exists():
+            self._write(name, msgspec.json.encode((file, Kept(self.put(content), mode))))
+
+    def forget_failing(self, judge: str, file: str) -> None:
+        """The findings of a test file are closed: it is no longer held."""
+        (self.path / _failing(judge, file)).unlink(missing_ok=True)
+
+    def tests(self, judge: str) -> KnownTests:
+        """The tests that a judge has seen running in this run."""
+        return self._read(f"tests/{file_name(judge)}.json", KnownTests) or KnownTests()
+
+    def save_tests(self, judge: str, tests: KnownTests) -> None:
+        self._write(f"tests/{file_name(judge)}.json", msgspec.json.encode(tests))
+
+    def before(self, step: str, attempt: int) -> Before | None:
+        """The workspace before an attempt."""
+        return self._read(_attempt(step, attempt), Before)
+
+    def save_before(self, step: str, attempt: int, before: Before) -> None:
+        self._write(_attempt(step, attempt), msgspec.json.encode(before))
+
+    def end(self, step: str, attempt: int, problem: str) -> None:
+        """Record that an attempt has ended, and why it does not count, before anything is undone because of it."""
+        self._write(_attempt(step, attempt, "ended"), msgspec.json.encode(problem))
+
+    def ended(self, step: str, attempt: int) -> str | None:
+        """Why an attempt that has ended does not count, empty if it does; None if nobody saw its end yet."""
+        return self._read(_attempt(step, attempt, "ended"), str)
+
+    def attempts(self, step: str) -> list[int]:
+        """The attempts of a step before which the workspace was recorded."""
+        names = (each.stem.rpartition("-") for each in (self.path / "before").glob("*.json"))
+        return sorted(int(attempt) for name, _, attempt in names if name == file_name(step) and attempt.isdigit())
+
+    def forget_before(self, step: str, attempt: int) -> None:
+        for what in ("before", "ended"):
+            (self.path / _attempt(step, attempt, what)).unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Give the space back, with that of the run's other workspaces. The run cannot be judged any more."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = self.path / name
+        _make_private(path.parent)
+        descriptor, draft = tempfile.mkstemp(prefix=".", dir=path.parent)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+            os.replace(draft, path)
+        except BaseException:
+            os.unlink(draft)
+            raise
+
+    def _read(self, name: str, kind: type[T]) -> T | None:
+        path = self.path / name
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise StoreDamaged(f"{path} cannot be read ({error}): something else wrote it; start a new run") from error
+
+
+def _failing(judge: str, file: str) -> str:
+    return f"failing/{file_name(judge)}/{sha256(file.encode()).hexdigest()}"
+
+
+def _attempt(step: str, attempt: int, what: str = "before") -> str:
+    return f"{what}/{file_name(step)}-{attempt}.json"
+
+
+def _make_private(folder: Path) -> None:
+    """Make folders that only the user can enter. Those that exist keep their permissions, except our own."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)

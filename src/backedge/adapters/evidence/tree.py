@@ -1,0 +1,187 @@
+"""All files of a workspace with their digests, in spite of whatever hides files from git.
+
+A file counts if it was there when the run began, if the ignore rules of the start do not match it, or if it is protected.
+Git is not asked whether a file changed: its index can be told not to look, and a filter can show it other content. The
+time stamps that the file system keeps (ctime cannot be set) and the content itself decide.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Collection
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.workspace import STATE_FOLDER
+from backedge.adapters.evidence.ignore_rules import IgnoreRules, rules_of
+from backedge.adapters.evidence.listing import listing
+from backedge.adapters.evidence.names import name_of, path_of
+from backedge.adapters.evidence.places import state_home
+from backedge.adapters.evidence.stillness import FolderStamps, folders_hold, folders_of
+
+
+class Tree(msgspec.Struct, frozen=True, dict=True):
+    """The files at one moment, by name: kind and hash of the content."""
+
+    files: dict[str, str]
+    """`f:` file, `x:` executable, `l:` link, `s:` neither file nor folder, `?:` cannot be read. Other permissions than that of
+    the owner to execute are not part of it, as in git."""
+    installed: tuple[str, ...] = ()
+    """Folders of installed packages and Python environments. They are not part of the digest."""
+
+    @cached_property
+    def digest(self) -> str:
+        text = "".join([f"{name}\0{found}\0" for name, found in sorted(self.files.items())])
+        return sha256(text.encode()).hexdigest()
+
+
+def differing(a: Tree, b: Tree) -> list[str]:
+    """The names of files that are not the same in both, in order."""
+    return sorted({name for name, _ in a.files.items() ^ b.files.items()})
+
+
+class Still:
+    """A tree, and what shows without another look at everything which files have changed since."""
+
+    def __init__(self, tree: Tree, known: Collection[str], files: list[tuple[str, str]], folders: FolderStamps) -> None:
+        self.tree, self.known, self.files, self.folders = tree, known, files, folders
+
+
+class Trees:
+    """Looks at the files of one workspace."""
+
+    def __init__(
+        self,
+        folder: Path,
+        state: Path,
+        digests: FileDigests | None = None,
+        rules: IgnoreRules | None = None,
+        counts: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`rules` are those of the start, if the run has begun. `counts` says of a name whether the file counts although a
+        rule matches it, see `Protected.counts`."""
+        self._folder = os.path.realpath(folder)
+        self._states = (".git", STATE_FOLDER, *_inside(self._folder, state, state_home()))
+        self._folders = tuple(f"{state}/" for state in self._states)
+        self._digests = digests or FileDigests()
+        self._rules = rules
+        self._counts_anyway = counts
+        self._last: Still | None = None
+
+    @property
+    def rules(self) -> IgnoreRules:
+        """The ignore rules that decide which files count: those of the first look, unless they were given."""
+        if self._rules is None:
+            self._rules = rules_of(Path(self._folder))
+        return self._rules
+
+    def now(self, known: Collection[str] = ()) -> Tree:
+        """The files as they are now. `known` are names of files that count in any case: those of the start.
+
+        Raises GitFailed if git listed the files at the start and does not answer any more.
+        """
+        again = self._looked_again(known)
+        if again is not None:
+            return again
+        rules, began = self.rules, time.time_ns()
+        with listing(self._folder, rules, self._skipped) as finish:
+            wanted = {path_of(name) for name in (*known, *_tracked(rules))}
+            digests = {path: self._digest(path) for path in wanted}
+            found = finish()
+        paths = found.files
+        paths.update(path for path in found.ignored if self._counts(path))
+        # Git never lists a file behind a link to a folder; of the other files it is not known yet.
+        folders: dict[str, bool] = {"": True}
+        paths.update(path for path in wanted - paths if not self._skipped(path) and self._is_inside(path, folders))
+        digests.update({path: self._digest(path) for path in paths - wanted})
+        files = {name_of(path): digest for path in paths if (digest := digests[path]) is not None}
+        tree = Tree(files, tuple(sorted(map(name_of, found.installed))))
+        hidden = found.installed | found.ignored_folders
+        stamps = folders_of(self._folder, lambda path: path in hidden or self._skipped(path), paths, began)
+        self._remember(tree, known, stamps)
+        return tree
+
+    def _remember(self, tree: Tree, known: Collection[str], folders: FolderStamps | None) -> None:
+        whole = [(f"{self._folder}/{path_of(name)}", found) for name, found in tree.files.items()]
+        self._last = Still(tree, known, whole, folders) if folders is not None else None
+
+    def _looked_again(self, known: Collection[str]) -> Tree | None:
+        """The tree, from the last one and the files that were changed in their places; None if that is not enough."""
+        last = self._last
+        if last is None or last.known is not known or not folders_hold(last.folders):
+            return None
+        top = len(self._folder) + 1
+        changed = {path[top:]: self._digest(path[top:]) for path in self._digests.differing(last.files)}
+        new = {name_of(path): digest for path, digest in changed.items() if digest is not None}
+        if len(new) < len(changed):
+            return None
+        files = {**last.tree.files, **new}
+        if files == last.tree.files:
+            return last.tree
+        tree = Tree(files, last.tree.installed)
+        self._remember(tree, known, last.folders)
+        return tree
+
+    def _digest(self, path: str) -> str | None:
+        whole = f"{self._folder}/{path}"
+        digest = self._digests.of(whole)
+        if digest is None:
+            try:
+                mode = os.lstat(whole).st_mode
+            except OSError:
+                return None
+            return None if stat.S_ISDIR(mode) else f"s:{stat.S_IFMT(mode):o}"
+        return digest
+
+    def _counts(self, path: str) -> bool:
+        return self._counts_anyway(name_of(path)) and not self._skipped(path)
+
+    def _is_inside(self, path: str, folders: dict[str, bool]) -> bool:
+        """Whether a path leads only through folders: behind a link there are files of another place."""
+        parent = path.rpartition("/")[0]
+        known = folders.get(parent)
+        if known is None:
+            known = self._is_inside(parent, folders) and self._is_folder(parent)
+            folders[parent] = known
+        return known
+
+    def _is_folder(self, path: str) -> bool:
+        try:
+            return stat.S_ISDIR(os.lstat(f"{self._folder}/{path}").st_mode)
+        except OSError:
+            return False
+
+    def _skipped(self, path: str) -> bool:
+        """The files of backedge and git are not part of the work."""
+        return path.startswith(self._states) and f"{path}/".startswith(self._folders)
+
+
+def links_in(folder: Path, tree: Tree) -> dict[str, str]:
+    """The links among the files that lead to another place in the workspace, with the names of those places."""
+    top = os.path.realpath(folder)
+    links = {name: os.path.realpath(f"{top}/{path_of(name)}") for name, found in tree.files.items() if found[0] == "l"}
+    return {name: name_of(to[len(top) + 1 :]) for name, to in links.items() if to.startswith(f"{top}/")}
+
+
+def links_out(folder: Path, tree: Tree) -> list[str]:
+    """The links among the files that lead out of the workspace: what is behind them is not part of the tree."""
+    inside, top = links_in(folder, tree), os.path.realpath(folder)
+    links = [name for name, found in tree.files.items() if found[0] == "l" and name not in inside]
+    return sorted(name for name in links if os.path.realpath(f"{top}/{path_of(name)}") != top)
+
+
+def _tracked(rules: IgnoreRules) -> list[str]:
+    inner = ((place, _tracked(nested)) for place, nested in rules.nested.items())
+    return [*rules.tracked, *(f"{place}/{name}" for place, names in inner for name in names)]
+
+
+def _inside(folder: str, *states: Path) -> list[str]:
+    """Folders with the state of backedge, as far as they are in the workspace."""
+    found = (os.path.relpath(os.path.realpath(state), folder) for state in states)
+    return [path for path in found if path != "." and path.partition("/")[0] != ".."]

@@ -1,0 +1,139 @@
+"""What a tool judge reports about the files of the start of a run. The same files are measured only once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from backedge.adapters.agents.attempt_folder import write_whole
+from backedge.adapters.evidence.store import KnownTests
+from backedge.adapters.judges.judge_program import (
+    CannotRun,
+    JudgeCommand,
+    JudgeProgram,
+    NoRoom,
+    Part,
+    judge_environment,
+)
+from backedge.adapters.judges.run_evidence import RunEvidence
+from backedge.adapters.judges.runs import Reading
+from backedge.adapters.judges.test_ids import name_of_test
+from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
+from backedge.adapters.reports.tests import ReportedTests, Result
+from backedge.core.errors import AgentError
+from backedge.core.evidence.values import Baseline, TestCounts
+from backedge.core.value import replace as changed
+
+MOST_FAILING = 200
+MOST_KEPT = 100
+"""How many baselines a project keeps for later runs."""
+_BROKEN_TOOL = re.compile(
+    r"unrecognized arguments|no such option|unknown option|unknown flag|invalid option"
+    r"|No module named '?(?:pytest|unittest|ruff|mypy|flake8|pylint|xmlrunner|coverage)\b|: command not found"
+)
+"""What tools print when they were called in a wrong way, or are not there: no change of the product could help."""
+_VOLATILE = re.compile(
+    r"_|PWD|OLDPWD|SHLVL|TERM.*|COLUMNS|LINES|COLORTERM|WINDOWID|SSH_.*|XDG_SESSION_.*|DBUS_.*|DISPLAY|WAYLAND_.*"
+    r"|HISTFILE|PS1|LS_COLORS|INVOCATION_ID|JOURNAL_STREAM|TMUX.*|STY|VSCODE_.*|PYTEST_.*"
+)
+"""Variables that change with the terminal, and no judge depends on."""
+
+
+class KeptBaseline(msgspec.Struct, frozen=True):
+    """A baseline of an earlier run: all that a later one needs of it."""
+
+    results: dict[str, Result] = {}
+    files: dict[str, str] = {}
+    shown: tuple[str, ...] = ()
+    """The findings of a tool that does not name its tests."""
+
+
+class BaselineJudge:
+    """Runs one judge on the files of the start."""
+
+    def __init__(self, evidence: WorkspaceEvidence, command: JudgeCommand) -> None:
+        self._evidence, self._command = evidence, command
+        self._folder = evidence.home / "baselines"
+
+    async def baseline(self, run: str) -> tuple[Baseline, dict[str, bytes]]:
+        """The baseline of a run, and payloads to store with it. Raises CannotRun if the tool itself cannot run."""
+        evidence = await asyncio.to_thread(self._evidence.of, run)
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        place = self._folder / f"{self._key(evidence)}.json"
+        kept = _read(place)
+        if kept is not None:
+            found, payloads = self._recorded(evidence, kept)
+            return changed(found, cached=True, seconds=round(clock() - started, 3)), payloads
+        part = Part(run, 0, "delivered", allow_empty=True, fills=True)
+        try:
+            result = await JudgeProgram(self._evidence, self._command).run(part)
+        except AgentError as error:
+            missing = _BROKEN_TOOL.search(str(error)) or "cannot start" in str(error)
+            if isinstance(error, NoRoom) or (isinstance(error, CannotRun) and missing):
+                raise CannotRun(str(error)) from error
+            return Baseline(self._command.step, error=str(error)[:500], seconds=round(clock() - started, 3)), {}
+        kept = _kept(result.reading)
+        await asyncio.to_thread(self._keep, place, kept)
+        found, payloads = self._recorded(evidence, kept)
+        return changed(found, seconds=round(clock() - started, 3)), payloads
+
+    def _key(self, run: RunEvidence) -> str:
+        """Everything that the result depends on."""
+        command, report = self._command, self._command.report
+        env = {key: value for key, value in judge_environment(command).items() if not _VOLATILE.fullmatch(key)}
+        parts = [
+            run.digest(run.start.base.tree),
+            command.argv,
+            report.kind,
+            report.path,
+            run.fingerprint(),
+            sorted(env.items()),
+        ]
+        return sha256(msgspec.json.encode(parts)).hexdigest()
+
+    def _keep(self, place: Path, kept: KeptBaseline) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(place, msgspec.json.encode(kept))
+        for old in sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)[MOST_KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def _recorded(self, run: RunEvidence, kept: KeptBaseline) -> tuple[Baseline, dict[str, bytes]]:
+        """Remember what ran, and describe it."""
+        tests, step = ReportedTests(kept.results, kept.files), self._command.step
+        failing = tuple(sorted(tests.failed))
+        files = {test: tests.files.get(test, "") for test in sorted(tests.ran)}
+        base = run.start.base.tree.files
+        known = KnownTests(
+            files,
+            tuple(files),
+            len(tests.results) if tests.results else None,
+            # An id without a name of its own stands for a file that could not be loaded.
+            complete=bool(tests.results) and not any(name_of_test(id) == id for id in failing),
+            failed=failing,
+            versions={test: base.get(file, "") for test, file in files.items()},
+        )
+        run.store.save_tests(step, known)
+        if not tests.results:
+            return Baseline(step, failing=kept.shown), {}
+        results = msgspec.json.encode(dict(sorted(tests.results.items())))
+        digest = sha256(results).hexdigest()
+        skipped = sum(result == "skipped" for result in tests.results.values())
+        counts = TestCounts(len(tests.results), len(failing), skipped)
+        return Baseline(step, counts, failing[:MOST_FAILING], digest), {digest: results}
+
+
+def _kept(reading: Reading) -> KeptBaseline:
+    shown = tuple(each.description for each in reading.outcome.findings[:MOST_FAILING])
+    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown)
+
+
+def _read(place: Path) -> KeptBaseline | None:
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=KeptBaseline)
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -1,0 +1,102 @@
+"""Tests that ran before and do not run any more: a question about the change that explains it, else one finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from backedge.adapters.judges.explanation import explains
+from backedge.adapters.judges.runs import Runs
+from backedge.adapters.judges.test_ids import is_loaded, is_repetition, name_of_test
+from backedge.core.evidence.values import ProtectedQuestion
+from backedge.engine.protocol import Finding
+
+MOST_TESTS_NAMED = 20
+"""How many tests a question names."""
+MOST_TESTS_LISTED = 200
+"""How many tests the evidence of a finding lists."""
+
+
+@dataclass(frozen=True)
+class LostTests:
+    """What follows from tests that no longer run."""
+
+    findings: tuple[Finding, ...] = ()
+    questions: tuple[ProtectedQuestion, ...] = ()
+    asked: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """The lost tests, with the file and digest of each change that a question is about."""
+
+
+def lost_tests(runs: Runs) -> LostTests:
+    """What follows from the tests that have to run and do not."""
+    by_test = {test: _explained(runs, test) for test in _lost(runs)}
+    asked = {
+        test: tuple((file, runs.changed[file].digest) for file in files) for test, files in by_test.items() if files
+    }
+    by_file: dict[str, list[str]] = {}
+    for test, files in by_test.items():
+        for file in files:
+            by_file.setdefault(file, []).append(test)
+    unexplained = [test for test, files in by_test.items() if not files]
+    return LostTests(
+        () if not unexplained or _cannot_load(runs) else (_finding(unexplained),),
+        tuple(_question(runs, file, tests) for file, tests in by_file.items()),
+        asked,
+    )
+
+
+def _lost(runs: Runs) -> list[str]:
+    delivered, held = runs.delivered.tests, runs.held
+    on_held = held.tests.ran if held is not None else frozenset()
+    answered = {each.test for each in runs.open if each.test}
+    missing = (runs.required - runs.excused | on_held) - delivered.ran - answered
+    moved = {name_of_test(id) for id in delivered.passed - runs.known - on_held}
+    return sorted(
+        test
+        for test in missing
+        if not is_loaded(test, delivered, runs.known)
+        and not (test in runs.failed_before and test not in on_held and is_repetition(test, delivered))
+        # A test of the same name is new and passes, and the product passes the test as it was: it has moved.
+        and not (held is not None and test in held.tests.passed and name_of_test(test) in moved)
+    )
+
+
+def _explained(runs: Runs, test: str) -> list[str]:
+    """The changed files because of which a test does not run. None if it does not run with them as they were either: then
+    the product keeps it from running."""
+    file, held = runs.file_of(test), runs.held
+    on_held = held.tests if held is not None and held.began else None
+    if on_held is None or test in on_held.ran:
+        return explains(runs.changed, file)
+    is_seen = test in on_held.results or file in on_held.files_run
+    return [] if is_seen else explains(runs.changed, file)
+
+
+def _cannot_load(runs: Runs) -> bool:
+    """Whether a file of tests cannot be loaded. That is a finding already, and many runners then run nothing at all."""
+    tests = runs.delivered.tests
+    return any(name_of_test(id) == id and id in tests.failed for id in tests.results)
+
+
+def _question(runs: Runs, file: str, tests: Sequence[str]) -> ProtectedQuestion:
+    reason = f"{named(tests)} no longer run{'s' if len(tests) == 1 else ''}"
+    elsewhere = sorted({where for test in tests if (where := runs.file_of(test)) not in ("", file)})
+    if elsewhere:
+        reason += f" (of {', '.join(elsewhere[:5])}{' and others' if len(elsewhere) > 5 else ''})"
+    return ProtectedQuestion(file, runs.changed[file].digest, reason, tuple(tests[:MOST_TESTS_NAMED]))
+
+
+def _finding(tests: Sequence[str]) -> Finding:
+    return Finding(
+        f"{named(tests)} ran before and no longer run{'s' if len(tests) == 1 else ''}",
+        severity="high",
+        category="evidence",
+        evidence="\n".join(tests[:MOST_TESTS_LISTED]),
+        suggested_fix="make these tests run again",
+    )
+
+
+def named(tests: Sequence[str]) -> str:
+    """Some tests in words: the first three, and how many more."""
+    shown = ", ".join(tests[:3])
+    return f"{shown} and {len(tests) - 3} more tests" if len(tests) > 3 else shown

@@ -1,0 +1,95 @@
+"""The evidence of all runs in one workspace, and who works there now."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.file_name import file_name
+from backedge.adapters.evidence.places import journal_key, state_home
+from backedge.adapters.evidence.room import leftover_rooms
+from backedge.adapters.evidence.store import RunStore
+from backedge.adapters.judges.report_folders import ReportFolders
+from backedge.adapters.judges.run_evidence import EvidenceSettings, RunEvidence
+
+EVERYTHING = ("**",)
+
+
+class UnderWay:
+    """The attempts that are under way in a workspace, and with whom each of them shared it."""
+
+    def __init__(self) -> None:
+        self._writes: dict[tuple[str, str], Sequence[str] | None] = {}
+        self._met: dict[tuple[str, str], list[Sequence[str]]] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, run: str, step: str, writes: Sequence[str] | None) -> None:
+        """An attempt begins. `writes` are the globs of what it may change, None if that is everything."""
+        with self._lock:
+            key = run, step
+            self._met[key] = [_globs(each) for other, each in self._writes.items() if other != key]
+            for other in self._writes.keys() - {key}:
+                self._met[other].append(_globs(writes))
+            self._writes[key] = writes
+
+    def end(self, run: str, step: str) -> list[Sequence[str]] | None:
+        """An attempt has ended. Returns the globs of all that were under way with it at any time; None if it did not begin
+        in this process."""
+        with self._lock:
+            self._writes.pop((run, step), None)
+            return self._met.pop((run, step), None)
+
+    @property
+    def writing(self) -> bool:
+        """Whether an attempt is under way that may change files."""
+        with self._lock:
+            return any(writes is None or writes for writes in self._writes.values())
+
+
+def _globs(writes: Sequence[str] | None) -> Sequence[str]:
+    return EVERYTHING if writes is None else writes
+
+
+class WorkspaceEvidence:
+    """The evidence of all runs in one workspace. All agents of a workflow file that work there share it."""
+
+    def __init__(self, settings: EvidenceSettings, digests: FileDigests | None = None) -> None:
+        self.settings = settings
+        self._digests = digests or FileDigests()
+        self._runs: dict[str, RunEvidence] = {}
+        self._lock = threading.Lock()
+        self.home = state_home(settings.env) / journal_key(settings.journal)
+        self.scratch = self.home / "rooms"
+        self.reports = ReportFolders(self.home / "reports")
+        self._swept = False
+        self.under_way = UnderWay()
+
+    def of(self, run: str) -> RunEvidence:
+        """The evidence of a run. The first call for a new run records how it begins."""
+        with self._lock:
+            if not self._swept:
+                self._swept = True
+                self._sweep(run)
+            found = self._runs.get(run)
+            if found is None:
+                store = RunStore(self.home.parent, self.settings.journal, run, self.settings.name)
+                found = self._runs[run] = RunEvidence(self.settings, store, self._digests)
+            return found
+
+    def all_others(self, step: str) -> list[Sequence[str]]:
+        """The globs of all other steps that work in this workspace at any time."""
+        producers = self.settings.producers.items()
+        return [_globs(writes) for name, writes in producers if name != step]
+
+    def _sweep(self, run: str) -> None:
+        """Remove what killed processes left. Rooms of this run stay, so that its attempts can be adopted."""
+        leftover_rooms(self.scratch, rooms_of_attempts(self.settings.state, file_name(run)))
+        self.reports.sweep(self.scratch / "rooms")
+
+
+def rooms_of_attempts(state: Path, run: str) -> set[str]:
+    """The names of the rooms in which judges of a run began, by the name of its folder; of all runs with `*`."""
+    notes = (state / "attempts").glob(f"{run}/*/*/room")
+    return {note.read_text("utf-8", "replace") for note in notes if note.is_file() and note.stat().st_size < 100}

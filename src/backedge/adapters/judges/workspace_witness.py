@@ -1,0 +1,268 @@
+"""Looks at what a step does to its workspace: a producer is held to its `writes`, a reviewer may only look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from backedge.adapters.agents.file_name import file_name
+from backedge.adapters.evidence.changes import Line, Text, TreeChanges, changes_between
+from backedge.adapters.evidence.names import name_of
+from backedge.adapters.evidence.room import Room, open_room
+from backedge.adapters.evidence.sandbox import Sandbox
+from backedge.adapters.evidence.store import Before, StoreDamaged
+from backedge.adapters.evidence.tree import Tree, differing
+from backedge.adapters.evidence.writes import Undone, outside, restore
+from backedge.adapters.judges.reviewer_files import ReviewerFiles
+from backedge.adapters.judges.run_evidence import RunEvidence, owns
+from backedge.adapters.judges.workspace_evidence import EVERYTHING, WorkspaceEvidence
+from backedge.core.briefing import Briefing
+from backedge.core.errors import AgentError
+from backedge.core.evidence.values import Evidence, ProtectedChange
+from backedge.core.model import SIDE_MODES
+from backedge.core.value import replace
+
+MOST_FILES = 1_000
+"""Changed files that are recorded."""
+MOST_NOTES = 20
+
+
+@dataclass(frozen=True)
+class StepRights:
+    """What a step may do to its workspace."""
+
+    step: str
+    judges: bool = False
+    writes: tuple[str, ...] | None = None
+    installs: bool = False
+    """Whether it may change installed packages."""
+    judged_by_tool: bool = False
+    argv: tuple[str, ...] = ()
+    """The command of a reviewer that is a program of its own."""
+
+
+class WorkspaceWitness:
+    """The eyes on one step."""
+
+    def __init__(
+        self,
+        evidence: WorkspaceEvidence,
+        rights: StepRights,
+        sandbox: Sandbox | None = None,
+        hides: Sequence[Path] = (),
+    ) -> None:
+        self._evidence, self._rights, self._sandbox, self._hides = evidence, rights, sandbox, hides
+        self._script: ReviewerFiles | None = None
+        if rights.judges and rights.argv:
+            self._script = ReviewerFiles(rights.argv, os.path.realpath(evidence.settings.folder))
+        self._rooms: dict[Path, Room] = {}
+        self._befores: dict[Path, Before] = {}
+        """The workspace before the attempts of this process. What is stored serves after a crash."""
+
+    def begin(self, run: str) -> None:
+        """Keep what the step needs of the start of a run."""
+        evidence = self._evidence.of(run)
+        if self._script is not None:
+            self._script.keep(evidence)
+
+    def before(self, briefing: Briefing, attempt_folder: Path) -> None:
+        run = self._evidence.of(briefing.run)
+        tree = self._finished(run, briefing, attempt_folder)
+        globs = self._globs(briefing)
+        before = self._befores[attempt_folder] = run.contents.before(tree, globs)
+        run.store.save_before(briefing.step, briefing.attempt, before)
+        self._evidence.under_way.begin(briefing.run, briefing.step, None if globs is EVERYTHING else globs)
+        if self._script is not None:
+            self._open_room(run, self._script, tree, attempt_folder)
+
+    def argv(self, argv: Sequence[str], attempt_folder: Path, env: Mapping[str, str]) -> list[str]:
+        settings, words = self._evidence.settings, list(argv)
+        if self._sandbox is not None:
+            words = self._sandbox.argv(
+                argv,
+                settings.folder,
+                settings.state,
+                attempt_folder,
+                self._rights.installs,
+                hides=[self._evidence.home, *self._hides],
+                shows=[settings.state / "runs" / attempt_folder.parent.name],  # the scratchpad and the progress file
+                env=env,
+            )
+        room = self._rooms.get(attempt_folder)
+        return room.argv(["env", *(f"{key}={value}" for key, value in room.env.items()), *words]) if room else words
+
+    def _open_room(self, run: RunEvidence, script: ReviewerFiles, tree: Tree, attempt_folder: Path) -> None:
+        """If the reviewer itself was changed, it works in a room in which it is as it was. All else is as it is."""
+        restoration = script.restoration(run, tree)
+        changed = [*map(name_of, (*restoration.restore, *restoration.remove)), *restoration.lost]
+        settings = self._evidence.settings
+        if not changed:
+            return
+        if restoration.lost or settings.room == "off":
+            raise AgentError(
+                f"the reviewer itself was changed in this run: {_listed(sorted(changed))}; make these files what they were, "
+                "or keep the reviewer outside the workspace"
+            )
+        moving = self._evidence.under_way.writing and settings.room in ("auto", "overlay")
+        self._rooms[attempt_folder] = open_room(
+            "copy" if moving else settings.room,
+            settings.folder,
+            self._evidence.scratch,
+            restoration.restore,
+            restoration.remove,
+            hides=[self._evidence.home],
+            shows=[settings.state],
+        )
+
+    def _finished(self, run: RunEvidence, briefing: Briefing, attempt_folder: Path) -> Tree:
+        """The files before this attempt. If a crash kept us from seeing the end of an earlier attempt of the step, what it
+        changed and must not change is undone first, as far as no other step can have changed it."""
+        tree = run.tree()
+        for attempt in run.store.attempts(briefing.step):
+            earlier = replace(briefing, attempt=attempt)
+            before = _before(run, earlier) if attempt != briefing.attempt else None
+            if before is not None and run.store.ended(briefing.step, attempt) is None:
+                folder = attempt_folder.with_name(f"{file_name(briefing.step)}-{attempt}")
+                names = outside(before.tree, tree, self._globs(earlier), self._evidence.all_others(briefing.step))
+                if names and folder.is_dir():
+                    restore(self._evidence.settings.folder, names, before, tree, run.store, folder)
+                    tree = run.tree()
+            run.store.forget_before(briefing.step, attempt)
+        return tree
+
+    def after(self, briefing: Briefing, attempt_folder: Path) -> Evidence:
+        others = self._over(briefing, attempt_folder)
+        run = self._evidence.of(briefing.run)
+        before = self._befores.pop(attempt_folder, None) or _before(run, briefing)
+        if before is None:
+            raise AgentError("it is not known how the workspace was before the attempt: something removed the record")
+        tree, seen_before = run.tree(), run.store.ended(briefing.step, briefing.attempt)
+        names = outside(before.tree, tree, self._globs(briefing), others)
+        problem = seen_before or (self._problem(briefing, names) if names else "")
+        run.store.end(briefing.step, briefing.attempt, problem)
+        undone = self._undone(run, names, before, tree, attempt_folder) if names else None
+        if problem and not self._only_looks(briefing):
+            raise AgentError(f"{problem}{_kept(undone)}; change only what `writes` names, or raise feedback")
+        if problem:
+            seen = self._seen(run, None, run.tree() if undone else tree)
+            return replace(seen, notes=(f"{problem}{_kept(undone)}",))
+        if self._rights.installs:
+            run.move_environment(tree)
+        return self._seen(run, before, tree)
+
+    def gave_up(self, briefing: Briefing, attempt_folder: Path) -> None:
+        others = self._over(briefing, attempt_folder)
+        run = self._evidence.of(briefing.run)
+        before = self._befores.pop(attempt_folder, None)
+        if before is None or run.store.ended(briefing.step, briefing.attempt) is not None:
+            return
+        tree = run.tree()
+        names = outside(before.tree, tree, self._globs(briefing), others)
+        if names:
+            self._undone(run, names, before, tree, attempt_folder)
+        run.store.end(briefing.step, briefing.attempt, "it gave up")
+
+    def _over(self, briefing: Briefing, attempt_folder: Path) -> list[Sequence[str]]:
+        """The attempt has ended. Returns what others may have changed meanwhile."""
+        room = self._rooms.pop(attempt_folder, None)
+        if room is not None:
+            room.close()
+        met = self._evidence.under_way.end(briefing.run, briefing.step)
+        # After a crash nobody knows who was at work with it: it could be everybody.
+        return self._evidence.all_others(briefing.step) if met is None else met
+
+    def _problem(self, briefing: Briefing, names: Sequence[str]) -> str:
+        if self._rights.judges:
+            return f"{briefing.step} changed what it judges: {_listed(names)}; that was undone"
+        if briefing.mode in SIDE_MODES:
+            return f"{briefing.step} was asked a question and changed files: {_listed(names)}; they were restored"
+        allowed = ", ".join(self._rights.writes or ()) or "nothing"
+        return f"it changed files outside its `writes` ({allowed}): {_listed(names)}; they were restored"
+
+    def _only_looks(self, briefing: Briefing) -> bool:
+        return self._rights.judges or briefing.mode in SIDE_MODES
+
+    def _globs(self, briefing: Briefing) -> Sequence[str]:
+        """The files that the attempt may change."""
+        if self._only_looks(briefing):
+            return ()
+        return EVERYTHING if self._rights.writes is None else self._rights.writes
+
+    def _undone(
+        self, run: RunEvidence, names: Sequence[str], before: Before, tree: Tree, attempt_folder: Path
+    ) -> Undone:
+        attempt_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return restore(self._evidence.settings.folder, names, before, tree, run.store, attempt_folder)
+
+    def _seen(self, run: RunEvidence, before: Before | None, tree: Tree) -> Evidence:
+        workspace = self._evidence.settings.name
+        sandbox = self._sandbox.in_force if self._sandbox is not None else "off"
+        confined = sandbox if sandbox != "off" else ""
+        if self._rights.judges:
+            return Evidence(workspace, run.digest(tree), sandbox=confined)
+        protected = run.protected_changes(tree)
+        run.keep_protected(tree, list(protected))
+        base = run.start.base.tree
+        since_start = changes_between(base, tree, run.start.protected.kind, _stored(run), run.read)
+        lines = {each.file: each.lines for each in since_start.files}
+        changes = tuple(
+            ProtectedChange(
+                name,
+                change,
+                tree.files.get(name, ""),
+                owns(self._rights.writes, self._rights.judged_by_tool, name),
+                lines.get(name, ""),
+            )
+            for name, change in protected.items()
+        )
+        files = differing(before.tree, tree) if before is not None else []
+        return Evidence(
+            workspace,
+            run.digest(tree),
+            files=tuple(files[:MOST_FILES]),
+            sandbox=confined,
+            changes=changes,
+            notes=tuple(_notes(since_start)),
+        )
+
+
+def _before(run: RunEvidence, briefing: Briefing) -> Before | None:
+    with suppress(StoreDamaged):
+        return run.store.before(briefing.step, briefing.attempt)
+    return None
+
+
+def _stored(run: RunEvidence) -> Text:
+    """The content of a protected file at the start; None for others, whose content is not kept."""
+
+    def read(name: str) -> bytes | None:
+        kept = run.start.base.protected.get(name)
+        return run.store.get(kept.digest) if kept is not None else None
+
+    return read
+
+
+def _notes(changes: TreeChanges) -> Iterable[str]:
+    """What a reviewer should look at, in words."""
+    found = [*_lines("silences a check", changes.silenced), *_lines("look at this", changes.suspicious)]
+    yield from found[:MOST_NOTES]
+    if len(found) > MOST_NOTES:
+        yield f"{len(found) - MOST_NOTES} more lines like these"
+
+
+def _lines(what: str, lines: Sequence[Line]) -> Iterable[str]:
+    return (f"{what}: {each.file}:{each.line}: {each.text}" for each in lines)
+
+
+def _kept(undone: Undone | None) -> str:
+    """Where the undone changes are, and what could not be restored."""
+    left = f"; {_listed(undone.left)} could not be restored" if undone and undone.left else ""
+    return f"{left}; the change is kept in {undone.patch}" if undone and undone.patch else left
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return ", ".join(names[:20]) + more

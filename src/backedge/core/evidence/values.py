@@ -1,0 +1,162 @@
+"""What backedge itself saw of an attempt, beside what its agent reported."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from backedge.core.value import Value
+
+FileChange = Literal["added", "changed", "removed"]
+ChangeAnswer = Literal["approved", "rejected"]
+
+
+class ProtectedChange(Value, frozen=True):
+    """A protected file, such as a test or the configuration of a judge, that differs from the start of the run."""
+
+    file: str
+    change: FileChange
+    digest: str = ""
+    """The digest of its content now; empty if it was removed."""
+    owned: bool = False
+    """Whether the step owns the file: then the change needs no answer."""
+    lines: str = ""
+    """How many lines were added and removed, for people: +3 -7."""
+
+
+class ProtectedQuestion(Value, frozen=True):
+    """Why a judge cannot count the change of a protected file without an answer from a reviewer or a person.
+
+    What a judge runs with is a file too: `.venv`, with a fingerprint as its digest.
+    """
+
+    file: str
+    digest: str
+    reason: str
+    tests: tuple[str, ...] = ()
+
+
+class TestCounts(Value, frozen=True):
+    """How many tests a report lists."""
+
+    __test__ = False  # pytest takes it for a test otherwise
+
+    tests: int
+    """How many there are."""
+    failed: int = 0
+    """How many of them failed."""
+    skipped: int = 0
+    """How many of them were skipped."""
+    before: int | None = None
+    """How many tests there were at the start of the run."""
+    flaky: tuple[str, ...] = ()
+    """The tests that failed and then passed when they were run again."""
+
+
+class Evidence(Value, frozen=True):
+    """What backedge saw of one attempt."""
+
+    workspace: str = ""
+    """The folder of the files, from the folder of the workflow file; empty for that folder itself."""
+    tree: str = ""
+    """The digest of all files: after a producer's attempt, or as a judge judged them. Empty if it was not measured."""
+    after: str = ""
+    """The digest of all files after a judge's attempt, if they changed meanwhile."""
+    files: tuple[str, ...] = ()
+    """The files that the attempt changed."""
+    room: str = ""
+    """How the judge was kept apart from the workspace: overlay or copy; empty if it was not."""
+    sandbox: str = ""
+    """What confined the agent; empty if nothing did."""
+    held: bool = False
+    """Whether the judge also ran with the protected files as they were."""
+    environment: Literal["", "same", "changed"] = ""
+    """Whether the programs and libraries of the judge are those of the start of the run."""
+    tests: TestCounts | None = None
+    report: str | None = None
+    """The digest of the stored list of all tests with their results."""
+    changes: tuple[ProtectedChange, ...] = ()
+    """After a producer's attempt: all protected files that differ from the start of the run."""
+    questions: tuple[ProtectedQuestion, ...] = ()
+    """From a judge: the changes that somebody has to answer for."""
+    ended: tuple[str, ...] = ()
+    """The processes that the attempt left behind and that were ended, in words."""
+    notes: tuple[str, ...] = ()
+    """What people should know, in sentences."""
+
+
+NO_EVIDENCE = Evidence()
+
+
+class Baseline(Value, frozen=True):
+    """What a tool judge reports about the files of the start of the run."""
+
+    judge: str
+    tests: TestCounts | None = None
+    """How many tests there are; null if the report does not name tests."""
+    failing: tuple[str, ...] = ()
+    """The first tests that failed before anything was changed."""
+    report: str | None = None
+    """The digest of the stored list of all tests with their results."""
+    seconds: float = 0.0
+    """How long it took."""
+    cached: bool = False
+    """Whether an earlier run on the same files measured it."""
+    error: str = ""
+    """Why the tool could not report on these files, for example because there are no tests yet."""
+
+
+class Approval(Value, frozen=True):
+    """What a reviewer says about the change of a protected file."""
+
+    change: str
+    """Its id, such as P-1."""
+    status: ChangeAnswer
+    """Approved or rejected. A reviewer that rejects a change has to fail the work."""
+    note: str = ""
+    """Why."""
+
+
+class ProtectedFile(Value, frozen=True):
+    """A protected file that differs from the start of the run, and what was said about it."""
+
+    id: int
+    file: str
+    change: FileChange
+    digest: str
+    step: str
+    """The step that changed it."""
+    attempt: int
+    """The attempt that changed it; 0 if only a judge noticed it."""
+    workspace: str = ""
+    lines: str = ""
+    approved: str = ""
+    """The judge or person that approved it, or the step that owns it; empty if nobody did."""
+    rejected: str = ""
+    """The judge or person that rejected it."""
+    by_person: bool = False
+    """Whether a person rejected it: then no reviewer can approve it."""
+    questions: dict[str, ProtectedQuestion] = {}
+    """Why it does not count without an answer, by the judge that asks."""
+
+    @property
+    def name(self) -> str:
+        return f"P-{self.id}"
+
+    @property
+    def key(self) -> str:
+        return file_key(self.workspace, self.file)
+
+    @property
+    def question(self) -> str:
+        """Why it does not count without an answer; empty if no judge asks."""
+        return "; ".join(dict.fromkeys(each.reason for each in self.questions.values()))
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests that the questions are about."""
+        return tuple(dict.fromkeys(test for each in self.questions.values() for test in each.tests))
+
+
+def file_key(workspace: str, file: str) -> str:
+    """The path of a file from the folder of the workflow file."""
+    return f"{workspace}/{file}" if workspace else file

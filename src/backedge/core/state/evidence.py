@@ -1,0 +1,114 @@
+"""Folds the events of evidence: what backedge saw of attempts, and who answered for changed tests."""
+
+from __future__ import annotations
+
+from backedge.core import events as e
+from backedge.core.evidence.values import ProtectedFile, file_key
+from backedge.core.state.run import RunState, StepState, with_step
+from backedge.core.value import replace
+
+MOST_FILES = 5_000
+"""How many of the files that a step changed are remembered."""
+
+
+def baseline_recorded(state: RunState, event: e.BaselineRecorded) -> RunState:
+    return replace(state, baselines={**state.baselines, event.baseline.judge: event.baseline})
+
+
+def evidence_recorded(state: RunState, event: e.EvidenceRecorded) -> RunState:
+    seen, step = event.evidence, state.steps[event.step]
+    files = tuple(sorted({*step.files, *seen.files}))[:MOST_FILES] if seen.files else step.files
+    state = with_step(state, event.step, replace(step, evidence=seen, files=files))
+    for judge, names in event.overtakes.items():
+        state = with_step(state, judge, _overtaken(state.steps[judge], names))
+    if seen.tree:
+        state = replace(state, trees={**state.trees, seen.workspace: seen.after or seen.tree})
+    if event.step in state.graph.judges:
+        judged = step.artifact is not None and step.artifact.attempt == event.attempt
+        return _with_questions(state, event) if judged else state
+    return _with_changes(state, event) if seen.tree else state
+
+
+def _overtaken(reviewer: StepState, names: tuple[str, ...]) -> StepState:
+    """A reviewer after another step changed files that it has judged, or is judging."""
+    running = reviewer.running
+    if running is not None:
+        running = replace(running, overtaken=tuple(dict.fromkeys((*running.overtaken, *names))))
+    overtaken = tuple(dict.fromkeys((*reviewer.overtaken, *names)))
+    return replace(reviewer, overtaken=overtaken, running=running)
+
+
+def _with_changes(state: RunState, event: e.EvidenceRecorded) -> RunState:
+    """The protected files after a producer's attempt. A file that is again as it was at the start is left out; one that
+    did not change since keeps what was said about it. What only a judge noticed stays until it judges again."""
+    seen, count = event.evidence, state.protected_ever
+    changed = {
+        key: each for key, each in state.protected.items() if each.workspace != seen.workspace or not each.attempt
+    }
+    for each in seen.changes:
+        key = file_key(seen.workspace, each.file)
+        before = state.protected.get(key)
+        if before is not None and before.digest == each.digest:
+            changed[key] = before
+            continue
+        count += 1
+        changed[key] = ProtectedFile(
+            count,
+            each.file,
+            each.change,
+            each.digest,
+            event.step,
+            event.attempt,
+            seen.workspace,
+            each.lines,
+            approved=event.step if each.owned else "",
+        )
+    return replace(state, protected=changed, protected_ever=count)
+
+
+def _with_questions(state: RunState, event: e.EvidenceRecorded) -> RunState:
+    """The protected files with the questions of a judge's last attempt, and no earlier ones of the same judge. A change
+    that a person rejected stays in question until it is undone."""
+    name, seen, count = event.step, event.evidence, state.protected_ever
+    protected: dict[str, ProtectedFile] = {}
+    for key, each in state.protected.items():
+        if name not in each.questions or (each.by_person and each.attempt):
+            protected[key] = each
+            continue
+        left = {judge: question for judge, question in each.questions.items() if judge != name}
+        if left or each.attempt or each.approved:
+            protected[key] = replace(each, questions=left)
+    for question in seen.questions:
+        key = file_key(seen.workspace, question.file)
+        before = state.protected.get(key)
+        if before is None or before.digest != question.digest:
+            count += 1
+            step = before.step if before else ""
+            changed = ProtectedFile(count, question.file, "changed", question.digest, step, 0, seen.workspace)
+        else:
+            changed = protected.get(key, before)
+        protected[key] = replace(changed, questions={**changed.questions, name: question})
+    return replace(state, protected=protected, protected_ever=count)
+
+
+def protected_answered(state: RunState, event: e.ProtectedAnswered) -> RunState:
+    by, approves = event.by or "a person", event.status == "approved"
+    protected = {
+        key: replace(
+            each,
+            approved=by if approves else "",
+            rejected="" if approves else by,
+            by_person=event.person and not approves,
+        )
+        if each.id in event.changes
+        else each
+        for key, each in state.protected.items()
+    }
+    return replace(state, protected=protected)
+
+
+def verdicts_voided(state: RunState, event: e.VerdictsVoided) -> RunState:
+    for name in event.judges:
+        voided = replace(state.steps[name], rejudge=True, rejudged_at=state.rounds + 1)
+        state = with_step(state, name, voided)
+    return state

@@ -1,0 +1,22 @@
+"""Each cheat and each honest control as a test: what comes of it is what the registry expects, or better."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cheats.case import Case, Verdict
+from tests.cheats.not_yet import NOT_YET
+from tests.cheats.registry import CASES
+from tests.cheats.running import run_case
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+def test_a_case_ends_as_expected(case: Case) -> None:
+    result = run_case(case)
+    if result.verdict is Verdict.MISSING:
+        pytest.skip(result.detail)
+    assert result.verdict is not Verdict.BROKEN, result.detail
+    if case.name in NOT_YET:
+        assert not result.ok, f"{case.name} is {result.verdict}: remove it from NOT_YET"
+    else:
+        assert result.ok, f"{case.name} is {result.verdict}, expected {result.expected}: {result.detail}"

@@ -1,0 +1,1 @@
+"""Tests of judges that cannot be fooled, and of the eyes on producers."""
