@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from backedge.adapters.judges.verdict import Reading, Runs, judgement
+from backedge.adapters.judges.runs import Reading, Runs
+from backedge.adapters.judges.verdict import judgement
 from backedge.catalog import ReportKind
 from backedge.core.briefing import BriefedFinding
 from backedge.core.model import Severity
@@ -19,7 +20,7 @@ def status(kind: ReportKind, before: str, after: str, folder: Path) -> list[str]
     [finding] = outcome.findings
     briefed = BriefedFinding("F-1", finding.description, Severity.HIGH, "test", file=finding.file, test=finding.test)
     again, tests = read(kind, after.encode(), folder)
-    runs = Runs(Reading(tests, tuple(again.findings)), open=[briefed])
+    runs = Runs(Reading(again, tests), open=[briefed])
     return [each.status for each in judgement(runs).outcome.resolutions]
 
 

@@ -121,7 +121,7 @@ def test_mocha_names_a_suite_whose_hook_failed(tmp_path: Path) -> None:
         "failed test/a.js::s::x in test/a.js",
         "skipped test/a.js::s::y in test/a.js",
         "skipped test/a.js::s::z in test/a.js",
-        "failed test/a.js::s t in test/a.js",
+        "failed test/a.js::s t::(hooks) in test/a.js",
     ]
 
 
@@ -158,7 +158,7 @@ def test_go_test(tmp_path: Path) -> None:
         "passed example.org/shop::ExampleAdd in a_test.go",
         "passed example.org/shop/pan::TestOk in pan/p_test.go",
         "failed example.org/shop/pan::TestPanics in pan/p_test.go",
-        "failed example.org/shop/sub in None",
+        "failed example.org/shop/sub::(package) in None",
     ]
     assert described("gotest", "go.jsonl", tmp_path) == [
         "example.org/shop::TestWrong: got 3 (a_test.go:6)",

@@ -21,7 +21,7 @@ from backedge.adapters.judges.judge_program import (
 )
 from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.runs import Reading
-from backedge.adapters.judges.test_ids import name_of_test
+from backedge.adapters.judges.test_ids import stands_for_many
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.tests import ReportedTests, Result
 from backedge.core.errors import AgentError
@@ -113,7 +113,7 @@ class BaselineJudge:
             tuple(files),
             len(tests.results) if tests.results else None,
             # An id without a name of its own stands for a file that could not be loaded.
-            complete=bool(tests.results) and not any(name_of_test(id) == id for id in failing),
+            complete=bool(tests.results) and not any(map(stands_for_many, failing)),
             failed=failing,
             versions={test: base.get(file, "") for test, file in files.items()},
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from backedge.adapters.judges.explanation import explains
 from backedge.adapters.judges.runs import Runs
-from backedge.adapters.judges.test_ids import is_loaded, is_repetition, name_of_test
+from backedge.adapters.judges.test_ids import is_loaded, is_repetition, name_of_test, stands_for_many
 from backedge.core.evidence.values import ProtectedQuestion
 from backedge.engine.protocol import Finding
 
@@ -75,7 +75,7 @@ def _explained(runs: Runs, test: str) -> list[str]:
 def _cannot_load(runs: Runs) -> bool:
     """Whether a file of tests cannot be loaded. That is a finding already, and many runners then run nothing at all."""
     tests = runs.delivered.tests
-    return any(name_of_test(id) == id and id in tests.failed for id in tests.results)
+    return any(stands_for_many(id) and id in tests.failed for id in tests.results)
 
 
 def _question(runs: Runs, file: str, tests: Sequence[str]) -> ProtectedQuestion:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from backedge.adapters.reports.tests import ReportedTests
+from backedge.adapters.reports.tests import WHOLE_GROUPS, ReportedTests
 
 _NUMBERED = re.compile(r"(?P<id>.+) #\d+", re.DOTALL)
 _PATH = re.compile(r".*[\w-]\.[cm]?[jt]sx?$|.*/.*\.\w+$")
@@ -16,6 +16,11 @@ _PATH = re.compile(r".*[\w-]\.[cm]?[jt]sx?$|.*/.*\.\w+$")
 def name_of_test(id: str) -> str:
     """The name of a test without that of its module or class."""
     return id.rpartition("::")[2]
+
+
+def stands_for_many(id: str) -> bool:
+    """Whether an id stands for a file or a group of tests that could not run: it has no name of its own."""
+    return "::" not in id or name_of_test(id) in WHOLE_GROUPS
 
 
 def problem_of(test: str, tests: ReportedTests, known: Collection[str] = ()) -> str:
@@ -31,10 +36,12 @@ def problem_of(test: str, tests: ReportedTests, known: Collection[str] = ()) -> 
 
 
 def is_loaded(test: str, tests: ReportedTests, known: Collection[str] = ()) -> bool:
-    """Whether an id stands for a file that could not be loaded, and tests of that file run now."""
+    """Whether an id stands for a file or a group of tests that could not be loaded, and tests of it run now."""
     if test in tests.results:
         return False
-    name = name_of_test(test)
+    group, _, name = test.rpartition("::")
+    if name in WHOLE_GROUPS:
+        return any(each.startswith(f"{group}::") for each in tests.ran)
     if tests.files_run:
         return not _names_of_files(tests.files_run).isdisjoint(_ends(name))
     # The report does not say where its tests are. New ones run, so the file may be the one that could not be loaded.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from backedge.adapters.reports.places import FileNames, evidence_of, first_line, line_of
-from backedge.adapters.reports.tests import ReportedTests, Result, TestList, id_of, require_tests
+from backedge.adapters.reports.tests import WHOLE_PACKAGE, ReportedTests, Result, TestList, id_of, require_tests
 from backedge.core.errors import AgentError
 from backedge.engine.protocol import Finding
 
@@ -114,7 +114,7 @@ class _Reader:
                     findings.append(self._finding(id, package, file, part.text))
         for package, part in self.packages.items():
             if part.result == "failed" and package not in explained:
-                id = listed.merge(id_of(package), "failed", None)
+                id = listed.merge(id_of(package, WHOLE_PACKAGE), "failed", None)
                 built = self._builds.get(part.build)
                 text = built.text if built is not None else part.text
                 findings.append(self._finding(id, package, None, text))
@@ -140,7 +140,7 @@ class _Reader:
         lines = [each for each in text.splitlines() if each.strip() and not each.startswith("# ")]
         said = re.sub(r"^\s*\S+\.go:\d+(?::\d+)?: ", "", lines[0]) if lines else ""
         return Finding(
-            f"{id}: {first_line(said) or 'failed'}",
+            f"{id.removesuffix(f'::{WHOLE_PACKAGE}')}: {first_line(said) or 'failed'}",
             category="test",
             evidence=evidence_of(text),
             file=file,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from backedge.adapters.reports.places import FileNames, evidence_of, first_line, line_of
-from backedge.adapters.reports.tests import Result, id_of
+from backedge.adapters.reports.tests import HOOKS, Result, id_of
 from backedge.engine.protocol import Finding
 
 PLACE = re.compile(
@@ -110,7 +110,7 @@ class JUnitCase:
         if whole_file is not None:
             return id_of(whole_file)
         file = names.of(self.attributes.get("file")) or ""
-        own = "" if self.is_hook else name
+        own = HOOKS if self.is_hook else name
         if given == "test":  # Node
             return id_of(file, *(self.suites if self.many else ()), own)
         if not given:

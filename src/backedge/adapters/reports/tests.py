@@ -14,6 +14,8 @@ from backedge.core.text import clean
 from backedge.engine.protocol import Finding
 
 Result = Literal["passed", "failed", "skipped"]
+WHOLE_GROUPS = (WHOLE_PACKAGE, HOOKS) = ("(package)", "(hooks)")
+"""How the id of a group of tests ends that could not run: a package that cannot be built, a suite whose hook failed."""
 LONGEST_ID = 500
 """How many characters the id of a test can have."""
 
