@@ -27,10 +27,11 @@ AGENT = """\
 import json, os, sys, time
 step, attempt, run = os.environ["BACKEDGE_STEP"], int(os.environ["BACKEDGE_ATTEMPT"]), os.environ["BACKEDGE_RUN"]
 here = os.path.dirname(os.path.abspath(__file__))
-log = os.open(os.path.join(here, "executions"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+seen = here + ".seen"
+log = os.open(os.path.join(seen, "executions"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 os.write(log, f"{run} {step} {attempt} {os.getpid()}\\n".encode())
 told = sys.stdin.buffer.read()
-with open(os.path.join(here, "briefings", f"{run}.{step}.{attempt}.json"), "wb") as file:
+with open(os.path.join(seen, "briefings", f"{run}.{step}.{attempt}.json"), "wb") as file:
     file.write(told)
 with open(os.path.join(here, "scripts.json"), encoding="utf-8") as file:
     script = json.load(file).get(step, [{}])
@@ -139,7 +140,10 @@ class Project:
     def __init__(self, folder: Path, workflow: Workflow | None = None, **scripts: Sequence[Reply]) -> None:
         self.folder = folder
         self._started: list[subprocess.Popen[bytes]] = []
-        (folder / "briefings").mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._seen = folder.with_name(f"{folder.name}.seen")
+        """What the agents saw. It lies outside the workspace, where no step is held to its `writes`."""
+        (self._seen / "briefings").mkdir(parents=True, exist_ok=True)
         (folder / "agent.py").write_text(AGENT)
         self.script(**scripts)
         if workflow is not None:
@@ -223,7 +227,7 @@ class Project:
 
     def briefings(self, step: str, run: str | None = None) -> list[dict[str, Any]]:
         """What each attempt of a step was told, in order."""
-        found = (self.folder / "briefings").glob(f"{run or '*'}.{step}.*.json")
+        found = (self._seen / "briefings").glob(f"{run or '*'}.{step}.*.json")
         return [json.loads(path.read_bytes()) for path in sorted(found, key=_attempt)]
 
     def told(self, step: str) -> list[list[str]]:
@@ -233,7 +237,7 @@ class Project:
     def executions(self) -> list[tuple[str, str, str, int]]:
         """Every start of an agent: run, step, attempt and process."""
         try:
-            lines = (self.folder / "executions").read_text().splitlines()
+            lines = (self._seen / "executions").read_text().splitlines()
         except FileNotFoundError:
             return []
         rows = (line.rsplit(maxsplit=3) for line in lines)

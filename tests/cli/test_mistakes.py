@@ -36,7 +36,8 @@ def test_a_missing_or_wrong_file(make: Make) -> None:
     project = make(ONE)
     assert "nope.yaml" in project.refused("run", "nope.yaml")
     assert "nope.yaml" in project.refused("check", "nope.yaml")
-    assert "briefings" in project.refused("run", "briefings")
+    (project.folder / "notes").mkdir()
+    assert "notes" in project.refused("run", "notes")
 
 
 def test_before_the_first_run_reading_commands_fail_and_create_nothing(make: Make) -> None:
@@ -187,7 +188,7 @@ def test_an_output_that_violates_the_schema_is_an_error_and_the_retry_can_succee
         (["run", "--input", "=x"], "expected KEY=VALUE"),
         (["run", "--input-file", "nope.json"], "nope.json cannot be read: No such file"),
         (["run", "--input-file", "broken.json"], "is not JSON"),
-        (["run", "--input-file", "briefings"], "is a directory"),
+        (["run", "--input-file", "notes"], "is a directory"),
         (["run", "--input-file", "list.json", "--input", "a=1"], "is not a JSON object"),
         (["run", "--input-file", "latin.txt"], "it is not UTF-8"),
         (["run", "--story", "nope.md"], "nope.md cannot be read"),
@@ -207,6 +208,7 @@ def test_an_output_that_violates_the_schema_is_an_error_and_the_retry_can_succee
 )
 def test_a_mistake_on_the_command_line(make: Make, args: list[str], hint: str) -> None:
     project = make(ONE)
+    (project.folder / "notes").mkdir()
     (project.folder / "broken.json").write_text("{nope")
     (project.folder / "list.json").write_text("[1]")
     (project.folder / "latin.txt").write_bytes(b"caf\xe9")

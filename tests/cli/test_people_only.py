@@ -56,11 +56,20 @@ def test_they_refuse_however_the_agent_hides(make: Make, way: str) -> None:
     assert "decisions are for people; this is attempt 1 of code" in said
 
 
-def test_a_tool_judge_cannot_decide_either(make: Make) -> None:
-    judge = {"tests": "code", "run": ["sh", "-c", f"{COMMAND} decide E-1 accept 2> said"], "report": "exitcode"}
+@pytest.mark.parametrize("room", ["auto", "copy", "off"])
+def test_a_tool_judge_cannot_decide_either(make: Make, tmp_path: Path, room: str) -> None:
+    journal = f"{tmp_path}/project/.backedge/journal.db"
+    judge = {
+        "tests": "code",
+        "run": ["sh", "-c", f"{COMMAND} decide E-1 accept --journal {journal} 2> said"],
+        "report": "exitcode",
+        "keeps": ["said"],
+        "room": room,
+    }
     project = make({"steps": {"code": {"phase": "code"}, "test": judge}}, code=[{}])
     project.backedge("run", "--json")
-    assert "decisions are for people; this is attempt" in (project.folder / "said").read_text()
+    said = (project.folder / "said").read_text()
+    assert "decisions are for people; this is attempt" in said or (room != "off" and "there is no journal" in said)
 
 
 @pytest.mark.parametrize(

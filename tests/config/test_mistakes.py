@@ -89,7 +89,8 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         FINE + "zzz: 1\n",
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
-            "agreement, authority, kinds, checks, gates, on_protected, max_steps, agents, redact, stories, steps"
+            "agreement, authority, kinds, checks, gates, on_protected, max_steps, protects, room, sandbox, "
+            "baseline, agents, redact, stories, steps"
         ],
     ),
     (

@@ -56,6 +56,10 @@ routes:
   - {to: code, keywords: [typo, "null pointer"]}
 on_breach: skip
 on_protected: ask
+protects: {add: [golden/**], except: [package.json]}
+room: copy
+sandbox: "off"
+baseline: false
 stories: {folder: work/stories, worktree: true, create_pr: [gh, pr], on_breach: error, circuit_breaker: false}
 new_findings: {medium: ask}
 agreement: authority
@@ -94,6 +98,7 @@ steps:
     idempotent: true
     approval: human
     group: building
+    installs: true
     when: ["plan:/units", "plan:/api != none"]
     repeat: {until: "code:/score >= 90", max: 3, to: plan}
   review:
@@ -106,8 +111,9 @@ steps:
     complete: true
     on_doubt: rerun
     accepts: {code: schemas/plan.json}
-  lint: {reviews: code, run: [ruff], report: {kind: sarif, path: build/lint.sarif}, writes: [], accepts: schemas/plan.json}
-  test: {tests: code, run: [pytest], report: exitcode, complete: false, passes_if: asp-code, timeout: 30}
+  lint: {reviews: code, run: [ruff], report: {kind: sarif, path: build/lint.sarif}, writes: [], accepts: schemas/plan.json,
+    room: overlay, sandbox: bwrap, baseline: true, keeps: [lint.txt]}
+  test: {tests: code, run: [pytest], report: exitcode, complete: false, reruns: 2, canary: true, hidden: true, passes_if: asp-code, timeout: 30}
 """
 
 
@@ -202,6 +208,12 @@ def test_every_key_of_a_step_arrives(everything: WorkflowFile) -> None:
     assert extras["plan"].workspace == everything.folder
     assert extras["lint"].report == ToolReport("sarif", "build/lint.sarif")
     assert extras["test"].report == ToolReport("exitcode")
+    assert (extras["code"].installs, extras["lint"].installs) == (True, False)
+    lint_evidence, test_evidence = extras["lint"], extras["test"]
+    assert (lint_evidence.room, lint_evidence.sandbox, lint_evidence.baseline) == ("overlay", "bwrap", True)
+    assert (lint_evidence.keeps, test_evidence.keeps) == (("lint.txt",), ())
+    assert (test_evidence.reruns, test_evidence.canary, lint_evidence.canary) == (2, True, False)
+    assert (test.hidden, lint.hidden) == (True, False)
 
 
 def test_every_key_of_an_agent_arrives_and_the_step_has_the_last_word(everything: WorkflowFile) -> None:

@@ -97,6 +97,35 @@ def test_a_reviewer_that_edits_is_undone_and_named(shop: Shop) -> None:
     assert found.evidence.tree == before
 
 
+def test_a_reviewer_may_leave_notes(shop: Shop) -> None:
+    before = shop.reviews("true").evidence.tree
+    for number in ("1", "2"):
+        found = shop.reviews(f"echo {number} > review.md")
+        assert (found.evidence.notes, found.evidence.tree) == ((), before)
+        assert shop.read("review.md") == f"{number}\n"
+    assert not shop.reviews("rm review.md").evidence.notes
+
+
+@pytest.mark.parametrize("made", ["total.py", "tests/more.sh", "conftest.py", "Makefile"])
+def test_new_code_tests_and_configuration_are_no_notes(shop: Shop, made: str) -> None:
+    found = shop.reviews(f"echo 1 > {made}")
+    assert not (shop.folder / made).exists()
+    assert f"review changed what it judges: {made}; that was undone" in found.evidence.notes[0]
+
+
+@pytest.mark.parametrize("makes", ["ln -s total notes", "echo exit > notes; chmod +x notes"])
+def test_links_and_programs_are_no_notes(shop: Shop, makes: str) -> None:
+    assert "that was undone" in shop.reviews(makes).evidence.notes[0]
+    assert not (shop.folder / "notes").exists()
+
+
+def test_a_note_that_somebody_else_edits_is_judged(shop: Shop) -> None:
+    judged = shop.reviews("echo 1 > review.md").evidence.tree
+    assert shop.does("echo 2 > review.md").evidence.tree != judged
+    assert "review changed what it judges: review.md" in shop.reviews("echo 3 > review.md").evidence.notes[0]
+    assert shop.read("review.md") == "2\n"
+
+
 def test_a_step_that_installs_moves_the_environment(shop: Shop) -> None:
     shop.write(".venv/pyvenv.cfg", "home = /usr\n")
     shop.begin()

@@ -18,9 +18,10 @@ import json, os, sys, time
 told = json.load(sys.stdin)
 step, attempt, story = os.environ["BACKEDGE_STEP"], int(os.environ["BACKEDGE_ATTEMPT"]), told["input"]["story"]["id"]
 here = os.path.dirname(os.path.abspath(__file__))
-with open(os.path.join(here, "executions"), "a") as file:
+seen = here + ".seen"
+with open(os.path.join(seen, "executions"), "a") as file:
     file.write(f"{story} {step} {attempt} {os.getcwd()}\\n")
-with open(os.path.join(here, "briefings", f"{story}.{step}.{attempt}.json"), "w") as file:
+with open(os.path.join(seen, "briefings", f"{story}.{step}.{attempt}.json"), "w") as file:
     json.dump(told, file)
 with open(os.path.join(here, "scripts.json"), encoding="utf-8") as file:
     script = json.load(file).get(story, {}).get(step)
@@ -54,8 +55,10 @@ class Stories:
 
     def __init__(self, folder: Path, stories: Mapping[str, Any] | None = None, **more: Any) -> None:
         self.folder = folder
-        (folder / "briefings").mkdir(parents=True)
-        (folder / "stories").mkdir()
+        self.seen = folder.with_name(f"{folder.name}.seen")
+        """What the agents saw. It lies outside the workspace, where no step is held to its `writes`."""
+        (self.seen / "briefings").mkdir(parents=True)
+        (folder / "stories").mkdir(parents=True)
         (folder / "agent.py").write_text(AGENT)
         self.workflow(stories, **more)
         self.scripts: dict[str, Any] = {}
@@ -87,10 +90,10 @@ class Stories:
         return (self.folder / "stories" / f"{id}.md").read_text()
 
     def told(self, story: str, step: str, attempt: int) -> Any:
-        return json.loads((self.folder / "briefings" / f"{story}.{step}.{attempt}.json").read_bytes())
+        return json.loads((self.seen / "briefings" / f"{story}.{step}.{attempt}.json").read_bytes())
 
     def executions(self) -> list[list[str]]:
-        path = self.folder / "executions"
+        path = self.seen / "executions"
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def start(self, *words: str) -> subprocess.Popen[str]:

@@ -178,7 +178,7 @@ def test_parallel_stories_do_not_interfere(project: Stories) -> None:
         story = project.says(id)
         assert (story["status"], len(story["refinement_iterations"])) == ("done", 1)
         assert project.text(id).count("### Refinement Iteration") == 1
-    times = [line.split() for line in (project.folder / "executions").read_text().splitlines()]
+    times = [line.split() for line in (project.seen / "executions").read_text().splitlines()]
     assert [each[0] for each in times[:4]] != ["a"] * 4
     assert len(times) == len({tuple(each[:3]) for each in times}) == 16
 

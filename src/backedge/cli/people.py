@@ -12,7 +12,7 @@ from backedge.project import Project
 
 
 def require_person(journal: Path | None, project: Project | None = None) -> None:
-    """Raises IllegalCommand if an attempt of a run in this journal calls the command. Other journals are its own affair:
+    """Raises IllegalCommand if an attempt of a run in this journal calls the command. It may use other journals:
     a repository may test with backedge."""
     caller = enclosing_attempt((project or where(journal)).journal)
     if caller is not None:

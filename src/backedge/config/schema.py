@@ -392,7 +392,7 @@ SCHEMA: Schema = {
                 whole=True,
             ),
             "protects": either(
-                "The files that judges rely on: tests, and the configuration of judges. A change of one is answered for.",
+                "The files that judges rely on, whose changes have to be approved: tests, and the configuration of judges.",
                 choice("The default set.", "default"),
                 {"description": "Nothing is protected.", "title": "false", "type": "boolean", "const": False},
                 record(

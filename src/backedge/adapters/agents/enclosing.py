@@ -32,7 +32,8 @@ class EnclosingAttempt(NamedTuple):
 def enclosing_attempt(journal: Path) -> EnclosingAttempt | None:
     """The attempt of a run in this journal that this process is part of; None for a person, and for attempts of other
     journals. All journals in one folder count as one, and so do links to them."""
-    found = next((folder for folder in _folders(journal) if _is_below(folder, journal)), None)
+    attempts = (_attempt_of(folder) for folder in _folders(journal))
+    found = next((folder for folder in attempts if folder is not None and _is_below(folder, journal)), None)
     return None if found is None else _named(found)
 
 
@@ -51,7 +52,7 @@ def _folders(journal: Path) -> Iterator[Path]:
 
 def _recorded(state: Path, above: set[Identity]) -> Iterator[Path]:
     """The attempts without an end whose program or supervisor is above us, or whose mark is in our environment."""
-    for folder in sorted(state.glob("attempts/*/*/")):
+    for folder in sorted([*state.glob("attempts/*/*/"), *state.glob("attempts/*/*/*/")]):
         if (folder / "ended.json").exists():
             continue
         with suppress(AgentError):
@@ -67,10 +68,14 @@ def _recorded(state: Path, above: set[Identity]) -> Iterator[Path]:
                 yield folder
 
 
+def _attempt_of(folder: Path) -> Path | None:
+    """The folder of the attempt that a program was started for. A judge that runs several times has a folder for each of
+    them, inside that of its attempt."""
+    return next((each for each in (folder, folder.parent) if each.parent.parent.name == "attempts"), None)
+
+
 def _is_below(folder: Path, journal: Path) -> bool:
-    """Whether a folder is that of an attempt of a run in this journal."""
-    if len(folder.parts) < 4 or folder.parent.parent.name != "attempts":
-        return False
+    """Whether an attempt is one of a run in this journal."""
     state = folder.parent.parent.parent
     try:
         if os.path.samefile(state, journal.resolve().parent):

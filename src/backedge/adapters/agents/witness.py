@@ -1,4 +1,4 @@
-"""What an agent that starts programs has to know of evidence: somebody looks before and after its attempts."""
+"""What an agent that starts programs has to know of evidence: a witness looks before and after its attempts."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from backedge.adapters.evidence.kept_copy import KeptCopy, stamp_of
 from backedge.adapters.evidence.room_folder import RoomFolder
 from backedge.adapters.evidence.room_means import find_means
 from backedge.adapters.evidence.room_plan import Means, RoomPlan, layers_at, make_layers
-from backedge.adapters.evidence.room_program import NoRoom, put, take_away
+from backedge.adapters.evidence.room_program import MountFailed, put, take_away
 from backedge.core.errors import AgentError
 
 RoomKind = Literal["auto", "overlay", "copy", "off"]
@@ -56,7 +56,7 @@ class RoomOpening:
         folder = RoomFolder.make(self._scratch)
         try:
             return (self._copy(folder, means) if kind == "copy" else self._overlay(folder, kind, means)), folder
-        except (OSError, NoRoom) as error:
+        except (OSError, MountFailed) as error:
             folder.remove()
             raise AgentError(f"no room for the workspace {os.fspath(self._workspace)!r}: {error}") from error
         except BaseException:

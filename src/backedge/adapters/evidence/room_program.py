@@ -28,7 +28,7 @@ _LOCK_DESCRIPTOR = 100
 """Where the descriptor begins that shows for as long as the program lives that its room is in use."""
 
 
-class NoRoom(Exception):
+class MountFailed(Exception):
     """The workspace could not be covered."""
 
 
@@ -42,7 +42,7 @@ def main() -> None:
         if plan["mounts"]:
             _cover(plan)
         os.chdir(plan["cwd"])
-    except (OSError, NoRoom) as error:
+    except (OSError, MountFailed) as error:
         os.write(failed, f"room {error}".encode("utf-8", "backslashreplace"))
         os._exit(NO_ROOM)
     if argv:
@@ -176,7 +176,7 @@ class _Mounts:
             self.mount(b"", b"/", flags=_REC | _SLAVE)
             return
         if self._libc.unshare(_NEW_MOUNTS | _NEW_USERS) != 0:
-            raise NoRoom(f"no namespaces: {os.strerror(self._errno())}")
+            raise MountFailed(f"no namespaces: {os.strerror(self._errno())}")
         self.users = True
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
@@ -187,7 +187,7 @@ class _Mounts:
         if done != 0:
             number = self._errno()
             what = kind.decode() or "bind"
-            raise NoRoom(f"{what} on {os.fsdecode(target)!r}: {os.strerror(number)}")
+            raise MountFailed(f"{what} on {os.fsdecode(target)!r}: {os.strerror(number)}")
 
     def overlay(self, lower: int, target: bytes, layers: bytes) -> None:
         """Cover a folder: it shows what is in `lower`, and changes land in `layers`. The folders are given by
@@ -257,7 +257,7 @@ def _cover_bytecode(mounts: _Mounts, kept: int, path: bytes) -> None:
         os.makedirs(layers + each)
     try:
         mounts.overlay(kept, path, layers)
-    except NoRoom:
+    except MountFailed:
         mounts.bind(kept, path, read_only=True)  # Python goes on without writing
 
 
@@ -282,7 +282,7 @@ def _cover_nested(mounts: _Mounts, path: bytes, folder: int, plan: dict, number:
         try:
             mounts.overlay(folder, path, layers)
             return
-        except NoRoom:
+        except MountFailed:
             pass  # not every file system can be the lower one: at least nobody can change it
     mounts.bind(folder, path, read_only=True)
 

@@ -167,6 +167,14 @@ class RunStore:
     def save_tests(self, judge: str, tests: KnownTests) -> None:
         self._write(f"tests/{file_name(judge)}.json", msgspec.json.encode(tests))
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """The files that reviewers left behind, each with its digest."""
+        return self._read("notes.json", dict[str, str]) or {}
+
+    def save_notes(self, notes: dict[str, str]) -> None:
+        self._write("notes.json", msgspec.json.encode(notes))
+
     def before(self, step: str, attempt: int) -> Before | None:
         """The workspace before an attempt."""
         return self._read(_attempt(step, attempt), Before)

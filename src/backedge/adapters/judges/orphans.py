@@ -33,7 +33,7 @@ def owner_note(run: str, step: str, part: str) -> bytes:
 
 
 async def end_orphans(state: Path) -> None:
-    """End the programs of baselines that nobody waits for."""
+    """End the programs of baselines whose process has ended."""
     for note in sorted((state / "attempts").glob(f"*/*-0/*/{OWNER}")):
         try:
             owner = msgspec.json.decode(note.read_bytes(), type=Owner)

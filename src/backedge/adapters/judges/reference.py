@@ -13,7 +13,7 @@ from backedge.core.evidence.values import FileChange
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceFiles:
     """The protected files as they should be, by what the tree has for them."""
 
     protected: Protected

@@ -18,7 +18,8 @@ from backedge.adapters.evidence.room import RoomKind
 from backedge.adapters.evidence.start import Judging, RunStart, begin
 from backedge.adapters.evidence.store import RunStore, StoreDamaged
 from backedge.adapters.evidence.tree import Tree
-from backedge.adapters.judges.reference import Reference, change_of, text_of
+from backedge.adapters.judges.reference import ReferenceFiles, change_of, text_of
+from backedge.adapters.judges.reviewer_notes import ReviewerNotes
 from backedge.adapters.judges.runs import Difference
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import FileChange
@@ -73,6 +74,7 @@ class RunEvidence:
         self._settings, self.store = settings, store
         self.start: RunStart = begin(settings.folder, settings.state, store, settings.judging, settings.env, digests)
         self.contents = KeptContents(settings.folder, store)
+        self.notes = ReviewerNotes(store, self.start.protected)
         self._keeps = Globs(settings.keeps)
 
     def tree(self) -> Tree:
@@ -80,6 +82,7 @@ class RunEvidence:
 
     def digest(self, tree: Tree) -> str:
         """The digest of what is judged: all files but those that judges leave behind."""
+        tree = self.notes.without(tree)
         if not self._settings.keeps:
             return tree.digest
         kept = {name for name in tree.files if self._keeps.match(path_of(name)) and not self.start.protected.kind(name)}
@@ -106,11 +109,11 @@ class RunEvidence:
         """The content of a file of the workspace."""
         return content_at(f"{os.path.realpath(self._settings.folder)}/{path_of(name)}")
 
-    def reference(self, judge: str, approved: Mapping[str, str]) -> Reference:
+    def reference(self, judge: str, approved: Mapping[str, str]) -> ReferenceFiles:
         failing = {name: text_of(kept) for name, kept in self.store.failing(judge).items()}
-        return Reference(self.start.protected, self.start.base.tree.files, approved, failing)
+        return ReferenceFiles(self.start.protected, self.start.base.tree.files, approved, failing)
 
-    def restoration(self, differences: Mapping[str, Difference], reference: Reference) -> Restoration:
+    def restoration(self, differences: Mapping[str, Difference], reference: ReferenceFiles) -> Restoration:
         """How to make a workspace *held*."""
         return self.restored({name: reference.wanted(name) for name in differences})
 

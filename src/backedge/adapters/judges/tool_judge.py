@@ -22,7 +22,7 @@ from backedge.adapters.judges.canary_runs import tried
 from backedge.adapters.judges.judge_program import JudgeCommand, JudgeProgram, NoRoom, Part, PartResult
 from backedge.adapters.judges.known import excused, required
 from backedge.adapters.judges.memory import remember, silenced
-from backedge.adapters.judges.reference import Reference
+from backedge.adapters.judges.reference import ReferenceFiles
 from backedge.adapters.judges.run_evidence import Restoration, RunEvidence
 from backedge.adapters.judges.runs import Difference, Judgement, Reading, Runs
 from backedge.adapters.judges.verdict import judgement
@@ -43,7 +43,7 @@ class Measured:
     """The workspace just before the judge runs."""
 
     tree: Tree
-    reference: Reference
+    reference: ReferenceFiles
     differences: Mapping[str, Difference]
     environment: Mapping[str, tuple[str, str]]
     as_failed: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The evidence of all runs in one workspace, and who works there now."""
+"""The evidence of all runs in one workspace, and the steps that work there now."""
 
 from __future__ import annotations
 

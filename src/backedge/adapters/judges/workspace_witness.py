@@ -126,7 +126,7 @@ class WorkspaceWitness:
             before = _before(run, earlier) if attempt != briefing.attempt else None
             if before is not None and run.store.ended(briefing.step, attempt) is None:
                 folder = attempt_folder.with_name(f"{file_name(briefing.step)}-{attempt}")
-                names = outside(before.tree, tree, self._globs(earlier), self._evidence.all_others(briefing.step))
+                names = self._outside(run, earlier, before, tree, self._evidence.all_others(briefing.step))
                 if names and folder.is_dir():
                     restore(self._evidence.settings.folder, names, before, tree, run.store, folder)
                     tree = run.tree()
@@ -140,7 +140,7 @@ class WorkspaceWitness:
         if before is None:
             raise AgentError("it is not known how the workspace was before the attempt: something removed the record")
         tree, seen_before = run.tree(), run.store.ended(briefing.step, briefing.attempt)
-        names = outside(before.tree, tree, self._globs(briefing), others)
+        names = self._outside(run, briefing, before, tree, others)
         problem = seen_before or (self._problem(briefing, names) if names else "")
         run.store.end(briefing.step, briefing.attempt, problem)
         undone = self._undone(run, names, before, tree, attempt_folder) if names else None
@@ -160,10 +160,21 @@ class WorkspaceWitness:
         if before is None or run.store.ended(briefing.step, briefing.attempt) is not None:
             return
         tree = run.tree()
-        names = outside(before.tree, tree, self._globs(briefing), others)
+        names = self._outside(run, briefing, before, tree, others)
         if names:
             self._undone(run, names, before, tree, attempt_folder)
         run.store.end(briefing.step, briefing.attempt, "it gave up")
+
+    def _outside(
+        self, run: RunEvidence, briefing: Briefing, before: Before, tree: Tree, others: Iterable[Sequence[str]]
+    ) -> list[str]:
+        """The files that the attempt changed and must not change. The notes of one that only looks are remembered."""
+        names = outside(before.tree, tree, self._globs(briefing), others)
+        if not names or not self._only_looks(briefing):
+            return names
+        notes = run.notes.among(names, before.tree, tree, self._rights.writes or () if self._rights.judges else ())
+        run.notes.keep(notes, tree)
+        return [name for name in names if name not in set(notes)]
 
     def _over(self, briefing: Briefing, attempt_folder: Path) -> list[Sequence[str]]:
         """The attempt has ended. Returns what others may have changed meanwhile."""

@@ -43,7 +43,7 @@ class _Program:
     ended: tuple[int, ...] = ()
 
     def require_complete(self) -> None:
-        """Refuse an output whose tests do not add up to its own counts: lines are mixed up or missing."""
+        """Refuse an output that lists other tests than it counts: lines are mixed up or missing."""
         found = [sum(result == wanted for _, result in self.results) for wanted in ("passed", "failed", "skipped")]
         if not self.ended:
             raise AgentError("the output of cargo test ends before its tests ended: the program crashed or was cut off")

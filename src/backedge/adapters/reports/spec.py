@@ -65,7 +65,7 @@ class ReportSpec:
 
     def outcome(self, text: bytes, code: int | None, last_output: str, folder: Path) -> Outcome:
         """What a tool found, from its report and its exit code; `last_output` is the end of what it printed, for people. Raises
-        AgentError if that does not add up: a tool that failed is not a tool that found nothing."""
+        AgentError if the two contradict each other: a tool that failed is not a tool that found nothing."""
         return self.read(text, code, last_output, FileNames(folder))[0]
 
     def read(

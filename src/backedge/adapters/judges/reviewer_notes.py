@@ -1,0 +1,54 @@
+"""What a reviewer may leave behind: notes. They are no part of what is judged.
+
+A reviewer may only look. But many write down what they found, and a file that is neither code, nor a test, nor
+configuration, and that nobody else made, changes nothing that is judged. It stays a note as long as nobody else edits it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from backedge.adapters.agents.globs import Globs
+from backedge.adapters.evidence.names import path_of
+from backedge.adapters.evidence.protected import CODE, Protected
+from backedge.adapters.evidence.store import RunStore
+from backedge.adapters.evidence.tree import Tree
+
+_PLAIN = "f"
+"""How the digest of an ordinary file begins; that of a link or a program begins otherwise."""
+
+
+class ReviewerNotes:
+    """The notes of all reviewers of a run."""
+
+    def __init__(self, store: RunStore, protected: Protected) -> None:
+        self._store, self._protected = store, protected
+        self._notes = store.notes
+
+    def among(self, names: Iterable[str], before: Tree, after: Tree, writes: Sequence[str] = ()) -> list[str]:
+        """Those of the files changed by a reviewer that are notes: new ones, its own, or what its `writes` names."""
+        declared = Globs(writes)
+        return [
+            name
+            for name in names
+            if self._protected.kind(name) is None
+            and (declared.match(path_of(name)) or self._is_note(name, before.files.get(name), after.files.get(name)))
+        ]
+
+    def _is_note(self, name: str, before: str | None, after: str | None) -> bool:
+        is_own = before is None or self._notes.get(name) == before
+        return is_own and (after is None or after.startswith(_PLAIN)) and CODE.fullmatch(path_of(name)) is None
+
+    def keep(self, names: Iterable[str], after: Tree) -> None:
+        """Remember notes as they were left."""
+        left = {name: after.files.get(name, "") for name in names}
+        if left.items() <= self._notes.items():
+            return
+        self._notes = {name: digest for name, digest in {**self._notes, **left}.items() if digest}
+        self._store.save_notes(self._notes)
+
+    def without(self, tree: Tree) -> Tree:
+        """The files without the notes that are as their reviewer left them."""
+        if not self._notes:
+            return tree
+        return Tree({name: found for name, found in tree.files.items() if self._notes.get(name) != found})
