@@ -12,6 +12,7 @@ from tests.cli.conftest import Make
 from tests.cli.project import PYTHON, Project
 
 TESTS = "total 6\ncount 3\nempty 0\n"
+TOTAL = "tests/test_cart.txt::cart::total"
 PRODUCT = "total 5\ncount 3\nempty 0\n"
 
 JUDGE = """\
@@ -89,7 +90,7 @@ def test_json_stays_alone_on_stdout(make: Make) -> None:
     result = project.run()
     assert (result.outcome, result.evidence["baseline"], result.evidence["held"]) == ("verified", True, "not needed")
     assert result.evidence["judges"]["test"]["tool"] is True
-    assert (result.steps["test"]["tests"]["tests"], result.baselines[0]["failing"]) == (3, ["cart::total"])
+    assert (result.steps["test"]["tests"]["tests"], result.baselines[0]["failing"]) == (3, [TOTAL])
 
 
 def test_a_finding_that_was_red_before_is_marked(make: Make) -> None:
@@ -107,7 +108,7 @@ def test_a_changed_test_is_shown_with_its_difference_and_its_question(make: Make
     assert "  tests/test_cart.txt changed by code (+1 −1), in question" in said.out.splitlines()
     inbox = project.backedge("inbox").out
     shown = after(inbox, "P-1 tests/test_cart.txt changed by code (+1 −1)")
-    assert shown[1] == "cart::total fails with this file as it was"
+    assert shown[1] == f"{TOTAL} fails with this file as it was"
     assert [line for line in shown if line.startswith(("| -", "| +"))] == [
         "| --- a/tests/test_cart.txt",
         "| +++ b/tests/test_cart.txt",
@@ -119,7 +120,7 @@ def test_a_changed_test_is_shown_with_its_difference_and_its_question(make: Make
     assert any(line.startswith("cancel: ") for line in shown)
     (packet,) = project.backedge("inbox", "--json").json
     (change,) = packet["changes"]
-    assert (change["id"], change["file"], change["tests"]) == ("P-1", "tests/test_cart.txt", ["cart::total"])
+    assert (change["id"], change["file"], change["tests"]) == ("P-1", "tests/test_cart.txt", [TOTAL])
     assert "+total 5" in change["diff"]
 
 
@@ -221,7 +222,7 @@ class TestHeldOut:
     def test_people_see_what_it_found_and_the_producer_does_not(self, make: Make) -> None:
         project = shop(make, {"notes.txt": "x"}, {"cart.txt": FIX}, test={"hidden": True})
         result = project.run()
-        assert (result.outcome, result.finding["test"]) == ("verified", "cart::total")
+        assert (result.outcome, result.finding["test"]) == ("verified", TOTAL)
         assert "cart::total" in project.backedge("show").out
         attempt = next((project.folder / ".backedge" / "attempts").glob("*/code-2/briefing.json"), None)
         told = attempt.read_text() if attempt else ""

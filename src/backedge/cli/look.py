@@ -28,8 +28,6 @@ from backedge.cli.common import (
 )
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
-from backedge.engine.codec import decode_events
-from backedge.engine.store import events_of, records_of, sound_records
 from backedge.ports import JournalWithClaims
 
 if TYPE_CHECKING:
@@ -104,6 +102,7 @@ def show(
     from backedge.cli.prune import report_of
     from backedge.cli.story import story
     from backedge.cli.telling import Teller, closing_words
+    from backedge.engine.store import events_of
 
     timeline: list[str] = []
     spot = where(journal)
@@ -159,6 +158,8 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     """
 
     from backedge.cli.live import shown_by, view_on
+    from backedge.engine.codec import decode_events
+    from backedge.engine.store import records_of, sound_records
 
     async def follow_lines(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0

@@ -95,7 +95,16 @@ async def sound_records(journal: Journal, run: str, after: int = 0) -> Sequence[
         expected = link(expected, record.body)
         if record.seq != seq or record.link != expected:
             raise JournalDamaged(f"event {seq} of run {run!r} is damaged: it does not fit the chain; restore a backup")
+        if not _is_text(record.body):
+            raise JournalDamaged(f"event {seq} of run {run!r} is damaged: it is not UTF-8; restore a backup")
     return records
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        return body.isascii() or bool(body.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 async def whole(journal: Journal, record: Record) -> Record:

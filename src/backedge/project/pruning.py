@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from backedge.adapters.agents.file_name import file_name
-from backedge.adapters.evidence.places import journal_key, state_home
+from backedge.adapters.evidence.places import journal_key, rooms_of_attempts, state_home
 from backedge.adapters.evidence.room import leftover_rooms
 from backedge.adapters.evidence.store import RunStore
 from backedge.adapters.judges.report_folders import ReportFolders
-from backedge.adapters.judges.workspace_evidence import rooms_of_attempts
 from backedge.project.location import Project
 
 NEVER_STARTED = 3600.0

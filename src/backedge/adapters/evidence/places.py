@@ -28,3 +28,9 @@ def journal_key(journal: str | os.PathLike[str]) -> str:
     folders = [part for part in whole.split("/")[:-1] if part and part != ".backedge"]
     name = _FOREIGN.sub("_", folders[-1] if folders else "").strip("._")[:40] or "journal"
     return f"{name}-{sha256(os.fsencode(whole)).hexdigest()[:16]}"
+
+
+def rooms_of_attempts(state: Path, run: str) -> set[str]:
+    """The names of the rooms in which judges of a run began, by the name of its folder; of all runs with `*`."""
+    notes = (state / "attempts").glob(f"{run}/*/*/room")
+    return {note.read_text("utf-8", "replace") for note in notes if note.is_file() and note.stat().st_size < 100}

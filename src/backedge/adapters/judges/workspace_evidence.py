@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.file_name import file_name
-from backedge.adapters.evidence.places import journal_key, state_home
+from backedge.adapters.evidence.places import journal_key, rooms_of_attempts, state_home
 from backedge.adapters.evidence.room import leftover_rooms
 from backedge.adapters.evidence.store import RunStore
 from backedge.adapters.judges.report_folders import ReportFolders
@@ -87,9 +86,3 @@ class WorkspaceEvidence:
         """Remove what killed processes left. Rooms of this run stay, so that its attempts can be adopted."""
         leftover_rooms(self.scratch, rooms_of_attempts(self.settings.state, file_name(run)))
         self.reports.sweep(self.scratch / "rooms")
-
-
-def rooms_of_attempts(state: Path, run: str) -> set[str]:
-    """The names of the rooms in which judges of a run began, by the name of its folder; of all runs with `*`."""
-    notes = (state / "attempts").glob(f"{run}/*/*/room")
-    return {note.read_text("utf-8", "replace") for note in notes if note.is_file() and note.stat().st_size < 100}
