@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from backedge.adapters.journals.opening import MEMORY, open_journal, sqlite_path
-from backedge.core.errors import NotFound
+from backedge.core.errors import JournalDamaged, NotFound
 from backedge.core.suggestions import closest
 from backedge.core.text import escaped, one_line
 from backedge.ports import Journal, JournalWithClaims, Listings, Record
@@ -132,7 +132,13 @@ async def event_line(journal: Journal, run: str, record: Record) -> bytes:
     body = (await whole(journal, record)).body
     if record.seq == 1:  # the first event names the run itself
         body = body.replace(b'"run":' + msgspec.json.encode(run) + b",", b"", 1)
-    return escaped(head[:-1] + b"," + body[1:])
+    try:
+        return escaped(head[:-1] + b"," + body[1:])
+    except UnicodeDecodeError as error:
+        raise JournalDamaged(
+            f"event {record.seq} of run {run!r} is damaged: got {error.object[error.start : error.end]!r}, expected text "
+            "in UTF-8; restore a backup"
+        ) from error
 
 
 def own_id(word: str) -> str:
