@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator, Sized
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -49,6 +50,12 @@ journal_option = click.option(
     type=JournalPath(dir_okay=False, path_type=Path),
     help="The journal, a path or sqlite:///PATH. Default: .backedge/journal.db.",
 )
+import_option = click.option(
+    "--import",
+    "imports",
+    is_flag=True,
+    help="Import the modules of `python:` agents too, which executes them, and check their functions.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON value on stdout.")
 
 
@@ -71,6 +78,12 @@ def _whole(value: Any) -> Any:
 def say(text: str = "") -> None:
     """Print progress and remarks on stderr; stdout has only results."""
     click.echo(text, err=True)
+
+
+def tell_not_imported(steps: Sequence[str]) -> None:
+    """Say which functions were not checked."""
+    if steps:
+        say(wrapped(f"python: agents are not imported ({', '.join(map(shown, steps))}); --import does", sys.stderr))
 
 
 def where(journal: Path | None, file: Path | None = None) -> Project:
