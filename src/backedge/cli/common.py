@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # most commands only read: they need no engine
 
 T = TypeVar("T")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-_TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 LOOKED_AT = 1000
 """How many of the newest runs a mistyped name is compared with."""
@@ -183,9 +182,8 @@ async def run_id(journal: Listings, name: str | None) -> str:
 
 
 def shown(text: str, width: int = 100) -> str:
-    """Text as one short line for a terminal, without characters that change the writing direction."""
+    """Text as one short line for a terminal."""
     line = one_line(text[: 20 * width])
-    line = line if line.isascii() else line.translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
