@@ -237,6 +237,7 @@ class ToolJudge:
             tests=found.counts,
             report=digest,
             questions=found.questions,
+            ended=tuple(dict.fromkeys(name for part in parts.all for name in part.ended)),
             notes=(
                 *(("it was started again: it is not known how it ended before the crash",) if again else ()),
                 *never_loaded(self.command.step, parts.trials),
