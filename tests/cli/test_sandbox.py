@@ -109,3 +109,16 @@ def test_a_workspace_that_is_gone_is_explained_alike_with_and_without_a_sandbox(
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
     error = json.loads(done.stdout)["steps"]["code"]["last_error"]
     assert error == f"the workspace '{tmp_path / 'gone'}' is not a folder; make it, or correct `workspace`"
+
+
+def test_resume_says_what_confines_the_agents_as_run_does(tmp_path: Path) -> None:
+    (tmp_path / "backedge.yaml").write_text(
+        "name: w\nsandbox: bwrap\nsteps:\n  a: {phase: planning, run: [sh, -c, 'echo {}']}\n"
+        "  b: {phase: code, needs: [a], run: [sh, -c, 'echo {}']}\n"
+    )
+    env = {**os.environ, "BACKEDGE_SANDBOX": ""}
+    for words in (["run", "--step"], ["resume", "--step"]):
+        argv = [sys.executable, "-m", "backedge.cli.main", *words]
+        done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("agents run in bubblewrap") == 1

@@ -194,9 +194,7 @@ def run(
         keep_workflow_file(spot, name, source)
         if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
-        confined = sandbox_words(sandboxes(source, spot))
-        if confined:
-            progress.remark(confined)
+        _tell_sandbox(source, spot, progress)
         workflow = FileWorkflow(source, spot, agents, progress.paths, progress.remark)
         return await engine.start(workflow, given, name)
 
@@ -238,12 +236,21 @@ def resume(run_name: str | None, **how: Any) -> None:
         for name in () if execution.quiet else changed_since(spot, found.id):
             say(f"{name} has changed since run {found.id} started: the run continues with the old version")
         agents = agents_of(source, spot, progress.paths)
+        if await engine.journal.holder(found.id) is None:  # else it is refused, or goes on elsewhere
+            _tell_sandbox(source, spot, progress)
         going = await engine.resume(found.id, FileWorkflow(source, spot, agents, progress.paths))
         if not going.executed_here:
             say(f"run {found.id} continues; it is executed by {await engine.journal.holder(found.id)}")
         return going
 
     _execute(spot, continued, progress, execution)
+
+
+def _tell_sandbox(source: WorkflowFile, spot: Project, progress: RunProgress) -> None:
+    """Say what confines the agents of a run, if something does."""
+    confined = sandbox_words(sandboxes(source, spot))
+    if confined:
+        progress.remark(confined)
 
 
 def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun) -> None:
