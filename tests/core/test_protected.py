@@ -563,3 +563,19 @@ def test_the_base_of_the_tests_is_recorded_with_the_start() -> None:
     run = Play(flow(CODE, TEST), start=False)
     run.do(c.StartRun("r", run.workflow, baselines=(Baseline("test", TestCounts(8)),)))
     assert run.s.baselines == {"test": Baseline("test", TestCounts(8))}
+
+
+def test_an_approval_in_one_workspace_is_none_for_the_same_file_of_another() -> None:
+    """Two branches with a workspace each: every tool judge is told paths that say which file is meant."""
+    change = (ProtectedChange(FILE, "changed", "a"),)
+    run = play(
+        step("code", phase="code"),
+        step("other", "code", phase="code"),
+        step("test", tests="other", tool=True),
+        code=[seen(out("c"), workspace="one", tree="t", changes=(ProtectedChange(FILE, "changed", "a", owned=True),))],
+        test=[seen(passed(), workspace="two", tree="u")],
+        scripts={"other": [seen(out("o"), workspace="two", tree="u", changes=change)]},
+    )
+    assert run.s.protected["one/" + FILE].approved == "code"
+    assert run.s.protected["two/" + FILE].approved == ""
+    assert run.briefings["test"][0].approved == (("one/" + FILE, "a"),)
