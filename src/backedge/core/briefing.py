@@ -48,6 +48,8 @@ class BriefedFinding(Value, frozen=True):
     """For a missing requirement: where it got lost."""
     test: str = ""
     """The id of the test that failed."""
+    note: str = ""
+    """What its judge said about it when it was last asked."""
 
     @property
     def location(self) -> str:
@@ -327,6 +329,7 @@ def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
         claim=f"{tracked.resolution.status} {tracked.resolution.note}".strip() if tracked.resolution else "",
         gap=tracked.gap,
         test=finding.test,
+        note=tracked.note,
     )
 
 
