@@ -265,6 +265,28 @@ def test_a_python_function_is_checked_against_schema_and_accepts(make: Make) -> 
     assert "the output does not match the step's schema: the whole: 'n' is a required property" in error
 
 
+LOOKS = [["check"], ["check", "--json"], ["run", "--dry-run"], ["run", "--dry-run", "--json"]]
+
+
+@pytest.mark.parametrize("looks", LOOKS, ids=" ".join)
+def test_looking_at_a_workflow_file_does_not_execute_the_modules_of_its_folder(make: Make, looks: list[str]) -> None:
+    steps = {"plan": {"phase": "planning", "agent": "python:work:plan"}, "code": {"needs": ["plan"]}}
+    project = make({"steps": steps})
+    (project.folder / "work.py").write_text("open('executed', 'w').close()\ndef plan(brief): ...\n")
+    said = project.backedge(*looks)
+    assert said.code == 0
+    assert not (project.folder / "executed").exists()
+    if "--json" in looks:
+        assert said.json["not_imported"] == ["plan"]
+    else:
+        assert "python: agents are not imported (plan); --import does" in said.err
+    said = project.backedge(*looks, "--import")
+    assert (said.code, said.err) == (0, "")
+    assert (project.folder / "executed").exists()
+    if "--json" in looks:
+        assert said.json["not_imported"] == []
+
+
 ALL_WRONG = """\
 name: w
 agents:
@@ -282,7 +304,7 @@ def test_all_problems_are_reported_at_once_including_those_of_agents(make: Make)
     project = make(ALL_WRONG)
     (project.folder / "code.md").write_text("Hello\n{{tsak}}\n")
     (project.folder / "helpers.py").write_text("def look(briefing): ...\n")
-    said = project.backedge("check")
+    said = project.backedge("check", "--import")
     assert (said.code, said.out) == (2, "")
     assert said.err.removeprefix("backedge: ").splitlines() == [
         "backedge.yaml:3:35: agents.strong.max_turns: codex has no flag for max_turns: remove it, or use another agent",

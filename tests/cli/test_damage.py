@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from backedge.cli.commands import main
 from backedge.core.chain import genesis, links
 from backedge.core.errors import BackedgeError, JournalDamaged
-from tests.cli.project import Project, failed, passed
+from tests.cli.project import Project, failed, finished, passed
 
 READING = [
     "show {run}",
@@ -102,3 +103,18 @@ def test_every_command_that_reads_names_the_run_and_the_event(
                 assert "event " in str(problem) and f"{run!r}" in str(problem), (command, problem)
     if not rechained:
         assert {"show {run}", "stats", "export {run}", "resume {run}", "audit export {run}"} <= set(complaints)
+
+
+@pytest.mark.parametrize("left", [0, 30_000])
+def test_a_run_whose_write_ahead_log_was_cut_short_is_not_called_verified(tmp_path: Path, left: int) -> None:
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
+    project = Project(tmp_path / "project", {"steps": steps}, code=[{"!wait": "cut", "output": 1}], review=[passed()])
+    running = project.started("run")
+    project.wait_for_execution("code")
+    os.truncate(project.folder / ".backedge" / "journal.db-wal", left)
+    (project.folder / "cut").touch()
+    said = finished(running)
+    assert said.code == 2
+    assert "verified" not in said.out + said.err.replace("audit verify", "")
+    assert "journal.db-wal was cut short" in said.err
+    assert project.backedge("audit", "verify").code == 0

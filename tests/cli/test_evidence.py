@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from backedge.adapters.agents import spawner
+from backedge.cli.evidence import noticed
+from backedge.core.events import EvidenceRecorded
+from backedge.core.evidence.values import NOT_ENDED, Evidence
 from tests.cli.conftest import Make
 from tests.cli.project import PYTHON, Project
 
@@ -265,3 +269,31 @@ class TestCanary:
         assert "is for judges with `report: exitcode`" in project.refused("check")
         other = shop(make, {}, test={"canary": True, "run": ["true"], "report": "exitcode", "room": "off"})
         assert "needs a room to break files in" in other.refused("check")
+
+
+LEAVES = "(sleep 61 >/dev/null 2>&1 &) ; sleep 0.2; "
+
+
+def test_the_journal_names_the_processes_that_an_attempt_left_and_that_were_ended(make: Make) -> None:
+    """Of a step that ends well, of one that breaks, and of a tool."""
+    broken = f"[ -e tried ] || {{ touch tried; {LEAVES} exit 1; }}; {LEAVES} echo '{{}}'"
+    lint = {"reviews": "code", "run": ["sh", "-c", f"{LEAVES} true"], "report": "exitcode"}
+    project = make({"sandbox": "off", "steps": {"code": {"phase": "code", "run": ["sh", "-c", broken]}, "lint": lint}})
+    said = project.backedge("run")
+    assert said.code == 0, said
+    assert said.err.count("! code left a process, which was ended: sleep 61") == 2
+    assert "! lint left a process, which was ended: sleep 61" in said.err
+    seen = [event for event in project.events() if event["type"].startswith("evidence_recorded")]
+    ended = [(event["step"], event["attempt"], event["evidence"].get("ended")) for event in seen]
+    assert ended == [("code", 1, ["sleep 61"]), ("code", 2, ["sleep 61"]), ("lint", 1, ["sleep 61"])]
+    assert "lint: left a process, which was ended: sleep 61" in project.backedge("show").out
+    assert project.show().steps["code"]["ended"] == ["sleep 61"]
+
+
+def test_a_process_that_could_not_be_ended_is_named_as_such() -> None:
+    assert spawner.NOT_ENDED == NOT_ENDED
+    event = EvidenceRecorded(0.0, "code", 1, Evidence(ended=("sleep 61", f"dd{NOT_ENDED}")))
+    assert list(noticed(event, ())) == [
+        "  ! code left a process, which was ended: sleep 61",
+        "  ! code left a process that could not be ended: dd",
+    ]

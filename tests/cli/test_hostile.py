@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import subprocess
 import time
@@ -28,10 +29,14 @@ CONTROLS = (
     "one\ntwo\r\nthree\rfour\x0bfive\x0csix\u2028seven",
     "abc\u202edlrow\u202c \u2066x\u2069 \u200f",
 )
+UNSEEN = re.compile(
+    "[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e0fff]|b\ufe0f|a\u200d"
+)
 HOSTILE = {
     "words": " ".join(WORDS),
     "controls": " ".join(CONTROLS),
     "long": "long " * 40_000,
+    "unseen": "pass\u200bword cart\u00ad \u2060x\u2064 \ufeffy \U000e0041\U000e007f a\u200db z\ufe0f \u180e",
     "wide": "漢字 🎉 é ä \U0001f469\u200d\U0001f4bb",
 }
 
@@ -69,7 +74,8 @@ def test_hostile_words_of_a_judge_are_data(make: Make, kind: str) -> None:
     assert said.code == 3
     shown = said.err + showing(project)
     assert not ESCAPES.search(shown.replace("\n", "")), ESCAPES.findall(shown)
-    assert "\u202e" not in shown and max(map(len, shown.splitlines())) < 400
+    assert not UNSEEN.search(shown), UNSEEN.findall(shown)
+    assert max(map(len, shown.splitlines())) < 400
     assert not (project.folder / "pwned").exists()
     (given,) = project.briefings("code")[1]["feedback"]["findings"]
     kept = given["description"]
@@ -99,7 +105,8 @@ def test_hostile_feedback_options_and_errors_are_data(make: Make, kind: str) -> 
     assert said.code == 3
     shown = said.err + project.backedge("show").out + project.backedge("inbox").out
     assert not ESCAPES.search(shown.replace("\n", "")), ESCAPES.findall(shown)
-    assert "\u202e" not in shown and max(map(len, shown.splitlines())) < 400
+    assert not UNSEEN.search(shown), UNSEEN.findall(shown)
+    assert max(map(len, shown.splitlines())) < 400
     result = project.show()
     errors = [step["last_error"] for name, step in result.steps.items() if name in "cd"]
     assert all(each.startswith("its feedback can go nowhere: ") for each in errors)

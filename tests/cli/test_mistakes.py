@@ -337,7 +337,7 @@ def test_a_damaged_journal_is_detected(ran: Project) -> None:
 def test_a_python_agent_that_cannot_be_imported_is_refused(make: Make, text: str, hint: str) -> None:
     project = make("name: w\nsteps: {a: {phase: code, agent: 'python:mine:work'}}\n")
     (project.folder / "mine.py").write_text(text)
-    complaint = project.refused("check")
+    complaint = project.refused("check", "--import")
     assert hint in complaint and "backedge.yaml:2:33: steps.a.agent: " in complaint
     assert project.refused("run") == complaint
 

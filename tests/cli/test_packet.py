@@ -141,3 +141,14 @@ def test_a_person_who_judges_sees_the_artifact(make: Make) -> None:
     assert "line 3" in made["output"] and len(made["output"]) < 3000
     assert [each["description"] for each in told["findings"]] == ["no tests"]
     assert project.backedge(*whole.split()[1:]).json == long
+
+
+def test_show_and_inbox_say_why_a_judge_still_sees_a_finding(make: Make) -> None:
+    note = "it is still there with the tests as they were"
+    again = {"verdict": "fail", "resolutions": [{"finding": "F-1", "status": "not_fixed", "note": note}]}
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
+    project = make({"limits": {"rounds_per_loop": 1}, "steps": steps}, review=[failed("total is wrong"), again])
+    result = project.run()
+    assert (result.code, result.finding["note"]) == (3, note)
+    assert f"F-1 [high] total is wrong: not fixed ({note})" in project.backedge("show").out
+    assert f"    review says: {note}" in project.backedge("inbox").out

@@ -66,6 +66,20 @@ def test_a_second_resume_names_the_process_that_holds_the_run(make: Make) -> Non
     assert project.resume(run).code == 0
 
 
+def test_deleting_the_lock_files_beside_the_journal_lets_no_second_process_execute_the_run(make: Make) -> None:
+    """As `git clean` does, which knows only the journal itself."""
+    project = make(ONE, a=[{"!wait": "go", "output": 1}])
+    running = project.started("run", "--run", "r-1")
+    project.wait_for_execution("a")
+    (project.folder / ".backedge" / "journal.db.lock").touch()  # the lock of version 0.1
+    for path in (project.folder / ".backedge").glob("*lock*"):
+        path.unlink()
+    assert "process" in project.refused("resume", "r-1")
+    (project.folder / "go").touch()
+    assert finished(running).code == 0
+    assert [(step, attempt) for _, step, attempt, _ in project.executions()] == [("a", "1")]
+
+
 def test_watch_follows_a_run_of_another_process_to_its_end(make: Make) -> None:
     project = make(ONE, a=[{"!wait": "go", "summary": "made it"}])
     process = project.started("run", "--json")

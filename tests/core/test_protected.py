@@ -109,7 +109,7 @@ class TestAPerson:
             None,
         )
         assert packet.reason == (
-            "what is judged by was changed: code changed tests/test_cart.py (test_total no longer runs); code added "
+            "protected files were changed: code changed tests/test_cart.py (test_total no longer runs); code added "
             "pytest.ini (it is new); approve counts the change, reject sends it back"
         )
         assert [
@@ -286,7 +286,7 @@ class TestAReviewer:
             review=[answers(failed(), P_1=("rejected",)), answers(passed(), P_2=("approved",)), passed()],
         )
         assert run.s.escalations["E-1"].reason.startswith(
-            f"what is judged by was changed: code changed {FILE} (rejected by review)"
+            f"protected files were changed: code changed {FILE} (rejected by review)"
         )
         run.decide("reject", by="ann")
         assert (run.loop("L-2").source, run.loop("L-2").targets) == ("review", ("code",))
@@ -438,7 +438,7 @@ class TestTwoJudges:
             scripts={"lint": [asks(reason="a rule is gone"), judged("a")]},
         )
         assert run.s.escalations["E-1"].reason.startswith(
-            f"what is judged by was changed: code changed {FILE} (test_total no longer runs);"
+            f"protected files were changed: code changed {FILE} (test_total no longer runs);"
         )
 
     def test_their_reasons_are_told_together(self) -> None:
@@ -475,7 +475,7 @@ class TestTheEnvironment:
     def test_it_needs_an_answer_like_a_file(self) -> None:
         run = play(code=changes("a"), test=[self.moved()])
         assert run.s.escalations["E-1"].reason.startswith(
-            "what is judged by was changed: .venv changed (it is not that of the start)"
+            "protected files were changed: .venv changed (it is not that of the start)"
         )
         assert run.decide("approve").run().outcome == "verified"
 
@@ -563,3 +563,19 @@ def test_the_base_of_the_tests_is_recorded_with_the_start() -> None:
     run = Play(flow(CODE, TEST), start=False)
     run.do(c.StartRun("r", run.workflow, baselines=(Baseline("test", TestCounts(8)),)))
     assert run.s.baselines == {"test": Baseline("test", TestCounts(8))}
+
+
+def test_an_approval_in_one_workspace_is_none_for_the_same_file_of_another() -> None:
+    """Two branches with a workspace each: every tool judge is told paths that say which file is meant."""
+    change = (ProtectedChange(FILE, "changed", "a"),)
+    run = play(
+        step("code", phase="code"),
+        step("other", "code", phase="code"),
+        step("test", tests="other", tool=True),
+        code=[seen(out("c"), workspace="one", tree="t", changes=(ProtectedChange(FILE, "changed", "a", owned=True),))],
+        test=[seen(passed(), workspace="two", tree="u")],
+        scripts={"other": [seen(out("o"), workspace="two", tree="u", changes=change)]},
+    )
+    assert run.s.protected["one/" + FILE].approved == "code"
+    assert run.s.protected["two/" + FILE].approved == ""
+    assert run.briefings["test"][0].approved == (("one/" + FILE, "a"),)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backedge.core.text import clean, one_line
+from backedge.core.text import clean, escaped, one_line
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,55 @@ def test_text_becomes_one_line(text: str, line: str) -> None:
 @given(st.text(alphabet=st.characters(max_codepoint=0x24F) | st.sampled_from(" `\t\n\x1b\u2028\u202e"), max_size=40))
 def test_ordinary_text_is_only_a_shortcut(text: str) -> None:
     assert one_line(text) == " ".join(clean(text).replace("`", "").split())
+
+
+SEEN = [
+    "größe, naïve, 漢字, עברית, اردو",
+    "\U0001f469\u200d\U0001f4bb \U0001f3f3\ufe0f\u200d\U0001f308 ❤️ ☎︎ 1\ufe0f\u20e3 ✓ →",
+    "می\u200cخواهم क्\u200dष",
+]
+"""Text in which every character does something that people see: joined pictures, joined letters."""
+UNSEEN = [
+    *(
+        "\u00ad",
+        "\u034f",
+        "\u061c",
+        "\u115f",
+        "\u180e",
+        "\u200b",
+        "\u200c",
+        "\u200d",
+        "\u200e",
+        "\u200f",
+        "\u202a",
+        "\u202e",
+    ),
+    *("\u2060", "\u2064", "\u2066", "\u2069", "\u3164", "\ufe00", "\ufe0e", "\ufe0f", "\ufeff", "\uffa0", "\ufff9"),
+    *("\U000e0001", "\U000e0041", "\U000e007f", "\U000e0100"),
+]
+
+
+@pytest.mark.parametrize("text", SEEN)
+def test_what_people_see_stays(text: str) -> None:
+    assert clean(text) == text
+    assert escaped(text.encode()).decode() == text
+
+
+@pytest.mark.parametrize("hidden", UNSEEN, ids=ascii)
+@pytest.mark.parametrize("around", ["{}", "test_{}cart", "1{}2", "é{}", "\U0001f469{}x"])
+def test_a_character_that_nobody_sees_is_shown_as_its_code(hidden: str, around: str) -> None:
+    if (around, hidden) in {("\U0001f469{}x", "\ufe0f"), ("\U0001f469{}x", "\ufe0e")}:
+        return  # there it says how the picture is drawn
+    code = f"\\u{ord(hidden):04x}" if ord(hidden) <= 0xFFFF else f"\\U{ord(hidden):08x}"
+    assert clean(around.format(hidden)) == around.format(code)
+    assert one_line(around.format(hidden)) == around.format(code)
+    written = escaped(json.dumps(around.format(hidden), ensure_ascii=False).encode())
+    assert hidden not in written.decode()
+    assert json.loads(written) == around.format(hidden)
+
+
+@given(st.text(max_size=60))
+def test_json_keeps_its_values_and_cleaning_twice_changes_nothing(text: str) -> None:
+    written = escaped(json.dumps(text, ensure_ascii=False).encode("utf-8"))
+    assert json.loads(written) == text
+    assert clean(clean(text)) == clean(text)

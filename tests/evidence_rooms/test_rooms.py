@@ -293,7 +293,7 @@ def test_a_missing_program_is_reported(kind: KindOfRoom, workspace: Path) -> Non
         assert room.problem("no-such-program").startswith("cannot start 'no-such-program': there is no such program")
     with kind.open(workspace) as room:
         assert run_in(room, "./plain").returncode == 126
-        assert room.problem("./plain").startswith("cannot start './plain': Permission denied")
+        assert room.problem("./plain").startswith("cannot start './plain': it is not executable; run chmod +x")
     with kind.open(workspace) as room:
         assert run_in(room, "true").returncode == 0
         assert room.problem("true") == ""

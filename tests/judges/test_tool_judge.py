@@ -91,6 +91,18 @@ def test_an_approved_change_is_the_new_reference(shop: Shop) -> None:
     }
 
 
+def test_an_approval_in_another_workspace_does_not_count_here(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, workspace=tmp_path / "shop" / "two")
+    shop.judged(1)
+    shop.write("tests/total.sh", "true\n")
+    shop.does("true", attempt=1)
+    digest = shop.evidence.of(RUN).tree().files["tests/total.sh"]
+    question = {"tests/total.sh": "tests/total.sh::tests::total fails with this file as it was"}
+    assert asked(shop.judged(2, approved=(("one/tests/total.sh", digest),))) == question
+    assert asked(shop.judged(3, approved=(("tests/total.sh", digest),))) == question
+    assert asked(shop.judged(4, approved=(("two/tests/total.sh", digest),))) == {}
+
+
 def test_an_approved_weaker_test_does_not_close_the_finding_of_the_test_that_failed(shop: Shop) -> None:
     shop.judged(1)
     shop.write("tests/total.sh", "true\n")

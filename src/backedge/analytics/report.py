@@ -85,6 +85,8 @@ class FindingReport(Shape, frozen=True):
     """Where the missing requirement got lost."""
     failed_before: bool = False
     """Whether it failed on the files of the start of the run, before anything was changed."""
+    note: str = ""
+    """What its judge said about it when it was last asked."""
 
 
 class EscalationReport(Shape, frozen=True):
@@ -294,6 +296,7 @@ def _finding(state: RunState, tracked: TrackedFinding) -> FindingReport:
         finding.requirement_id,
         tracked.gap,
         failed_before(state, tracked),
+        tracked.note,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator, Sized
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -14,7 +15,7 @@ import click
 import msgspec
 
 from backedge.adapters.journals.opening import MEMORY, open_journal, sqlite_path
-from backedge.core.errors import NotFound
+from backedge.core.errors import JournalDamaged, NotFound
 from backedge.core.suggestions import closest
 from backedge.core.text import escaped, one_line
 from backedge.ports import Journal, JournalWithClaims, Listings, Record
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # most commands only read: they need no engine
 
 T = TypeVar("T")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-_TURNING = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 LOOKED_AT = 1000
 """How many of the newest runs a mistyped name is compared with."""
@@ -49,6 +49,12 @@ journal_option = click.option(
     type=JournalPath(dir_okay=False, path_type=Path),
     help="The journal, a path or sqlite:///PATH. Default: .backedge/journal.db.",
 )
+import_option = click.option(
+    "--import",
+    "imports",
+    is_flag=True,
+    help="Import the modules of `python:` agents too, which executes them, and check their functions.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON value on stdout.")
 
 
@@ -71,6 +77,12 @@ def _whole(value: Any) -> Any:
 def say(text: str = "") -> None:
     """Print progress and remarks on stderr; stdout has only results."""
     click.echo(text, err=True)
+
+
+def tell_not_imported(steps: Sequence[str]) -> None:
+    """Say which functions were not checked."""
+    if steps:
+        say(wrapped(f"python: agents are not imported ({', '.join(map(shown, steps))}); --import does", sys.stderr))
 
 
 def where(journal: Path | None, file: Path | None = None) -> Project:
@@ -132,7 +144,13 @@ async def event_line(journal: Journal, run: str, record: Record) -> bytes:
     body = (await whole(journal, record)).body
     if record.seq == 1:  # the first event names the run itself
         body = body.replace(b'"run":' + msgspec.json.encode(run) + b",", b"", 1)
-    return escaped(head[:-1] + b"," + body[1:])
+    try:
+        return escaped(head[:-1] + b"," + body[1:])
+    except UnicodeDecodeError as error:
+        raise JournalDamaged(
+            f"event {record.seq} of run {run!r} is damaged: got {error.object[error.start : error.end]!r}, expected text "
+            "in UTF-8; restore a backup"
+        ) from error
 
 
 def own_id(word: str) -> str:
@@ -164,9 +182,8 @@ async def run_id(journal: Listings, name: str | None) -> str:
 
 
 def shown(text: str, width: int = 100) -> str:
-    """Text as one short line for a terminal, without characters that change the writing direction."""
+    """Text as one short line for a terminal."""
     line = one_line(text[: 20 * width])
-    line = line if line.isascii() else line.translate(_TURNING)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

@@ -8,7 +8,7 @@ from backedge.analytics.evidence_report import EvidenceReport, ProtectedReport
 from backedge.analytics.report import Report
 from backedge.cli.common import counted, shown
 from backedge.core import events as e
-from backedge.core.evidence.values import Baseline
+from backedge.core.evidence.values import NOT_ENDED, Baseline
 from backedge.core.state.run import RunState
 from backedge.core.wording import tests_text
 
@@ -64,7 +64,7 @@ def evidence_lines(report: Report) -> Iterator[str]:
     noticed = [
         f"  {name}: {shown(text, 200)}"
         for name, step in report.steps.items()
-        for text in (*step.notes, *(f"ended {each}" for each in step.ended))
+        for text in (*step.notes, *map(_left, step.ended))
     ]
     if noticed:
         yield from ("", "noticed", *noticed)
@@ -115,11 +115,17 @@ def verdict_tests(state: RunState, judge: str) -> str:
 def noticed(event: e.EvidenceRecorded, known: Collection[str]) -> Iterator[str]:
     """What is new in the evidence of an attempt, one line each; `known` are the notes about earlier attempts."""
     yield from (f"  ! {event.step}: {shown(note, 160)}" for note in event.evidence.notes if note not in known)
-    yield from (
-        f"  ! {event.step} left a process, which was ended: {shown(each, 120)}" for each in event.evidence.ended
-    )
+    yield from (f"  ! {event.step} {_left(each)}" for each in event.evidence.ended)
     if event.evidence.environment == "changed":
         yield f"  ! {event.step} ran with other programs or libraries than at the start of the run"
+
+
+def _left(process: str) -> str:
+    """What became of a process that an attempt left."""
+    name = process.removesuffix(NOT_ENDED)
+    if name != process:
+        return f"left a process that could not be ended: {shown(name, 120)}"
+    return f"left a process, which was ended: {shown(name, 120)}"
 
 
 def answered(event: e.ProtectedAnswered, state: RunState) -> str:

@@ -18,7 +18,19 @@ import msgspec
 
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
-from backedge.cli.common import EXIT, existing, journal_option, json_option, print_json, say, shown, the_run, where
+from backedge.cli.common import (
+    EXIT,
+    existing,
+    import_option,
+    journal_option,
+    json_option,
+    print_json,
+    say,
+    shown,
+    tell_not_imported,
+    the_run,
+    where,
+)
 from backedge.cli.live import RunProgress, view_on
 from backedge.cli.people import require_person
 from backedge.cli.stepping import at_terminal, once, stepped
@@ -38,6 +50,7 @@ from backedge.project import (
     checked_file,
     end_agent,
     keep_workflow_file,
+    not_imported,
     sandbox_words,
     sandboxes,
     secrets_of,
@@ -123,6 +136,7 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--watch", is_flag=True, help="Work through the stories, and continue whenever one changes.")
 @click.option("--run", "run_id", metavar="ID", help="The id of the new run.")
 @click.option("--dry-run", is_flag=True, help="Check everything and list what would start, without starting it.")
+@import_option
 @execution_options
 def run(
     file: Path | None,
@@ -132,6 +146,7 @@ def run(
     run_id: str | None,
     dry_run: bool,
     watch: bool,
+    imports: bool,
     **how: Any,
 ) -> None:
     """Start a run of the workflow in this folder, or of FILE.
@@ -148,7 +163,10 @@ def run(
       backedge run --input task="add a login page"
       backedge run --step
     """
-    source = checked_file(file or find(Path.cwd()))
+    if imports and not dry_run:
+        raise click.UsageError("--import is for --dry-run: a run imports its functions anyway")
+    imports = imports or not dry_run
+    source = checked_file(file or find(Path.cwd()), imports)
     execution = CommandRun(**how)
     spot = where(execution.journal, source.path)
     if not dry_run:
@@ -161,10 +179,10 @@ def run(
             "--watch works on stories, and this project has none: `backedge init --template stories` adds some"
         )
     progress = execution.progress(spot)
-    agents = agents_of(source, spot, progress.paths)
+    agents = agents_of(source, spot, progress.paths, imports=imports)
     given = secrets_of(source).value(_input(pairs, input_file, story))
     if dry_run:
-        _dry_run(source, execution.as_json)
+        _dry_run(source, [] if imports else not_imported(source), execution.as_json)
         return
 
     async def start(engine: Engine) -> Run:
@@ -176,9 +194,7 @@ def run(
         keep_workflow_file(spot, name, source)
         if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
-        confined = sandbox_words(sandboxes(source, spot))
-        if confined:
-            progress.remark(confined)
+        _tell_sandbox(source, spot, progress)
         workflow = FileWorkflow(source, spot, agents, progress.paths, progress.remark)
         return await engine.start(workflow, given, name)
 
@@ -220,12 +236,21 @@ def resume(run_name: str | None, **how: Any) -> None:
         for name in () if execution.quiet else changed_since(spot, found.id):
             say(f"{name} has changed since run {found.id} started: the run continues with the old version")
         agents = agents_of(source, spot, progress.paths)
+        if await engine.journal.holder(found.id) is None:  # else it is refused, or goes on elsewhere
+            _tell_sandbox(source, spot, progress)
         going = await engine.resume(found.id, FileWorkflow(source, spot, agents, progress.paths))
         if not going.executed_here:
             say(f"run {found.id} continues; it is executed by {await engine.journal.holder(found.id)}")
         return going
 
     _execute(spot, continued, progress, execution)
+
+
+def _tell_sandbox(source: WorkflowFile, spot: Project, progress: RunProgress) -> None:
+    """Say what confines the agents of a run, if something does."""
+    confined = sandbox_words(sandboxes(source, spot))
+    if confined:
+        progress.remark(confined)
 
 
 def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun) -> None:
@@ -323,13 +348,15 @@ def _work_through(
     work_through(work, narrator, "watch" if staying else "all" if execution.auto else "one", execution.as_json)
 
 
-def _dry_run(source: WorkflowFile, as_json: bool) -> None:
+def _dry_run(source: WorkflowFile, unchecked: list[str], as_json: bool) -> None:
     first = [step.name for step in source.definition.steps if not step.needs and not step.judges]
     bound = max_attempts(source.definition)
     if as_json:
-        print_json({"workflow": source.definition.name, "starts": first, "max_attempts": bound})
+        told = {"workflow": source.definition.name, "starts": first, "max_attempts": bound}
+        print_json({**told, "not_imported": unchecked})
     else:
         click.echo(f"{source.definition.name}: would start {', '.join(first)}; at most {bound} attempts in all")
+        tell_not_imported(unchecked)
 
 
 def _input(pairs: tuple[str, ...], input_file: Path | None, story: Path | None) -> Any:

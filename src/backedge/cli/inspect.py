@@ -14,6 +14,7 @@ from backedge.analytics.blast import Blast, blast_of
 from backedge.analytics.costs import Costs, costs
 from backedge.app import Engine
 from backedge.cli.common import (
+    import_option,
     journal_option,
     json_option,
     own_id,
@@ -22,6 +23,7 @@ from backedge.cli.common import (
     run_id,
     say,
     shown,
+    tell_not_imported,
     where,
     wrapped,
 )
@@ -31,7 +33,7 @@ from backedge.core.text import clean
 from backedge.core.workflow.bound import max_attempts
 from backedge.engine.store import events_of
 from backedge.ports import Journal
-from backedge.project import Project, agents_of, checked_file, in_force, missing_programs
+from backedge.project import Project, agents_of, checked_file, in_force, missing_programs, not_imported
 
 LOOKED_AT = 100
 """How many of the newest runs to estimate costs from."""
@@ -40,22 +42,27 @@ LOOKED_AT = 100
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graph as Mermaid.")
+@import_option
 @journal_option
 @json_option
-def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bool) -> None:
+def check(file: Path | None, as_mermaid: bool, imports: bool, journal: Path | None, as_json: bool) -> None:
     """Validate the workflow file, draw its graph with the back edges, and print the most attempts and the highest cost
     of a run.
 
     If there are problems, it lists all of them with line and column, and exits with 2. A program that is not installed
     is only a warning. Costs are estimated from the attempts in the journal.
 
+    Nothing of the folder is executed. With --import the modules of `python:` agents are imported, which executes them,
+    and their functions are checked too.
+
     \b
     Example:
       backedge check --mermaid
     """
-    source = checked_file(file or find(Path.cwd()))
+    source = checked_file(file or find(Path.cwd()), imports)
     spot = where(journal, source.path)
-    agents_of(source, spot, installed=False)
+    agents_of(source, spot, installed=False, imports=imports)
+    unchecked = [] if imports else not_imported(source)
     bound = max_attempts(source.definition)
     warnings = [*source.warnings, *missing_programs(source)]
     try:
@@ -69,7 +76,7 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
         steps = [step.name for step in source.definition.steps]
         told = {"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps}
         told |= {"checks": [each.name for each in source.definition.checks]}
-        told |= {"gates": [each.name for each in source.definition.gates]}
+        told |= {"gates": [each.name for each in source.definition.gates], "not_imported": unchecked}
         print_json(
             {
                 **told,
@@ -89,6 +96,7 @@ def check(file: Path | None, as_mermaid: bool, journal: Path | None, as_json: bo
             click.echo("\nIn force on this machine:")
         for line in said:
             click.echo(wrapped(f"  {clean(line)}", sys.stdout))
+    tell_not_imported(unchecked)
     for warning in warnings:
         say(wrapped(f"warning: {clean(warning)}", sys.stderr))
 

@@ -151,6 +151,8 @@ def _issue_lines(findings: Sequence[BriefedFinding]) -> Iterator[str]:
     for finding in findings[:MOST_FINDINGS]:
         place = f" {shown(finding.location, 60)}" if finding.location else ""
         yield f"  {finding.id} [{finding.severity}] {finding.status}{place}: {shown(finding.description, 100)}"
+        if finding.note:
+            yield f"    {shown(finding.found_by, 40)} says: {shown(finding.note, 200)}"
         if finding.claim:
             yield f"    its author says: {shown(finding.claim, 100)}"
     if len(findings) > MOST_FINDINGS:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from backedge.adapters.journals.private_files import private_folder
 from backedge.catalog import AGENT_CLIS
 from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
@@ -79,7 +80,7 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
 
 def _ignored(state: Path) -> None:
     """Keep the journal and the logs out of git, without changing the user's .gitignore."""
-    state.mkdir(exist_ok=True)
+    private_folder(state)
     if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")
 

@@ -58,7 +58,8 @@ def _loop(
     for finding in found[-(most or len(found)) :]:
         gap = f" ({finding.gap})" if finding.gap else ""
         before = f" ({BEFORE})" if finding.failed_before else ""
-        yield f"  {_finding(finding)}{gap}{before}: {finding.status.replace('_', ' ')}"
+        note = f" ({shown(finding.note, 200)})" if finding.note else ""
+        yield f"  {_finding(finding)}{gap}{before}: {finding.status.replace('_', ' ')}{note}"
     yield from earlier(history, most, "line", "    ")
     yield from (f"    {line}" for line in history[-(most or len(history)) :])
 

@@ -48,6 +48,8 @@ class BriefedFinding(Value, frozen=True):
     """For a missing requirement: where it got lost."""
     test: str = ""
     """The id of the test that failed."""
+    note: str = ""
+    """What its judge said about it when it was last asked."""
 
     @property
     def location(self) -> str:
@@ -189,7 +191,8 @@ class Briefing(Value, frozen=True, gc=True):
     changes: BriefedChanges = BriefedChanges()
     """What the steps under judgement changed; only for judges."""
     approved: tuple[tuple[str, str], ...] = ()
-    """For a tool judge: the changes of protected files that count, as file and digest."""
+    """For a tool judge: the changes of protected files that count, as path and digest. The path begins at the folder of the
+    workflow file: files of the same name in two workspaces are two files."""
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
@@ -245,7 +248,7 @@ def _changes(state: RunState, judge: str, running: Running) -> BriefedChanges:
 
 
 def _approved(state: RunState) -> tuple[tuple[str, str], ...]:
-    return tuple((each.file, each.digest) for each in state.protected.values() if each.approved)
+    return tuple((each.key, each.digest) for each in state.protected.values() if each.approved)
 
 
 def _known_steps(state: RunState) -> tuple[KnownStep, ...]:
@@ -326,6 +329,7 @@ def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
         claim=f"{tracked.resolution.status} {tracked.resolution.note}".strip() if tracked.resolution else "",
         gap=tracked.gap,
         test=finding.test,
+        note=tracked.note,
     )
 
 

@@ -70,12 +70,14 @@ class FeedbackRefused(BackedgeError):
 class AgentError(BackedgeError):
     """The agent itself broke. This says nothing about the work it judged, so it is never a pass and never a round.
 
-    `usage`, `log` and `session` hold what is known of the attempt up to that point.
+    `usage`, `log` and `session` hold what is known of the attempt up to that point, `ended` the processes that it left
+    and that were ended.
     """
 
     def __init__(self, message: str, usage: object = None, log: bytes = b"", session: str | None = None) -> None:
         super().__init__(message)
         self.usage, self.log, self.session = usage, log, session
+        self.ended: tuple[str, ...] = ()
 
 
 class JournalError(BackedgeError):

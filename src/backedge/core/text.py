@@ -1,27 +1,51 @@
-"""Makes text safe to show: removes what a terminal or an editor would interpret instead of display."""
+"""Makes text safe to show: removes what a terminal or an editor would interpret instead of display, and shows what
+nobody could see."""
 
 from __future__ import annotations
 
+import json
 import re
 
 ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 """A regular expression for an escape sequence of a terminal."""
-_CONTROL = re.compile(rf"{ANSI}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(rf"{ANSI}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
+_PICTURE = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_JOINED = "\u0600-\u1cff"
+"""Arabic, the scripts of India and others in which an invisible joiner changes how letters are written."""
+_INVISIBLE = re.compile(
+    # Wherever they are: soft hyphens, fillers, direction marks, invisible operators, byte order marks, tags.
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    # Joiners, unless they are between letters that are joined or between pictures.
+    f"|(?<![{_JOINED}])\u200c|\u200c(?![{_JOINED}])"
+    f"|(?<![{_JOINED}{_PICTURE}\ufe0f])\u200d|\u200d(?![{_JOINED}{_PICTURE}])"
+    # The choice between a picture and a sign, unless it follows one; as in the digits on keys.
+    f"|(?<![{_PICTURE}#*0-9])[\ufe0e\ufe0f]|(?<=[#*0-9])[\ufe0e\ufe0f](?!\u20e3)"
+)
 
 _ORDINARY = re.compile("[!-_a-~]+(?: [!-_a-~]+)*")
 """Text that is one line already: ASCII words without backticks, with single spaces between them."""
-_HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_HIDDEN = re.compile(f"[\x7f-\x9f\u2028\u2029]|{_INVISIBLE.pattern}")
 
 
 def escaped(text: bytes) -> bytes:
-    """JSON text with the same values, in which control and direction characters are written as \\u escapes."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode()).encode()
+    """JSON text with the same values, in which control characters and those that nobody sees are written as \\u
+    escapes."""
+    return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), text.decode()).encode()
 
 
 def clean(text: str) -> str:
-    """The text without escape sequences, control characters (except tab and newline) and text direction marks."""
-    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    """The text without escape sequences and control characters (except tab and newline). A character that nobody sees,
+    such as a space without width or a change of the writing direction, becomes its code: two names that look alike are
+    then not alike."""
+    plain = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return plain if plain.isascii() else _INVISIBLE.sub(_code, plain)
+
+
+def _code(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def one_line(text: str) -> str:

@@ -165,6 +165,7 @@ def _finding(finding: BriefedFinding) -> Iterator[str]:
         ("Evidence", finding.evidence),
         ("Impact", finding.impact),
         ("Gap", finding.gap),
+        ("Its judge says", finding.note),
         ("Suggested fix", finding.suggested_fix or ""),
         ("The author says", finding.claim),
     ):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from backedge.project.agents import Views, agents_of
     from backedge.project.file_workflow import FileWorkflow
-    from backedge.project.inspecting import checked_file
+    from backedge.project.inspecting import checked_file, not_imported
     from backedge.project.location import STATE, Project, find_project
     from backedge.project.missing import missing_programs
     from backedge.project.project import (
@@ -39,6 +39,7 @@ _HOMES = {
     "sandboxes": "backedge.project.protection",
     "keep_workflow_file": "backedge.project.project",
     "missing_programs": "backedge.project.missing",
+    "not_imported": "backedge.project.inspecting",
     "origin_of": "backedge.project.project",
     "secrets_in": "backedge.project.project",
     "secrets_of": "backedge.project.project",
@@ -60,6 +61,7 @@ __all__ = [
     "in_force",
     "keep_workflow_file",
     "missing_programs",
+    "not_imported",
     "origin_of",
     "sandbox_words",
     "sandboxes",

@@ -36,18 +36,20 @@ def agents_of(
     views: Views | None = None,
     installed: bool = True,
     only: Collection[str] | None = None,
+    imports: bool = True,
 ) -> dict[str, Agent]:
     """The agents of all steps, or of `only` these, by the names that the definition uses, and the agents that measure for
     checks and gates.
 
     `views` says where the scratchpad and the progress file of a run are. With `installed=False` an agent CLI that is not
-    on this machine is left out instead of refused: the file may still be valid."""
+    on this machine is left out instead of refused: the file may still be valid. With `imports=False` functions are left
+    out, because importing a module executes it."""
     factory = _AgentFactory(source, project, views, secrets_of(source), FileEvidence(source, project))
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     for step in source.definition.steps:
         for name in step.agents if only is None or step.name in only else ():
-            if name == HUMAN:
+            if name == HUMAN or (not imports and source.agents[name].kind == "python"):
                 continue
             try:
                 agents[name] = factory.agent(source.agents[name], step)

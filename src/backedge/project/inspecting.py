@@ -13,10 +13,25 @@ from backedge.core.errors import WorkflowError
 from backedge.project.functions import imported
 
 
-def checked_file(path: Path) -> WorkflowFile:
-    """A workflow file whose agents were checked as well; its functions are imported. Raises WorkflowFileError with all
-    problems."""
-    return load(path, agent_problems)
+def checked_file(path: Path, imports: bool = True) -> WorkflowFile:
+    """A workflow file whose agents were checked as well. Raises WorkflowFileError with all problems.
+
+    Its functions are imported, which executes their modules, unless `imports` is False.
+    """
+    return load(path, agent_problems if imports else _problems_without_importing)
+
+
+def not_imported(source: WorkflowFile) -> list[str]:
+    """The steps whose agents are Python functions."""
+    return [
+        step.name
+        for step in source.definition.steps
+        if any(name in source.agents and source.agents[name].kind == "python" for name in step.agents)
+    ]
+
+
+def _problems_without_importing(spec: AgentSpec, folder: Path) -> Iterator[tuple[str, str]]:
+    return iter(()) if spec.kind == "python" else agent_problems(spec, folder)
 
 
 def agent_problems(spec: AgentSpec, folder: Path) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ import msgspec
 from backedge.adapters.agents.attempt_folder import AttemptFolder, write_whole
 from backedge.adapters.agents.process import Process
 from backedge.adapters.agents.secrets import NO_SECRETS, SHORTEST, Secrets
+from backedge.adapters.journals.private_files import private_folder
 from backedge.config.finding import find
 from backedge.config.problems import WorkflowFileError
 from backedge.core.errors import WorkflowError
@@ -33,6 +34,7 @@ FILES = "files.json"
 def keep_workflow_file(project: Project, run: str, source: WorkflowFile) -> None:
     """Keep a copy of the workflow file and the files it names beside the journal, so that this run can be resumed."""
     kept = project.kept_file(run)
+    private_folder(project.state)
     kept.parent.mkdir(parents=True, exist_ok=True)
     _record_origin(project, run, source.path)
     _write_files(project, run, source.files)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from backedge.adapters.agents.attempt_folder import write_whole
+from backedge.adapters.journals.private_files import private_folder
 from backedge.project import Project
 from backedge.stories.fields import fields_of, refinement_note
 from backedge.stories.record import StoryRecord, record_of, record_path
@@ -97,6 +98,7 @@ def _hint(field: str) -> str:
 def _alone(project: Project, id: str) -> Iterator[None]:
     """Let one backedge process at a time write a story."""
     lock = record_path(project, id).with_suffix(".lock")
+    private_folder(project.state)
     lock.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from backedge.adapters.journals.private_files import private_folder
 from backedge.core.errors import WorkflowError
 from backedge.project import Project
 
@@ -56,6 +57,6 @@ def _git(folder: Path, *words: str) -> str:
 
 def _ignored(state: Path) -> None:
     """Keep the worktrees out of their repository."""
-    state.mkdir(parents=True, exist_ok=True)
+    private_folder(state)
     if not (state / ".gitignore").exists():
         (state / ".gitignore").write_text("*\n", encoding="utf-8")

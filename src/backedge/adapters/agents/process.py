@@ -9,7 +9,6 @@ ended. As long as backedge lives, only what the supervisor says counts: a file c
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ import msgspec
 
 from backedge.adapters.agents import spawner
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended, RunningProcess
+from backedge.adapters.agents.not_started import why_not
 from backedge.adapters.agents.output_filter import Filter, outputs
 from backedge.adapters.agents.process_tree import Identity, family, lives, marked, row_of, send
 from backedge.adapters.agents.supervisor import Talk, start_supervised
@@ -325,14 +325,4 @@ def _size(path: Path) -> int:
 
 def _why_not(error: OSError | ValueError, program: str, cwd: Path) -> str:
     number = error.errno if isinstance(error, OSError) else None
-    if not cwd.is_dir():
-        return f"cannot start {program!r}: its workspace {str(cwd)!r} is not a folder; make it, or correct `workspace`"
-    if number == errno.ENOENT and (cwd / program).exists() and "/" in program:
-        return f"cannot start {program!r}: the interpreter in its #! line does not exist; install it"
-    if number == errno.ENOENT:
-        return f"cannot start {program!r}: there is no such program; install it, or correct `run`"
-    if number == errno.EACCES:
-        return f"cannot start {program!r}: it is not executable; run chmod +x on it, or name its interpreter first"
-    if number == errno.ENOEXEC:
-        return f"cannot start {program!r}: it is not a program and has no #! line; name its interpreter first"
-    return f"cannot start {program!r}: {error}"
+    return why_not(number, program, cwd) or f"cannot start {program!r}: {error}"

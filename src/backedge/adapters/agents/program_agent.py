@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from msgspec.structs import replace
+
 from backedge.adapters.agents.artifact import ArtifactFiles
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.execution import Program, executed, kept_before, recover
@@ -44,7 +46,7 @@ class ProgramAgent(ABC, Generic[Folder]):
         await asyncio.to_thread(folder.scrub)
         if ended is None:
             return None
-        return await asyncio.to_thread(self._result, briefing, folder, ended, kept_before(folder))
+        return await asyncio.to_thread(self._read, briefing, folder, ended, kept_before(folder))
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return self._schemas.input_errors(inputs)
@@ -55,9 +57,20 @@ class ProgramAgent(ABC, Generic[Folder]):
         ended = await executed(folder, program, self._bounds)
         await asyncio.to_thread(folder.scrub)
         try:
-            return await asyncio.to_thread(self._result, briefing, folder, ended, program.before)
+            return await asyncio.to_thread(self._read, briefing, folder, ended, program.before)
         except AgentError:
             if program.before is not None and not folder.files.exists():
                 # Its changes stay, and the next attempt begins with them: people must be able to see them.
                 await asyncio.to_thread(self._files.after, briefing, program.before, folder)
             raise
+
+    def _read(self, briefing: Briefing, folder: Folder, ended: Ended, before: Snapshot | None) -> Result | None:
+        """The result of the attempt, with the processes that it left and that were ended."""
+        try:
+            result = self._result(briefing, folder, ended, before)
+        except AgentError as error:
+            error.ended = ended.left
+            raise
+        if result is None or not ended.left:
+            return result
+        return replace(result, evidence=replace(result.evidence, ended=ended.left))

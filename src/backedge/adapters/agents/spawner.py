@@ -35,6 +35,8 @@ PATIENCE = 5.0
 MOST_NAMED = 20
 """Processes that are named in the record; the others are counted."""
 LONGEST_NAME = 100
+NOT_ENDED = " (it could not be ended)"
+"""As in `core.evidence.values`, which this file does not import."""
 
 _supervisors: set[int] = set()
 """The living supervisors of this spawner."""
@@ -187,7 +189,7 @@ def _end_descendants(spared: set[int], grace: float = 0.0) -> list[str]:
                 except OSError:
                     pass  # it has ended meanwhile, or belongs to another user
         time.sleep(0.001)
-    said = [f"{name} (it could not be ended)" if pid in living else name for pid, name in names.items()]
+    said = [f"{name}{NOT_ENDED}" if pid in living else name for pid, name in names.items()]
     return [*said[:MOST_NAMED], *([f"{len(said) - MOST_NAMED} more"] if len(said) > MOST_NAMED else [])]
 
 

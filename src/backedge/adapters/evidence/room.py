@@ -14,7 +14,6 @@ Processes, the network and all other files are as outside. The state of backedge
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from types import TracebackType
 
 from backedge.adapters.agents.file_digests import printable
 from backedge.adapters.agents.globs import Globs
+from backedge.adapters.agents.not_started import why_not
 from backedge.adapters.evidence.bytecode import drop_workspace
 from backedge.adapters.evidence.kept_copy import KeptCopy
 from backedge.adapters.evidence.room_changes import Content, LayerReader, RoomChanges, is_cache
@@ -111,11 +111,8 @@ class Room:
             return f"no room could be made over {os.fspath(self.workspace)!r} ({detail}); use `room: copy`"
         if what != "program":
             return ""
-        if int(detail) == errno.ENOENT:
-            return f"cannot start {program!r}: there is no such program; install it, or correct `run`"
-        return (
-            f"cannot start {program!r}: {os.strerror(int(detail))}; make it executable, or name its interpreter first"
-        )
+        number = int(detail)
+        return why_not(number, program, self.workspace) or f"cannot start {program!r}: {os.strerror(number)}"
 
     def changed(self) -> tuple[str, ...]:
         """Files of the workspace that the program changed, replaced or removed. Caches do not count; files that git

@@ -24,6 +24,7 @@ from typing import Literal, get_args
 import apsw
 import msgspec
 
+from backedge.adapters.journals.private_files import private_file, private_folder
 from backedge.adapters.journals.sqlite_errors import BUSY_TIMEOUT, StorageError, translated
 from backedge.core.errors import JournalDamaged, JournalTooNew, JournalUnavailable, PayloadPruned
 
@@ -89,7 +90,7 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
     if "\0" in str(path):
         raise JournalUnavailable(f"{str(path)!r} is not a path: it has a NUL character in it; choose another one")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
     except OSError as error:
         raise JournalUnavailable(
             f"cannot make the folder {path.parent}: {error.strerror}; expected a folder that can be written: "
@@ -98,6 +99,7 @@ def open_journal(path: Path, durability: Durability) -> apsw.Connection:
     connection: apsw.Connection | None = None
     try:
         _refuse_one_byte(path)
+        private_file(path)
         # An absolute path is never taken for one of SQLite's special names, such as ":memory:".
         connection = apsw.Connection(os.path.abspath(path))
         connection.set_busy_timeout(int(BUSY_TIMEOUT * 1000))

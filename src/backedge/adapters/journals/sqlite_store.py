@@ -15,6 +15,7 @@ import apsw
 from backedge.adapters.journals.group_commit import Outcome
 from backedge.adapters.journals.sqlite_errors import StorageError, translated
 from backedge.adapters.journals.sqlite_format import Durability, open_journal, pruned, stored_payload
+from backedge.adapters.journals.write_ahead_log import WriteAheadLog
 from backedge.core.chain import genesis, links
 from backedge.core.errors import JournalConflict, JournalDamaged, JournalError, JournalUnavailable, KeyUsed, RunLost
 from backedge.ports import Append, OpenEscalation, Record, RunHead
@@ -55,6 +56,7 @@ class SqliteStore:
         self._path = str(path)
         self._connection = open_journal(path, durability)
         self._identity = self._on_disk()
+        self._log = WriteAheadLog(self._path, self._connection)
 
     def _on_disk(self) -> tuple[int, int] | None:
         try:
@@ -75,6 +77,7 @@ class SqliteStore:
         moves: dict[int, tuple[str, int, bytes, int, int]] = {}
         events: list[tuple[int, int, bytes, bytes]] = []
         payloads: list[tuple[str, bytes]] = []
+        at_rest: dict[str, None] = {}
         if self._on_disk() != self._identity:
             # SQLite would continue to write to the deleted file.
             raise JournalUnavailable(
@@ -86,6 +89,8 @@ class SqliteStore:
             started = perf_counter()
             connection.execute("BEGIN IMMEDIATE")
             locked = perf_counter()
+            if lost := self._log.lost():
+                raise self._cut(lost)
             for entry in entries:
                 head = heads.get(entry.run) or self._head(entry.run)
                 count = head[1] if head else 0
@@ -120,6 +125,8 @@ class SqliteStore:
                 fence = max(fence, entry.fence or 0)
                 heads[entry.run] = key, seq, chained[-1], fence
                 moves[key] = entry.outcome, seq, events[-1][3], fence, key
+                if entry.outcome != "running":
+                    at_rest[entry.run] = None
                 if entry.opened:
                     connection.executemany(_OPENED, [(key, each) for each in entry.opened])
                 if entry.closed:
@@ -143,7 +150,12 @@ class SqliteStore:
         except BaseException:
             self._roll_back()
             raise
-        return outcomes, locked - started + perf_counter() - worked
+        waited = locked - started + perf_counter() - worked
+        self._log.written()
+        # Before anyone hears how a run came out.
+        if lost := self._log.missing({run: heads[run][1:3] for run in at_rest}):
+            raise self._cut(lost)
+        return outcomes, waited
 
     def read(self, run: str, after: int) -> list[Record]:
         try:
@@ -243,7 +255,16 @@ class SqliteStore:
         return [(run, seq) for run, seq, _ in rows], max((newest for _, _, newest in rows), default=since)
 
     def close(self) -> None:
+        self._log.close()
         self._connection.close()
+
+    def _cut(self, lost: str) -> JournalDamaged:
+        """The error after a loss. Closing copies nothing into the journal: what was whole before the cut stays whole."""
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return JournalDamaged(
+            f"{lost} while {self._path} was in use: the last events are lost; end all commands that use the journal, "
+            "check it with `backedge audit verify`, then resume"
+        )
 
     def _commit_alone(self, entry: Append) -> Outcome:
         try:

@@ -91,6 +91,8 @@ class PartResult:
     """Restored files that the program has read."""
     again: bool = False
     """Whether it is not known how the program ended that was started first, before a crash."""
+    ended: tuple[str, ...] = ()
+    """The processes that the program left and that were ended, in words."""
 
     @property
     def tests(self) -> ReportedTests:
@@ -214,12 +216,14 @@ class JudgeProgram:
             )
             outcome, tests = self._reported(folder, room, ended.code, last, part.allow_empty, names)
         except AgentError as error:
-            error.log = log or printed
+            error.log, error.ended = log or printed, ended.left
             raise
         opened = room.opened() if room.kind != "off" else ()
         changed = set(room.changed()) - set(room.keep(self._command.keeps)) - {self._command.report.path}
         kind = room.kind if room.kind != "off" else ""
-        return PartResult(Reading(outcome, tests), kind, tuple(sorted(changed)), log or printed, opened)
+        return PartResult(
+            Reading(outcome, tests), kind, tuple(sorted(changed)), log or printed, opened, ended=ended.left
+        )
 
     def _refuse_failure(self, room: Room, ended: Ended, last: str) -> None:
         problem = room.problem(self._command.argv[0])

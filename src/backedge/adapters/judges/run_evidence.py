@@ -78,6 +78,10 @@ class RunEvidence:
         self._keeps = Globs(settings.keeps)
 
     def tree(self) -> Tree:
+        """The files as they are. Raises AgentError if there is no workspace any more."""
+        folder = self._settings.folder
+        if not folder.is_dir():
+            raise AgentError(f"the workspace {str(folder)!r} is not a folder; make it, or correct `workspace`")
         return self.start.tree()
 
     def digest(self, tree: Tree) -> str:

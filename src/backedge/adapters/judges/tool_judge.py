@@ -30,7 +30,7 @@ from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.spec import judged
 from backedge.core.briefing import BriefedFinding, Briefing
 from backedge.core.errors import AgentError
-from backedge.core.evidence.values import Evidence
+from backedge.core.evidence.values import Evidence, file_key
 from backedge.core.value import Json
 from backedge.engine.protocol import Finding
 from backedge.ports import Attempt, Result
@@ -141,8 +141,13 @@ class ToolJudge:
     def _needs_canary(self, delivered: PartResult) -> bool:
         return self.command.canary and delivered.reading.outcome.verdict == "pass"
 
+    def _approved(self, briefing: Briefing) -> dict[str, str]:
+        """The changes that count in the workspace of this judge, by their names there."""
+        inside = file_key(self._evidence.settings.name, "")
+        return {path.removeprefix(inside): digest for path, digest in briefing.approved if path.startswith(inside)}
+
     def _measured(self, run: RunEvidence, briefing: Briefing) -> Measured:
-        approved = dict(briefing.approved)
+        approved = self._approved(briefing)
         tree, reference = run.tree(), run.reference(self.command.step, approved)
         files = run.store.tests(self.command.step).files
         failing = {files.get(each.test) or each.file or "" for each in briefing.verify if each.test}
@@ -199,7 +204,7 @@ class ToolJudge:
             )
 
     def _runs(self, run: RunEvidence, briefing: Briefing, known: KnownTests, parts: Parts) -> Runs:
-        measured, approved = parts.measured, dict(briefing.approved)
+        measured, approved = parts.measured, self._approved(briefing)
         base = run.start.base.tree.files
         answered = (name for name, digest in approved.items() if digest != base.get(name, ""))
         test_files = frozenset(name for name in answered if run.start.protected.kind(name) == "test")
@@ -237,6 +242,7 @@ class ToolJudge:
             tests=found.counts,
             report=digest,
             questions=found.questions,
+            ended=tuple(dict.fromkeys(name for part in parts.all for name in part.ended)),
             notes=(
                 *(("it was started again: it is not known how it ended before the crash",) if again else ()),
                 *never_loaded(self.command.step, parts.trials),

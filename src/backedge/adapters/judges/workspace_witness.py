@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backedge.adapters.agents.file_name import file_name
+from backedge.adapters.agents.not_started import refusal
 from backedge.adapters.evidence.changes import Line, Text, TreeChanges, changes_between
 from backedge.adapters.evidence.names import name_of
 from backedge.adapters.evidence.room import Room, open_room
@@ -92,6 +93,9 @@ class WorkspaceWitness:
                 env=env,
             )
         room = self._rooms.get(attempt_folder)
+        confined = room is not None or words != list(argv)
+        if confined and (problem := refusal(argv[0], settings.folder, env)):
+            raise AgentError(problem)
         return room.argv(["env", *(f"{key}={value}" for key, value in room.env.items()), *words]) if room else words
 
     def _open_room(self, run: RunEvidence, script: ReviewerFiles, tree: Tree, attempt_folder: Path) -> None:

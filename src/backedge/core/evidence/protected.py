@@ -126,7 +126,7 @@ def question_text(changes: tuple[ProtectedFile, ...]) -> str:
     """What a person is asked about changes, in a sentence."""
     named = "; ".join(_told(each) for each in changes[:MOST_NAMED])
     more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
-    return f"what is judged by was changed: {named}{more}; approve counts the change, reject sends it back"
+    return f"protected files were changed: {named}{more}; approve counts the change, reject sends it back"
 
 
 def _told(changed: ProtectedFile) -> str:

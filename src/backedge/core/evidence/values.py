@@ -79,12 +79,15 @@ class Evidence(Value, frozen=True):
     questions: tuple[ProtectedQuestion, ...] = ()
     """From a judge: the changes that somebody has to answer for."""
     ended: tuple[str, ...] = ()
-    """The processes that the attempt left behind and that were ended, in words."""
+    """The processes that the attempt left behind and that were ended, in words; with `NOT_ENDED` those that could not
+    be."""
     notes: tuple[str, ...] = ()
     """What people should know, in sentences."""
 
 
 NO_EVIDENCE = Evidence()
+NOT_ENDED = " (it could not be ended)"
+"""Behind the name of a process that an attempt left and that is still there."""
 
 
 class Baseline(Value, frozen=True):

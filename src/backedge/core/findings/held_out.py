@@ -30,4 +30,4 @@ def for_producers(graph: Graph, tracked: TrackedFinding) -> TrackedFinding:
         return tracked
     # Findings of one category look the same, so that they are told as one, with their number.
     alike = f"{HELD_OUT}: {tracked.found_by}: {tracked.finding.category}"
-    return replace(tracked, finding=cut_finding(tracked.finding), fingerprint=alike, gap="")
+    return replace(tracked, finding=cut_finding(tracked.finding), fingerprint=alike, gap="", note="")

@@ -38,6 +38,8 @@ class TrackedFinding(Value, frozen=True):
     """How often its judge reported it again although the step that reworked it had contested it."""
     gap: str = ""
     """For a missing requirement: where it got lost, in words."""
+    note: str = ""
+    """What its judge said about it when it was last asked."""
 
     @property
     def name(self) -> str:

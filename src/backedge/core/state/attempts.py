@@ -130,7 +130,9 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         return state
     if running.loops:
         state = _with_fix(state, name, running, step.artifact, artifact)
-    if event.claims and name not in state.graph.judges:
+    if event.claims and name in state.graph.judges:
+        return _with_notes(state, event.claims)
+    if event.claims:
         return _with_resolutions(state, event.claims, (*running.to_address, *running.must_keep_fixed))
     return state
 
@@ -232,6 +234,13 @@ def _share_done(loop: Loop, target: str, changed: bool) -> Loop:
     loop = replace(loop, unchanged_reworks=loop.unchanged_reworks + unchanged)
     # If a person is deciding about the loop, its fix waits for that decision.
     return loop if loop.state is LoopState.ESCALATING else loop.on("fix done")
+
+
+def _with_notes(state: RunState, resolutions: tuple[FindingResolution, ...]) -> RunState:
+    """What a judge says about the findings that it was asked about."""
+    notes = {number(said.finding): said.note for said in resolutions}
+    noted = {id: replace(state.findings[id], note=note) for id, note in notes.items()}
+    return replace(state, findings=state.findings.merged(noted))
 
 
 def _with_resolutions(

@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from backedge.core import commands as c
 from backedge.core.briefing import brief
 from backedge.core.errors import AgentError
+from backedge.core.evidence.values import NO_EVIDENCE, Evidence
 from backedge.core.model import NO_USAGE, Outcome, Usage
 from backedge.core.state.run import Running, RunState
 from backedge.core.value import replace
@@ -154,12 +155,13 @@ def failed_report(
     step: str, attempt: int, error: BaseException, seconds: float, usage: Usage = NO_USAGE, result: Result = _NO_RESULT
 ) -> AttemptReport:
     """The report of an attempt that an error ended, with what it had used and printed until then."""
-    log, session = result.log, result.session
+    log, session, seen = result.log, result.session, NO_EVIDENCE
     if isinstance(error, AgentError):
         usage += _usage(error.usage)
         log, session = error.log or log, error.session or session
+        seen = Evidence(ended=error.ended) if error.ended else seen
     digest = digest_of(log) if log else None
-    command = c.FailAttempt(step, attempt, error_text(error), usage, seconds, digest, session)
+    command = c.FailAttempt(step, attempt, error_text(error), usage, seconds, digest, session, seen)
     return AttemptReport(command, {digest: log} if digest else {})
 
 
