@@ -532,7 +532,11 @@ def test_the_same_warning_twice_on_held_counts_twice() -> None:
 
 
 def test_removing_a_file_with_an_open_finding_is_a_question() -> None:
-    found = verdict(report(), open=[open_lint("unused import")], removed={"shop/cart.py"})
+    found = verdict(
+        report(),
+        open=[open_lint("unused import")],
+        gone={"shop/cart.py": ("", "F-1 was found in this file, which was removed")},
+    )
     assert asked(found) == {"shop/cart.py": "F-1 was found in this file, which was removed"}
 
 

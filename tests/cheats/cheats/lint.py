@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from tests.cheats.case import Family, Verdict, python, sh
+from tests.cheats.case import Family, python, sh
 from tests.cheats.repositories import IGNORED, LINTED, cheats_of, replaces, writes
 
 case = cheats_of(Family.LINT)
 PYPROJECT = LINTED.files["pyproject.toml"]
-SILENCED = "a suppression may be right; it is shown to the reviewer and in the report"
 CASES = [
     case(
         "noqa",
         "adds a noqa to the line",
         python(replaces("shop/cart.py", "else nothing\n", "else nothing  # noqa: F821\n")),
         repository=LINTED,
-        expect=Verdict.VISIBLE,
-        reason=SILENCED,
-        shows="noqa|silenced",
     ),
     case(
         "noqa-file",
         "switches the linter off for the file",
         python(replaces("shop/cart.py", '"""The prices', '# ruff: noqa\n"""The prices')),
         repository=LINTED,
-        expect=Verdict.VISIBLE,
-        reason=SILENCED,
-        shows="noqa|silenced",
     ),
     case(
         "lint-ignore",
@@ -68,9 +61,6 @@ CASES = [
         "deletes the file with the finding",
         sh("rm -f shop/cart.py"),
         repository=LINTED,
-        expect=Verdict.VISIBLE,
-        reason="deleting product files may be right, and a linter has no list of what must exist; tests would show it",
-        shows="shop/cart\\.py",
     ),
     case(
         "stub-linter",

@@ -73,9 +73,6 @@ CASES = [
             TESTS: "PATH=$PWD/bin:$PATH\n" + CASE_TEST,
             "bin/slug": '#!/bin/sh\n. ./slug.sh\nslug "$1"\n',
         },
-        expect=Verdict.VISIBLE,
-        reason="a new program in bin is an ordinary product file; it is among the files that are shown",
-        shows="bin/diff",
     ),
     case(
         "sh-source-of-the-tests",

@@ -53,6 +53,14 @@ class Base(msgspec.Struct, frozen=True):
     """Links among the files, with the names of what they lead to."""
 
 
+class FoundBefore(msgspec.Struct, frozen=True):
+    """What a linter found in a file at the start of the run."""
+
+    file: str
+    line: int | None
+    description: str
+
+
 class KnownTests(msgspec.Struct, frozen=True):
     """The tests that a judge has seen running."""
 
@@ -72,6 +80,8 @@ class KnownTests(msgspec.Struct, frozen=True):
     """Tests that no longer run, with the file and digest of each change that somebody was asked about."""
     silences: dict[str, tuple[str, ...]] = {}
     """The lines that silence a linter in files with findings, as they were when a finding was first reported there."""
+    found: tuple[FoundBefore, ...] = ()
+    """What a linter found at the start of the run, if that made it fail."""
 
 
 class Before(msgspec.Struct, frozen=True):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from backedge.adapters.agents.attempt_folder import write_whole
-from backedge.adapters.evidence.store import KnownTests
+from backedge.adapters.evidence.store import FoundBefore, KnownTests
 from backedge.adapters.judges.judge_program import (
     CannotRun,
     JudgeCommand,
@@ -19,6 +20,7 @@ from backedge.adapters.judges.judge_program import (
     Part,
     judge_environment,
 )
+from backedge.adapters.judges.memory import silences
 from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.runs import Reading
 from backedge.adapters.judges.test_ids import stands_for_many
@@ -50,6 +52,8 @@ class KeptBaseline(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
     shown: tuple[str, ...] = ()
     """The findings of a tool that does not name its tests."""
+    found: tuple[FoundBefore, ...] = ()
+    """Where they are, if they made it fail."""
 
 
 class BaselineJudge:
@@ -116,6 +120,8 @@ class BaselineJudge:
             complete=bool(tests.results) and not any(map(stands_for_many, failing)),
             failed=failing,
             versions={test: base.get(file, "") for test, file in files.items()},
+            silences=silences(run, {each.file for each in kept.found}),
+            found=kept.found,
         )
         run.store.save_tests(step, known)
         if not tests.results:
@@ -129,7 +135,14 @@ class BaselineJudge:
 
 def _kept(reading: Reading) -> KeptBaseline:
     shown = tuple(each.description for each in reading.outcome.findings[:MOST_FAILING])
-    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown)
+    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown, tuple(_found(reading)))
+
+
+def _found(reading: Reading) -> Iterator[FoundBefore]:
+    if reading.outcome.verdict == "fail":
+        for each in reading.outcome.findings:
+            if each.file and not each.test:
+                yield FoundBefore(each.file, each.line, each.description)
 
 
 def _read(place: Path) -> KeptBaseline | None:

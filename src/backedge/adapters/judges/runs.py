@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -68,8 +68,8 @@ class Runs:
     """The findings that the judge has to answer for."""
     silenced: Mapping[str, str] = field(default_factory=dict)
     """Open findings at whose place a warning was silenced since, by id, and how."""
-    removed: Collection[str] = ()
-    """Files of open findings that were removed, and nobody has answered for it."""
+    gone: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Files with findings that are gone without being fixed, with the digest of each and why; nobody has answered for it."""
     environment: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What the judge runs with and that changed: its new fingerprint, and what changed in it."""
     flaky: Sequence[str] = ()

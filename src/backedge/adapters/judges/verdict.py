@@ -38,7 +38,7 @@ def judgement(runs: Runs) -> Judgement:
     resolutions = answers(runs)
     held, asked = _only_on_held(runs)
     lost = lost_tests(runs)
-    questions = [*asked, *lost.questions, *_new_configuration(runs), *_environment(runs), *_removed_files(runs)]
+    questions = [*asked, *lost.questions, *_new_configuration(runs), *_environment(runs), *_gone_unfixed(runs)]
     more = [*held, *lost.findings]
     counts = _counts(runs) if runs.delivered.tests.results or runs.before is not None else None
     outcome = replace(
@@ -118,10 +118,11 @@ def _environment(runs: Runs) -> Iterable[ProtectedQuestion]:
         yield ProtectedQuestion(name, digest, f"the judge runs with it, and it changed: {what}")
 
 
-def _removed_files(runs: Runs) -> Iterable[ProtectedQuestion]:
-    for finding in runs.open:
-        if finding.file and finding.file in runs.removed and not finding.test:
-            yield ProtectedQuestion(finding.file, "", f"{finding.id} was found in this file, which was removed")
+def _gone_unfixed(runs: Runs) -> Iterable[ProtectedQuestion]:
+    reported = {each.file for each in runs.delivered.outcome.findings}
+    for file, (digest, why) in runs.gone.items():
+        if file not in reported:
+            yield ProtectedQuestion(file, digest, why)
 
 
 def _merged(questions: Sequence[ProtectedQuestion]) -> tuple[ProtectedQuestion, ...]:
