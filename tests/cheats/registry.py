@@ -17,6 +17,7 @@ from tests.cheats.cheats import (
     shell,
     special_casing,
     state,
+    surroundings,
     weakened,
 )
 from tests.cheats.controls import repositories_differ, tests_change, workflows_differ
@@ -36,6 +37,7 @@ CHEATS: list[Case] = [
     *judges.CASES,
     *javascript.CASES,
     *shell.CASES,
+    *surroundings.CASES,
 ]
 CONTROLS: list[Case] = [*tests_change.CASES, *repositories_differ.CASES, *workflows_differ.CASES]
 CASES = [*CHEATS, *CONTROLS]

@@ -462,9 +462,14 @@ def test_the_tests_of_open_findings_are_answered_there_and_not_missed_again() ->
 # Configuration and environment
 
 
-def test_new_configuration_needs_an_answer() -> None:
-    found = verdict(Reading(), Reading(), changed=changed("+pytest.ini"))
-    assert asked(found) == {"pytest.ini": "it is new, and a judge reads it"}
+@pytest.mark.parametrize("held", [None, Reading(problem="it cannot start")])
+def test_new_configuration_needs_an_answer(held: Reading | None) -> None:
+    found = verdict(Reading(), held, changed=changed("+pytest.ini"))
+    assert asked(found)["pytest.ini"].endswith("it is new, and a judge reads it")
+
+
+def test_new_configuration_without_which_an_exit_code_is_the_same_needs_none() -> None:
+    assert is_clean(verdict(Reading(), Reading(), changed=changed("+.env")))
 
 
 def test_new_configuration_that_changes_no_result_needs_none() -> None:

@@ -56,7 +56,7 @@ CONFIG_NAMES = re.compile(
     r"|phpunit\.xml(?:\.dist)?|phpstan\.neon(?:\.dist)?|sonar-project\.properties"
     r"|\.git(?:ignore|attributes|modules)|backedge\.ya?ml|\.mcp\.json|opencode\.jsonc?"
     r"|claude(?:\.local)?\.md|agents\.md|gemini\.md|copilot-instructions\.md"
-    r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc"
+    r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc|\.env(?:\.(?:test|testing|ci|local|test\.local))?"
 )
 """Names of files that configure test runners, linters, build tools, git, agents or backedge."""
 CONFIG_FOLDERS = re.compile(

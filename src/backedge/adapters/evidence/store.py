@@ -51,6 +51,8 @@ class Base(msgspec.Struct, frozen=True):
     rules: IgnoreRules = IgnoreRules(git=False)
     links: dict[str, str] = {}
     """Links among the files, with the names of what they lead to."""
+    behind: tuple[str, ...] = ()
+    """Files behind the judges: what their scripts start."""
 
 
 class FoundBefore(msgspec.Struct, frozen=True):

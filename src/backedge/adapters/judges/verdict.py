@@ -103,12 +103,14 @@ def _could_not_begin(runs: Runs, held: Reading) -> tuple[list[Finding], list[Pro
 
 
 def _new_configuration(runs: Runs) -> Iterable[ProtectedQuestion]:
-    """New configuration and new plugins need an answer, unless every test gives the same result without them."""
+    """New configuration and new plugins need an answer, unless the judge gives the same result without them."""
     new = {name: each for name, each in runs.changed.items() if each.kind != "test" and each.change == "added"}
     if runs.held is not None and runs.held.tests.results:
         before, now = runs.held.tests.results, runs.delivered.tests.results
         if all(now.get(id) == result for id, result in before.items()):
             return
+    elif runs.held is not None and runs.held.began and runs.held.outcome.verdict == "pass":
+        return
     for name, each in new.items():
         yield ProtectedQuestion(name, each.digest, "it is new, and a judge reads it")
 
