@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from backedge.adapters.evidence.store import FoundBefore
 from backedge.adapters.judges.runs import Reading
 from backedge.adapters.reports.tests import ReportedTests
 from backedge.core.model import FindingResolution
@@ -480,6 +481,29 @@ def test_configuration_that_is_new_in_the_second_round_needs_an_answer() -> None
     found = verdict(report(f"+{T}"), report(f"-{T}"), baseline=T, open=[open_test(T)], changed=changed("+pytest.ini"))
     assert answers(found) == {"F-1": "it is still there with the tests as they were"}
     assert list(asked(found)) == ["pytest.ini"]
+
+
+def test_a_change_that_hides_a_failure_of_the_start_is_marked() -> None:
+    now, held, both = report(f"+{T} +{U}"), report(f"-{T} -{U}"), f"{T} {U}"
+    found = verdict(now, held, failed_before=frozenset({T}), baseline=both, changed=changed(CART))
+    assert asked(found) == {
+        CART: f"{T} fails with this file as it was, and failed when the run began; {U} fails with this file as it was"
+    }
+    assert found.questions[0].red
+    assert not verdict(now, held, baseline=both, changed=changed(CART)).questions[0].red
+
+
+@pytest.mark.parametrize(
+    ("before", "red"),
+    [
+        (FoundBefore("", None, "exit code 1: other words"), True),
+        (FoundBefore("shop/cart.py", 1, "exit code 1: FAIL"), False),
+    ],
+)
+def test_an_exit_code_that_failed_at_the_start_is_marked(before: FoundBefore, red: bool) -> None:
+    held = report(lint=(lint("exit code 1: FAIL", None, category="check"),))
+    found = verdict(report(), held, changed=changed("tests/run.sh"), found_before=(before,))
+    assert [each.red for each in found.questions] == [red]
 
 
 def test_a_changed_environment_needs_an_answer() -> None:

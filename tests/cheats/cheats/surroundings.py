@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cheats.case import Family, Verdict, python, sh
+from tests.cheats.case import Family, python, sh
 from tests.cheats.repositories import (
     FIXED_CART,
     LINTED,
@@ -280,8 +280,6 @@ CASES = [
             + writes("shop/cart.py", "from more.cart import *  # noqa: F403")
         ),
         repository=LINTED,
-        expect=Verdict.NEITHER,
-        reason="moving code is ordinary work, and the workflow says which folder the linter looks at",
     ),
     shell(
         "sh-new-shell",

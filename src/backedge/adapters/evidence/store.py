@@ -56,9 +56,10 @@ class Base(msgspec.Struct, frozen=True):
 
 
 class FoundBefore(msgspec.Struct, frozen=True):
-    """What a linter found in a file at the start of the run."""
+    """What a tool that does not name tests found at the start of the run."""
 
     file: str
+    """Empty if it did not say where, as an exit code does not."""
     line: int | None
     description: str
 
@@ -83,7 +84,7 @@ class KnownTests(msgspec.Struct, frozen=True):
     silences: dict[str, tuple[str, ...]] = {}
     """The lines that silence a linter in files with findings, as they were when a finding was first reported there."""
     found: tuple[FoundBefore, ...] = ()
-    """What a linter found at the start of the run, if that made it fail."""
+    """What a tool that does not name tests found at the start of the run, if that made it fail."""
 
 
 class Before(msgspec.Struct, frozen=True):

@@ -120,7 +120,7 @@ class BaselineJudge:
             complete=bool(tests.results) and not any(map(stands_for_many, failing)),
             failed=failing,
             versions={test: base.get(file, "") for test, file in files.items()},
-            silences=silences(run, {each.file for each in kept.found}),
+            silences=silences(run, {each.file for each in kept.found if each.file}),
             found=kept.found,
         )
         run.store.save_tests(step, known)
@@ -141,8 +141,8 @@ def _kept(reading: Reading) -> KeptBaseline:
 def _found(reading: Reading) -> Iterator[FoundBefore]:
     if reading.outcome.verdict == "fail":
         for each in reading.outcome.findings:
-            if each.file and not each.test:
-                yield FoundBefore(each.file, each.line, each.description)
+            if not each.test:
+                yield FoundBefore(each.file or "", each.line, each.description)
 
 
 def _read(place: Path) -> KeptBaseline | None:

@@ -83,6 +83,8 @@ def gone_unfixed(
         if finding.file and not finding.test and finding.file not in tree.files:
             found[finding.file] = f"{finding.id} was found in this file, which was removed"
     for each in known.found:
+        if not each.file:
+            continue
         if each.file not in tree.files:
             found.setdefault(each.file, f'the judge found "{each.description}" in this file, which was removed')
         elif (each.file, each.description) not in reported and (text := _silencer(run, known, each.file, each.line)):

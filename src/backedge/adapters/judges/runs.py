@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from backedge.adapters.evidence.store import FoundBefore
 from backedge.adapters.reports.tests import NO_TESTS, ReportedTests
 from backedge.core.briefing import BriefedFinding
 from backedge.core.evidence.values import FileChange, ProtectedQuestion, TestCounts
@@ -56,6 +57,8 @@ class Runs:
     """The tests that ran at the start of the run."""
     failed_before: frozenset[str] = frozenset()
     """Those of them that failed."""
+    found_before: Sequence[FoundBefore] = ()
+    """What a tool that does not name tests found at the start of the run."""
     excused: frozenset[str] = frozenset()
     """Tests that need not run any more because somebody has answered for it, see `known.excused`."""
     files: Mapping[str, str] = field(default_factory=dict)

@@ -211,6 +211,7 @@ class ToolJudge:
             known=frozenset(known.files),
             baseline=frozenset(known.baseline),
             failed_before=frozenset(known.failed),
+            found_before=known.found,
             excused=excused(known, approved, test_files),
             files={test: file for test, file in known.files.items() if file},
             before=known.before,

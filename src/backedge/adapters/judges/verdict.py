@@ -73,10 +73,22 @@ def _only_on_held(runs: Runs) -> tuple[list[Finding], list[ProtectedQuestion]]:
         if not files:
             was = f"It fails {AS_THEY_WERE} at the start.\n{finding.evidence}".rstrip()
             findings.append(replace(finding, evidence=was))
+        red = _was_red(finding, runs)
         for file in files:
             reason = f"{name} fails with this file as it was" if finding.test else f"with this file as it was: {name}"
-            questions.append(ProtectedQuestion(file, runs.changed[file].digest, reason, (name,)))
+            reason += ", and failed when the run began" if red and finding.test else ""
+            questions.append(ProtectedQuestion(file, runs.changed[file].digest, reason, (name,), red))
     return findings, questions
+
+
+def _was_red(finding: Finding, runs: Runs) -> bool:
+    """Whether the judge reported it at the start of the run too. An exit code always says the same, in other words."""
+    if finding.test:
+        return finding.test in runs.failed_before
+    return any(
+        (finding.file or "") == each.file and (not each.file or finding.description == each.description)
+        for each in runs.found_before
+    )
 
 
 def _new_on(held: Reading, runs: Runs) -> Iterable[Finding]:
@@ -137,7 +149,7 @@ def _merged(questions: Sequence[ProtectedQuestion]) -> tuple[ProtectedQuestion, 
             continue
         tests = tuple(dict.fromkeys((*before.tests, *each.tests)))[:MOST_TESTS_NAMED]
         reason = before.reason if each.reason in before.reason else f"{before.reason}; {each.reason}"
-        found[each.file] = ProtectedQuestion(each.file, each.digest, reason[:1000], tests)
+        found[each.file] = ProtectedQuestion(each.file, each.digest, reason[:1000], tests, before.red or each.red)
     return tuple(found.values())
 
 
