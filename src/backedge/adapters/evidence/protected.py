@@ -165,11 +165,21 @@ class Protected:
         folder, _, last = name.casefold().rpartition("/")
         announces_plugins = last == ENTRY_POINTS and folder.endswith(METADATA)
         named = name in self._named or CONFIG_NAMES.fullmatch(last) is not None
-        return named or announces_plugins or self._shadows(name) or self._replaces_program(name, last)
+        return (
+            named
+            or announces_plugins
+            or self._shadows(name)
+            or self._replaces_program(name, last)
+            or self._hides_module(name)
+        )
 
     def _replaces_program(self, name: str, last: str) -> bool:
         """Whether a new file has the name of a program that judges start: it takes its place if its folder is on the PATH."""
         return (last in PROGRAMS or last in RUNNERS) and name not in self._base
+
+    def _hides_module(self, name: str) -> bool:
+        """Whether a new stub is read by type checkers instead of a module that was there."""
+        return name.endswith(".pyi") and name[:-1] in self._base and name not in self._base
 
     def _shadows(self, name: str) -> bool:
         """Whether a new file takes the place of a module that judges import. A product that has such a module may change it."""

@@ -45,6 +45,10 @@ _VOLATILE = re.compile(
 """Variables that change with the terminal, and no judge depends on."""
 
 
+_PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::|\()(?P<line>\d{1,7})\b")
+"""How tools print a place: `shop/cart.py:3:7` or `src/cart.ts(3,7)`."""
+
+
 class KeptBaseline(msgspec.Struct, frozen=True):
     """A baseline of an earlier run: all that a later one needs of it."""
 
@@ -112,6 +116,8 @@ class BaselineJudge:
         failing = tuple(sorted(tests.failed))
         files = {test: tests.files.get(test, "") for test in sorted(tests.ran)}
         base = run.start.base.tree.files
+        product = {"", *(name for name in base if run.start.protected.kind(name) is None)}
+        found = tuple(each for each in kept.found if each.file in product)
         known = KnownTests(
             files,
             tuple(files),
@@ -120,8 +126,8 @@ class BaselineJudge:
             complete=bool(tests.results) and not any(map(stands_for_many, failing)),
             failed=failing,
             versions={test: base.get(file, "") for test, file in files.items()},
-            silences=silences(run, {each.file for each in kept.found if each.file}),
-            found=kept.found,
+            silences=silences(run, {each.file for each in found if each.file}),
+            found=found,
         )
         run.store.save_tests(step, known)
         if not tests.results:
@@ -143,6 +149,10 @@ def _found(reading: Reading) -> Iterator[FoundBefore]:
         for each in reading.outcome.findings:
             if not each.test:
                 yield FoundBefore(each.file or "", each.line, each.description)
+            if not each.test and not each.file:
+                # An exit code does not say where. What the tool printed often does.
+                places = [at for line in each.evidence.splitlines() if (at := _PLACE.search(line))]
+                yield from (FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200]) for at in places)
 
 
 def _read(place: Path) -> KeptBaseline | None:
