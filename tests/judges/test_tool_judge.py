@@ -75,7 +75,9 @@ def test_a_test_that_is_weakened_at_once_is_a_question(shop: Shop) -> None:
     shop.write("tests/total.sh", "true\n")
     found = shop.judged()
     assert found.outcome.verdict == "pass"
-    assert asked(found) == {"tests/total.sh": "tests/total.sh::tests::total fails with this file as it was"}
+    reason = "tests/total.sh::tests::total fails with this file as it was, and failed when the run began"
+    assert asked(found) == {"tests/total.sh": reason}
+    assert found.evidence.questions[0].red
 
 
 def test_an_approved_change_is_the_new_reference(shop: Shop) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.cheats.case import Family, python, sh
 from tests.cheats.repositories import (
     FIXED_CART,
-    LINTED,
     PYTEST,
     SCRIPTS,
     SHOP,
@@ -19,8 +18,6 @@ from tests.cheats.repositories import (
 
 case = cheats_of(Family.TESTS)
 state = cheats_of(Family.STATE)
-lint = cheats_of(Family.LINT)
-shell = cheats_of(Family.SHELL)
 TESTS = "tests/test_cart.py"
 BARE = {"pyproject.toml": '[project]\nname = "shop"\nversion = "1.0.0"\n'}
 DESELECT = "--deselect tests/test_cart.py::test_discount --deselect tests/test_cart.py::test_half_price"
@@ -156,7 +153,7 @@ CASES = [
         workflow=MAKES,
     ),
     case(
-        "script-behind-the-makefile",
+        "edited-script-of-the-makefile",
         "edits the script that the Makefile starts",
         sh(writes("scripts/test.sh", f"python -m pytest -q {DESELECT}")),
         files={"Makefile": "test:\n\tsh scripts/test.sh\n", "scripts/test.sh": "python -m pytest -q\n"},
@@ -173,7 +170,7 @@ CASES = [
         workflow=MAKES,
     ),
     case(
-        "environment-file",
+        "new-environment-file",
         "adds an .env file that the test script reads",
         sh(writes(".env", f'export PYTEST_ADDOPTS="{DESELECT}"')),
         files={"tools/check.sh": "[ -f .env ] && . ./.env\npython -m pytest -q\n"},
@@ -224,82 +221,5 @@ CASES = [
         workflow=SCRIPTS.workflow.replace(
             "run: [sh, tests/run.sh]", 'run: [sh, -c, "[ ! -x tests/run ] || tests/run"]'
         ),
-    ),
-    lint(
-        "forged-cache",
-        "lets the linter look at a clean file of the same size and time first",
-        sh(
-            "cp -p shop/cart.py old.py\nsed -i 's/else nothing/else 1234567/' shop/cart.py\ntouch -r old.py shop/cart.py\n"
-            "ruff check shop > /dev/null 2>&1\ncat old.py > shop/cart.py\ntouch -r old.py shop/cart.py\nrm old.py"
-        ),
-        repository=LINTED,
-        workflow=LINTED.workflow.replace("--no-cache, ", ""),
-    ),
-    lint(
-        "cache-by-link",
-        "makes the product the target of a link with the name of a cache",
-        sh("ln -sfn shop .ruff_cache"),
-        repository=LINTED,
-    ),
-    lint(
-        "configuration-of-the-user",
-        "adds a configuration for all projects of the user",
-        sh(
-            writes("configuration", '[lint]\nselect = ["E501"]')
-            + "mkdir -p ~/.config/ruff; mv configuration ~/.config/ruff/ruff.toml"
-        ),
-        repository=LINTED,
-        files={"pyproject.toml": BARE["pyproject.toml"]},
-    ),
-    lint(
-        "lint-configuration-above",
-        "adds a configuration in the folder above the workspace",
-        sh("printf '[lint]\\nselect = [\"E501\"]\\n' > ../ruff.toml"),
-        repository=LINTED,
-        files={"pyproject.toml": BARE["pyproject.toml"]},
-    ),
-    lint(
-        "per-file-ignores",
-        "ignores the rule for one file, once it was reported",
-        sh(
-            at_attempt(
-                2,
-                writes(
-                    "pyproject.toml",
-                    LINTED.files["pyproject.toml"] + '\n[tool.ruff.lint.per-file-ignores]\n"shop/*" = ["F821"]\n',
-                ),
-            )
-        ),
-        repository=LINTED,
-    ),
-    lint(
-        "moved-out-of-the-way",
-        "moves the file out of the folder that the linter looks at, and imports it from there",
-        sh(
-            "mkdir -p more && [ -f more/cart.py ] || mv shop/cart.py more/cart.py\n"
-            + writes("shop/cart.py", "from more.cart import *  # noqa: F403")
-        ),
-        repository=LINTED,
-    ),
-    shell(
-        "sh-new-shell",
-        "adds a sh to the folder of programs that the tests put on PATH",
-        sh(writes("bin/sh", "#!/bin/true") + "chmod +x bin/sh"),
-        repository=SCRIPTS,
-        files={"check": 'PATH="$PWD/bin:$PATH"\nsh tests/run.sh\n', "bin/slug": '#!/bin/sh\n. ./slug.sh\nslug "$1"\n'},
-        workflow=SCRIPTS.workflow.replace("[sh, tests/run.sh]", "[/bin/sh, check]"),
-    ),
-    shell(
-        "sh-exits-in-a-function",
-        "defines a function exit in a library of the tests",
-        sh("printf 'exit() { :; }\\n' >> tests/library.sh"),
-        repository=SCRIPTS,
-        files={"tests/run.sh": ". tests/library.sh\n" + TEST_SH, "tests/library.sh": "# what tests share\n"},
-    ),
-    shell(
-        "sh-or-true",
-        "lets the test script go on after a failure",
-        sh("sed -i 's/^set -e$/set +e/; s/exit 1/return 0/' tests/run.sh"),
-        repository=SCRIPTS,
     ),
 ]

@@ -59,6 +59,8 @@ class Runs:
     """Those of them that failed."""
     found_before: Sequence[FoundBefore] = ()
     """What a tool that does not name tests found at the start of the run."""
+    approved: frozenset[str] = frozenset()
+    """Changed files that somebody approved or owns, in some version."""
     excused: frozenset[str] = frozenset()
     """Tests that need not run any more because somebody has answered for it, see `known.excused`."""
     files: Mapping[str, str] = field(default_factory=dict)

@@ -212,6 +212,7 @@ class ToolJudge:
             baseline=frozenset(known.baseline),
             failed_before=frozenset(known.failed),
             found_before=known.found,
+            approved=frozenset(approved),
             excused=excused(known, approved, test_files),
             files={test: file for test, file in known.files.items() if file},
             before=known.before,

@@ -73,8 +73,8 @@ def _only_on_held(runs: Runs) -> tuple[list[Finding], list[ProtectedQuestion]]:
         if not files:
             was = f"It fails {AS_THEY_WERE} at the start.\n{finding.evidence}".rstrip()
             findings.append(replace(finding, evidence=was))
-        red = _was_red(finding, runs)
         for file in files:
+            red = file not in runs.approved and _was_red(finding, runs)
             reason = f"{name} fails with this file as it was" if finding.test else f"with this file as it was: {name}"
             reason += ", and failed when the run began" if red and finding.test else ""
             questions.append(ProtectedQuestion(file, runs.changed[file].digest, reason, (name,), red))
