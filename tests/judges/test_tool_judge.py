@@ -507,3 +507,12 @@ def test_caches_that_somebody_left_are_not_in_the_room(tmp_path: Path, room: str
     assert shop.judged().outcome.verdict == "pass"
     assert shop.read(".mypy_cache/x") == shop.read(".eslintcache") == "fine"
     assert not (shop.folder / ".mypy_cache" / "y").exists()
+
+
+def test_a_place_that_a_tool_printed_at_the_start_is_in_question_once_it_is_silenced(tmp_path: Path) -> None:
+    lint = 'grep -n "import os$" a.py | while read n; do echo "a.py:${n%%:*}: unused"; exit 1; done'
+    shop = Shop(tmp_path, ("sh", "-c", lint), ReportSpec("exitcode"))
+    shop.write("a.py", "\n\nimport os\n")
+    shop.begin()
+    shop.write("a.py", "\n\nimport os  # noqa\n")
+    assert asked(shop.judged(1)) == {"a.py": "silenced, not fixed: a.py:3: unused (import os  # noqa)"}
