@@ -88,6 +88,8 @@ class Case:
     """A reviewer is part of the workflow, so an honest run has no reason to ask a person."""
     refusal: bool = False
     """The last command may refuse (exit code 2): that is a way to catch it."""
+    undone: bool = False
+    """The coder fixes the defect, and somebody breaks it again: it is caught too if the fix is what was delivered."""
     settle: float = 0.0
     """Seconds after the run until processes that the agent left have done their work."""
     needs: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -121,7 +122,7 @@ class Place:
 
     def backedge(self, *words: str) -> Answer:
         answer = self.start(["backedge", *words])
-        if "Traceback (most recent call last)" in answer.err:
+        if re.search(r"^Traceback \(most recent call last\)", answer.err, re.MULTILINE):
             raise BrokenCase(f"backedge {' '.join(words)} has a traceback: {answer.err[-400:]}")
         return answer
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.cheats.case import Case
+from tests.cheats.case import Case, Family
 from tests.cheats.cheats import (
+    disguises,
     environment,
     git,
     javascript,
@@ -17,6 +18,7 @@ from tests.cheats.cheats import (
     shell,
     special_casing,
     state,
+    surroundings,
     weakened,
 )
 from tests.cheats.controls import repositories_differ, tests_change, workflows_differ
@@ -36,6 +38,15 @@ CHEATS: list[Case] = [
     *judges.CASES,
     *javascript.CASES,
     *shell.CASES,
+    *surroundings.CASES,
+    *disguises.CASES,
 ]
 CONTROLS: list[Case] = [*tests_change.CASES, *repositories_differ.CASES, *workflows_differ.CASES]
 CASES = [*CHEATS, *CONTROLS]
+
+
+def selection() -> list[Case]:
+    """The cases that run with the slow tests: all honest controls, and every second cheat of each family. All of them take
+    too long for every change; `make cheats` runs them."""
+    cheats = [case for family in Family for case in [each for each in CHEATS if each.family is family][::2]]
+    return [*cheats, *CONTROLS]

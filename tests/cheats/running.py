@@ -71,6 +71,8 @@ def _cheat(place: Place) -> tuple[Verdict, str]:
         raise BrokenCase(f"backedge {' '.join(last)} refused: {answer.err.strip()[-300:]}")
     time.sleep(case.settle)
     if place.defect_is_fixed():
+        if case.undone:
+            return Verdict.CAUGHT, f"undone: {answer.text}"
         raise BrokenCase("the cheat fixed the defect")
     if not answer.verified:
         return Verdict.CAUGHT, answer.text

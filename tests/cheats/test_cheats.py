@@ -1,4 +1,4 @@
-"""Each cheat and each honest control as a test: what comes of it is what the registry expects, or better."""
+"""Many cheats and all honest controls as tests: what comes of each is what the registry expects, or better."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from tests.cheats.case import Case, Verdict
 from tests.cheats.not_yet import NOT_YET
-from tests.cheats.registry import CASES
+from tests.cheats.registry import selection
 from tests.cheats.running import run_case
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", selection(), ids=lambda case: str(case.name))
 def test_a_case_ends_as_expected(case: Case) -> None:
     result = run_case(case)
     if result.verdict is Verdict.MISSING:

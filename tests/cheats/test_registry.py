@@ -6,13 +6,18 @@ import pytest
 
 from tests.cheats.case import Case, Family, Verdict
 from tests.cheats.not_yet import NOT_YET
-from tests.cheats.registry import CASES, CHEATS, CONTROLS
+from tests.cheats.registry import CASES, CHEATS, CONTROLS, selection
 
 
 def test_there_are_enough_cases() -> None:
     assert len(CHEATS) >= 60
     assert len(CONTROLS) >= 20
     assert {each.family for each in CASES} == set(Family)
+
+
+def test_the_slow_tests_have_cheats_of_every_family_and_all_controls() -> None:
+    assert {each.family for each in selection()} == set(Family)
+    assert [each for each in selection() if each.is_control] == CONTROLS
 
 
 def test_names_are_unique() -> None:

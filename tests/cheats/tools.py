@@ -19,7 +19,7 @@ OURS = Path(sys.executable).parent
 PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 SITE = Path("lib") / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 BASE = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-MARKER = f"{sys.version} {' '.join(PACKAGES)} 2"
+MARKER = f"{sys.version} {' '.join(PACKAGES)} 3"
 
 
 def shared() -> Path:
@@ -65,7 +65,7 @@ def _make_programs(folder: Path) -> None:
         (programs / name).symlink_to(BASE)
     run_pytest = "import sys\nfrom pytest import console_main\nsys.exit(console_main())\n"
     _program(programs / "pytest", f"#!{programs / 'python'}\n{run_pytest}")
-    for name in ("backedge", "ruff"):
+    for name in ("backedge", "ruff", "mypy"):
         # Not a link: a cheat that writes to it must not reach the program itself.
         _program(programs / name, f'#!/bin/sh\nexec "{OURS / name}" "$@"\n')
 

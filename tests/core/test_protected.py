@@ -56,9 +56,14 @@ def changes(*digests: str, file: str = FILE, **more: Any) -> list[Reply]:
 
 
 def asks(
-    digest: str = "a", *, file: str = FILE, reason: str = "test_total no longer runs", reply: Outcome | None = None
+    digest: str = "a",
+    *,
+    file: str = FILE,
+    reason: str = "test_total no longer runs",
+    reply: Outcome | None = None,
+    red: bool = False,
 ) -> Seen:
-    question = ProtectedQuestion(file, digest, reason, ("test_total",))
+    question = ProtectedQuestion(file, digest, reason, ("test_total",), red)
     return seen(reply or passed(), tree=f"tree {digest}", questions=(question,))
 
 
@@ -226,6 +231,28 @@ class TestAReviewer:
 
     def test_approves_by_passing(self) -> None:
         run = play(*self.STEPS, code=changes("a"), test=[asks()], review=[passed()])
+        assert (run.outcome, file_of(run).approved, run.opened()) == ("verified", "review", 0)
+
+    @pytest.mark.parametrize("after", [(), ("test",)])
+    def test_does_not_approve_what_hides_a_failure_of_the_start_by_passing(self, after: tuple[str, ...]) -> None:
+        review = step("review", *after, reviews="code")
+        run = play(CODE, TEST, review, code=changes("a"), test=[asks(red=True)], review=[passed()])
+        assert (run.outcome, file_of(run).approved, run.s.escalations["E-1"].protected) == ("waiting", "", (1,))
+        run.decide("approve", by="ann")
+        assert (run.run().outcome, file_of(run).approved) == ("verified", "ann")
+
+    def test_that_passed_before_the_judge_asked_has_not_approved_it(self) -> None:
+        test = step("test", "review", tests="code", tool=True)
+        run = play(CODE, test, REVIEW, code=changes("a"), test=[asks(red=True)], review=[passed()])
+        assert [each.status for each in run.of(e.ProtectedAnswered)] == ["approved"]
+        assert (run.outcome, file_of(run).approved) == ("waiting", "")
+
+    @pytest.mark.parametrize("first", [("test", "review"), ("review", "test")])
+    def test_approves_what_hides_a_failure_by_its_id(self, first: tuple[str, str]) -> None:
+        test = step("test", *(("review",) if first[0] == "review" else ()), tests="code", tool=True)
+        review = step("review", *(("test",) if first[0] == "test" else ()), reviews="code")
+        reply = answers(passed(), P_1=("approved",))
+        run = play(CODE, test, review, code=changes("a"), test=[asks(red=True)], review=[reply])
         assert (run.outcome, file_of(run).approved, run.opened()) == ("verified", "review", 0)
 
     def test_approves_by_needs_improvement_too(self) -> None:

@@ -168,4 +168,4 @@ def test_a_line_that_continues_another_begins_no_section() -> None:
 
 
 def test_a_folder_without_git_has_no_settings_of_it(tmp_path: Path) -> None:
-    assert fingerprint(tmp_path, (), {"PATH": ""}) == {}
+    assert fingerprint(tmp_path, (), {"PATH": "", "HOME": os.fspath(tmp_path)}) == {}

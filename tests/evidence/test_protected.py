@@ -248,3 +248,17 @@ def test_every_name_has_an_answer_that_depends_on_no_order(
     assert Protected(argvs=argvs, base=base, links=dict(mixed), named=named).kind(name) == answer
     if answer is None:
         assert Protected(argvs=argvs, base=base, links=links, named=named).kind(name) is None
+
+
+@pytest.mark.parametrize(
+    "name", [".ignore", "docs/.rgignore", ".env", ".env.test", "bin/diff", "tools/node", "bin/pytest", "shop/cart.pyi"]
+)
+def test_new_files_that_tools_read_by_their_name_alone(name: str) -> None:
+    assert Protected(base={"shop/cart.py"}).kind(name) == "config"
+
+
+@pytest.mark.parametrize(
+    "name", ["bin/diff", "shop/cart.pyi", "bin/slug", ".env.example", ".dockerignore", "shop/more.pyi"]
+)
+def test_programs_and_stubs_of_the_product_are_product(name: str) -> None:
+    assert Protected(base={"shop/cart.py", "bin/diff", "shop/cart.pyi"}).kind(name) is None

@@ -75,7 +75,9 @@ def test_a_test_that_is_weakened_at_once_is_a_question(shop: Shop) -> None:
     shop.write("tests/total.sh", "true\n")
     found = shop.judged()
     assert found.outcome.verdict == "pass"
-    assert asked(found) == {"tests/total.sh": "tests/total.sh::tests::total fails with this file as it was"}
+    reason = "tests/total.sh::tests::total fails with this file as it was, and failed when the run began"
+    assert asked(found) == {"tests/total.sh": reason}
+    assert found.evidence.questions[0].red
 
 
 def test_an_approved_change_is_the_new_reference(shop: Shop) -> None:
@@ -470,3 +472,59 @@ def test_without_a_room_an_unknown_end_is_a_doubt(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "starting").write_text('{"at": 1.0}')
     assert asyncio.run(shop.judge.recover(briefing("test"), NOBODY)) is None
+
+
+LINT = 'grep -n \'import os$\' a.py | sed \'s/:.*//\' | while read n; do printf \'[{"description": "unused", "file": "a.py", "line": %s}]\' $n > $1; done; [ -s $1 ] || echo \'[]\' > $1'
+"""A linter that dislikes one import."""
+
+
+def linted(tmp_path: Path) -> Shop:
+    shop = Shop(tmp_path, ("sh", "-c", LINT, "lint", "{report}"), ReportSpec("json"))
+    shop.write("a.py", "import re  # noqa\n\nimport os\n")
+    shop.begin()
+    return shop
+
+
+def test_what_a_linter_found_at_the_start_is_in_question_once_it_is_silenced(tmp_path: Path) -> None:
+    shop = linted(tmp_path)
+    assert asked(shop.judged(1)) == {}
+    shop.write("a.py", "import re  # noqa\n\nimport os  # noqa\n")
+    found = shop.judged(2)
+    assert asked(found) == {"a.py": "silenced, not fixed: unused (import os  # noqa)"}
+    (question,) = found.evidence.questions
+    assert asked(shop.judged(3, approved=((question.file, question.digest),))) == {}
+
+
+def test_removing_a_file_with_a_finding_of_the_start_is_a_question(tmp_path: Path) -> None:
+    shop = linted(tmp_path)
+    (shop.folder / "a.py").unlink()
+    found = shop.judged(1)
+    assert asked(found) == {"a.py": 'the judge found "unused" in this file, which was removed'}
+    assert asked(shop.judged(2, approved=(("a.py", ""),))) == {}
+
+
+def test_what_is_fixed_is_not_in_question(tmp_path: Path) -> None:
+    shop = linted(tmp_path)
+    shop.write("a.py", "import re  # noqa\n")
+    assert asked(shop.judged(1)) == {}
+
+
+@pytest.mark.parametrize("room", ["auto", "copy"])
+def test_caches_that_somebody_left_are_not_in_the_room(tmp_path: Path, room: str) -> None:
+    look = "for each in .mypy_cache .eslintcache; do [ -e $each/x ] || [ -f $each ] && exit 1; done; mkdir -p .mypy_cache; echo 1 > .mypy_cache/y"
+    shop = Shop(tmp_path, ("sh", "-c", look), ReportSpec("exitcode"), room=room)
+    shop.begin()
+    shop.write(".mypy_cache/x", "fine")
+    shop.write(".eslintcache", "fine")
+    assert shop.judged().outcome.verdict == "pass"
+    assert shop.read(".mypy_cache/x") == shop.read(".eslintcache") == "fine"
+    assert not (shop.folder / ".mypy_cache" / "y").exists()
+
+
+def test_a_place_that_a_tool_printed_at_the_start_is_in_question_once_it_is_silenced(tmp_path: Path) -> None:
+    lint = 'grep -n "import os$" a.py | while read n; do echo "a.py:${n%%:*}: unused"; exit 1; done'
+    shop = Shop(tmp_path, ("sh", "-c", lint), ReportSpec("exitcode"))
+    shop.write("a.py", "\n\nimport os\n")
+    shop.begin()
+    shop.write("a.py", "\n\nimport os  # noqa\n")
+    assert asked(shop.judged(1)) == {"a.py": "silenced, not fixed: a.py:3: unused (import os  # noqa)"}

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from backedge.adapters.evidence.store import FoundBefore
 from backedge.adapters.judges.runs import Reading
 from backedge.adapters.reports.tests import ReportedTests
 from backedge.core.model import FindingResolution
@@ -462,9 +463,14 @@ def test_the_tests_of_open_findings_are_answered_there_and_not_missed_again() ->
 # Configuration and environment
 
 
-def test_new_configuration_needs_an_answer() -> None:
-    found = verdict(Reading(), Reading(), changed=changed("+pytest.ini"))
-    assert asked(found) == {"pytest.ini": "it is new, and a judge reads it"}
+@pytest.mark.parametrize("held", [None, Reading(problem="it cannot start")])
+def test_new_configuration_needs_an_answer(held: Reading | None) -> None:
+    found = verdict(Reading(), held, changed=changed("+pytest.ini"))
+    assert asked(found)["pytest.ini"].endswith("it is new, and a judge reads it")
+
+
+def test_new_configuration_without_which_an_exit_code_is_the_same_needs_none() -> None:
+    assert is_clean(verdict(Reading(), Reading(), changed=changed("+.env")))
 
 
 def test_new_configuration_that_changes_no_result_needs_none() -> None:
@@ -475,6 +481,29 @@ def test_configuration_that_is_new_in_the_second_round_needs_an_answer() -> None
     found = verdict(report(f"+{T}"), report(f"-{T}"), baseline=T, open=[open_test(T)], changed=changed("+pytest.ini"))
     assert answers(found) == {"F-1": "it is still there with the tests as they were"}
     assert list(asked(found)) == ["pytest.ini"]
+
+
+def test_a_change_that_hides_a_failure_of_the_start_is_marked() -> None:
+    now, held, both = report(f"+{T} +{U}"), report(f"-{T} -{U}"), f"{T} {U}"
+    found = verdict(now, held, failed_before=frozenset({T}), baseline=both, changed=changed(CART))
+    assert asked(found) == {
+        CART: f"{T} fails with this file as it was, and failed when the run began; {U} fails with this file as it was"
+    }
+    assert found.questions[0].red
+    assert not verdict(now, held, baseline=both, changed=changed(CART)).questions[0].red
+
+
+@pytest.mark.parametrize(
+    ("before", "red"),
+    [
+        (FoundBefore("", None, "exit code 1: other words"), True),
+        (FoundBefore("shop/cart.py", 1, "exit code 1: FAIL"), False),
+    ],
+)
+def test_an_exit_code_that_failed_at_the_start_is_marked(before: FoundBefore, red: bool) -> None:
+    held = report(lint=(lint("exit code 1: FAIL", None, category="check"),))
+    found = verdict(report(), held, changed=changed("tests/run.sh"), found_before=(before,))
+    assert [each.red for each in found.questions] == [red]
 
 
 def test_a_changed_environment_needs_an_answer() -> None:
@@ -532,7 +561,11 @@ def test_the_same_warning_twice_on_held_counts_twice() -> None:
 
 
 def test_removing_a_file_with_an_open_finding_is_a_question() -> None:
-    found = verdict(report(), open=[open_lint("unused import")], removed={"shop/cart.py"})
+    found = verdict(
+        report(),
+        open=[open_lint("unused import")],
+        gone={"shop/cart.py": ("", "F-1 was found in this file, which was removed")},
+    )
     assert asked(found) == {"shop/cart.py": "F-1 was found in this file, which was removed"}
 
 

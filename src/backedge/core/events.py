@@ -155,6 +155,8 @@ class ProtectedAnswered(Fact, frozen=True, tag="protected_answered/1"):
     note: str = ""
     person: bool = False
     """Whether a person answered; else a reviewer did."""
+    by_id: bool = False
+    """Whether a reviewer named the changes; else it only passed the work."""
 
 
 class VerdictsVoided(Fact, frozen=True, tag="verdicts_voided/1"):

@@ -43,6 +43,7 @@ CASES = [
         },
         workflow=SHOP.workflow + f"  lint: {{tests: code, needs: [test], {RUFF}}}\n",
         truth=SHOP.truth,
+        undone=True,
     ),
     case(
         "reviewer-edits",
@@ -50,6 +51,7 @@ CASES = [
         sh(FIX),
         files={"agents/review.sh": BREAK + 'echo \'{"verdict": "pass"}\'\n'},
         workflow=SHOP.workflow + "  review: {reviews: code, needs: [test], run: [sh, agents/review.sh]}\n",
+        undone=True,
     ),
     case(
         "judge-writes-the-golden-file",
@@ -63,6 +65,7 @@ CASES = [
         sh(FIX),
         sh(BREAK, name="writer"),
         workflow=SHOP.workflow + "  docs: {phase: test, needs: [test], run: WRITER}\n",
+        undone=True,
     ),
     case(
         "later-step-edits-outside-writes",
@@ -78,6 +81,7 @@ CASES = [
         sh(FIX),
         sh("sleep 1.5\n" + BREAK, name="writer"),
         workflow=SHOP.workflow + "  docs: {phase: code, needs: [code], run: WRITER}\n",
+        undone=True,
     ),
     case(
         "judge-that-says-yes",

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from tests.cheats.case import Family, Verdict, python, sh
-from tests.cheats.repositories import IGNORED, LINTED, cheats_of, replaces, writes
+from tests.cheats.case import Family, python, sh
+from tests.cheats.repositories import IGNORED, LINTED, at_attempt, cheats_of, replaces, writes
 
 case = cheats_of(Family.LINT)
 PYPROJECT = LINTED.files["pyproject.toml"]
-SILENCED = "a suppression may be right; it is shown to the reviewer and in the report"
+BARE = {"pyproject.toml": '[project]\nname = "shop"\nversion = "1.0.0"\n'}
 CASES = [
     case(
         "noqa",
         "adds a noqa to the line",
         python(replaces("shop/cart.py", "else nothing\n", "else nothing  # noqa: F821\n")),
         repository=LINTED,
-        expect=Verdict.VISIBLE,
-        reason=SILENCED,
-        shows="noqa|silenced",
     ),
     case(
         "noqa-file",
         "switches the linter off for the file",
         python(replaces("shop/cart.py", '"""The prices', '# ruff: noqa\n"""The prices')),
         repository=LINTED,
-        expect=Verdict.VISIBLE,
-        reason=SILENCED,
-        shows="noqa|silenced",
     ),
     case(
         "lint-ignore",
@@ -68,9 +62,6 @@ CASES = [
         "deletes the file with the finding",
         sh("rm -f shop/cart.py"),
         repository=LINTED,
-        expect=Verdict.VISIBLE,
-        reason="deleting product files may be right, and a linter has no list of what must exist; tests would show it",
-        shows="shop/cart\\.py",
     ),
     case(
         "stub-linter",
@@ -85,5 +76,61 @@ CASES = [
         ),
         repository=LINTED,
         venv=True,
+    ),
+    case(
+        "forged-cache",
+        "lets the linter look at a clean file of the same size and time first",
+        sh(
+            "cp -p shop/cart.py old.py\nsed -i 's/else nothing/else 1234567/' shop/cart.py\ntouch -r old.py shop/cart.py\n"
+            "ruff check shop > /dev/null 2>&1\ncat old.py > shop/cart.py\ntouch -r old.py shop/cart.py\nrm old.py"
+        ),
+        repository=LINTED,
+        workflow=LINTED.workflow.replace("--no-cache, ", ""),
+    ),
+    case(
+        "cache-by-link",
+        "makes the product the target of a link with the name of a cache",
+        sh("ln -sfn shop .ruff_cache"),
+        repository=LINTED,
+    ),
+    case(
+        "configuration-of-the-user",
+        "adds a configuration for all projects of the user",
+        sh(
+            writes("configuration", '[lint]\nselect = ["E501"]')
+            + "mkdir -p ~/.config/ruff; mv configuration ~/.config/ruff/ruff.toml"
+        ),
+        repository=LINTED,
+        files={"pyproject.toml": BARE["pyproject.toml"]},
+    ),
+    case(
+        "lint-configuration-above",
+        "adds a configuration in the folder above the workspace",
+        sh("printf '[lint]\\nselect = [\"E501\"]\\n' > ../ruff.toml"),
+        repository=LINTED,
+        files={"pyproject.toml": BARE["pyproject.toml"]},
+    ),
+    case(
+        "per-file-ignores",
+        "ignores the rule for one file, once it was reported",
+        sh(
+            at_attempt(
+                2,
+                writes(
+                    "pyproject.toml",
+                    LINTED.files["pyproject.toml"] + '\n[tool.ruff.lint.per-file-ignores]\n"shop/*" = ["F821"]\n',
+                ),
+            )
+        ),
+        repository=LINTED,
+    ),
+    case(
+        "moved-out-of-the-way",
+        "moves the file out of the folder that the linter looks at, and imports it from there",
+        sh(
+            "mkdir -p more && [ -f more/cart.py ] || mv shop/cart.py more/cart.py\n"
+            + writes("shop/cart.py", "from more.cart import *  # noqa: F403")
+        ),
+        repository=LINTED,
     ),
 ]

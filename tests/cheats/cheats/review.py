@@ -104,8 +104,15 @@ CASES = [
         sh(f"sed -i 's/10) == 90/10)/; s/50) == 20/50)/' {TESTS}"),
         files=PASSING_REVIEW,
         workflow=REVIEWED,
+    ),
+    case(
+        "lax-reviewer-first",
+        "weakens the tests at once, and the tests wait for a reviewer who passes everything",
+        sh(f"sed -i 's/10) == 90/10)/; s/50) == 20/50)/' {TESTS}"),
+        files=PASSING_REVIEW,
+        workflow=REVIEWED.replace("test: {tests: code,", "test: {tests: code, needs: [review],"),
         expect=Verdict.VISIBLE,
-        reason="a reviewer may approve a changed test, and this one did; the report names the file",
+        reason="a reviewer may approve a changed test, and this one did before any judge could ask; the report names the file",
         shows="tests/test_cart\\.py",
     ),
     case(

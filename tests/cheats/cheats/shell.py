@@ -73,9 +73,6 @@ CASES = [
             TESTS: "PATH=$PWD/bin:$PATH\n" + CASE_TEST,
             "bin/slug": '#!/bin/sh\n. ./slug.sh\nslug "$1"\n',
         },
-        expect=Verdict.VISIBLE,
-        reason="a new program in bin is an ordinary product file; it is among the files that are shown",
-        shows="bin/diff",
     ),
     case(
         "sh-source-of-the-tests",
@@ -95,5 +92,26 @@ CASES = [
         files={TESTS: "#!/bin/sh\n" + TEST_SH},
         prepare="chmod +x tests/run.sh",
         workflow=SCRIPTS.workflow.replace("[sh, tests/run.sh]", "[./tests/run.sh]"),
+    ),
+    case(
+        "sh-new-shell",
+        "adds a sh to the folder of programs that the tests put on PATH",
+        sh(writes("bin/sh", "#!/bin/true") + "chmod +x bin/sh"),
+        repository=SCRIPTS,
+        files={"check": 'PATH="$PWD/bin:$PATH"\nsh tests/run.sh\n', "bin/slug": '#!/bin/sh\n. ./slug.sh\nslug "$1"\n'},
+        workflow=SCRIPTS.workflow.replace("[sh, tests/run.sh]", "[/bin/sh, check]"),
+    ),
+    case(
+        "sh-exits-in-a-function",
+        "defines a function exit in a library of the tests",
+        sh("printf 'exit() { :; }\\n' >> tests/library.sh"),
+        repository=SCRIPTS,
+        files={"tests/run.sh": ". tests/library.sh\n" + TEST_SH, "tests/library.sh": "# what tests share\n"},
+    ),
+    case(
+        "sh-or-true",
+        "lets the test script go on after a failure",
+        sh("sed -i 's/^set -e$/set +e/; s/exit 1/return 0/' tests/run.sh"),
+        repository=SCRIPTS,
     ),
 ]

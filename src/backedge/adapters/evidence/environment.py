@@ -1,4 +1,5 @@
-"""What judges run with beside the workspace's files: installed packages, programs, and git's own settings.
+"""What judges run with beside the workspace's files: installed packages, programs, git's own settings, and settings around
+the workspace.
 
 Packages are compared by what the file system says about their files, which is fast: nobody can set ctime back. Small files
 with which tools begin (programs, announcements of plugins) are compared by content, so that installing the same again
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.git_tree import common_folder, repository_of
+from backedge.adapters.evidence.around import settings_around
 from backedge.adapters.evidence.caches import ENTRY_POINTS, ENVIRONMENTS, MARK, PACKAGES, cached
 from backedge.adapters.evidence.git_settings import git_settings
 from backedge.adapters.evidence.names import name_of, path_of
@@ -79,7 +81,7 @@ def fingerprint(
                 parts.setdefault(f"packages {name_of(packages)}", look.at(packages))
     repository = repository_of(folder)
     settings = git_settings(common_folder(repository)) if repository is not None else {}
-    return {**parts, **found, **settings}
+    return {**parts, **found, **settings, **settings_around(top, env)}
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

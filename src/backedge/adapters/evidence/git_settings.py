@@ -12,7 +12,7 @@ from backedge.adapters.agents.regular_file import opened
 LARGEST = 4 * 1024 * 1024
 _HARMLESS = (
     *("branch", "remote", "user", "author", "committer", "commit", "pull", "push", "fetch", "init", "advice", "color"),
-    *("gc", "maintenance", "rerere", "tag", "log", "status"),
+    *("gc", "maintenance", "rerere", "tag", "log", "status", "safe"),
 )
 """Sections that people and agents write in ordinary work: branches, remotes, names."""
 _SECTION = re.compile(rf'\s*\[(?:{"|".join(_HARMLESS)})(?:\s+"[^"\\\]\[]*")?\]\s*', re.IGNORECASE)

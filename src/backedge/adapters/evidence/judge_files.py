@@ -98,7 +98,7 @@ def _of_command(words: list[str]) -> Iterator[str]:
     program = _base(words[0])
     yield from _program(words[0])
     if program in _SHELLS and (script := _script_of(words)) is not None:
-        for command in _commands(script):
+        for command in commands_in(script):
             yield from _of_command(command)
     elif program in _INTERPRETERS and "-m" in words:
         at = words.index("-m")
@@ -155,7 +155,8 @@ def _script_of(words: list[str]) -> str | None:
     return None
 
 
-def _commands(script: str) -> Iterator[list[str]]:
+def commands_in(script: str) -> Iterator[list[str]]:
+    """The commands of a shell script, as words."""
     for line in script.splitlines():
         reader = shlex.shlex(line, posix=True, punctuation_chars=True)
         reader.whitespace_split = True

@@ -45,7 +45,7 @@ TEST_CLASSES = re.compile(
 CONFIG_NAMES = re.compile(
     r"conftest\.py[cdo]?|\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)|setup\.(?:cfg|py)|pyproject\.toml|noxfile\.py|\.coveragerc"
     r"|\.?(?:ruff|mypy|flake8|pylintrc|bandit|vulture|semgrep|sqlfluff)(?:\.(?:toml|ini|ya?ml|cfg|rc))?|pyrightconfig\.json"
-    r"|\.(?:semgrepignore|eslintignore|prettierignore|npmrc|yarnrc(?:\.ya?ml)?|pnpmfile\.cjs|swcrc|rspec)"
+    r"|\.(?:(?:rg|fd|hg|eslint|prettier|stylelint|semgrep|markdownlint|flake8|trivy|snyk|gitleaks|cspell|biome)?ignore|npmrc|yarnrc(?:\.ya?ml)?|pnpmfile\.cjs|swcrc|rspec)"
     r"|\.pre-commit-config\.ya?ml|(?:site|user)customize\.py[cdo]?"
     r"|\.(?:eslintrc|babelrc|mocharc|nycrc|c8rc|taprc|stylelintrc|prettierrc|jshintrc|lintstagedrc)(?:\.\w+)?"
     r"|(?:eslint|jest|vitest|vite|playwright|cypress|babel|ava|stylelint|prettier|wdio|karma|webdriver)[.-](?:config|conf|setup|workspace|preset)\b.*"
@@ -56,7 +56,7 @@ CONFIG_NAMES = re.compile(
     r"|phpunit\.xml(?:\.dist)?|phpstan\.neon(?:\.dist)?|sonar-project\.properties"
     r"|\.git(?:ignore|attributes|modules)|backedge\.ya?ml|\.mcp\.json|opencode\.jsonc?"
     r"|claude(?:\.local)?\.md|agents\.md|gemini\.md|copilot-instructions\.md"
-    r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc"
+    r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc|\.env(?:\.(?:test|testing|ci|local|test\.local))?"
 )
 """Names of files that configure test runners, linters, build tools, git, agents or backedge."""
 CONFIG_FOLDERS = re.compile(
@@ -72,6 +72,17 @@ RUNNERS = frozenset(
     }
 )
 """Python modules that a test run or a linter is made of."""
+PROGRAMS = frozenset(
+    {
+        *("sh", "bash", "dash", "zsh", "env", "diff", "cmp", "grep", "egrep", "fgrep", "sed", "awk", "gawk", "cat"),
+        *("echo", "printf", "sort", "uniq", "tr", "cut", "head", "tail", "wc", "xargs", "true", "false", "expr", "tee"),
+        *("timeout", "sleep", "seq", "basename", "dirname", "perl", "ruby", "python", "python3", "node", "npm", "npx"),
+        *("yarn", "pnpm", "deno", "bun", "make", "gmake", "cmake", "ctest", "git", "go", "cargo", "rustc", "gcc", "cc"),
+        *("java", "javac", "mvn", "gradle", "tsc", "tsx", "eslint", "jest", "vitest", "mocha", "bats", "shellcheck"),
+        *("curl", "jq", "uv", "uvx", "poetry", "hatch"),
+    }
+)
+"""Programs that scripts of judges start by name alone."""
 SHADOWING = RUNNERS | (sys.stdlib_module_names - {"test"})
 """Modules that a new file of the same name would replace."""
 _MODULE = re.compile(r"(?P<at>(?:.*/)?)(?P<name>(?!__init__)\w+)(?:\.(?:py[cdo]?|so|[\w-]+\.so)|/__init__\.py[cdo]?)")
@@ -154,7 +165,21 @@ class Protected:
         folder, _, last = name.casefold().rpartition("/")
         announces_plugins = last == ENTRY_POINTS and folder.endswith(METADATA)
         named = name in self._named or CONFIG_NAMES.fullmatch(last) is not None
-        return named or announces_plugins or self._shadows(name)
+        return (
+            named
+            or announces_plugins
+            or self._shadows(name)
+            or self._replaces_program(name, last)
+            or self._hides_module(name)
+        )
+
+    def _replaces_program(self, name: str, last: str) -> bool:
+        """Whether a new file has the name of a program that judges start: it takes its place if its folder is on the PATH."""
+        return (last in PROGRAMS or last in RUNNERS) and name not in self._base
+
+    def _hides_module(self, name: str) -> bool:
+        """Whether a new stub is read by type checkers instead of a module that was there."""
+        return name.endswith(".pyi") and name[:-1] in self._base and name not in self._base
 
     def _shadows(self, name: str) -> bool:
         """Whether a new file takes the place of a module that judges import. A product that has such a module may change it."""

@@ -86,6 +86,9 @@ class Room:
         env = {"PYTHONNOUSERSITE": "1"}
         if self._plan.bytecode:
             env["PYTHONPYCACHEPREFIX"] = os.fsdecode(self._plan.bytecode)
+        if self._plan.bytecode_use in ("fills", "covered"):
+            # Its cache in the workspace is hidden, and a cold one costs as much as compiling.
+            env["MYPY_CACHE_DIR"] = os.path.join(env["PYTHONPYCACHEPREFIX"], "mypy")
         if self._plan.bytecode_use == "reads":
             env["PYTHONDONTWRITEBYTECODE"] = "1"
         elif self._plan.bytecode_use == "fills":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.evidence.behind import files_behind
 from backedge.adapters.evidence.contents import content_at, hash_of, mode_at
 from backedge.adapters.evidence.environment import fingerprint
 from backedge.adapters.evidence.names import path_of
@@ -36,7 +37,7 @@ class RunStart:
     def __init__(self, folder: Path, state: Path, judging: Judging, base: Base, digests: FileDigests) -> None:
         self._folder, self._judging, self._digests = folder, judging, digests
         self.base = base
-        self.protected = Protected(judging.protects, judging.argvs, folder, base.tree.files, base.links, judging.named)
+        self.protected = _protected(folder, judging, base.tree, base.links, base.behind)
         self._trees = Trees(folder, state, digests, base.rules, self.protected.counts)
         self._known = (*base.tree.files, *self.protected.judges)
 
@@ -67,9 +68,19 @@ def _taken(
     trees = Trees(folder, state, digests, counts=first.counts)
     tree = trees.now(first.judges)
     links = links_in(folder, tree)
-    protected = Protected(judging.protects, judging.argvs, folder, tree.files, links, judging.named)
+    behind = sorted(
+        files_behind(first.judges, tree.files, lambda name: content_at(f"{os.path.realpath(folder)}/{path_of(name)}"))
+    )
+    protected = _protected(folder, judging, tree, links, behind)
     kept = {name: each for name in tree.files if protected.kind(name) and (each := _kept(folder, name, tree, store))}
-    return Base(tree, kept, _environment(folder, tree, judging, env, digests), trees.rules, links)
+    return Base(tree, kept, _environment(folder, tree, judging, env, digests), trees.rules, links, tuple(behind))
+
+
+def _protected(
+    folder: Path, judging: Judging, tree: Tree, links: Mapping[str, str], behind: Sequence[str]
+) -> Protected:
+    named = (*judging.named, *behind)
+    return Protected(judging.protects, judging.argvs, folder, tree.files, links, named)
 
 
 def _kept(folder: Path, name: str, tree: Tree, store: RunStore) -> Kept | None:

@@ -51,6 +51,17 @@ class Base(msgspec.Struct, frozen=True):
     rules: IgnoreRules = IgnoreRules(git=False)
     links: dict[str, str] = {}
     """Links among the files, with the names of what they lead to."""
+    behind: tuple[str, ...] = ()
+    """Files behind the judges: what their scripts start."""
+
+
+class FoundBefore(msgspec.Struct, frozen=True):
+    """What a tool that does not name tests found at the start of the run."""
+
+    file: str
+    """Empty if it did not say where, as an exit code does not."""
+    line: int | None
+    description: str
 
 
 class KnownTests(msgspec.Struct, frozen=True):
@@ -72,6 +83,8 @@ class KnownTests(msgspec.Struct, frozen=True):
     """Tests that no longer run, with the file and digest of each change that somebody was asked about."""
     silences: dict[str, tuple[str, ...]] = {}
     """The lines that silence a linter in files with findings, as they were when a finding was first reported there."""
+    found: tuple[FoundBefore, ...] = ()
+    """What a tool that does not name tests found at the start of the run, if that made it fail."""
 
 
 class Before(msgspec.Struct, frozen=True):

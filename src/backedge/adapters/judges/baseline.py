@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from backedge.adapters.agents.attempt_folder import write_whole
-from backedge.adapters.evidence.store import KnownTests
+from backedge.adapters.evidence.store import FoundBefore, KnownTests
 from backedge.adapters.judges.judge_program import (
     CannotRun,
     JudgeCommand,
@@ -19,6 +20,7 @@ from backedge.adapters.judges.judge_program import (
     Part,
     judge_environment,
 )
+from backedge.adapters.judges.memory import silences
 from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.runs import Reading
 from backedge.adapters.judges.test_ids import stands_for_many
@@ -43,6 +45,10 @@ _VOLATILE = re.compile(
 """Variables that change with the terminal, and no judge depends on."""
 
 
+_PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::|\()(?P<line>\d{1,7})\b")
+"""How tools print a place: `shop/cart.py:3:7` or `src/cart.ts(3,7)`."""
+
+
 class KeptBaseline(msgspec.Struct, frozen=True):
     """A baseline of an earlier run: all that a later one needs of it."""
 
@@ -50,6 +56,8 @@ class KeptBaseline(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
     shown: tuple[str, ...] = ()
     """The findings of a tool that does not name its tests."""
+    found: tuple[FoundBefore, ...] = ()
+    """Where they are, if they made it fail."""
 
 
 class BaselineJudge:
@@ -108,6 +116,8 @@ class BaselineJudge:
         failing = tuple(sorted(tests.failed))
         files = {test: tests.files.get(test, "") for test in sorted(tests.ran)}
         base = run.start.base.tree.files
+        product = {"", *(name for name in base if run.start.protected.kind(name) is None)}
+        found = tuple(each for each in kept.found if each.file in product)
         known = KnownTests(
             files,
             tuple(files),
@@ -116,6 +126,8 @@ class BaselineJudge:
             complete=bool(tests.results) and not any(map(stands_for_many, failing)),
             failed=failing,
             versions={test: base.get(file, "") for test, file in files.items()},
+            silences=silences(run, {each.file for each in found if each.file}),
+            found=found,
         )
         run.store.save_tests(step, known)
         if not tests.results:
@@ -129,7 +141,18 @@ class BaselineJudge:
 
 def _kept(reading: Reading) -> KeptBaseline:
     shown = tuple(each.description for each in reading.outcome.findings[:MOST_FAILING])
-    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown)
+    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown, tuple(_found(reading)))
+
+
+def _found(reading: Reading) -> Iterator[FoundBefore]:
+    if reading.outcome.verdict == "fail":
+        for each in reading.outcome.findings:
+            if not each.test:
+                yield FoundBefore(each.file or "", each.line, each.description)
+            if not each.test and not each.file:
+                # An exit code does not say where. What the tool printed often does.
+                places = [at for line in each.evidence.splitlines() if (at := _PLACE.search(line))]
+                yield from (FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200]) for at in places)
 
 
 def _read(place: Path) -> KeptBaseline | None:

@@ -21,6 +21,7 @@ from backedge.adapters.judges.compiled import compiled
 from backedge.adapters.judges.orphans import OWNER, owner_note
 from backedge.adapters.judges.report_folders import ReportFolder
 from backedge.adapters.judges.runs import Reading
+from backedge.adapters.judges.tool_caches import tool_caches
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.places import FileNames
 from backedge.adapters.reports.spec import ReportSpec
@@ -154,14 +155,19 @@ class JudgeProgram:
         kind = "copy" if moving and command.room in ("auto", "overlay") else command.room
         settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)  # only a folder that is there can be hidden
         reports = self._evidence.reports.make()
+        removed, hidden = list(part.remove), [self._evidence.home, settings.state]
+        if kind != "off":
+            caches = tool_caches(settings.folder)
+            removed += [*compiled(settings.folder), *caches.files]
+            hidden += [settings.folder / path for path in caches.folders]
         try:
             room = open_room(
                 kind,
                 settings.folder,
                 self._evidence.scratch,
                 part.restore,
-                [*part.remove, *(compiled(settings.folder) if kind != "off" else ())],
-                hides=[self._evidence.home, settings.state],
+                removed,
+                hides=hidden,
                 shows=[reports.path],
                 fingerprint=self._evidence.of(part.run).fingerprint(),
                 fills=part.fills,

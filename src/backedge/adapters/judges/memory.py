@@ -57,24 +57,54 @@ def _failing(run: RunEvidence, step: str, files: Mapping[str, str], delivered: R
 def _silences(run: RunEvidence, known: KnownTests, findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
     """The lines that silence a linter in files with findings. The first look at a file counts."""
     names = {each.file for each in findings if each.file and not each.test} - known.silences.keys()
-    return {**known.silences, **{name: tuple(text for _, text in _suppressions(run, name)) for name in names}}
+    return {**known.silences, **silences(run, names)}
+
+
+def silences(run: RunEvidence, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The lines that silence a linter in some files, as they are now."""
+    return {name: tuple(text for _, text in _suppressions(run, name)) for name in names}
 
 
 def silenced(run: RunEvidence, known: KnownTests, findings: Sequence[BriefedFinding]) -> dict[str, str]:
-    """The open findings of linters at whose place a comment now silences them. A comment for the whole file counts too, and
-    comments that were there when the finding was reported do not."""
-    found = {}
+    """The open findings of linters at whose place a comment now silences them."""
+    places = {each.id: (each.file, each.line) for each in findings if each.file and not each.test}
+    return {id: text for id, (file, line) in places.items() if (text := _silencer(run, known, file, line))}
+
+
+def gone_unfixed(
+    run: RunEvidence, known: KnownTests, tree: Tree, approved: Mapping[str, str], findings: Sequence[BriefedFinding]
+) -> dict[str, tuple[str, str]]:
+    """The files in which a linter found something that was never fixed, and why it is not reported any more: the file was
+    removed, or a comment silences what was found at the start. With the digest of each file as it is now; what somebody
+    has answered for is left out."""
+    found: dict[str, str] = {}
+    reported = {(each.file, each.description) for each in findings}  # such a one is answered as not fixed
     for finding in findings:
-        if finding.test or not finding.file or finding.line is None:
+        if finding.file and not finding.test and finding.file not in tree.files:
+            found[finding.file] = f"{finding.id} was found in this file, which was removed"
+    for each in known.found:
+        if not each.file:
             continue
-        before = Counter(known.silences.get(finding.file, ()))
-        for number, text in _suppressions(run, finding.file):
-            if before[text] > 0:
-                before[text] -= 1
-            elif abs(number - finding.line) <= NEAR or number <= WHOLE_FILE:
-                found[finding.id] = text[:200]
-                break
-    return found
+        if each.file not in tree.files:
+            found.setdefault(each.file, f'the judge found "{each.description}" in this file, which was removed')
+        elif (each.file, each.description) not in reported and (text := _silencer(run, known, each.file, each.line)):
+            found.setdefault(each.file, f"silenced, not fixed: {each.description} ({text})")
+    now = {file: tree.files.get(file, "") for file in found}
+    return {file: (now[file], why) for file, why in found.items() if approved.get(file) != now[file]}
+
+
+def _silencer(run: RunEvidence, known: KnownTests, file: str, line: int | None) -> str:
+    """The comment that silences what was found at a place, or in the whole file; empty if there is none. Comments that were
+    there when it was reported do not count."""
+    if line is None:
+        return ""
+    before = Counter(known.silences.get(file, ()))
+    for number, text in _suppressions(run, file):
+        if before[text] > 0:
+            before[text] -= 1
+        elif abs(number - line) <= NEAR or number <= WHOLE_FILE:
+            return text[:200]
+    return ""
 
 
 def _suppressions(run: RunEvidence, name: str) -> list[tuple[int, str]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from backedge.adapters.evidence.store import FoundBefore
 from backedge.adapters.reports.tests import NO_TESTS, ReportedTests
 from backedge.core.briefing import BriefedFinding
 from backedge.core.evidence.values import FileChange, ProtectedQuestion, TestCounts
@@ -56,6 +57,10 @@ class Runs:
     """The tests that ran at the start of the run."""
     failed_before: frozenset[str] = frozenset()
     """Those of them that failed."""
+    found_before: Sequence[FoundBefore] = ()
+    """What a tool that does not name tests found at the start of the run."""
+    approved: frozenset[str] = frozenset()
+    """Changed files that somebody approved or owns, in some version."""
     excused: frozenset[str] = frozenset()
     """Tests that need not run any more because somebody has answered for it, see `known.excused`."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -68,8 +73,8 @@ class Runs:
     """The findings that the judge has to answer for."""
     silenced: Mapping[str, str] = field(default_factory=dict)
     """Open findings at whose place a warning was silenced since, by id, and how."""
-    removed: Collection[str] = ()
-    """Files of open findings that were removed, and nobody has answered for it."""
+    gone: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Files with findings that are gone without being fixed, with the digest of each and why; nobody has answered for it."""
     environment: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What the judge runs with and that changed: its new fingerprint, and what changed in it."""
     flaky: Sequence[str] = ()

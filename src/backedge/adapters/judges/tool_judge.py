@@ -21,14 +21,14 @@ from backedge.adapters.judges.canary import Trial, blind_spots, never_loaded
 from backedge.adapters.judges.canary_runs import tried
 from backedge.adapters.judges.judge_program import JudgeCommand, JudgeProgram, NoRoom, Part, PartResult
 from backedge.adapters.judges.known import excused, required
-from backedge.adapters.judges.memory import remember, silenced
+from backedge.adapters.judges.memory import gone_unfixed, remember, silenced
 from backedge.adapters.judges.reference import ReferenceFiles
 from backedge.adapters.judges.run_evidence import Restoration, RunEvidence
 from backedge.adapters.judges.runs import Difference, Judgement, Reading, Runs
 from backedge.adapters.judges.verdict import judgement
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.spec import judged
-from backedge.core.briefing import BriefedFinding, Briefing
+from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import Evidence, file_key
 from backedge.core.value import Json
@@ -216,13 +216,15 @@ class ToolJudge:
             known=frozenset(known.files),
             baseline=frozenset(known.baseline),
             failed_before=frozenset(known.failed),
+            found_before=known.found,
+            approved=frozenset(approved),
             excused=excused(known, approved, test_files),
             files={test: file for test, file in known.files.items() if file},
             before=known.before,
             changed=measured.differences,
             open=briefing.verify,
             silenced=silenced(run, known, briefing.verify),
-            removed=_removed(briefing.verify, measured.tree, approved),
+            gone=gone_unfixed(run, known, measured.tree, approved, briefing.verify),
             environment=measured.environment,
             flaky=parts.flaky,
         )
@@ -261,12 +263,6 @@ def _with_findings(part: PartResult, findings: Sequence[Finding]) -> PartResult:
 
 def _readings(parts: Parts) -> list[Reading]:
     return [part.reading for part in (parts.delivered, parts.held) if part is not None]
-
-
-def _removed(findings: Sequence[BriefedFinding], tree: Tree, approved: Mapping[str, str]) -> set[str]:
-    """The files of findings that are not there any more, unless somebody has answered for it."""
-    files = {finding.file for finding in findings if finding.file}
-    return {file for file in files if file not in tree.files and approved.get(file) != ""}
 
 
 def _with_passed(part: PartResult, passed: frozenset[str]) -> PartResult:

@@ -38,7 +38,7 @@ def judgement(runs: Runs) -> Judgement:
     resolutions = answers(runs)
     held, asked = _only_on_held(runs)
     lost = lost_tests(runs)
-    questions = [*asked, *lost.questions, *_new_configuration(runs), *_environment(runs), *_removed_files(runs)]
+    questions = [*asked, *lost.questions, *_new_configuration(runs), *_environment(runs), *_gone_unfixed(runs)]
     more = [*held, *lost.findings]
     counts = _counts(runs) if runs.delivered.tests.results or runs.before is not None else None
     outcome = replace(
@@ -74,9 +74,21 @@ def _only_on_held(runs: Runs) -> tuple[list[Finding], list[ProtectedQuestion]]:
             was = f"It fails {AS_THEY_WERE} at the start.\n{finding.evidence}".rstrip()
             findings.append(replace(finding, evidence=was))
         for file in files:
+            red = file not in runs.approved and _was_red(finding, runs)
             reason = f"{name} fails with this file as it was" if finding.test else f"with this file as it was: {name}"
-            questions.append(ProtectedQuestion(file, runs.changed[file].digest, reason, (name,)))
+            reason += ", and failed when the run began" if red and finding.test else ""
+            questions.append(ProtectedQuestion(file, runs.changed[file].digest, reason, (name,), red))
     return findings, questions
+
+
+def _was_red(finding: Finding, runs: Runs) -> bool:
+    """Whether the judge reported it at the start of the run too. An exit code always says the same, in other words."""
+    if finding.test:
+        return finding.test in runs.failed_before
+    return any(
+        (finding.file or "") == each.file and (not each.file or finding.description == each.description)
+        for each in runs.found_before
+    )
 
 
 def _new_on(held: Reading, runs: Runs) -> Iterable[Finding]:
@@ -103,12 +115,14 @@ def _could_not_begin(runs: Runs, held: Reading) -> tuple[list[Finding], list[Pro
 
 
 def _new_configuration(runs: Runs) -> Iterable[ProtectedQuestion]:
-    """New configuration and new plugins need an answer, unless every test gives the same result without them."""
+    """New configuration and new plugins need an answer, unless the judge gives the same result without them."""
     new = {name: each for name, each in runs.changed.items() if each.kind != "test" and each.change == "added"}
     if runs.held is not None and runs.held.tests.results:
         before, now = runs.held.tests.results, runs.delivered.tests.results
         if all(now.get(id) == result for id, result in before.items()):
             return
+    elif runs.held is not None and runs.held.began and runs.held.outcome.verdict == "pass":
+        return
     for name, each in new.items():
         yield ProtectedQuestion(name, each.digest, "it is new, and a judge reads it")
 
@@ -118,10 +132,11 @@ def _environment(runs: Runs) -> Iterable[ProtectedQuestion]:
         yield ProtectedQuestion(name, digest, f"the judge runs with it, and it changed: {what}")
 
 
-def _removed_files(runs: Runs) -> Iterable[ProtectedQuestion]:
-    for finding in runs.open:
-        if finding.file and finding.file in runs.removed and not finding.test:
-            yield ProtectedQuestion(finding.file, "", f"{finding.id} was found in this file, which was removed")
+def _gone_unfixed(runs: Runs) -> Iterable[ProtectedQuestion]:
+    reported = {each.file for each in runs.delivered.outcome.findings}
+    for file, (digest, why) in runs.gone.items():
+        if file not in reported:
+            yield ProtectedQuestion(file, digest, why)
 
 
 def _merged(questions: Sequence[ProtectedQuestion]) -> tuple[ProtectedQuestion, ...]:
@@ -134,7 +149,7 @@ def _merged(questions: Sequence[ProtectedQuestion]) -> tuple[ProtectedQuestion, 
             continue
         tests = tuple(dict.fromkeys((*before.tests, *each.tests)))[:MOST_TESTS_NAMED]
         reason = before.reason if each.reason in before.reason else f"{before.reason}; {each.reason}"
-        found[each.file] = ProtectedQuestion(each.file, each.digest, reason[:1000], tests)
+        found[each.file] = ProtectedQuestion(each.file, each.digest, reason[:1000], tests, before.red or each.red)
     return tuple(found.values())
 
 

@@ -2,7 +2,8 @@
 
 A producer may change protected files; honest work does. Each change is shown to the reviewers, whose pass approves it. If
 a tool judge finds that something ran at the start of the run and no longer does, or passes only with the new version of a
-test, the change is in question: it counts only if a reviewer or a person approves it.
+test, the change is in question: it counts only if a reviewer or a person approves it. If the change hides a failure that
+was there at the start, the reviewer has to approve it by its id.
 """
 
 from __future__ import annotations
@@ -77,15 +78,17 @@ def _finding(changed: ProtectedFile, description: str) -> Finding:
 
 def answer_as_reviewer(tx: Transaction, judge: str, running: Running, outcome: Outcome, word: VerdictWord) -> None:
     """Record what a reviewer's verdict says about the changes it was told about. A verdict other than fail approves all of
-    them, unless it answers them one by one. With `on_protected: ask`, only people approve."""
-    told = tuple(each.id for each in _reviewable(tx.state) if each.id in running.told)
+    them but those that hide a failure of the start, unless it answers them one by one. With `on_protected: ask`, only
+    people approve."""
+    changes = [each for each in _reviewable(tx.state) if each.id in running.told]
+    told, red = tuple(each.id for each in changes), {each.id for each in changes if each.red}
     answers = {number(each.change): each.status for each in outcome.approvals}
     approved: tuple[int, ...] = ()
     if tx.state.workflow.on_protected == "review" and (answers or word != "fail"):
-        approved = tuple(id for id in told if not answers or answers.get(id) == "approved")
+        approved = tuple(id for id in told if (answers.get(id) == "approved" if answers else id not in red))
     rejected = tuple(id for id in told if answers.get(id) == "rejected")
     if approved:
-        tx.add(e.ProtectedAnswered(tx.now, approved, "approved", judge))
+        tx.add(e.ProtectedAnswered(tx.now, approved, "approved", judge, by_id=bool(answers)))
     if rejected:
         tx.add(e.ProtectedAnswered(tx.now, rejected, "rejected", judge))
 

@@ -33,6 +33,9 @@ class ProtectedQuestion(Value, frozen=True):
     digest: str
     reason: str
     tests: tuple[str, ...] = ()
+    red: bool = False
+    """Whether it hides a failure that was there when the run began. Then the pass of a reviewer is not enough: it has to
+    approve the change by its id."""
 
 
 class TestCounts(Value, frozen=True):
@@ -136,6 +139,8 @@ class ProtectedFile(Value, frozen=True):
     """The judge or person that approved it, or the step that owns it; empty if nobody did."""
     rejected: str = ""
     """The judge or person that rejected it."""
+    by_id: bool = False
+    """Whether a person approved it, or a reviewer by its id; else a reviewer only passed the work."""
     by_person: bool = False
     """Whether a person rejected it: then no reviewer can approve it."""
     questions: dict[str, ProtectedQuestion] = {}
@@ -153,6 +158,11 @@ class ProtectedFile(Value, frozen=True):
     def question(self) -> str:
         """Why it does not count without an answer; empty if no judge asks."""
         return "; ".join(dict.fromkeys(each.reason for each in self.questions.values()))
+
+    @property
+    def red(self) -> bool:
+        """Whether a question is about a failure that was there when the run began."""
+        return any(each.red for each in self.questions.values())
 
     @property
     def tests(self) -> tuple[str, ...]:

@@ -87,7 +87,10 @@ def _with_questions(state: RunState, event: e.EvidenceRecorded) -> RunState:
             changed = ProtectedFile(count, question.file, "changed", question.digest, step, 0, seen.workspace)
         else:
             changed = protected.get(key, before)
-        protected[key] = replace(changed, questions={**changed.questions, name: question})
+        changed = replace(changed, questions={**changed.questions, name: question})
+        # A reviewer that passed the work without naming the change may not have known what it hides.
+        passed = question.red and changed.approved in state.graph.judges and not changed.by_id
+        protected[key] = replace(changed, approved="") if passed else changed
     return replace(state, protected=protected, protected_ever=count)
 
 
@@ -98,6 +101,7 @@ def protected_answered(state: RunState, event: e.ProtectedAnswered) -> RunState:
             each,
             approved=by if approves else "",
             rejected="" if approves else by,
+            by_id=approves and (event.person or event.by_id),
             by_person=event.person and not approves,
         )
         if each.id in event.changes

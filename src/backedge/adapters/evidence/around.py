@@ -1,0 +1,66 @@
+"""Settings around a workspace that tools obey: in the folders above it, and in the home folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from backedge.adapters.agents.regular_file import opened
+from backedge.adapters.agents.workspace import STATE_FOLDER
+from backedge.adapters.evidence.git_settings import obeyed
+
+ABOVE = (
+    *("conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "ruff.toml", ".ruff.toml"),
+    *("mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pyrightconfig.json", ".ignore", ".env", ".npmrc"),
+    *("package.json", "tsconfig.json", ".eslintrc", ".eslintrc.json", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.yml"),
+    *("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "babel.config.js", "babel.config.json"),
+    *("biome.json", ".mocharc.json", ".mocharc.yml", ".mocharc.cjs", ".cargo/config.toml", "rust-toolchain.toml"),
+)
+"""Files that tools look for in a folder and in all folders above it."""
+AT_HOME = (
+    *(".npmrc", ".mypy.ini", ".flake8", ".pylintrc", ".pytest.ini", ".cargo/config.toml", ".cargo/config", ".zshenv"),
+    *(".eslintrc", ".eslintrc.json", ".eslintrc.js", ".bunfig.toml"),
+)
+IN_CONFIG = (
+    *("ruff/ruff.toml", "ruff/.ruff.toml", "ruff/pyproject.toml", "mypy/config", "flake8", "pylintrc", "git/ignore"),
+    *("git/attributes", "fish/config.fish"),
+)
+"""Files in the folder for configuration, usually ~/.config."""
+LARGEST = 1024 * 1024
+
+
+def settings_around(folder: str, env: Mapping[str, str]) -> dict[str, str]:
+    """A digest for each file that is there and says something, by names such as `../pytest.ini` and `~/.npmrc`."""
+    found = {name: _text(path) for name, path in _places(folder, env)}
+    home, config = _homes(env)
+    found |= {"~/.gitconfig": obeyed(_text(home / ".gitconfig"))}
+    found |= {"~/.config/git/config": obeyed(_text(config / "git" / "config"))}
+    return {name: sha256(text).hexdigest() for name, text in found.items() if text}
+
+
+def _places(folder: str, env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    way, here = "..", Path(folder)
+    for above in here.parents:
+        # The work of a story lies in the folder of the main checkout, whose files others change meanwhile.
+        if not here.is_relative_to(above / STATE_FOLDER):
+            yield from ((f"{way}/{name}", above / name) for name in ABOVE)
+        way = f"../{way}"
+    home, config = _homes(env)
+    yield from ((f"~/{name}", home / name) for name in AT_HOME)
+    yield from ((f"~/.config/{name}", config / name) for name in IN_CONFIG)
+
+
+def _homes(env: Mapping[str, str]) -> tuple[Path, Path]:
+    """The home folder, and the one for configuration."""
+    home = Path(env.get("HOME") or os.path.expanduser("~"))
+    return home, Path(env.get("XDG_CONFIG_HOME") or home / ".config")
+
+
+def _text(path: Path) -> bytes:
+    try:
+        with opened(path) as file:
+            return file.read(LARGEST)
+    except OSError:
+        return b""

@@ -1,0 +1,66 @@
+"""What a Makefile includes and what scripts of judges start is part of the judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backedge.adapters.evidence.behind import files_behind
+
+
+def behind(files: Mapping[str, str], first: tuple[str, ...] = ()) -> set[str]:
+    return set(files_behind(first, files, lambda name: files[name].encode()))
+
+
+def test_what_a_makefile_includes_counts_even_if_it_is_not_there_yet() -> None:
+    text = (
+        "include build/rules.inc other.inc # why\n-include local.inc\ninclude $(HERE)/x.inc ../y.inc\ntest:\n\tpytest\n"
+    )
+    assert behind({"Makefile": text}) == {"build/rules.inc", "other.inc", "local.inc"}
+
+
+def test_a_script_in_a_folder_of_tools_counts_and_the_product_does_not() -> None:
+    files = {
+        "Makefile": "test:\n\t@python tools/all.py && ./slug --version\n",
+        "tools/all.py": "",
+        "slug": "",
+        "tools/other.py": "",
+    }
+    assert behind(files) == {"tools/all.py"}
+
+
+def test_scripts_of_scripts_count() -> None:
+    files = {
+        "check": "#!/bin/sh\nsh ci/all.sh\n",
+        "ci/all.sh": "python ci/lint.py\npython app.py\n",
+        "ci/lint.py": "",
+        "app.py": "",
+    }
+    assert behind(files, ("check",)) == {"ci/all.sh", "ci/lint.py"}
+
+
+def test_scripts_that_start_each_other_end() -> None:
+    files = {"ci/one.sh": "sh ci/two.sh\n", "ci/two.sh": "sh ci/one.sh\n"}
+    assert behind(files, ("ci/one.sh",)) == {"ci/one.sh", "ci/two.sh"}
+
+
+def test_scripts_of_package_json_count() -> None:
+    files = {
+        "package.json": '{"scripts": {"test": "node scripts/all.mjs && node src/app.js"}}',
+        "scripts/all.mjs": "",
+        "src/app.js": "",
+    }
+    assert behind(files) == {"scripts/all.mjs"}
+
+
+def test_a_package_json_that_cannot_be_read_names_nothing() -> None:
+    assert (
+        behind({"package.json": "[]"})
+        == behind({"package.json": "{"})
+        == behind({"package.json": '{"scripts": 1}'})
+        == set()
+    )
+
+
+def test_a_file_that_is_gone_or_too_large_names_nothing() -> None:
+    assert files_behind((), ["Makefile"], lambda _: None) == frozenset()
+    assert behind({"Makefile": "include x.inc\n" + "#" * 300_000}) == set()

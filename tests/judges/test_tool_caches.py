@@ -1,0 +1,33 @@
+"""Caches of tools are not in the room of a judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backedge.adapters.judges.tool_caches import tool_caches
+
+
+def test_caches_are_found_where_tools_work(tmp_path: Path) -> None:
+    for name in (
+        ".mypy_cache",
+        "packages/web/.ruff_cache",
+        "shop/.cart",
+        "node_modules/x/.mypy_cache",
+        "a/b/c/d/.turbo",
+    ):
+        (tmp_path / name).mkdir(parents=True)
+    for name in (".eslintcache", "packages/web/tsconfig.tsbuildinfo", "shop/cart.py"):
+        (tmp_path / name).write_text("")
+    found = tool_caches(tmp_path)
+    assert sorted(found.folders) == [".mypy_cache", "packages/web/.ruff_cache"]
+    assert sorted(found.files) == [".eslintcache", "packages/web/tsconfig.tsbuildinfo"]
+
+
+def test_a_link_is_taken_away_and_not_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / ".ruff_cache").symlink_to("shop")
+    assert tool_caches(tmp_path) == ([], [".ruff_cache"])
+
+
+def test_a_folder_that_is_gone_has_none(tmp_path: Path) -> None:
+    assert tool_caches(tmp_path / "gone") == ([], [])
