@@ -1,5 +1,5 @@
 """Makes text safe to show: removes what a terminal or an editor would interpret instead of display, and shows what
-nobody could see."""
+is invisible."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _HIDDEN = re.compile(f"[\x7f-\x9f\u2028\u2029]|{_INVISIBLE.pattern}")
 
 
 def escaped(text: bytes) -> bytes:
-    """JSON text with the same values, in which control characters and those that nobody sees are written as \\u
+    """JSON text with the same values, in which control characters and invisible ones are written as \\u
     escapes."""
     return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), text.decode()).encode()
 
 
 def clean(text: str) -> str:
-    """The text without escape sequences and control characters (except tab and newline). A character that nobody sees,
+    """The text without escape sequences and control characters (except tab and newline). An invisible character,
     such as a space without width or a change of the writing direction, becomes its code: two names that look alike are
     then not alike."""
     plain = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

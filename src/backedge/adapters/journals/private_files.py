@@ -19,14 +19,14 @@ def private_folder(path: Path) -> None:
     """Make the folder if there is none. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Many systems make every folder writable by the group of its user, which is that user alone: only the set-group-id
-    # bit shows that somebody shares it.
+    # bit shows that a folder is shared.
     shared = _mode(path.parent) & stat.S_ISGID and _for_group(path.parent)
     path.mkdir(exist_ok=True, mode=0o770 if shared else 0o700)
 
 
 def private_file(path: Path) -> None:
     """Make an empty file if there is none. SQLite gives its other files the same rights."""
-    # Closing a descriptor drops the locks that SQLite has on the same file: nobody opens it before it is closed here.
+    # Closing a descriptor drops the locks that SQLite has on the same file: no thread opens it before it is closed here.
     with _creating, suppress(OSError):  # SQLite will say why it cannot be made
         mode = 0o660 if _for_group(path.parent) else 0o600
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))

@@ -152,7 +152,7 @@ class SqliteStore:
             raise
         waited = locked - started + perf_counter() - worked
         self._log.written()
-        # Before anyone hears how a run came out.
+        # Before the outcome of a run is reported.
         if lost := self._log.missing({run: heads[run][1:3] for run in at_rest}):
             raise self._cut(lost)
         return outcomes, waited
@@ -259,7 +259,7 @@ class SqliteStore:
         self._connection.close()
 
     def _cut(self, lost: str) -> JournalDamaged:
-        """The error after a loss. Closing copies nothing into the journal: what was whole before the cut stays whole."""
+        """The error after a loss. Closing copies nothing into the journal: what it had before the cut stays intact."""
         self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         return JournalDamaged(
             f"{lost} while {self._path} was in use: the last events are lost; end all commands that use the journal, "
