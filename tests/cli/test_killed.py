@@ -136,7 +136,7 @@ def test_a_function_dies_with_the_command_and_is_in_doubt(make: Make) -> None:
     (project.folder / "mine.py").write_text(
         "import pathlib, time\n"
         "def work(briefing):\n"
-        "    here = pathlib.Path(__file__).parent\n"
+        "    here = pathlib.Path(f'{pathlib.Path(__file__).parent}.seen')\n"
         "    with open(here / 'executions', 'a') as log:\n"
         "        log.write(f'{briefing.run} a {briefing.attempt} 999999999\\n')\n"
         "    time.sleep(30 if briefing.attempt == 1 else 0)\n"

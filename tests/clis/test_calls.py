@@ -98,7 +98,7 @@ def test_no_secret_is_in_a_prompt_however_it_is_written_there(cli: str, tmp_path
     briefing = told(input={"login": secret, secret: 1}, inputs={"plan": cut + secret})
     with pytest.raises(AgentError):
         play(work.work(briefing, Hands()))
-    (seen,) = (tmp_path / ".backedge").rglob("outcome.json.seen")
+    (seen,) = (tmp_path / ".backedge").rglob("*.seen")
     prompt = seen.read_text().replace("\\@", "@")
     assert "Log in with [redacted TOKEN]." in prompt
     assert '"login": "[redacted TOKEN]"' in prompt and '"[redacted TOKEN]": 1' in prompt

@@ -63,6 +63,7 @@ class Shop:
         workspace: Path | None = None,
         producers: Mapping[str, Sequence[str] | None] | None = None,
         argvs: Sequence[Sequence[str]] = (),
+        stories: Path | None = None,
         **command: Any,
     ) -> None:
         self.project = folder / "shop"
@@ -76,7 +77,7 @@ class Shop:
                 self.project,
                 self.project / ".backedge",
                 str(self.project / ".backedge" / "journal.db"),
-                Judging((tuple(argv), *map(tuple, argvs))),
+                Judging((tuple(argv), *map(tuple, argvs)), stories=stories),
                 command.get("room", "auto"),
                 tuple(command.get("keeps", ())),
                 producers if producers is not None else {"code": None},

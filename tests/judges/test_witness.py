@@ -126,6 +126,14 @@ def test_a_note_that_somebody_else_edits_is_judged(shop: Shop) -> None:
     assert shop.read("review.md") == "2\n"
 
 
+def test_a_producer_that_writes_nothing_may_leave_notes_too(shop: Shop) -> None:
+    before = shop.evidence.of(RUN).tree().digest
+    assert shop.does("echo 1 > plan.md", writes=()).evidence.tree == before
+    assert shop.read("plan.md") == "1\n"
+    with pytest.raises(AgentError, match="outside its `writes` \\(nothing\\): total;"):
+        shop.does("echo 90 > total", attempt=2, writes=())
+
+
 def test_a_step_that_installs_moves_the_environment(shop: Shop) -> None:
     shop.write(".venv/pyvenv.cfg", "home = /usr\n")
     shop.begin()
@@ -294,3 +302,34 @@ def test_a_record_that_was_removed_is_an_error(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     with pytest.raises(AgentError, match="it is not known how the workspace was before the attempt"):
         shop.witness().after(briefing("code"), shop.project / ".backedge/attempts/r-1/code-1")
+
+
+def test_two_runs_in_one_folder_do_not_undo_each_other(tmp_path: Path) -> None:
+    one, other = Shop(tmp_path), Shop(tmp_path)
+    one.begin()
+    one.evidence.under_way.begin("r-2", "code", None)  # the attempt of another run, which may change everything
+    assert other.does("echo 90 > total", writes=("docs/**",)).evidence.files == ("total",)
+    assert one.evidence.under_way.end("r-2", "code") == [("docs/**",)]
+    with pytest.raises(AgentError, match="outside its `writes`"):
+        other.does("echo 95 > total", attempt=2, writes=("docs/**",))
+
+
+def test_another_run_that_came_and_went_meanwhile_counts_too(tmp_path: Path) -> None:
+    long, short, later = (Shop(tmp_path).evidence.under_way for _ in range(3))
+    long.begin("r-1", "code", ("docs/**",))
+    short.begin("r-2", "code", ("src/**",))
+    short.end("r-2", "code")
+    later.begin("r-3", "code", ("tests/**",))
+    assert later.end("r-3", "code") == [("docs/**",)]
+    assert sorted(long.end("r-1", "code") or []) == [("src/**",), ("tests/**",)]
+    assert not later.writing
+
+
+def test_stories_are_not_judged(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, stories=tmp_path / "shop/stories")
+    shop.begin()
+    before = shop.evidence.of(RUN).tree().digest
+    found = shop.does("mkdir stories; echo done > stories/a.md", writes=("docs/**",))
+    assert found.evidence.tree == before
+    with pytest.raises(AgentError, match="outside its `writes`"):
+        shop.does("echo 1 > stories/a.py", attempt=2, writes=("docs/**",))

@@ -69,7 +69,8 @@ class FileEvidence:
             if name in self._source.agents and self._source.agents[name].run
         )
         named = tuple(self._source.files) if workspace == self._source.folder else ()
-        return Judging(argvs, Protects(said.adds, said.leaves_out, said.protects), named)
+        stories = self._source.stories.folder if self._source.stories is not None else None
+        return Judging(argvs, Protects(said.adds, said.leaves_out, said.protects), named, stories)
 
     def _keeps(self, workspace: Path) -> tuple[str, ...]:
         """What the judges of a workspace leave there."""

@@ -25,6 +25,8 @@ class Judging:
     protects: Protects = field(default_factory=Protects)
     named: tuple[str, ...] = ()
     """Other files that the workflow names, such as prompts."""
+    stories: Path | None = None
+    """The folder with the stories: backedge and people write them while agents work, so they are not judged."""
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ class RunStart:
         self._folder, self._judging, self._digests = folder, judging, digests
         self.base = base
         self.protected = _protected(folder, judging, base.tree, base.links, base.behind)
-        self._trees = Trees(folder, state, digests, base.rules, self.protected.counts)
+        self._trees = Trees(folder, state, digests, base.rules, self.protected.counts, judging.stories)
         self._known = (*base.tree.files, *self.protected.judges)
 
     def tree(self) -> Tree:
@@ -65,7 +67,7 @@ def _taken(
     folder: Path, state: Path, store: RunStore, judging: Judging, env: Mapping[str, str], digests: FileDigests
 ) -> Base:
     first = Protected(judging.protects, judging.argvs, folder, named=judging.named)
-    trees = Trees(folder, state, digests, counts=first.counts)
+    trees = Trees(folder, state, digests, counts=first.counts, stories=judging.stories)
     tree = trees.now(first.judges)
     links = links_in(folder, tree)
     behind = sorted(

@@ -182,7 +182,7 @@ class RunStore:
 
     @property
     def notes(self) -> dict[str, str]:
-        """The files that reviewers left behind, each with its digest."""
+        """The files that steps left behind that only look, each with its digest."""
         return self._read("notes.json", dict[str, str]) or {}
 
     def save_notes(self, notes: dict[str, str]) -> None:

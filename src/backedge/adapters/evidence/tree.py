@@ -63,12 +63,14 @@ class Trees:
         digests: FileDigests | None = None,
         rules: IgnoreRules | None = None,
         counts: Callable[[str], bool] = lambda _: False,
+        stories: Path | None = None,
     ) -> None:
         """`rules` are those of the start, if the run has begun. `counts` says of a name whether the file counts although a
-        rule matches it, see `Protected.counts`."""
+        rule matches it, see `Protected.counts`. Stories are not part of the work."""
         self._folder = os.path.realpath(folder)
         self._states = (".git", STATE_FOLDER, *_inside(self._folder, state, state_home()))
         self._folders = tuple(f"{state}/" for state in self._states)
+        self._stories = None if stories is None else _below(self._folder, stories)
         self._digests = digests or FileDigests()
         self._rules = rules
         self._counts_anyway = counts
@@ -159,6 +161,8 @@ class Trees:
 
     def _skipped(self, path: str) -> bool:
         """The files of backedge and git are not part of the work."""
+        if self._stories is not None and path.endswith(".md") and path.startswith(self._stories):
+            return True
         return path.startswith(self._states) and f"{path}/".startswith(self._folders)
 
 
@@ -179,6 +183,12 @@ def links_out(folder: Path, tree: Tree) -> list[str]:
 def _tracked(rules: IgnoreRules) -> list[str]:
     inner = ((place, _tracked(nested)) for place, nested in rules.nested.items())
     return [*rules.tracked, *(f"{place}/{name}" for place, names in inner for name in names)]
+
+
+def _below(folder: str, inner: Path) -> str | None:
+    """How the names of files in another folder begin; None if it is not in the workspace."""
+    path = os.path.relpath(os.path.realpath(inner), folder)
+    return None if path.partition("/")[0] == ".." else "" if path == "." else f"{path}/"
 
 
 def _inside(folder: str, *states: Path) -> list[str]:

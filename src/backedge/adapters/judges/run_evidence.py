@@ -18,8 +18,8 @@ from backedge.adapters.evidence.room import RoomKind
 from backedge.adapters.evidence.start import Judging, RunStart, begin
 from backedge.adapters.evidence.store import RunStore, StoreDamaged
 from backedge.adapters.evidence.tree import Tree
+from backedge.adapters.judges.notes import Notes
 from backedge.adapters.judges.reference import ReferenceFiles, change_of, text_of
-from backedge.adapters.judges.reviewer_notes import ReviewerNotes
 from backedge.adapters.judges.runs import Difference
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import FileChange
@@ -74,7 +74,7 @@ class RunEvidence:
         self._settings, self.store = settings, store
         self.start: RunStart = begin(settings.folder, settings.state, store, settings.judging, settings.env, digests)
         self.contents = KeptContents(settings.folder, store)
-        self.notes = ReviewerNotes(store, self.start.protected)
+        self.notes = Notes(store, self.start.protected)
         self._keeps = Globs(settings.keeps)
 
     def tree(self) -> Tree:

@@ -12,39 +12,7 @@ from backedge.adapters.evidence.room import leftover_rooms
 from backedge.adapters.evidence.store import RunStore
 from backedge.adapters.judges.report_folders import ReportFolders
 from backedge.adapters.judges.run_evidence import EvidenceSettings, RunEvidence
-
-EVERYTHING = ("**",)
-
-
-class UnderWay:
-    """The attempts that are under way in a workspace, and with whom each of them shared it."""
-
-    def __init__(self) -> None:
-        self._writes: dict[tuple[str, str], Sequence[str] | None] = {}
-        self._met: dict[tuple[str, str], list[Sequence[str]]] = {}
-        self._lock = threading.Lock()
-
-    def begin(self, run: str, step: str, writes: Sequence[str] | None) -> None:
-        """An attempt begins. `writes` are the globs of what it may change, None if that is everything."""
-        with self._lock:
-            key = run, step
-            self._met[key] = [_globs(each) for other, each in self._writes.items() if other != key]
-            for other in self._writes.keys() - {key}:
-                self._met[other].append(_globs(writes))
-            self._writes[key] = writes
-
-    def end(self, run: str, step: str) -> list[Sequence[str]] | None:
-        """An attempt has ended. Returns the globs of all that were under way with it at any time; None if it did not begin
-        in this process."""
-        with self._lock:
-            self._writes.pop((run, step), None)
-            return self._met.pop((run, step), None)
-
-    @property
-    def writing(self) -> bool:
-        """Whether an attempt is under way that may change files."""
-        with self._lock:
-            return any(writes is None or writes for writes in self._writes.values())
+from backedge.adapters.judges.under_way import EVERYTHING, UnderWay
 
 
 def _globs(writes: Sequence[str] | None) -> Sequence[str]:
@@ -63,7 +31,7 @@ class WorkspaceEvidence:
         self.scratch = self.home / "rooms"
         self.reports = ReportFolders(self.home / "reports")
         self._swept = False
-        self.under_way = UnderWay()
+        self.under_way = UnderWay(self.home / "under_way" / (file_name(settings.name) or "_"))
 
     def of(self, run: str) -> RunEvidence:
         """The evidence of a run. The first call for a new run records how it begins."""

@@ -19,7 +19,8 @@ from backedge.adapters.evidence.tree import Tree, differing
 from backedge.adapters.evidence.writes import Undone, outside, restore
 from backedge.adapters.judges.reviewer_files import ReviewerFiles
 from backedge.adapters.judges.run_evidence import RunEvidence, owns
-from backedge.adapters.judges.workspace_evidence import EVERYTHING, WorkspaceEvidence
+from backedge.adapters.judges.under_way import EVERYTHING
+from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import Evidence, ProtectedChange
@@ -172,9 +173,9 @@ class WorkspaceWitness:
     def _outside(
         self, run: RunEvidence, briefing: Briefing, before: Before, tree: Tree, others: Iterable[Sequence[str]]
     ) -> list[str]:
-        """The files that the attempt changed and must not change. The notes of one that only looks are remembered."""
+        """The files that the attempt changed and must not change. The notes of one that may change nothing are remembered."""
         names = outside(before.tree, tree, self._globs(briefing), others)
-        if not names or not self._only_looks(briefing):
+        if not names or self._globs(briefing):
             return names
         notes = run.notes.among(names, before.tree, tree, self._rights.writes or () if self._rights.judges else ())
         run.notes.keep(notes, tree)

@@ -115,7 +115,7 @@ class JUnitCase:
             return id_of(file, *(self.suites if self.many else ()), own)
         if not given:
             return id_of("" if _is_module(file, name) else file, *self.suites[1:], own)
-        if given == name:  # jest-junit
+        if given == name and file:  # jest-junit
             return id_of(file, own)
         return id_of(file if _is_apart(file, given) else "", given, own)
 

@@ -1,6 +1,6 @@
-"""What a reviewer may leave behind: notes. They are no part of what is judged.
+"""What a step may leave behind that changes nothing: notes. They are no part of what is judged.
 
-A reviewer may only look. But many write down what they found, and a file that is neither code, nor a test, nor
+A reviewer may only look, and so may a step with `writes: []`. But many write down what they found or did, and a file that is neither code, nor a test, nor
 configuration, and that nobody else made, changes nothing that is judged. It stays a note as long as nobody else edits it.
 """
 
@@ -18,15 +18,15 @@ _PLAIN = "f"
 """How the digest of an ordinary file begins; that of a link or a program begins otherwise."""
 
 
-class ReviewerNotes:
-    """The notes of all reviewers of a run."""
+class Notes:
+    """The notes of all steps of a run that only look."""
 
     def __init__(self, store: RunStore, protected: Protected) -> None:
         self._store, self._protected = store, protected
         self._notes = store.notes
 
     def among(self, names: Iterable[str], before: Tree, after: Tree, writes: Sequence[str] = ()) -> list[str]:
-        """Those of the files changed by a reviewer that are notes: new ones, its own, or what its `writes` names."""
+        """Those of the files changed by such a step that are notes: new ones, its own, or what its `writes` names."""
         declared = Globs(writes)
         return [
             name
@@ -48,7 +48,7 @@ class ReviewerNotes:
         self._store.save_notes(self._notes)
 
     def without(self, tree: Tree) -> Tree:
-        """The files without the notes that are as their reviewer left them."""
+        """The files without the notes that are as they were left."""
         if not self._notes:
             return tree
         return Tree({name: found for name, found in tree.files.items() if self._notes.get(name) != found})
