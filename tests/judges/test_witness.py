@@ -321,7 +321,7 @@ def test_another_run_that_came_and_went_meanwhile_counts_too(tmp_path: Path) -> 
     short.end("r-2", "code")
     later.begin("r-3", "code", ("tests/**",))
     assert later.end("r-3", "code") == [("docs/**",)]
-    assert sorted(long.end("r-1", "code") or []) == [("src/**",), ("tests/**",)]
+    assert sorted(map(tuple, long.end("r-1", "code") or ())) == [("src/**",), ("tests/**",)]
     assert not later.writing
 
 

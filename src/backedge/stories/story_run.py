@@ -10,7 +10,7 @@ from pathlib import Path
 from backedge.app import Engine, Run
 from backedge.config import WorkflowFile, load
 from backedge.config.workflow_file import workflow_file
-from backedge.core.errors import BackedgeError
+from backedge.core.errors import BackedgeError, IllegalCommand, RunHeld
 from backedge.core.value import Json, replace
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.limits import CIRCUIT_BREAKER, Limits, with_overrides
@@ -107,12 +107,17 @@ async def refresh_input(project: Project, run: Run) -> None:
 
 
 async def start_run(engine: Engine, source: WorkflowFile, project: Project, entry: Entry, views: Views) -> Run:
-    """Start the run of a story."""
+    """Start the run of a story. Raises RunHeld if another process was faster."""
     placed = _placed(source, project, entry)
     bounded = dataclasses.replace(placed, definition=definition_for(source, entry))
     workflow = FileWorkflow(bounded, project, agents_of(placed, project, views), views)
     keep_workflow_file(project, entry.next_run, placed)
-    return await engine.start(workflow, story_input(source, entry, _text(entry)), entry.next_run)
+    try:
+        return await engine.start(workflow, story_input(source, entry, _text(entry)), entry.next_run)
+    except IllegalCommand as error:
+        if await engine.journal.read(entry.next_run):
+            raise RunHeld(entry.next_run, "another process") from error
+        raise
 
 
 async def resume_run(engine: Engine, source: WorkflowFile, project: Project, entry: Entry, views: Views) -> Run:
