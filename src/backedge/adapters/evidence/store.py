@@ -62,6 +62,8 @@ class FoundBefore(msgspec.Struct, frozen=True):
     """Empty if it did not say where, as an exit code does not."""
     line: int | None
     description: str
+    rule: str = ""
+    """What the tool calls this kind of finding; empty if it does not say."""
 
 
 class KnownTests(msgspec.Struct, frozen=True):

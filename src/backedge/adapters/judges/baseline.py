@@ -49,6 +49,10 @@ _PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::|\()(?P<line>\d{1,7})\b")
 """How tools print a place: `shop/cart.py:3:7` or `src/cart.ts(3,7)`."""
 
 
+_RULE = re.compile(r"\b[A-Z]{1,5}\d{2,5}\b|\[[a-z]+(?:-[a-z]+)*\]|\([a-z]+(?:-[a-z]+)+\)")
+"""How tools print the rule of a finding: `F821`, `[name-defined]` or `(undefined-variable)`."""
+
+
 class KeptBaseline(msgspec.Struct, frozen=True):
     """A baseline of an earlier run: all that a later one needs of it."""
 
@@ -148,11 +152,13 @@ def _found(reading: Reading) -> Iterator[FoundBefore]:
     if reading.outcome.verdict == "fail":
         for each in reading.outcome.findings:
             if not each.test:
-                yield FoundBefore(each.file or "", each.line, each.description)
+                yield FoundBefore(each.file or "", each.line, each.description, each.category)
             if not each.test and not each.file:
                 # An exit code does not say where. What the tool printed often does.
                 places = [at for line in each.evidence.splitlines() if (at := _PLACE.search(line))]
-                yield from (FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200]) for at in places)
+                rules = " ".join(dict.fromkeys(_RULE.findall(each.evidence)))
+                for at in places:
+                    yield FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200], rules)
 
 
 def _read(place: Path) -> KeptBaseline | None:
