@@ -85,6 +85,14 @@ def judge_files(argvs: Iterable[Sequence[str]], folder: str = "") -> frozenset[s
     return frozenset(name for path in found if (name := _name(path, folder)))
 
 
+def files_outside(argvs: Iterable[Sequence[str]], folder: str) -> frozenset[str]:
+    """The paths outside the workspace that are part of judges, such as `../ci/test.sh`: the scripts, tests and settings that
+    command lines name."""
+    found = (path.partition("::")[0] for argv in argvs for path in _of_command(list(argv)))
+    whole = (os.path.normpath(os.path.join(folder, path)) for path in found if path and not set("{\0") & set(path))
+    return frozenset(path for path in whole if not f"{folder}/".startswith(f"{path}/") and not path.startswith(f"{folder}/"))
+
+
 def _of_command(words: list[str]) -> Iterator[str]:
     while words and (_ASSIGNMENT.match(words[0]) or _base(words[0]) in _WRAPPERS):
         yield from _program(words[0])

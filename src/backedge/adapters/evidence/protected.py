@@ -131,6 +131,7 @@ class Protected:
         self._scripts = {path.rpartition("/")[0] for path in self._judges}
         self._base = frozenset(base)
         self._named = frozenset(named)
+        self._reported: set[str] = set()
         self._folders = _test_folders(self._base)
         self._answers: dict[str, Kind | None] = {}
         self._links: dict[str, list[str]] = {}
@@ -141,6 +142,12 @@ class Protected:
     def judges(self) -> frozenset[str]:
         """The files that command lines name. They count even if an ignore rule matches them."""
         return self._judges
+
+    def add_tests(self, names: Iterable[str]) -> None:
+        """Files of tests that only a report shows."""
+        self._reported.update(names)
+        for name in names:
+            self._answers.pop(name, None)
 
     def kind(self, name: str) -> Kind | None:
         """What a file is evidence for; None if it is product."""
@@ -167,6 +174,7 @@ class Protected:
         if (
             not TEST_FOLDERS.isdisjoint((*folders, last))
             or TEST_NAMES.fullmatch(last)
+            or name in self._reported
             or self._add.match(path_of(name))
         ):
             return "test"

@@ -183,6 +183,14 @@ class RunStore:
         self._write(f"tests/{file_name(judge)}.json", msgspec.json.encode(tests))
 
     @property
+    def reported(self) -> list[str]:
+        """The files of tests that only the reports of the start show."""
+        return self._read("reported.json", list[str]) or []
+
+    def save_reported(self, names: list[str]) -> None:
+        self._write("reported.json", msgspec.json.encode(names))
+
+    @property
     def notes(self) -> dict[str, str]:
         """The files that reviewers left behind, each with its digest."""
         return self._read("notes.json", dict[str, str]) or {}

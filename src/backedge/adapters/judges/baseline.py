@@ -21,6 +21,7 @@ from backedge.adapters.judges.judge_program import (
     judge_environment,
 )
 from backedge.adapters.judges.memory import silences
+from backedge.adapters.judges.reported_files import keep_reported
 from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.runs import Reading
 from backedge.adapters.judges.test_ids import stands_for_many
@@ -119,6 +120,7 @@ class BaselineJudge:
         tests, step = ReportedTests(kept.results, kept.files), self._command.step
         failing = tuple(sorted(tests.failed))
         files = {test: tests.files.get(test, "") for test in sorted(tests.ran)}
+        keep_reported(run, files)
         base = run.start.base.tree.files
         product = {"", *(name for name in base if run.start.protected.kind(name) is None)}
         found = tuple(each for each in kept.found if each.file in product)

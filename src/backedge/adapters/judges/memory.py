@@ -74,11 +74,11 @@ def silences(run: RunEvidence, names: Iterable[str]) -> dict[str, tuple[str, ...
 
 def silenced(run: RunEvidence, known: KnownTests, findings: Sequence[BriefedFinding]) -> dict[str, str]:
     """The open findings of linters at whose place a comment now silences them."""
-    found = [each for each in findings if each.file and not each.test]
+    places = [(each.file, each) for each in findings if each.file and not each.test]
     return {
         each.id: text
-        for each in found
-        if (text := _silencer(run, known, each.file, each.line, f"{each.category} {each.description}"))
+        for file, each in places
+        if (text := _silencer(run, known, file, each.line, f"{each.category} {each.description}"))
     }
 
 
