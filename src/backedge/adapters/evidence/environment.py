@@ -108,7 +108,9 @@ class _Look:
         can be left out."""
         digest = sha256(os.fsencode(os.path.realpath(root)))
         lines = (
-            sorted(self._lines(root, leave_out)) if os.path.isdir(root) else [self._line("", root, _lstat(os.path.realpath(root)))]
+            sorted(self._lines(root, leave_out))
+            if os.path.isdir(root)
+            else [self._line("", root, _lstat(os.path.realpath(root)))]
         )
         digest.update("\n".join(lines).encode("utf-8", "surrogateescape"))
         return digest.hexdigest()

@@ -90,7 +90,9 @@ def files_outside(argvs: Iterable[Sequence[str]], folder: str) -> frozenset[str]
     command lines name."""
     found = (path.partition("::")[0] for argv in argvs for path in _of_command(list(argv)))
     whole = (os.path.normpath(os.path.join(folder, path)) for path in found if path and not set("{\0") & set(path))
-    return frozenset(path for path in whole if not f"{folder}/".startswith(f"{path}/") and not path.startswith(f"{folder}/"))
+    return frozenset(
+        path for path in whole if not f"{folder}/".startswith(f"{path}/") and not path.startswith(f"{folder}/")
+    )
 
 
 def _of_command(words: list[str]) -> Iterator[str]:
@@ -103,6 +105,9 @@ def _of_command(words: list[str]) -> Iterator[str]:
         return
     if words[0] == "-m":  # of `coverage run -m pytest`
         words = ["python", *words]
+    if words[0] in (".", "source"):  # of a shell: the file is part of the script
+        yield from words[1:2]
+        return
     program = _base(words[0])
     yield from _program(words[0])
     if program in _SHELLS and (script := _script_of(words)) is not None:

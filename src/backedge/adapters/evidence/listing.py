@@ -20,8 +20,8 @@ from backedge.adapters.evidence.caches import (
 )
 from backedge.adapters.evidence.ignore_rules import IgnoreRules
 from backedge.adapters.evidence.names import name_of
-from backedge.adapters.evidence.protected import is_collected
 from backedge.adapters.evidence.private_git import GitQuestion, PrivateGit, private_git
+from backedge.adapters.evidence.protected import is_collected
 
 
 @dataclass(slots=True)

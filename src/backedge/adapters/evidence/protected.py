@@ -202,7 +202,8 @@ class Protected:
 
     def _hides_module(self, name: str) -> bool:
         """Whether a new stub is read by type checkers instead of a module that was there."""
-        return name.endswith(".pyi") and name[:-1] in self._base and name not in self._base
+        module = name.removesuffix("/__init__.pyi") + ".py" if name.endswith("/__init__.pyi") else name[:-1]
+        return name.endswith(".pyi") and module in self._base and name not in self._base
 
     def _shadows(self, name: str) -> bool:
         """Whether a new file takes the place of a module that judges import. A product that has such a module may change it."""

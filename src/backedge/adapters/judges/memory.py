@@ -21,11 +21,13 @@ NEAR = 3
 WHOLE_FILE = 5
 """How many lines at the top of a file may silence all of it."""
 _LINTERS = re.compile(
-    r"(?:#|//|/\*)\s*(?:(?:flake8|ruff):\s*)?(?:noqa|type:\s*ignore|\w+:\s*(?:ignore|disable)|nolint|nosec|shellcheck\s+disable"
-    r"|(?:eslint|tslint|biome|oxlint|stylelint)-(?:disable|ignore)[\w-]*|@ts-\w+)(?P<rules>[^#]*)",
+    r"(?:#|//|/\*)\s*(?:(?:(?:flake8|ruff):\s*)?noqa|(?:type|\w+):\s*(?:ignore|disable)(?:-error-code)?|nolint|nosec|@ts-[\w-]+"
+    r"|shellcheck\s+disable|(?:eslint|tslint|biome|oxlint|stylelint)-(?:disable|ignore)[\w-]*(?=[ ]*(?P<space>[\w@/-]*)))"
+    r"(?:\s*[:=\[(]\s*(?P<rules>[^#\])]*))?",
     re.IGNORECASE,
 )
-"""A comment that silences a linter, and the rules that it names."""
+"""A comment that silences a linter, and the rules that it names: after a sign, or for those of JavaScript after a space."""
+_ALL_RULES = frozenset({"all", "skip-file"})
 
 
 def remember(
@@ -123,11 +125,13 @@ def _silencer(run: RunEvidence, known: KnownTests, file: str, line: int | None, 
 
 def _names_rule(text: str, words: str) -> bool:
     """Whether a comment for a linter is about findings with these words."""
-    return any(
-        not rules or not rules.isdisjoint(re.findall(r"[\w-]+", words.lower()))
-        for comment in _LINTERS.finditer(text)
-        for rules in [set(re.findall(r"[\w-]+", comment["rules"].lower()))]
-    )
+    about = re.findall(r"\w[\w-]*", words.lower())
+    for comment in _LINTERS.finditer(text):
+        rules = re.findall(r"\w[\w-]*", f"{comment['rules'] or ''} {comment['space'] or ''}".lower())
+        # Some linters take the beginning of a rule for all rules that begin so.
+        if not rules or any(rule in _ALL_RULES or word.startswith(rule) for rule in rules for word in about):
+            return True
+    return False
 
 
 def _suppressions(run: RunEvidence, name: str) -> list[tuple[int, str]]:
