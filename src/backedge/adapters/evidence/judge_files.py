@@ -178,12 +178,14 @@ def commands_in(script: str) -> Iterator[list[str]]:
         except ValueError:
             words = line.split()  # a quote that does not end
         command: list[str] = []
+        before = ""
         for word in (*words, ";"):
             if _OPERATORS.fullmatch(word):
                 yield command
                 command = []
-            else:
+            elif ">" not in before or not _OPERATORS.fullmatch(before):  # what it writes is no part of it
                 command.append(word)
+            before = word
 
 
 def _base(word: str) -> str:
