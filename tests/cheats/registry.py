@@ -7,6 +7,7 @@ from tests.cheats.cheats import (
     disguises,
     environment,
     git,
+    hidden,
     javascript,
     judges,
     lint,
@@ -40,6 +41,7 @@ CHEATS: list[Case] = [
     *shell.CASES,
     *surroundings.CASES,
     *disguises.CASES,
+    *hidden.CASES,
 ]
 CONTROLS: list[Case] = [*tests_change.CASES, *repositories_differ.CASES, *workflows_differ.CASES]
 CASES = [*CHEATS, *CONTROLS]

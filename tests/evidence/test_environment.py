@@ -11,6 +11,7 @@ import pytest
 
 from backedge.adapters.evidence.environment import changed, fingerprint
 from backedge.adapters.evidence.git_settings import obeyed
+from backedge.adapters.evidence.judge_files import files_outside
 from tests.evidence.parts import git, repository, write
 
 SITE = ".venv/lib/python3.11/site-packages"
@@ -148,6 +149,26 @@ def test_what_is_behind_a_link_out_of_the_workspace_is_compared(tmp_path: Path) 
     before = fingerprint(folder, (), {}, ["tests"])
     write(tmp_path, {"shared/test_a.py": "2"})
     assert changed(before, fingerprint(folder, (), {}, ["tests"])) == ["tests"]
+
+
+def test_the_standard_library_of_an_environment_is_compared(tmp_path: Path) -> None:
+    folder = shop(tmp_path / "shop")
+    write(tmp_path, {"base/bin/python3.11": "", "base/lib/python3.11/os.py": "", "base/lib/python3.11/test/a.py": ""})
+    (folder / ".venv/bin/python").symlink_to(tmp_path / "base/bin/python3.11")
+    library = tmp_path / "base/lib/python3.11"
+    assert parts_changed(folder, lambda _: write(library, {"__pycache__/os.pyc": "", "test/a.py": "1"})) == []
+    assert parts_changed(folder, lambda _: write(library, {"sitecustomize.py": "1"})) == [f"library {library}"]
+
+
+def test_scripts_of_judges_outside_the_workspace_are_compared(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "shop", {"a.py": ""})
+    write(tmp_path, {"ci/run.sh": "1", "looks": "", "more/test_a.py": "1"})
+    argvs = [["sh", "../ci/run.sh"], ["sh", "-c", f"echo x >> {tmp_path}/looks; pytest {tmp_path}/more a.py"]]
+    outside = files_outside(argvs, str(folder))
+    assert outside == {f"{tmp_path}/ci/run.sh", f"{tmp_path}/more"}
+    before = fingerprint(folder, (), {}, outside=outside)
+    write(tmp_path, {"ci/run.sh": "exit 0", "more/test_a.py": "2", "looks": "x"})
+    assert changed(before, fingerprint(folder, (), {}, outside=outside)) == ["../ci/run.sh", "../more"]
 
 
 def test_only_plain_lines_of_harmless_sections_are_left_out() -> None:

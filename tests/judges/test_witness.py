@@ -106,7 +106,7 @@ def test_a_reviewer_may_leave_notes(shop: Shop) -> None:
     assert not shop.reviews("rm review.md").evidence.notes
 
 
-@pytest.mark.parametrize("made", ["total.py", "tests/more.sh", "conftest.py", "Makefile"])
+@pytest.mark.parametrize("made", ["total.py", "total.so", "total.sh", "tests/more.sh", "conftest.py", "Makefile"])
 def test_new_code_tests_and_configuration_are_no_notes(shop: Shop, made: str) -> None:
     found = shop.reviews(f"echo 1 > {made}")
     assert not (shop.folder / made).exists()

@@ -12,20 +12,33 @@ from backedge.adapters.agents.workspace import STATE_FOLDER
 from backedge.adapters.evidence.git_settings import obeyed
 
 ABOVE = (
-    *("conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "ruff.toml", ".ruff.toml"),
+    *("conftest.py", "pytest.toml", ".pytest.toml", ".gitignore", ".rgignore", ".eslintignore", ".coveragerc"),
+    *("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "ruff.toml", ".ruff.toml"),
     *("mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pyrightconfig.json", ".ignore", ".env", ".npmrc"),
     *("package.json", "tsconfig.json", ".eslintrc", ".eslintrc.json", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.yml"),
     *("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "babel.config.js", "babel.config.json"),
+    *("biome.jsonc", ".oxlintrc.json", ".shellcheckrc", ".editorconfig", ".rubocop.yml", ".yamllint", ".clang-tidy"),
+    *(
+        "pyrefly.toml",
+        "ty.toml",
+        ".isort.cfg",
+        ".babelrc",
+        ".swcrc",
+        "vitest.config.ts",
+        "vitest.config.js",
+        "Cargo.toml",
+    ),
+    *("jest.config.js", "jest.config.ts", "jest.config.json", "go.work", "rust-toolchain", ".cargo/config"),
     *("biome.json", ".mocharc.json", ".mocharc.yml", ".mocharc.cjs", ".cargo/config.toml", "rust-toolchain.toml"),
 )
 """Files that tools look for in a folder and in all folders above it."""
 AT_HOME = (
     *(".npmrc", ".mypy.ini", ".flake8", ".pylintrc", ".pytest.ini", ".cargo/config.toml", ".cargo/config", ".zshenv"),
-    *(".eslintrc", ".eslintrc.json", ".eslintrc.js", ".bunfig.toml"),
+    *(".eslintrc", ".eslintrc.json", ".eslintrc.js", ".bunfig.toml", ".shellcheckrc", ".rubocop.yml", ".mocharc.json"),
 )
 IN_CONFIG = (
     *("ruff/ruff.toml", "ruff/.ruff.toml", "ruff/pyproject.toml", "mypy/config", "flake8", "pylintrc", "git/ignore"),
-    *("git/attributes", "fish/config.fish"),
+    *("git/attributes", "fish/config.fish", "shellcheckrc", "yamllint/config", "rubocop/config.yml", "ty/ty.toml"),
 )
 """Files in the folder for configuration, usually ~/.config."""
 LARGEST = 1024 * 1024

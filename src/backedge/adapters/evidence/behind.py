@@ -20,6 +20,8 @@ TOOLS = frozenset(
     {"scripts", "script", "tools", "tooling", "ci", ".ci", "hack", "dev", ".github", "build-tools", "make"}
 )
 """Folders of programs that build and check."""
+_CHECKS = re.compile(r"(?:run|do)?[_-]?(?:checks?|tests?|verify|validate|lint|ci|asserts?|expect)(?:[_.-].*)?")
+"""Names of programs that check, wherever they are."""
 _MAKEFILES = re.compile(r"(?:gnu)?makefile|.*\.mk", re.IGNORECASE)
 _INCLUDE = re.compile(r"^[ ]*[-s]?include[ \t]+(?P<files>[^#\n]+)", re.MULTILINE)
 _SCRIPTS = (".sh", ".bash")
@@ -69,4 +71,5 @@ def _scripts(package: bytes) -> Iterator[str]:
 
 
 def _is_tool(name: str) -> bool:
-    return not TOOLS.isdisjoint(name.casefold().split("/")[:-1])
+    *folders, last = name.casefold().split("/")
+    return not TOOLS.isdisjoint(folders) or _CHECKS.fullmatch(last) is not None

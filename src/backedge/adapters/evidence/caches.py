@@ -39,6 +39,14 @@ CACHE_RULES = "\n".join([*CACHES, ".coverage.*", f"{PACKAGES}/"]).encode()
 _CACHED = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, (*CACHES, PACKAGES, '.git')))}|\.coverage\.[^/]*)(?:/|$)")
 
 
+_NOT_SEARCHED = re.compile(r"\..*|__pycache__|node_modules|build|dist|target|site-packages|.*\.egg")
+
+
+def searched(folder: str) -> bool:
+    """Whether pytest looks for tests in folders of this name, even if git ignores them."""
+    return _NOT_SEARCHED.fullmatch(folder) is None
+
+
 def cached(path: str) -> bool:
     """Whether a path is a cache, an installed package, or in a folder of them. Git's own folders are left out too."""
     return _CACHED.search(path) is not None

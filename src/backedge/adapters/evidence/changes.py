@@ -25,8 +25,9 @@ LARGEST, LARGEST_TOGETHER = 1024 * 1024, 64 * 1024 * 1024
 """Bytes of the largest file whose lines are looked at, and of all of them."""
 
 SUPPRESSIONS = re.compile(
-    r"#\s*(?:noqa|nosec|type:\s*ignore|pyright:\s*ignore|pylint:\s*disable|pragma:\s*no\s*(?:cover|branch)|fmt:\s*(?:off|skip)|"
-    r"mypy:|ruff:\s*noqa|flake8:\s*noqa|isort:\s*skip|rubocop:disable|shellcheck\s+disable|semgrep)|nosemgrep|NOSONAR"
+    r"#\s*(?i:noqa|nosec|type:\s*ignore|pyright:\s*ignore|pylint:\s*disable|pragma:\s*no\s*(?:cover|branch)|fmt:\s*(?:off|skip)|"
+    r"mypy:|ruff:\s*(?:noqa|ignore|disable)|flake8:\s*noqa|isort:\s*skip|rubocop:disable|shellcheck\s+disable|semgrep"
+    r"|(?:pyre|ty|pyrefly|pytype|pyanalyze):?[\s-]*(?:ignore|disable|fixme))|nosemgrep|NOSONAR|@(?:typing\.|t\.)?no_type_check"
     r"|@(?:pytest\.mark\.|unittest\.|mark\.)?(?:skip|skipIf|skipUnless|xfail|expectedFailure)\b|pytest\.(?:skip|xfail|importorskip)\("
     r"|\.skipTest\(|collect_ignore|__test__\s*=\s*False|pytestmark\s*=|deselect"
     r"|(?:eslint|tslint|biome|oxlint|prettier|stylelint|jshint)-(?:disable|ignore)|@ts-(?:ignore|nocheck|expect-error)|(?:istanbul|c8|v8)\s+ignore"

@@ -48,6 +48,8 @@ _BY_CONTENT = re.compile(r"(?:.*/)?(?:bin|\.bin|Scripts)/[^/]+|.*\.pth|(?:.*/)?_
 _VERSIONED = re.compile(r"-[^-/]+(?=\.(?:dist|egg)-info/)")
 _METADATA = re.compile(r"\.(?:dist|egg)-info/")
 _SMALL = 1024 * 1024
+_PACKAGES = ("site-packages", "dist-packages")
+"""Folders of Python packages, which are a part of their own."""
 
 
 def fingerprint(
@@ -56,29 +58,37 @@ def fingerprint(
     env: Mapping[str, str],
     roots: Iterable[str] = (),
     digests: FileDigests | None = None,
+    outside: Iterable[str] = (),
 ) -> dict[str, str]:
     """One digest for each part of the environment, by a name such as `.venv`, `program pytest` or `.git/config`.
 
     `roots` are names of folders of the workspace with installed packages, as `Tree.installed` has them, and of links that
-    lead out of it.
+    lead out of it. `outside` are paths of other places that are part of judges.
     """
     top = os.path.realpath(folder)
     look = _Look(digests or FileDigests())
     inside = {*roots, *(name for name in (PACKAGES, *ENVIRONMENTS) if _is_environment(f"{top}/{name}"))}
     places = {name: f"{top}/{path_of(name)}" for name in inside}
     parts = {name: look.at(path) for name, path in sorted(places.items()) if os.path.lexists(path)}
+    others = (path for path in outside if os.path.lexists(path) and not _is_inside(path, places.values()))
+    parts |= {_from(top, path): look.at(path) for path in sorted(others)}
     resolved = {name: path for name in {*programs, *USUAL} if (path := _resolved(name, top, env)) is not None}
     found = {
         f"program {name_of(name)}": look.program(path, places.values())
         for name, path in resolved.items()
         if not _is_file_of(path, top, places.values())  # it is in the tree
     }
-    outside = [name for name in programs if not _is_inside(resolved.get(name, ""), places.values())]
+    apart = [name for name in programs if not _is_inside(resolved.get(name, ""), places.values())]
     # A program outside every environment, such as make, may start any other that is on the PATH.
-    for name in (*outside, "python3", "pytest") if outside else ():
+    for name in (*apart, "python3", "pytest") if apart else ():
         for packages in _packages_of(resolved.get(name, "")):
             if not _is_inside(os.path.realpath(packages), map(os.path.realpath, places.values())):
                 parts.setdefault(f"packages {name_of(packages)}", look.at(packages))
+    interpreters = {os.path.realpath(f"{path}/bin/python") for path in places.values()}
+    interpreters |= {os.path.realpath(resolved[name]) for name in (*apart, "python3") if name in resolved}
+    for library in sorted({each for program in interpreters for each in standard_libraries(program)}):
+        if os.access(library, os.W_OK):
+            parts[f"library {name_of(library)}"] = look.at(library, leave_out=(*_PACKAGES, "test", "idlelib"))
     repository = repository_of(folder)
     settings = git_settings(common_folder(repository)) if repository is not None else {}
     return {**parts, **found, **settings, **settings_around(top, env)}
@@ -93,11 +103,14 @@ class _Look:
     def __init__(self, digests: FileDigests) -> None:
         self._digests = digests
 
-    def at(self, root: str) -> str:
-        """A digest of all files below a folder that is followed if it is a link, or of one file."""
+    def at(self, root: str, leave_out: Collection[str] = ()) -> str:
+        """A digest of all files below a folder that is followed if it is a link, or of one file. Folders in it with some names
+        can be left out."""
         digest = sha256(os.fsencode(os.path.realpath(root)))
         lines = (
-            sorted(self._lines(root)) if os.path.isdir(root) else [self._line("", root, _lstat(os.path.realpath(root)))]
+            sorted(self._lines(root, leave_out))
+            if os.path.isdir(root)
+            else [self._line("", root, _lstat(os.path.realpath(root)))]
         )
         digest.update("\n".join(lines).encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
@@ -109,7 +122,7 @@ class _Look:
         )
         return sha256(f"{path}\0{line}".encode("utf-8", "surrogateescape")).hexdigest()
 
-    def _lines(self, root: str) -> Iterator[str]:
+    def _lines(self, root: str, leave_out: Collection[str]) -> Iterator[str]:
         start = len(root) + 1
         folders = [root]
         while folders:
@@ -117,9 +130,8 @@ class _Look:
                 with os.scandir(folders.pop()) as entries:
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
-                            if not _TRANSIENT.search(entry.name) and not (
-                                cached(entry.name) and entry.name != PACKAGES
-                            ):
+                            is_cache = cached(entry.name) and entry.name != PACKAGES
+                            if not is_cache and entry.name not in leave_out and not _TRANSIENT.search(entry.name):
                                 folders.append(entry.path)
                         elif not _TRANSIENT.search(entry.name):
                             path = entry.path[start:]
@@ -139,6 +151,12 @@ class _Look:
         if found.st_nlink > 1 or (found.st_size < _SMALL and _BY_CONTENT.fullmatch(path)):
             return f"{path}\0{self._digests.of(whole)}"
         return f"{path}\0{found.st_mode:o} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+
+
+def _from(top: str, path: str) -> str:
+    """The name of a path outside the workspace: from there if both are near, else the whole path."""
+    relative = os.path.relpath(path, top)
+    return name_of(path if relative.startswith("../../..") else relative)
 
 
 def _is_environment(path: str) -> bool:
@@ -170,10 +188,17 @@ def _packages_of(program: str) -> list[str]:
     found = (
         path
         for prefix in sorted(prefixes)
-        for kind in ("site-packages", "dist-packages")
+        for kind in _PACKAGES
         for path in sorted(map(str, Path(prefix).glob(f"lib/python3*/{kind}")))
     )
     return [path for path in found if os.access(path, os.W_OK)]
+
+
+def standard_libraries(interpreter: str) -> list[str]:
+    """The folders of modules that come with a Python interpreter, given by its own path and not by a link to it: an
+    environment has no standard library of its own."""
+    prefix = os.path.dirname(os.path.dirname(interpreter))
+    return [os.fspath(path) for path in sorted(Path(prefix).glob("lib/python3.*")) if (path / "os.py").is_file()]
 
 
 def _lstat(path: str) -> os.stat_result | None:

@@ -85,6 +85,16 @@ def judge_files(argvs: Iterable[Sequence[str]], folder: str = "") -> frozenset[s
     return frozenset(name for path in found if (name := _name(path, folder)))
 
 
+def files_outside(argvs: Iterable[Sequence[str]], folder: str) -> frozenset[str]:
+    """The paths outside the workspace that are part of judges, such as `../ci/test.sh`: the scripts, tests and settings that
+    command lines name."""
+    found = (path.partition("::")[0] for argv in argvs for path in _of_command(list(argv)))
+    whole = (os.path.normpath(os.path.join(folder, path)) for path in found if path and not set("{\0") & set(path))
+    return frozenset(
+        path for path in whole if not f"{folder}/".startswith(f"{path}/") and not path.startswith(f"{folder}/")
+    )
+
+
 def _of_command(words: list[str]) -> Iterator[str]:
     while words and (_ASSIGNMENT.match(words[0]) or _base(words[0]) in _WRAPPERS):
         yield from _program(words[0])
@@ -95,6 +105,9 @@ def _of_command(words: list[str]) -> Iterator[str]:
         return
     if words[0] == "-m":  # of `coverage run -m pytest`
         words = ["python", *words]
+    if words[0] in (".", "source"):  # of a shell: the file is part of the script
+        yield from words[1:2]
+        return
     program = _base(words[0])
     yield from _program(words[0])
     if program in _SHELLS and (script := _script_of(words)) is not None:
@@ -165,12 +178,14 @@ def commands_in(script: str) -> Iterator[list[str]]:
         except ValueError:
             words = line.split()  # a quote that does not end
         command: list[str] = []
+        before = ""
         for word in (*words, ";"):
             if _OPERATORS.fullmatch(word):
                 yield command
                 command = []
-            else:
+            elif ">" not in before or not _OPERATORS.fullmatch(before):  # what it writes is no part of it
                 command.append(word)
+            before = word
 
 
 def _base(word: str) -> str:

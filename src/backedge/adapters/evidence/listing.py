@@ -16,10 +16,12 @@ from backedge.adapters.evidence.caches import (
     any_cached,
     cached,
     environments,
+    searched,
 )
 from backedge.adapters.evidence.ignore_rules import IgnoreRules
 from backedge.adapters.evidence.names import name_of
 from backedge.adapters.evidence.private_git import GitQuestion, PrivateGit, private_git
+from backedge.adapters.evidence.protected import is_collected
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class Listing:
     installed: set[str] = field(default_factory=set)
     """Folders of installed packages and Python environments."""
     ignored_folders: set[str] = field(default_factory=set)
-    """Folders that a rule matches as a whole."""
+    """Folders that a rule matches as a whole, and in which nothing is looked for."""
 
 
 @contextmanager
@@ -86,12 +88,28 @@ def _sort_out(found: Listing, folder: str, hidden: GitQuestion) -> None:
         if not path.endswith("/"):
             found.ignored.add(path)
             continue
-        found.ignored_folders.add(path[:-1])
         name = os.path.basename(path[:-1])
         if name.endswith(METADATA):
             found.ignored.update(f"{path}{each}" for each in _names(f"{folder}/{path}"))
         elif name == PACKAGES or (name in ENVIRONMENTS and os.path.lexists(f"{folder}/{path}{MARK}")):
             found.installed.add(path[:-1])
+        elif all(map(searched, path[:-1].split("/"))):
+            found.ignored.update(_collected(folder, path))
+            continue
+        found.ignored_folders.add(path[:-1])
+
+
+def _collected(folder: str, inside: str) -> Iterator[str]:
+    """The files in a folder that does not count, and below it, that pytest would load all the same."""
+    left = [inside]
+    while left:
+        here = left.pop()
+        for entry in _entries(f"{folder}/{here}"):
+            if not entry.is_dir(follow_symlinks=False):
+                if is_collected(name_of(entry.name)):
+                    yield f"{here}{entry.name}"
+            elif searched(entry.name) and not os.path.lexists(f"{entry.path}/{MARK}"):
+                left.append(f"{here}{entry.name}/")
 
 
 def _repository(git: PrivateGit, folder: str, path: str, rules: IgnoreRules) -> Listing:
@@ -140,6 +158,8 @@ def _walked(folder: str, inside: str, skipped: Callable[[str], bool], installed:
             installed.add(path)
         elif not (cached(entry.name) or skipped(path) or _built(entry, names)):
             yield from _walked(folder, f"{path}/", skipped, installed)
+        elif cached(entry.name) and searched(entry.name) and not skipped(path):
+            yield from _collected(folder, f"{path}/")
 
 
 def _built(entry: os.DirEntry[str], beside: set[str]) -> bool:

@@ -28,7 +28,9 @@ TEST_FOLDERS = frozenset(
     }
 )
 """Folders in which every file is part of the tests."""
-DATA_FOLDERS = frozenset({"snapshots", "golden", "goldens"})
+DATA_FOLDERS = frozenset(
+    {"snapshots", "golden", "goldens", "fixtures", "expected", "cassettes", "test_data", "test-data", "baselines"}
+)
 """Folders in which every file but source code is part of the tests: a product may have a package of that name."""
 CODE = re.compile(r".*\.(?:py|pyi|go|rs|rb|java|kt|c|cc|cpp|h|hpp|cs|php|swift|scala|[cm]?[jt]sx?|vue|svelte)")
 TEST_NAMES = re.compile(
@@ -53,9 +55,14 @@ CONFIG_NAMES = re.compile(
     r"|deno\.jsonc?|bunfig\.toml|\.pnp\..*|tslint\.json"
     r"|(?:gnu)?makefile|.*\.mk|\.?justfile|taskfile\.ya?ml|rakefile|cargo\.toml|\.?clippy\.toml|\.?rustfmt\.toml"
     r"|rust-toolchain(?:\.toml)?|\.golangci\.(?:ya?ml|toml|json)|go\.work|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?"
+    r"|\.?(?:shellcheckrc|rubocop(?:_todo)?\.ya?ml|yamllint(?:\.ya?ml)?|hadolint\.ya?ml|luacheckrc|ansible-lint(?:\.ya?ml)?|editorconfig)"
+    r"|\.?(?:swiftlint|detekt|markdownlint(?:-cli2)?|textlintrc|htmlhintrc|oxlintrc|codespellrc|pydocstyle|pycodestyle|isort)(?:\.\w+)?"
+    r"|\.?(?:_?typos|ty|pyrefly|selene|stylua|taplo|nextest|deny|tarpaulin|mutants|dprint|tflint|importlinter|vale)\.(?:toml|ini|jsonc?|hcl)"
+    r"|\.?importlinter|\.clang-(?:tidy|format)|staticcheck\.conf|\.credo\.exs|checkstyle\.xml|psalm\.xml|\.php-cs-fixer(?:\.dist)?\.php"
+    r"|cucumber\.(?:ya?ml|js|json)|behat\.ya?ml|\.simplecov|ctestconfig\.cmake|cmakelists\.txt|meson\.build"
     r"|phpunit\.xml(?:\.dist)?|phpstan\.neon(?:\.dist)?|sonar-project\.properties"
     r"|\.git(?:ignore|attributes|modules)|backedge\.ya?ml|\.mcp\.json|opencode\.jsonc?"
-    r"|claude(?:\.local)?\.md|agents\.md|gemini\.md|copilot-instructions\.md"
+    r"|claude(?:\.local)?\.md|agents?\.md|gemini\.md|qwen\.md|copilot-instructions\.md|\.(?:cursor|windsurf|cline)rules|\.goosehints"
     r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc|\.env(?:\.(?:test|testing|ci|local|test\.local))?"
 )
 """Names of files that configure test runners, linters, build tools, git, agents or backedge."""
@@ -83,6 +90,11 @@ PROGRAMS = frozenset(
     }
 )
 """Programs that scripts of judges start by name alone."""
+_COLLECTED = re.compile(r"(?:test_.*|.*_test)\.py")
+"""Files that pytest loads wherever they are, in one process with all other tests."""
+_TEST_MODULE = re.compile(r"test_.*|.*[._-](?:tests?|spec|e2e|cy)\.\w+", re.IGNORECASE)
+_SHARED = re.compile(r"(?:conftest|__init__|index)\.\w+")
+"""Modules that a folder of tests has beside its tests."""
 SHADOWING = RUNNERS | (sys.stdlib_module_names - {"test"})
 """Modules that a new file of the same name would replace."""
 _MODULE = re.compile(r"(?P<at>(?:.*/)?)(?P<name>(?!__init__)\w+)(?:\.(?:py[cdo]?|so|[\w-]+\.so)|/__init__\.py[cdo]?)")
@@ -119,6 +131,8 @@ class Protected:
         self._scripts = {path.rpartition("/")[0] for path in self._judges}
         self._base = frozenset(base)
         self._named = frozenset(named)
+        self._reported: set[str] = set()
+        self._folders = _test_folders(self._base)
         self._answers: dict[str, Kind | None] = {}
         self._links: dict[str, list[str]] = {}
         for link, target in sorted((links or {}).items()):
@@ -129,6 +143,12 @@ class Protected:
         """The files that command lines name. They count even if an ignore rule matches them."""
         return self._judges
 
+    def add_tests(self, names: Iterable[str]) -> None:
+        """Files of tests that only a report shows."""
+        self._reported.update(names)
+        for name in names:
+            self._answers.pop(name, None)
+
     def kind(self, name: str) -> Kind | None:
         """What a file is evidence for; None if it is product."""
         if name not in self._answers:
@@ -137,11 +157,11 @@ class Protected:
         return self._answers[name]
 
     def counts(self, name: str) -> bool:
-        """Whether a file counts although an ignore rule matches it. A test runner reads conftest.py whatever git thinks of it,
-        but an ignored file among the tests is what they leave behind."""
+        """Whether a file counts although an ignore rule matches it. A test runner reads conftest.py and test_cart.py whatever
+        git thinks of them, but another ignored file among the tests is what they leave behind."""
         if not self._on or self._leave_out.match(path_of(name)):
             return False
-        return name in self._judges or self._is_read_anyway(name)
+        return name in self._judges or is_collected(name) or self._is_read_anyway(name)
 
     def _kind(self, name: str) -> Kind | None:
         if name in self._judges:
@@ -154,8 +174,11 @@ class Protected:
         if (
             not TEST_FOLDERS.isdisjoint((*folders, last))
             or TEST_NAMES.fullmatch(last)
+            or name in self._reported
             or self._add.match(path_of(name))
         ):
+            return "test"
+        if self._folders and any(name.startswith(folder) for folder in self._folders):
             return "test"
         is_data = not DATA_FOLDERS.isdisjoint(folders) and not CODE.fullmatch(last)
         return "test" if is_data or TEST_CLASSES.fullmatch(name.rpartition("/")[2]) else None
@@ -179,7 +202,8 @@ class Protected:
 
     def _hides_module(self, name: str) -> bool:
         """Whether a new stub is read by type checkers instead of a module that was there."""
-        return name.endswith(".pyi") and name[:-1] in self._base and name not in self._base
+        module = name.removesuffix("/__init__.pyi") + ".py" if name.endswith("/__init__.pyi") else name[:-1]
+        return name.endswith(".pyi") and module in self._base and name not in self._base
 
     def _shadows(self, name: str) -> bool:
         """Whether a new file takes the place of a module that judges import. A product that has such a module may change it."""
@@ -198,3 +222,20 @@ class Protected:
                 if kind := self._kind("/".join([link, *parts[end:]])):
                     return kind
         return None
+
+
+def is_collected(name: str) -> bool:
+    """Whether pytest loads a file because of its name: a test, or a conftest."""
+    last = name.rpartition("/")[2].casefold()
+    return last == "conftest.py" or _COLLECTED.fullmatch(last) is not None
+
+
+def _test_folders(names: Iterable[str]) -> tuple[str, ...]:
+    """The folders, other than the top, in which all source code is tests: what comes to lie beside them may take the place of
+    what they import."""
+    tests: dict[str, bool] = {}
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        if folder and CODE.fullmatch(last) and not _SHARED.fullmatch(last):
+            tests[folder] = tests.get(folder, True) and _TEST_MODULE.fullmatch(last) is not None
+    return tuple(f"{folder}/" for folder, only_tests in sorted(tests.items()) if only_tests)

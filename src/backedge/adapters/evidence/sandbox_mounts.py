@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from backedge.adapters.evidence.environment import standard_libraries
 from backedge.adapters.evidence.git_folders import GitFolders, git_folders
 
 Access = Literal["write", "read", "empty"]
@@ -75,9 +76,9 @@ class SandboxMounts:
         with suppress(OSError):
             for folder in self.workspace.iterdir():
                 if (folder / "pyvenv.cfg").is_file():
-                    self.add(folder, "read")
+                    self._add_environment(folder)
         if "VIRTUAL_ENV" in self._env:
-            self.add(Path(self._env["VIRTUAL_ENV"]), "read")
+            self._add_environment(Path(self._env["VIRTUAL_ENV"]))
         modules = self.workspace / "node_modules"
         if modules.is_dir() and not modules.is_symlink():
             self.add(modules, "read")
@@ -85,6 +86,14 @@ class SandboxMounts:
                 with suppress(OSError):
                     (modules / name).mkdir(exist_ok=True)  # nothing can be mounted on what is not there
                 self.add(modules / name, "empty")
+
+    def _add_environment(self, folder: Path) -> None:
+        """A Python environment, with the interpreter that it uses: that may lie in the home folder."""
+        self.add(folder, "read")
+        interpreter = os.path.realpath(folder / "bin" / "python")
+        for path in (interpreter, *standard_libraries(interpreter)):
+            if os.path.exists(path):
+                self._readable(Path(path))
 
     def add_ourselves(self, argv: Sequence[str]) -> None:
         """backedge, its interpreter, the agent's program and what is on the PATH can be read, wherever they are."""

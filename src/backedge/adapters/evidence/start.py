@@ -11,6 +11,7 @@ from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.evidence.behind import files_behind
 from backedge.adapters.evidence.contents import content_at, hash_of, mode_at
 from backedge.adapters.evidence.environment import fingerprint
+from backedge.adapters.evidence.judge_files import files_outside
 from backedge.adapters.evidence.names import path_of
 from backedge.adapters.evidence.protected import Protected, Protects
 from backedge.adapters.evidence.store import Base, Kept, RunStore
@@ -98,4 +99,5 @@ def _environment(
     folder: Path, tree: Tree, judging: Judging, env: Mapping[str, str], digests: FileDigests
 ) -> dict[str, str]:
     roots = [*tree.installed, *links_out(folder, tree)]
-    return fingerprint(folder, judging.programs, env, roots, digests)
+    outside = files_outside(judging.argvs, os.path.realpath(folder))
+    return fingerprint(folder, judging.programs, env, roots, digests, outside)

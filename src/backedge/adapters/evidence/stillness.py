@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from backedge.adapters.evidence.caches import cached
+from backedge.adapters.evidence.caches import cached, searched
 
 MOST_FOLDERS = 5_000
 """With more folders, listing the files again is not slower."""
@@ -36,7 +36,7 @@ def folders_of(top: str, skipped: Callable[[str], bool], files: Iterable[str], m
                 inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError:
             return None
-        below = (f"{path}/{name}" if path else name for name in inner if not cached(name))
+        below = (f"{path}/{name}" if path else name for name in inner if searched(name) or not cached(name))
         open_ends += [each for each in below if not skipped(each)]
     return found
 

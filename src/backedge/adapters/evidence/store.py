@@ -62,6 +62,8 @@ class FoundBefore(msgspec.Struct, frozen=True):
     """Empty if it did not say where, as an exit code does not."""
     line: int | None
     description: str
+    rule: str = ""
+    """What the tool calls this kind of finding; empty if it does not say."""
 
 
 class KnownTests(msgspec.Struct, frozen=True):
@@ -179,6 +181,14 @@ class RunStore:
 
     def save_tests(self, judge: str, tests: KnownTests) -> None:
         self._write(f"tests/{file_name(judge)}.json", msgspec.json.encode(tests))
+
+    @property
+    def reported(self) -> list[str]:
+        """The files of tests that only the reports of the start show."""
+        return self._read("reported.json", list[str]) or []
+
+    def save_reported(self, names: list[str]) -> None:
+        self._write("reported.json", msgspec.json.encode(names))
 
     @property
     def notes(self) -> dict[str, str]:

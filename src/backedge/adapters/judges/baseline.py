@@ -21,6 +21,7 @@ from backedge.adapters.judges.judge_program import (
     judge_environment,
 )
 from backedge.adapters.judges.memory import silences
+from backedge.adapters.judges.reported_files import keep_reported
 from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.runs import Reading
 from backedge.adapters.judges.test_ids import stands_for_many
@@ -47,6 +48,10 @@ _VOLATILE = re.compile(
 
 _PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::|\()(?P<line>\d{1,7})\b")
 """How tools print a place: `shop/cart.py:3:7` or `src/cart.ts(3,7)`."""
+
+
+_RULE = re.compile(r"\b[A-Z]{1,5}\d{2,5}\b|\[[a-z]+(?:-[a-z]+)*\]|\([a-z]+(?:-[a-z]+)+\)")
+"""How tools print the rule of a finding: `F821`, `[name-defined]` or `(undefined-variable)`."""
 
 
 class KeptBaseline(msgspec.Struct, frozen=True):
@@ -115,6 +120,7 @@ class BaselineJudge:
         tests, step = ReportedTests(kept.results, kept.files), self._command.step
         failing = tuple(sorted(tests.failed))
         files = {test: tests.files.get(test, "") for test in sorted(tests.ran)}
+        keep_reported(run, files)
         base = run.start.base.tree.files
         product = {"", *(name for name in base if run.start.protected.kind(name) is None)}
         found = tuple(each for each in kept.found if each.file in product)
@@ -148,11 +154,13 @@ def _found(reading: Reading) -> Iterator[FoundBefore]:
     if reading.outcome.verdict == "fail":
         for each in reading.outcome.findings:
             if not each.test:
-                yield FoundBefore(each.file or "", each.line, each.description)
+                yield FoundBefore(each.file or "", each.line, each.description, each.category)
             if not each.test and not each.file:
                 # An exit code does not say where. What the tool printed often does.
                 places = [at for line in each.evidence.splitlines() if (at := _PLACE.search(line))]
-                yield from (FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200]) for at in places)
+                rules = " ".join(dict.fromkeys(_RULE.findall(each.evidence)))
+                for at in places:
+                    yield FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200], rules)
 
 
 def _read(place: Path) -> KeptBaseline | None:

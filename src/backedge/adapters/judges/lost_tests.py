@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backedge.adapters.judges.explanation import explains
-from backedge.adapters.judges.runs import Runs
+from backedge.adapters.judges.runs import Reading, Runs
 from backedge.adapters.judges.test_ids import is_loaded, is_repetition, name_of_test, stands_for_many
 from backedge.core.evidence.values import ProtectedQuestion
 from backedge.engine.protocol import Finding
@@ -39,7 +39,7 @@ def lost_tests(runs: Runs) -> LostTests:
             by_file.setdefault(file, []).append(test)
     unexplained = [test for test, files in by_test.items() if not files]
     return LostTests(
-        () if not unexplained or _cannot_load(runs) else (_finding(unexplained),),
+        () if not unexplained or _cannot_load(runs.delivered) else (_finding(unexplained),),
         tuple(_question(runs, file, tests) for file, tests in by_file.items()),
         asked,
     )
@@ -49,7 +49,7 @@ def _lost(runs: Runs) -> list[str]:
     delivered, held = runs.delivered.tests, runs.held
     on_held = held.tests.ran if held is not None else frozenset()
     answered = {each.test for each in runs.open if each.test}
-    missing = (runs.required - runs.excused | on_held) - delivered.ran - answered
+    missing = ((runs.required - runs.excused | on_held) - delivered.ran | _not_on_held(runs)) - answered
     moved = {name_of_test(id) for id in delivered.passed - runs.known - on_held}
     return sorted(
         test
@@ -59,6 +59,16 @@ def _lost(runs: Runs) -> list[str]:
         # A test of the same name is new and passes, and the product passes the test as it was: it has moved.
         and not (held is not None and test in held.tests.passed and name_of_test(test) in moved)
     )
+
+
+def _not_on_held(runs: Runs) -> frozenset[str]:
+    """The tests that run as delivered but not with the protected files as they were, although all of these files can be
+    loaded: what ran as delivered was another test, with the same id."""
+    held = runs.held
+    if held is None or not held.began or _cannot_load(held):
+        return frozenset()
+    needed = runs.baseline & (runs.required - runs.excused)
+    return frozenset(test for test in needed - held.tests.ran if not is_loaded(test, held.tests, runs.known))
 
 
 def _explained(runs: Runs, test: str) -> list[str]:
@@ -72,9 +82,9 @@ def _explained(runs: Runs, test: str) -> list[str]:
     return [] if is_seen else explains(runs.changed, file)
 
 
-def _cannot_load(runs: Runs) -> bool:
+def _cannot_load(reading: Reading) -> bool:
     """Whether a file of tests cannot be loaded. That is a finding already, and many runners then run nothing at all."""
-    tests = runs.delivered.tests
+    tests = reading.tests
     return any(stands_for_many(id) and id in tests.failed for id in tests.results)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,6 +20,14 @@ NEAR = 3
 """How many lines a comment that silences a linter may be away from the finding that it silences."""
 WHOLE_FILE = 5
 """How many lines at the top of a file may silence all of it."""
+_LINTERS = re.compile(
+    r"(?:#|//|/\*)\s*(?:(?:(?:flake8|ruff):\s*)?noqa|(?:type|\w+):\s*(?:ignore|disable)(?:-error-code)?|nolint|nosec|@ts-[\w-]+"
+    r"|shellcheck\s+disable|(?:eslint|tslint|biome|oxlint|stylelint)-(?:disable|ignore)[\w-]*(?=[ ]*(?P<space>[\w@/-]*)))"
+    r"(?:\s*[:=\[(]\s*(?P<rules>[^#\])]*))?",
+    re.IGNORECASE,
+)
+"""A comment that silences a linter, and the rules that it names: after a sign, or for those of JavaScript after a space."""
+_ALL_RULES = frozenset({"all", "skip-file"})
 
 
 def remember(
@@ -67,8 +76,12 @@ def silences(run: RunEvidence, names: Iterable[str]) -> dict[str, tuple[str, ...
 
 def silenced(run: RunEvidence, known: KnownTests, findings: Sequence[BriefedFinding]) -> dict[str, str]:
     """The open findings of linters at whose place a comment now silences them."""
-    places = {each.id: (each.file, each.line) for each in findings if each.file and not each.test}
-    return {id: text for id, (file, line) in places.items() if (text := _silencer(run, known, file, line))}
+    places = [(each.file, each) for each in findings if each.file and not each.test]
+    return {
+        each.id: text
+        for file, each in places
+        if (text := _silencer(run, known, file, each.line, f"{each.category} {each.description}"))
+    }
 
 
 def gone_unfixed(
@@ -87,24 +100,38 @@ def gone_unfixed(
             continue
         if each.file not in tree.files:
             found.setdefault(each.file, f'the judge found "{each.description}" in this file, which was removed')
-        elif (each.file, each.description) not in reported and (text := _silencer(run, known, each.file, each.line)):
+        elif (each.file, each.description) not in reported and (
+            text := _silencer(run, known, each.file, each.line, f"{each.rule} {each.description}")
+        ):
             found.setdefault(each.file, f"silenced, not fixed: {each.description} ({text})")
     now = {file: tree.files.get(file, "") for file in found}
     return {file: (now[file], why) for file, why in found.items() if approved.get(file) != now[file]}
 
 
-def _silencer(run: RunEvidence, known: KnownTests, file: str, line: int | None) -> str:
+def _silencer(run: RunEvidence, known: KnownTests, file: str, line: int | None, words: str) -> str:
     """The comment that silences what was found at a place, or in the whole file; empty if there is none. Comments that were
-    there when it was reported do not count."""
+    there when it was reported do not count. Lines move: at any place, a comment counts that names the rule among the words
+    of the finding, or no rule at all."""
     if line is None:
         return ""
     before = Counter(known.silences.get(file, ()))
     for number, text in _suppressions(run, file):
         if before[text] > 0:
             before[text] -= 1
-        elif abs(number - line) <= NEAR or number <= WHOLE_FILE:
+        elif abs(number - line) <= NEAR or number <= WHOLE_FILE or _names_rule(text, words):
             return text[:200]
     return ""
+
+
+def _names_rule(text: str, words: str) -> bool:
+    """Whether a comment for a linter is about findings with these words."""
+    about = re.findall(r"\w[\w-]*", words.lower())
+    for comment in _LINTERS.finditer(text):
+        rules = re.findall(r"\w[\w-]*", f"{comment['rules'] or ''} {comment['space'] or ''}".lower())
+        # Some linters take the beginning of a rule for all rules that begin so.
+        if not rules or any(rule in _ALL_RULES or word.startswith(rule) for rule in rules for word in about):
+            return True
+    return False
 
 
 def _suppressions(run: RunEvidence, name: str) -> list[tuple[int, str]]:

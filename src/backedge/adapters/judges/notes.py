@@ -6,6 +6,7 @@ configuration, and that nobody else made, changes nothing that is judged. It sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from backedge.adapters.agents.globs import Globs
@@ -14,6 +15,11 @@ from backedge.adapters.evidence.protected import CODE, Protected
 from backedge.adapters.evidence.store import RunStore
 from backedge.adapters.evidence.tree import Tree
 
+_RUNS = re.compile(
+    rf"{CODE.pattern}|.*\.(?:py[cdo]|so(?:\.\d+)*|pth|node|wasm|dll|dylib|jar|class|sh|bash|zsh|fish|pl|pm|lua|sql|mk|cmake|r|jl)",
+    re.I,
+)
+"""Files that programs load or run."""
 _PLAIN = "f"
 """How the digest of an ordinary file begins; that of a link or a program begins otherwise."""
 
@@ -37,7 +43,7 @@ class Notes:
 
     def _is_note(self, name: str, before: str | None, after: str | None) -> bool:
         is_own = before is None or self._notes.get(name) == before
-        return is_own and (after is None or after.startswith(_PLAIN)) and CODE.fullmatch(path_of(name)) is None
+        return is_own and (after is None or after.startswith(_PLAIN)) and _RUNS.fullmatch(path_of(name)) is None
 
     def keep(self, names: Iterable[str], after: Tree) -> None:
         """Remember notes as they were left."""

@@ -73,6 +73,7 @@ class RunEvidence:
     def __init__(self, settings: EvidenceSettings, store: RunStore, digests: FileDigests) -> None:
         self._settings, self.store = settings, store
         self.start: RunStart = begin(settings.folder, settings.state, store, settings.judging, settings.env, digests)
+        self.start.protected.add_tests(store.reported)
         self.contents = KeptContents(settings.folder, store)
         self.notes = Notes(store, self.start.protected)
         self._keeps = Globs(settings.keeps)
@@ -108,6 +109,12 @@ class RunEvidence:
             content = self.read(name) if name in tree.files else None
             if content is not None:
                 self.store.put(content)
+
+    def keep_tests(self, names: Sequence[str]) -> None:
+        """Protect files of the start that are tests, although their names do not say so."""
+        self.start.protected.add_tests(names)
+        self.keep_protected(self.start.base.tree, names)
+        self.store.save_reported(sorted({*self.store.reported, *names}))
 
     def read(self, name: str) -> bytes | None:
         """The content of a file of the workspace."""

@@ -49,9 +49,12 @@ def is_loaded(test: str, tests: ReportedTests, known: Collection[str] = ()) -> b
 
 
 def is_repetition(test: str, tests: ReportedTests) -> bool:
-    """Whether an id was that of an error beside a test, such as one of its tear-down, and only the test is left: it passes."""
+    """Whether an id was that of an error beside a test, such as one of its tear-down, and only the test is left: it passes.
+    If the report does not say where the test is, the other one may have been a test of another file."""
     numbered = _NUMBERED.fullmatch(test)
-    return numbered is not None and test not in tests.results and tests.results.get(numbered["id"]) == "passed"
+    if numbered is None or test in tests.results or not tests.files.get(numbered["id"]):
+        return False
+    return tests.results.get(numbered["id"]) == "passed"
 
 
 @lru_cache(maxsize=8)
