@@ -234,7 +234,9 @@ def resume(run_name: str | None, **how: Any) -> None:
         source = workflow_file_of(spot, found.id, spot.folder)
         await refresh_input(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):
-            say(f"{name} has changed since run {found.id} started: the run continues with the old version")
+            say(
+                f"{name} has changed since run {found.id} started: the run continues with the old version; only a new run uses the new one"
+            )
         agents = agents_of(source, spot, progress.paths)
         if await engine.journal.holder(found.id) is None:  # else it is refused, or goes on elsewhere
             _tell_sandbox(source, spot, progress)
