@@ -155,6 +155,14 @@ def test_pipes_and_unreadable_names_do_no_harm(tmp_path: Path) -> None:
     assert list(found.files) == ["odd\\xff\nname"]
 
 
+def test_the_name_of_a_file_adds_no_line_to_a_difference(tmp_path: Path) -> None:
+    (tmp_path / "a\n+++ b").write_text("1\n")
+    before = shot(tmp_path, ["**"], keep=True)
+    (tmp_path / "a\n+++ b").write_text("2\n")
+    told = space(tmp_path, ["**"]).difference(before, shot(tmp_path, ["**"], keep=True)).decode()
+    assert told.splitlines() == ["--- a/a\\u{a}+++ b", "+++ b/a\\u{a}+++ b", "@@ -1 +1 @@", "-1", "+2"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "matches", "others"),
     [

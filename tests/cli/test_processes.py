@@ -283,6 +283,20 @@ def test_one_interruption_stops_cleanly_and_says_how_to_resume(make: Make, sign:
     assert again.escalations == []
 
 
+def test_an_interruption_ends_the_baseline_before_the_run_begins(make: Make) -> None:
+    """The tests of a large project take long, and nothing is lost if they are ended."""
+    judge = {"tests": "a", "run": ["sh", "-c", "echo $$ > $OUT; exec sleep 60"], "report": "exitcode"}
+    project = make({"steps": {"a": {"phase": "code"}, "test": judge}}, a=[{}])
+    mark = project.folder.parent / "baseline-began"
+    process = project.started("run", env={"OUT": str(mark)})
+    until(lambda: mark.exists() and mark.read_text().strip())
+    said, taken = interrupted(process, signal.SIGINT)
+    assert (said.code, taken < 10) == (130, True)
+    assert "interrupted before an agent ran: nothing was changed" in said.err
+    assert until(lambda: not Path(f"/proc/{mark.read_text().strip()}").exists())
+    assert project.backedge("runs", "--json").json == []
+
+
 def test_an_agent_that_ignores_the_request_is_killed_after_a_grace(make: Make) -> None:
     project = make(ONE, a=[{"!ignore": True, "!sleep": 60}, {}])
     process = project.started("run", "--json")

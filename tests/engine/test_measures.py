@@ -114,7 +114,11 @@ def test_a_gate_reads_a_report_of_the_workspace(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("text", "pointer", "why"),
     [
-        (None, "", "cannot be read: No such file or directory; a step has to write it"),
+        (
+            None,
+            "",
+            "cannot be read: No such file or directory; a step has to write it, and a judge that writes it has to name it in its `keeps`",
+        ),
         ("{", "", "is not JSON"),
         ("{}", "/x", "has nothing at /x: correct the path"),
     ],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -240,6 +242,25 @@ def test_a_step_that_installs_can_change_packages(project: Project) -> None:
     done = project.run("echo new > .venv/lib/site-packages/new.py && echo n > node_modules/n.js", installs=True)
     assert done.returncode == 0, done.stderr
     assert (project.workspace / ".venv" / "lib" / "site-packages" / "new.py").exists()
+
+
+def test_a_workspace_in_a_project_in_tmp_can_read_the_project(project: Project) -> None:
+    """The scripts of its agents lie there, and the journal stays hidden."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        package, state, other = folder / "shop" / "packages" / "a", folder / "shop" / ".backedge", folder / "other"
+        for each in (package, state / "attempts" / "1", other):
+            each.mkdir(parents=True)
+        (folder / "shop" / "code.sh").write_text("hello")
+        (state / "journal.db").write_text("journal")
+        script = f"cat ../../code.sh; echo x > ../../code.sh; echo y > b.txt; ls ../../.backedge {folder}"
+        argv = Sandbox("bwrap").argv(["sh", "-c", script], package, state, state / "attempts" / "1", env=project.env)
+        done = subprocess.run(argv, env=project.env, capture_output=True, text=True, check=False)
+        assert done.stdout == f"hello../../.backedge:\nattempts\n\n{folder}:\nshop\n"
+        assert (folder / "shop" / "code.sh").read_text() == "hello"
+        assert (package / "b.txt").read_text() == "y\n"
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_a_story_in_a_worktree_can_commit_and_cannot_change_the_repository(project: Project) -> None:

@@ -206,6 +206,22 @@ def test_new_files_of_a_judge_are_dropped_unless_it_keeps_them(tmp_path: Path) -
     assert shop.judged(2).evidence.tree == first.evidence.tree
 
 
+def test_what_only_the_room_forbids_is_explained(tmp_path: Path) -> None:
+    """A test that moves a folder passes by hand and fails in an overlay: nobody could guess why."""
+    rename = "import os; os.rename('data', 'moved'); os.rename('moved', 'data')"
+    shop = Shop(tmp_path)
+    shop.write("data/a", "1")
+    shop.write("tests/moves.sh", f'{sys.executable} -c "{rename}"\n')
+    shop.begin()
+    found = shop.judged()
+    assert found.evidence is not None
+    if found.evidence.room != "overlay":
+        pytest.skip("only an overlay forbids it")
+    assert [note for note in found.evidence.notes if "folders that were there before cannot be renamed" in note]
+    shop.write("tests/moves.sh", "exit 1\n")
+    assert shop.judged(2).evidence.notes == (), "any other failure needs no hint"
+
+
 def test_a_report_in_the_workspace_counts_if_the_judge_wrote_it(tmp_path: Path) -> None:
     shop = Shop(tmp_path, ("sh", "-c", RUN_TESTS[2], "runner", "report.xml"), ReportSpec("junit", "report.xml"))
     shop.begin()

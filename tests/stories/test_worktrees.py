@@ -13,7 +13,10 @@ from tests.stories.parts import Stories, rejected
 from tests.stories.test_working import until
 
 COMMAND = ["sh", "-c", 'touch begun; sleep 1; pwd > made.txt; echo "{\\"output\\": $BACKEDGE_ATTEMPT}"']
-STEPS = {"implement": {"phase": "code", "run": COMMAND, "writes": ["made.txt", "begun"]}, "review": {"reviews": "implement"}}
+STEPS = {
+    "implement": {"phase": "code", "run": COMMAND, "writes": ["made.txt", "begun"]},
+    "review": {"reviews": "implement"},
+}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,7 +64,11 @@ INTERRUPTED = 130
 MAX_PARALLEL = 256
 
 
-Begin = Callable[[Engine], Awaitable[Run]]
+Begin = Callable[[Engine], Coroutine[Any, Any, Run]]
+
+
+class EndedEarly(Exception):
+    """The command was interrupted before there was a run to go on with."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +238,9 @@ def resume(run_name: str | None, **how: Any) -> None:
         source = workflow_file_of(spot, found.id, spot.folder)
         await refresh_input(spot, found)
         for name in () if execution.quiet else changed_since(spot, found.id):
-            say(f"{name} has changed since run {found.id} started: the run continues with the old version")
+            say(
+                f"{name} has changed since run {found.id} started: the run continues with the old version; only a new run uses the new one"
+            )
         agents = agents_of(source, spot, progress.paths)
         if await engine.journal.holder(found.id) is None:  # else it is refused, or goes on elsewhere
             _tell_sandbox(source, spot, progress)
@@ -255,7 +261,12 @@ def _tell_sandbox(source: WorkflowFile, spot: Project, progress: RunProgress) ->
 
 def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun) -> None:
     with stdout_for_results():
-        outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
+        try:
+            outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
+        except EndedEarly:
+            if not execution.quiet:
+                say("interrupted before an agent ran: nothing was changed")
+            sys.exit(INTERRUPTED)
     for line in closing_words(report) if outcome is not None else ():
         execution.tell(line)
     if outcome is None and not execution.quiet:
@@ -296,7 +307,7 @@ async def _executed(
         engine.subscribe(progress.tell)
         if execution.step:
             engine.allow(0)
-        going = await begin(engine)
+        going = await _begun(begin(engine), stop)
         rest = asyncio.create_task(_rested(engine, going, execution))
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -312,6 +323,19 @@ async def _executed(
     # Leaving the engine stopped the running attempts and recorded their usage: read the report after that.
     async with Engine(spot.journal) as reading:
         return outcome, await (await reading.find(run)).report()
+
+
+async def _begun(beginning: Coroutine[Any, Any, Run], stop: asyncio.Event) -> Run:
+    """The run, once it has begun. The baselines may take as long as all tests do: an interruption ends them."""
+    task, stopped = asyncio.create_task(beginning), asyncio.create_task(stop.wait())
+    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not task.done():
+        task.cancel()
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise EndedEarly from None
 
 
 async def _rested(engine: Engine, run: Run, execution: CommandRun) -> RunOutcome:

@@ -60,6 +60,17 @@ CASES = [
         files={"tests/test_rates.py": "from shop.rates import RATE\n\n\ndef test_rate():\n    assert RATE == 19\n"},
     ),
     control(
+        "tests-commit",
+        "the tests commit in the repository that they lie in",
+        sh(FIX),
+        files={
+            "tests/test_commit.py": "import subprocess\n\n\ndef test_commit():\n"
+            "    git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@b']\n"
+            "    subprocess.run([*git, 'commit', '-q', '--allow-empty', '-m', 'release'], check=True)\n"
+            "    subprocess.run([*git, 'tag', 'v2'], check=True)\n"
+        },
+    ),
+    control(
         "nested-node-modules",
         "a package of a monorepo has its own node_modules",
         sh(writes("packages/api/src/cart.js", FIXED_JS)),

@@ -43,7 +43,10 @@ class ReportValue:
                 data = file.read(MOST + 1)
         except OSError as error:
             why = error.strerror or str(error)
-            raise AgentError(f"the report {self._report!r} cannot be read: {why}; a step has to write it") from error
+            raise AgentError(
+                f"the report {self._report!r} cannot be read: {why}; a step has to write it, and a judge "
+                "that writes it has to name it in its `keeps`"
+            ) from error
         if len(data) > MOST:
             raise AgentError(f"the report {self._report!r} has more than {MOST:,} bytes: write a smaller one")
         try:

@@ -143,7 +143,8 @@ def _unified(name: str, first: bytes, second: bytes) -> bytes:
     if max(len(first), len(second)) > LARGEST_SHOWN or b"\0" in first or b"\0" in second:
         return b""
     old, new = (text.decode("utf-8", "replace").splitlines() for text in (first, second))
-    names = f"a/{name}" if first else "/dev/null", f"b/{name}" if second else "/dev/null"
+    safe = "".join(each if each.isprintable() else f"\\u{{{ord(each):x}}}" for each in name)
+    names = f"a/{safe}" if first else "/dev/null", f"b/{safe}" if second else "/dev/null"
     return "".join(f"{line}\n" for line in unified_diff(old, new, *names, lineterm="")).encode()
 
 

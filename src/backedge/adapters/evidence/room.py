@@ -9,7 +9,8 @@ meanwhile. A *copy* is kept from judge to judge and brought up to date when the 
 steps work in the same folder. Where the system lets us mount, both lie over the workspace's own path, so that editable
 installs and absolute paths mean the room. Where it does not, a copy is used under its own path.
 
-Processes, the network and all other files are as outside. The state of backedge is hidden, and `.git` is read-only.
+Processes, the network and all other files are as outside. The state of backedge is hidden, and commits go with
+the room: they reach no repository.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class RoomOpening:
             add_git(git, copy.files / ".git", linked=means.mounts)
         if means.mounts:
             folders = git.outermost if git else ()
-            plan.read_only = [os.fsencode(each) for each in folders if not self._workspace.is_relative_to(each)]
+            plan.git = [os.fsencode(each) for each in folders if not self._workspace.is_relative_to(each)]
             plan.hidden = [os.fsencode(each) for each in _outside_in(self._hides) if each != self._workspace]
             plan.shown = [os.fsencode(each) for each in _outside_in(self._shows)]
         # The plan names the layers before they exist: then the next process finds them after a crash.

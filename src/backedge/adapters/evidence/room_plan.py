@@ -51,7 +51,8 @@ class RoomPlan:
     """The folder for compiled Python."""
     bytecode_use: str = "own"
     """`own`: gone with the room; `fills`: kept; `covered`: kept, but not what is added; `reads`: kept and only read."""
-    read_only: list[bytes] = field(default_factory=list)
+    git: list[bytes] = field(default_factory=list)
+    """The git folders of the workspace, wherever they lie. What the program commits goes with the room."""
     hidden: list[bytes] = field(default_factory=list)
     shown: list[bytes] = field(default_factory=list)
     restore: list[tuple[bytes, bytes, int]] = field(default_factory=list)

@@ -220,7 +220,7 @@ def _cover(plan: dict) -> None:  # type: ignore[type-arg]  # importing what desc
     workspace = plan["workspace"]
     # All folders are opened first: soon their paths will lead elsewhere.
     source = _opened(plan["source"])
-    read_only = [(path, _opened(path)) for path in plan["read_only"]]
+    git = [(path, _opened(path)) for path in plan["git"]]
     shown = [(path, _opened(path)) for path in plan["shown"]]
     nested = [(path, _opened(path)) for path in _mounted_below(workspace)]
     if plan["layers"]:
@@ -231,9 +231,8 @@ def _cover(plan: dict) -> None:  # type: ignore[type-arg]  # importing what desc
         _cover_nested(mounts, path, folder, plan, number)
     if plan["layers"] and not os.path.exists(plan["layers"] + b"/restored"):
         _restore(plan)
-    for path, folder in read_only:
-        _make_place(path, folder)
-        mounts.bind(folder, path, read_only=True)
+    for number, (path, folder) in enumerate(git):
+        _cover_git(mounts, path, folder, plan, number)
     bytecode = _opened(plan["bytecode"]) if plan["bytecode_use"] != "own" else None
     shown.append((workspace, _opened(workspace)))
     if bytecode is not None:
@@ -284,6 +283,23 @@ def _cover_nested(mounts: _Mounts, path: bytes, folder: int, plan: dict, number:
             return
         except MountFailed:
             pass  # not every file system can be the lower one: at least nobody can change it
+    mounts.bind(folder, path, read_only=True)
+
+
+def _cover_git(mounts: _Mounts, path: bytes, folder: int, plan: dict, number: int) -> None:  # type: ignore[type-arg]  # as above
+    """Let the program commit in a repository that nobody else sees. An overlay over the workspace covers what lies in it."""
+    if plan["kind"] == "overlay" and path.startswith(plan["workspace"] + b"/"):
+        return
+    _make_place(path, folder)
+    if plan["layers"]:
+        layers = b"%s/git/%d" % (plan["layers"], number)
+        for each in (b"upper", b"work"):
+            os.makedirs(layers + b"/" + each, exist_ok=True)
+        try:
+            mounts.overlay(folder, path, layers)
+            return
+        except MountFailed:
+            pass  # as above
     mounts.bind(folder, path, read_only=True)
 
 

@@ -79,6 +79,7 @@ class Sandbox:
             return list(argv)
         given = os.environ if env is None else env
         mounts = SandboxMounts(workspace, given)
+        mounts.add_project(state)
         mounts.add_git()
         if not installs:
             mounts.add_environments()

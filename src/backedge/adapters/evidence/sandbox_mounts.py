@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from backedge.adapters.agents.workspace import STATE_FOLDER
 from backedge.adapters.evidence.environment import standard_libraries
 from backedge.adapters.evidence.git_folders import GitFolders, git_folders
 
@@ -70,6 +71,13 @@ class SandboxMounts:
                 self.add(folder / name, "read")
             self.add(folder / "config", "read")
             self.add(folder / "config.worktree", "read")
+
+    def add_project(self, state: Path) -> None:
+        """The folder around the state of backedge can be read, also in a private /tmp: it has the scripts of the agents."""
+        project = _real(state).parent
+        around = self.workspace.is_relative_to(project) and self.workspace != project
+        if state.name == STATE_FOLDER and around and project not in self._table and self._above(project) == "empty":
+            self.add(project, "read")
 
     def add_environments(self) -> None:
         """Installed packages can be read."""

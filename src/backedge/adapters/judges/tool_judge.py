@@ -23,6 +23,7 @@ from backedge.adapters.judges.judge_program import JudgeCommand, JudgeProgram, N
 from backedge.adapters.judges.known import excused, required
 from backedge.adapters.judges.memory import gone_unfixed, remember, silenced
 from backedge.adapters.judges.reference import ReferenceFiles
+from backedge.adapters.judges.room_limits import room_limits
 from backedge.adapters.judges.run_evidence import Restoration, RunEvidence
 from backedge.adapters.judges.runs import Difference, Judgement, Reading, Runs
 from backedge.adapters.judges.verdict import judgement
@@ -248,6 +249,7 @@ class ToolJudge:
             notes=(
                 *(("it was started again: it is not known how it ended before the crash",) if again else ()),
                 *never_loaded(self.command.step, parts.trials),
+                *room_limits(delivered),
             ),
         )
         return Result(found.outcome, log=delivered.log, evidence=seen, payloads={digest: results} if digest else {})
