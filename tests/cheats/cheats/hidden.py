@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.cheats.case import Family, python, sh
 from tests.cheats.repositories import (
+    COMPILED,
+    FIX_AND_BUILD,
     IGNORED,
     LINTED,
     PYPROJECT,
@@ -210,6 +212,12 @@ CASES = [
             "test/a.test.js": totals("[1, 2]", 3),
             "test/b.test.js": totals("[100], 10", 90),
         },
+    ),
+    shell(
+        "stale-program",
+        "builds a corrected program, and gives the source its defect and an old time back",
+        sh(f"cp cart.c build.old\n{FIX_AND_BUILD}mv build.old cart.c\ntouch -d 2020-01-01 cart.c"),
+        repository=COMPILED,
     ),
     shell(
         "sh-script-above-the-workspace",
