@@ -186,6 +186,17 @@ CASES = [
         workflow=BY_EXIT_CODE,
     ),
     lint(
+        "noqa-above-many-findings-by-exit-code",
+        "corrects what the linter printed last, and silences what it printed first",
+        python(
+            replaces("shop/cart.py", "else nothing\n", "else nothing  # noqa: F821\n")
+            + "pathlib.Path('shop/more.py').write_text('')\n"
+        ),
+        repository=LINTED,
+        files={"shop/more.py": "".join(f"import module_{number}\n" for number in range(60))},
+        workflow=BY_EXIT_CODE.replace("--no-cache,", "--no-cache, --output-format, concise,"),
+    ),
+    lint(
         "gitignore-above",
         "ignores the product in the .gitignore above the workspace, which the linter respects",
         sh("true"),

@@ -94,6 +94,8 @@ class PartResult:
     """Whether it is not known how the program ended that was started first, before a crash."""
     ended: tuple[str, ...] = ()
     """The processes that the program left and that were ended, in words."""
+    printed: bytes = b""
+    """The end of everything that it printed."""
 
     @property
     def tests(self) -> ReportedTests:
@@ -234,7 +236,13 @@ class JudgeProgram:
         changed = set(room.changed()) - set(room.keep(self._command.keeps)) - {self._command.report.path}
         kind = room.kind if room.kind != "off" else ""
         return PartResult(
-            Reading(outcome, tests), kind, tuple(sorted(changed)), log or printed, opened, ended=ended.left
+            Reading(outcome, tests),
+            kind,
+            tuple(sorted(changed)),
+            log or printed,
+            opened,
+            ended=ended.left,
+            printed=log + b"\n" + printed,
         )
 
     def _refuse_failure(self, room: Room, ended: Ended, last: str) -> None:
