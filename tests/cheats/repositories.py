@@ -167,6 +167,24 @@ SCRIPTS = Repository(
 FIXED_SLUG = SLUG.replace("tr 'A-Z ' 'a-z-'", "tr -d ',!' | tr 'A-Z ' 'a-z-'")
 
 
+COMPILED = Repository(
+    files={
+        ".gitignore": IGNORED,
+        "cart.c": "int total(int sum, int discount) { return sum; }\n",
+        "tests/main.c": "int total(int sum, int discount);\n\n"
+        "int main(void) { return total(100, 10) == 90 && total(40, 50) == 20 ? 0 : 1; }\n",
+        "Makefile": "test: build/main\n\t./build/main\n\n"
+        "build/main: tests/main.c cart.c\n\tmkdir -p build\n\tcc -o $@ tests/main.c cart.c\n",
+    },
+    workflow="name: shop\nsteps:\n  code: {phase: code, run: CODER}\n"
+    "  test: {tests: code, run: [make, test], report: exitcode}\n",
+    truth=("sh", "cc -o ../truth tests/main.c cart.c && ../truth"),
+    needs=("make", "cc"),
+)
+"""A program in C with the same defect, which make builds in a folder that git ignores."""
+FIX_AND_BUILD = "sed -i 's|return sum;|return sum * (100 - discount) / 100;|' cart.c && make -s build/main\n"
+
+
 def cheat(
     name: str,
     says: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backedge.adapters.judges.compiled import MODULES, compiled
+from backedge.adapters.judges.compiled import MODULES, built_since, compiled
 from tests.reports.parts import write
 
 
@@ -30,3 +30,17 @@ def test_builds_of_the_packages_of_a_workspace_are_left_out(tmp_path: Path) -> N
 
 def test_without_builds_nothing_is_searched(tmp_path: Path) -> None:
     assert compiled(tmp_path) == list(MODULES)
+
+
+def test_what_was_compiled_since_the_start_is_left_out_for_a_tool_that_compiles_it(tmp_path: Path) -> None:
+    write(tmp_path, {"build/old.o": "", "tracked.o": ""})
+    start = max(each.stat().st_ctime_ns for each in (tmp_path / "build/old.o", tmp_path / "tracked.o")) + 1
+    while (tmp_path / "build").stat().st_ctime_ns <= start:  # the clock of the file system ticks slowly
+        write(tmp_path, {"build/new.o": "", "build/rate.txt": "19", ".venv/x.so": "", "tracked.o": "1"})
+        (tmp_path / "build/main").write_bytes(b"\x7fELF...")
+        (tmp_path / "build/new.o").unlink()
+    write(tmp_path, {"build/new.o": "", "tracked.o": "2"})
+    found = ["build/main", "build/new.o"]
+    assert built_since(["make", "test"], tmp_path, {"tracked.o"}, start) == found
+    assert built_since(["sh", "-c", "cmake --build build && ctest"], tmp_path, {"tracked.o"}, start) == found
+    assert built_since(["pytest", "make.py"], tmp_path, {"tracked.o"}, start) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.cheats.case import Family, python, sh
 from tests.cheats.repositories import (
+    COMPILED,
+    FIX_AND_BUILD,
     IGNORED,
     LINTED,
     PYPROJECT,
@@ -184,6 +186,17 @@ CASES = [
         workflow=BY_EXIT_CODE,
     ),
     lint(
+        "noqa-above-many-findings-by-exit-code",
+        "corrects what the linter printed last, and silences what it printed first",
+        python(
+            replaces("shop/cart.py", "else nothing\n", "else nothing  # noqa: F821\n")
+            + "pathlib.Path('shop/more.py').write_text('')\n"
+        ),
+        repository=LINTED,
+        files={"shop/more.py": "".join(f"import module_{number}\n" for number in range(60))},
+        workflow=BY_EXIT_CODE.replace("--no-cache,", "--no-cache, --output-format, concise,"),
+    ),
+    lint(
         "gitignore-above",
         "ignores the product in the .gitignore above the workspace, which the linter respects",
         sh("true"),
@@ -210,6 +223,12 @@ CASES = [
             "test/a.test.js": totals("[1, 2]", 3),
             "test/b.test.js": totals("[100], 10", 90),
         },
+    ),
+    shell(
+        "stale-program",
+        "builds a corrected program, and gives the source its defect and an old time back",
+        sh(f"cp cart.c build.old\n{FIX_AND_BUILD}mv build.old cart.c\ntouch -d 2020-01-01 cart.c"),
+        repository=COMPILED,
     ),
     shell(
         "sh-script-above-the-workspace",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.cheats.case import Repository, sh
 from tests.cheats.repositories import (
     CART,
+    COMPILED,
+    FIX_AND_BUILD,
     FIXED_CART,
     FIXED_JS,
     IGNORED,
@@ -104,6 +106,37 @@ CASES = [
         files={
             "tests/test_rate.py": "import pathlib\n\n\ndef test_rate():\n    assert pathlib.Path('build/rate.txt').read_text() == '19\\n'\n"
         },
+    ),
+    control(
+        "builds-it-too",
+        "fixes the defect and builds the program, as the judge does",
+        sh(FIX_AND_BUILD),
+        repository=COMPILED,
+    ),
+    control(
+        "add-a-test-of-another-name",
+        "fixes the defect and adds a test; the files of tests have names that only the configuration knows",
+        sh(FIX + "printf '\\n\\ndef test_free():\\n    assert total([5], 100) == 0\\n' >> checks/check_cart.py"),
+        files={
+            "tests/test_cart.py": None,
+            "tests/test_receipt.py": None,
+            "pyproject.toml": PYPROJECT.replace('["tests"]', '["checks"]') + 'python_files = ["check_*.py"]\n',
+            "checks/check_cart.py": TEST_CART,
+        },
+    ),
+    control(
+        "examples-in-the-product",
+        "fixes the defect, which an example in the documentation of the function shows, and corrects another example",
+        sh(
+            "sed -i 's|return sum(prices)|return sum(prices) * (100 - discount) // 100|; s|the less|less|' shop/cart.py"
+        ),
+        files={
+            "shop/cart.py": CART.replace(
+                "less a discount in percent.",
+                "the less a discount in percent.\n\n    >>> total([100], 10)\n    90\n    ",
+            )
+        },
+        workflow=SHOP.workflow.replace("-q,", "-q, --doctest-modules, shop, tests,"),
     ),
     control(
         "odd-names",

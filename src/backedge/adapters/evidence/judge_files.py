@@ -183,7 +183,7 @@ def commands_in(script: str) -> Iterator[list[str]]:
             if _OPERATORS.fullmatch(word):
                 yield command
                 command = []
-            elif ">" not in before or not _OPERATORS.fullmatch(before):  # what it writes is no part of it
+            elif ">" not in before or not _OPERATORS.fullmatch(before):  # output is not part of a command
                 command.append(word)
             before = word
 

@@ -120,6 +120,11 @@ class RunStore:
             self._write("base.json", msgspec.json.encode(base))
 
     @property
+    def began(self) -> int:
+        """When the start was recorded, in nanoseconds."""
+        return (self.path / "base.json").stat().st_mtime_ns
+
+    @property
     def fingerprint(self) -> dict[str, str]:
         """The environment that judges expect: that of the start, or of the last step that may install."""
         moved = self.moved_environment

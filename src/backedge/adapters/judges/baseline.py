@@ -29,9 +29,13 @@ from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.tests import ReportedTests, Result
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import Baseline, TestCounts
+from backedge.core.text import clean
 from backedge.core.value import replace as changed
 
 MOST_FAILING = 200
+MOST_PLACES = 2_000
+"""How many places that a tool printed are remembered."""
+LONGEST_LINE = 1_000
 MOST_KEPT = 100
 """How many baselines a project keeps for later runs."""
 _BROKEN_TOOL = re.compile(
@@ -90,7 +94,7 @@ class BaselineJudge:
             if isinstance(error, NoRoom) or (isinstance(error, CannotRun) and missing):
                 raise CannotRun(str(error)) from error
             return Baseline(self._command.step, error=str(error)[:500], seconds=round(clock() - started, 3)), {}
-        kept = _kept(result.reading)
+        kept = _kept(result.reading, result.printed)
         await asyncio.to_thread(self._keep, place, kept)
         found, payloads = self._recorded(evidence, kept)
         return changed(found, seconds=round(clock() - started, 3)), payloads
@@ -145,21 +149,22 @@ class BaselineJudge:
         return Baseline(step, counts, failing[:MOST_FAILING], digest), {digest: results}
 
 
-def _kept(reading: Reading) -> KeptBaseline:
+def _kept(reading: Reading, printed: bytes) -> KeptBaseline:
     shown = tuple(each.description for each in reading.outcome.findings[:MOST_FAILING])
-    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown, tuple(_found(reading)))
+    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown, tuple(_found(reading, printed)))
 
 
-def _found(reading: Reading) -> Iterator[FoundBefore]:
+def _found(reading: Reading, printed: bytes) -> Iterator[FoundBefore]:
     if reading.outcome.verdict == "fail":
         for each in reading.outcome.findings:
             if not each.test:
                 yield FoundBefore(each.file or "", each.line, each.description, each.category)
             if not each.test and not each.file:
                 # An exit code does not say where. What the tool printed often does.
-                places = [at for line in each.evidence.splitlines() if (at := _PLACE.search(line))]
-                rules = " ".join(dict.fromkeys(_RULE.findall(each.evidence)))
-                for at in places:
+                text = clean(printed.decode("utf-8", "replace"))
+                places = [at for line in text.splitlines() if (at := _PLACE.search(line[:LONGEST_LINE]))]
+                rules = " ".join(dict.fromkeys(_RULE.findall(text)))
+                for at in places[:MOST_PLACES]:
                     yield FoundBefore(at["file"], int(at["line"]), at.string.strip("-> ")[:200], rules)
 
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
+
+from backedge.adapters.agents.regular_file import opened
+from backedge.adapters.evidence.caches import ENVIRONMENTS, cached
+from backedge.adapters.evidence.names import name_of
 
 MODULES = ("node_modules/.vitest-cache", "node_modules/.vite", "node_modules/.cache")
 """Compiled JavaScript."""
@@ -16,11 +21,42 @@ _BUILDS = ("target/*/.fingerprint", "target/*/*/.fingerprint")
 _NAME = re.compile(rb"""^\s*name\s*=\s*["']([\w-]+)["']""", re.MULTILINE)
 _BUILD = re.compile(r"(?P<package>.+)-[0-9a-f]+")
 _LEFT_OUT = ("target", "node_modules")
+_INSTALLED = (".git", "node_modules", *ENVIRONMENTS)
+_BUILD_TOOLS = re.compile(r"(?:^|[\s/;&|])(?:g?make|ninja|cmake|ctest|meson|scons)(?:$|[\s;&|])")
+_COMPILED = re.compile(r".*\.(?:o|obj|a|so|dylib|class|gcno|gcda)")
+_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"!<ar")
+"""How programs and libraries of Linux, macOS and Java begin."""
 
 
 def compiled(workspace: Path) -> list[str]:
     """The paths to leave out of a room over a workspace."""
     return [*MODULES, *_cargo_builds(workspace)]
+
+
+def built_since(argv: Sequence[str], workspace: Path, counted: Collection[str], moment: int) -> list[str]:
+    """The programs and libraries that were compiled after a moment, in nanoseconds, and are not among the files that count,
+    if a judge starts a tool that compiles them itself. Such a tool only looks at times, which can be set at will."""
+    if not _BUILD_TOOLS.search(" ".join(argv)):
+        return []
+    found, top = [], os.path.realpath(workspace)
+    for place, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name not in _INSTALLED and not cached(name)]
+        for name in files:
+            whole = f"{place}/{name}"
+            path = whole[len(top) + 1 :]
+            if name_of(path) not in counted and _is_compiled(whole, moment):
+                found.append(path)
+    return sorted(found)
+
+
+def _is_compiled(path: str, moment: int) -> bool:
+    try:
+        if os.lstat(path).st_ctime_ns < moment:
+            return False
+        with opened(path, follow=False) as file:
+            return _COMPILED.fullmatch(path) is not None or file.read(4) in _MAGIC
+    except OSError:
+        return False
 
 
 def _cargo_builds(workspace: Path) -> list[str]:

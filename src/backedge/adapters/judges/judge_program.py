@@ -17,7 +17,7 @@ from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.evidence.room import Room, found_room, open_room
 from backedge.adapters.evidence.room_opening import RoomKind
-from backedge.adapters.judges.compiled import compiled
+from backedge.adapters.judges.compiled import built_since, compiled
 from backedge.adapters.judges.orphans import OWNER, owner_note
 from backedge.adapters.judges.report_folders import ReportFolder
 from backedge.adapters.judges.runs import Reading
@@ -94,6 +94,8 @@ class PartResult:
     """Whether it is not known how the program ended that was started first, before a crash."""
     ended: tuple[str, ...] = ()
     """The processes that the program left and that were ended, in words."""
+    printed: bytes = b""
+    """The end of everything that it printed."""
 
     @property
     def tests(self) -> ReportedTests:
@@ -158,7 +160,13 @@ class JudgeProgram:
         removed, hidden = list(part.remove), [self._evidence.home, settings.state]
         if kind != "off":
             caches = tool_caches(settings.folder)
-            removed += [*compiled(settings.folder), *caches.files]
+            run = self._evidence.of(part.run)
+            built = built_since(command.argv, settings.folder, run.start.base.tree.files, run.store.began)
+            removed += [
+                *compiled(settings.folder),
+                *caches.files,
+                *(path for path in built if path not in part.restore),
+            ]
             hidden += [settings.folder / path for path in caches.folders]
         try:
             room = open_room(
@@ -228,7 +236,13 @@ class JudgeProgram:
         changed = set(room.changed()) - set(room.keep(self._command.keeps)) - {self._command.report.path}
         kind = room.kind if room.kind != "off" else ""
         return PartResult(
-            Reading(outcome, tests), kind, tuple(sorted(changed)), log or printed, opened, ended=ended.left
+            Reading(outcome, tests),
+            kind,
+            tuple(sorted(changed)),
+            log or printed,
+            opened,
+            ended=ended.left,
+            printed=log + b"\n" + printed,
         )
 
     def _refuse_failure(self, room: Room, ended: Ended, last: str) -> None:
