@@ -112,7 +112,7 @@ def test_a_changed_test_is_shown_with_its_difference_and_its_question(make: Make
     assert "  tests/test_cart.txt changed by code (+1 −1), in question" in said.out.splitlines()
     inbox = project.backedge("inbox").out
     shown = after(inbox, "P-1 tests/test_cart.txt changed by code (+1 −1)")
-    assert shown[1] == f"{TOTAL} fails with this file as it was"
+    assert shown[1] == f"{TOTAL} fails with this file as it was, and failed when the run began"
     assert [line for line in shown if line.startswith(("| -", "| +"))] == [
         "| --- a/tests/test_cart.txt",
         "| +++ b/tests/test_cart.txt",

@@ -63,6 +63,20 @@ def test_the_journal_cannot_be_reached(tmp_path: Path) -> None:
     assert "there is no journal" in said
 
 
+@pytest.mark.parametrize("sandbox", ["bwrap", "off"])
+def test_a_step_that_may_not_install_is_told_what_would_let_it(tmp_path: Path, sandbox: str) -> None:
+    script = "echo x > .venv/pyvenv.cfg; echo 'pip: Read-only file system' >&2; exit 1"
+    steps = {"code": {"phase": "code", "run": ["sh", "-c", script]}}
+    workflow = {"sandbox": sandbox, "limits": {"errors_in_a_row": 1}, "steps": steps}
+    (tmp_path / "backedge.yaml").write_text(json.dumps(workflow))
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text("home = /usr\n")
+    argv = [sys.executable, "-m", "backedge.cli.main", "run"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 3
+    assert ("in its sandbox, which refused a write; installs: true lets it" in done.stderr) is (sandbox == "bwrap")
+
+
 PROGRAMS: dict[str, str] = {
     "./not-there": "there is no such program; install it, or correct `run`",
     "./plain": "it is not executable; run chmod +x on it, or name its interpreter first",

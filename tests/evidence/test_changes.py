@@ -127,6 +127,7 @@ def test_lines_that_were_there_before_or_only_moved_are_not_named() -> None:
         ("tests/a.py", "removed", ""),
         ("tests/b.py", "added", "tests/a.py"),
     ]
+    assert [each.lines for each in moved.files] == ["+0 −2", "moved from tests/a.py"]
 
 
 def test_texts_of_agents_are_printable_and_short() -> None:

@@ -76,7 +76,7 @@ def evidence_lines(report: Report) -> Iterator[str]:
 
 def _changed(changed: ProtectedReport) -> str:
     by = f" by {changed.step}" if changed.step else ""
-    lines = f" ({changed.lines})" if changed.lines else ""
+    lines = f" ({shown(changed.lines, 80)})" if changed.lines else ""
     return f"{shown(changed.file, 80)} {changed.change}{by}{lines}, {_answer(changed)}"
 
 

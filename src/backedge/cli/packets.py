@@ -125,7 +125,7 @@ def packet_lines(told: Packet, diffs: Mapping[str, ProtectedDiff] | None = None)
 def _change_lines(told: Packet, changed: BriefedChange, diff: ProtectedDiff | None) -> Iterator[str]:
     """One changed protected file: why it is in question, the tests, and the difference."""
     by = f" by {shown(changed.step, 40)}" if changed.step else ""
-    lines = f" ({changed.lines})" if changed.lines else ""
+    lines = f" ({shown(changed.lines, 100)})" if changed.lines else ""
     yield f"{changed.id} {shown(changed.file, 100)} {changed.change}{by}{lines}"
     if changed.question:
         yield f"  {shown(changed.question, 300)}"

@@ -65,7 +65,7 @@ def _changes(briefing: Briefing, whole: str) -> Iterator[str]:
 
 
 def _protected(changed: BriefedChange) -> Iterator[str]:
-    lines = f" ({changed.lines})" if changed.lines else ""
+    lines = f" ({one_line(changed.lines)})" if changed.lines else ""
     by = f" by {changed.step}" if changed.step else ""
     yield f"{changed.id} {changed.change}{by}: {one_line(changed.file)}{lines}"
     if changed.question:

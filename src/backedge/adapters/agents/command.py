@@ -166,7 +166,8 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         if not fault and ended.signal is not None:
             fault = f"the command was ended by {_signal_name(ended.signal)}: {last_output or 'it printed nothing'}"
         elif not fault and code and self._report is None:
-            fault = f"the command failed (exit code {code}): {last_output or 'it printed nothing'}"
+            why = self._witness.explained(last_output) if self._witness is not None else ""
+            fault = f"the command failed (exit code {code}){why}: {last_output or 'it printed nothing'}"
         if fault:
             raise AgentError(fault, usage=self._spent(folder))
         in_file = False

@@ -32,6 +32,10 @@ class Witness(Protocol):
         """The command that confines the program, if something does."""
         ...
 
+    def explained(self, printed: str) -> str:
+        """What the confinement has to do with a program that failed, from what it printed; empty if nothing."""
+        ...
+
 
 @asynccontextmanager
 async def witnessed(witness: Witness | None, briefing: Briefing, attempt_folder: Path) -> AsyncIterator[None]:

@@ -66,7 +66,9 @@ class FileChange(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> str:
-        """The same for people: +3 −7."""
+        """The same for people: +3 −7. A file that only moved has no new lines: it says where it was."""
+        if self.moved_from:
+            return f"moved from {self.moved_from}"
         return "" if self.added is None else f"+{self.added} −{self.removed}"
 
 

@@ -30,6 +30,8 @@ from backedge.core.value import replace
 MOST_FILES = 1_000
 """Changed files that are recorded."""
 MOST_NOTES = 20
+_REFUSED_WRITE = ("Read-only file system", "read-only file system", "EROFS")
+"""What programs print if the sandbox does not let them write."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,13 @@ class WorkspaceWitness:
         if self._rights.installs:
             run.move_environment(tree)
         return self._seen(run, before, tree)
+
+    def explained(self, printed: str) -> str:
+        confined = self._sandbox is not None and self._sandbox.in_force != "off"
+        if not confined or not any(words in printed for words in _REFUSED_WRITE):
+            return ""
+        packages = "" if self._rights.installs else "; `installs: true` lets it change packages"
+        return f" in its sandbox, which refused a write{packages}"
 
     def gave_up(self, briefing: Briefing, attempt_folder: Path) -> None:
         others = self._over(briefing, attempt_folder)
