@@ -196,6 +196,7 @@ def test_export_feedback_list_what_if_agents_and_dry_run_print_json(make: Make) 
         "workflow": "eventful",
         "starts": ["plan"],
         "max_attempts": 252,
+        "not_imported": [],
     }
     project.run()
     check_report(project.backedge("export").json)
