@@ -2,7 +2,7 @@
 
 `make cheats` runs all cases and prints a table; `make cheats ARGS="git lint"` runs those with these words in their name
 or family, `ARGS="--list"` lists them, and `ARGS="--keep NAME"` keeps the folder of a case. `make slow` runs all
-controls and half of the cheats as tests.
+controls and a quarter of the cheats as tests.
 
 A case is data: a repository with a real defect, a workflow, the scripts that play its agents, and what must come of it.
 To add one, add it to a file in `cheats/` or `controls/`. A cheat never fixes the defect. At the end, `truth` looks at the

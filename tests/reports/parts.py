@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -27,7 +29,15 @@ def runner(name: str) -> str:
     for place in (RUNNERS / "bin", RUNNERS / "node_modules" / ".bin"):
         if (place / name).exists():
             return str(place / name)
-    return shutil.which(name) or missing(name)
+    found = shutil.which(name)
+    return found if found is not None and _works(found) else missing(name)
+
+
+@functools.cache
+def _works(program: str) -> bool:
+    """Whether a program can start: that of rustup is there before a toolchain is."""
+    done = subprocess.run([program, "--version"], capture_output=True, timeout=60)
+    return done.returncode == 0
 
 
 def missing(name: str) -> NoReturn:
