@@ -36,8 +36,8 @@ def runner(name: str) -> str:
 @functools.cache
 def _works(program: str) -> bool:
     """Whether a program can start: that of rustup is there before a toolchain is."""
-    done = subprocess.run([program, "--version"], capture_output=True, timeout=60)
-    return done.returncode == 0
+    words = ("version",) if Path(program).name == "go" else ("--version",)
+    return subprocess.run([program, *words], capture_output=True, timeout=60).returncode == 0
 
 
 def missing(name: str) -> NoReturn:
