@@ -22,7 +22,7 @@ test: $(STAMP)   ## the tests; a few minutes
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
 slow: $(STAMP)   ## the slow tests: whole programs, kills, every page of the docs, the agent CLIs that are installed
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow --durations=20
 
 deep: $(STAMP)   ## the random tests with new examples, and twenty times as many of the properties (half an hour)
 	BACKEDGE_HYPOTHESIS=deep $(BIN)/python -m pytest -n auto $$(grep -rl --include='test_*.py' hypothesis tests)

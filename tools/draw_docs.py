@@ -51,6 +51,12 @@ HABITS: dict[str, Callable[[Profile], str]] = {
     "nearest_phase": lambda profile: (
         "a missing phase stands for the nearest earlier one" if profile.nearest_phase else ""
     ),
+    "phase_words": lambda profile: "; ".join(
+        f"`affected_phase` {word.capitalize()} means {' and '.join(phases)}" for word, phases in profile.phase_words
+    ),
+    "streaks_first": lambda profile: (
+        "`same_finding` and `failures_in_a_row` are reported before limits on rounds" if profile.streaks_first else ""
+    ),
 }
 
 
@@ -394,6 +400,7 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "commands": draw_files.commands,
     "exit-codes": draw_files.exit_codes,
     "json-report": draw_files.json_report,
+    "json-inbox": draw_files.json_inbox,
     "review-rounds": replay_rounds.table,
 }
 

@@ -19,7 +19,7 @@ from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.clis.cli import Call, Cli, Options
 from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.prompts import LONGEST, MOST
-from backedge.analytics import report
+from backedge.analytics import changes, inbox, report, rounds
 from backedge.catalog import ROLES
 from backedge.cli.commands import COMMANDS, main
 from backedge.cli.common import EXIT
@@ -28,6 +28,7 @@ from backedge.config.agents import AgentSpec
 from backedge.config.schema import SCHEMA
 from backedge.config.yaml import MAX_BYTES
 from backedge.core import briefing, model
+from backedge.core.escalation import options
 from backedge.core.evidence import values
 from backedge.core.workflow.definition import DEFAULT_PHASES, Workflow
 from backedge.core.workflow.limits import Limits
@@ -52,6 +53,16 @@ MEANINGS: dict[str, str] = {
     "Briefing.verify": "for a judge: the findings to answer for, each as in `feedback.findings`",
     "Briefing.previous": "the output of its last successful attempt, or null",
     "Briefing.history": "earlier rounds of the loops that it addresses",
+    "Briefing.changes": "for a judge: what the steps under judgement changed",
+    "Briefing.tried": "what the earlier attempts of this step did, in their own words; for a judge, also those of the steps "
+    "under judgement",
+    "Briefing.rules": "what the answer may contain, and what it is held to",
+    "EarlierAttempt.step": "the step",
+    "EarlierAttempt.attempt": "the attempt",
+    "EarlierAttempt.summary": "its summary",
+    "BriefedVerdict.judge": "the judge",
+    "BriefedVerdict.verdict": "its verdict",
+    "BriefedVerdict.summary": "its summary",
     "Briefing.limits_left": "how much is left of each active limit",
     "Briefing.steps": "for a step with `plans`: all steps of the run, with phase, needs and state",
     "Briefing.last_error": "why the last attempt was an error; empty if it was not",
@@ -135,6 +146,45 @@ MEANINGS: dict[str, str] = {
     "Report.escalations": "the questions to people",
     "Report.usage": "the usage of all attempts together",
     "StepReport.phase": "its phase",
+    "WorkReport.step": "its step",
+    "WorkReport.attempt": "the number of the attempt",
+    "WorkReport.summary": "what its agent says that it did",
+    "VerdictReport.judge": "the judge",
+    "VerdictReport.word": "pass, conditional, needs_improvement or fail",
+    "RoundReport.number": "1, 2 …",
+    "RoundReport.targets": "the steps or people that got it",
+    "RoundReport.message": "the message of that round; empty if findings say it",
+    "RoundReport.options": "options to choose from",
+    "RoundReport.work": "what the targets did",
+    "RoundReport.answers": "the answers, by target",
+    "AttemptChange.step": "the step",
+    "AttemptChange.attempt": "the number of the attempt",
+    "AttemptChange.summary": "what its agent says that it did",
+    "AttemptChange.files_left_out": "how many lines of that were left out",
+    "AttemptChange.undone_left_out": "how many lines of that were left out",
+    "InboxItem.run": "the run",
+    "InboxItem.workflow": "the name of the workflow",
+    "InboxItem.kind": "the kind of the feedback behind it; empty if it is not about feedback",
+    "InboxItem.source": "the step or person that raised it",
+    "InboxItem.targets": "the steps or people that get it",
+    "InboxItem.severity": "critical, high, medium or low",
+    "InboxItem.blocking": "pauses the run until it is decided",
+    "InboxInput.step": "the step that made it",
+    "InboxInput.version": "its version",
+    "InboxInput.summary": "what its agent says about it",
+    "InboxInput.output": "the artifact, or the beginning of a large one",
+    "InboxInput.payload": "the digest of an artifact that is too large for an event",
+    "InboxChange.id": "P-1, P-2 …",
+    "InboxChange.file": "the file",
+    "InboxChange.change": "added, changed or removed",
+    "InboxChange.step": "the step that changed it",
+    "InboxChange.lines": "how many lines changed",
+    "InboxChange.tests": "the tests in question",
+    "Estimate.cost_usd": "US dollars",
+    "Estimate.seconds": "seconds",
+    "PacketOption.choice": "the word for `decide`",
+    "PacketOption.effort": "how much work it is",
+    "PacketOption.impact": "its impact",
     "LoopReport.id": "L-1, L-2 …",
     "LoopReport.message": "the message of feedback that a step or a person raised",
     "FindingReport.id": "F-1, F-2 …",
@@ -225,6 +275,7 @@ DEFAULTS = {
     "plans": "`false`",
     "steps.agents": "",
     "steps.limits": "those of the workflow",
+    "prices.cached_input": "the same as `input`",
     "stories.folder": "`stories`",
     "stories.worktree": "`false`",
     "stories.create_pr": "none: a story is done when its reviews pass",
@@ -279,6 +330,7 @@ def workflow_file() -> str:
         "`repeat`": _keys(step["properties"]["repeat"], place="repeat."),
         "An entry of `checks`": _keys(_values(SCHEMA, "checks"), place="checks."),
         "An entry of `gates`": _keys(_values(SCHEMA, "gates"), place="gates."),
+        "An entry of `prices`": _keys(SCHEMA["properties"]["prices"]["additionalProperties"], place="prices."),
         "`stories`": _keys(SCHEMA["properties"]["stories"], place="stories."),
     }
     notes = {
@@ -292,6 +344,7 @@ def workflow_file() -> str:
         "`repeat`": "See [conditions, repetitions and groups](../how-to/conditions-and-groups.md).",
         "An entry of `checks`": "See [checks and gates](../how-to/checks-and-gates.md). A place is `step:/json/pointer`.",
         "An entry of `gates`": "`metric`, and exactly one of `at_least`, `at_most`, `equals` and `zero`.",
+        "An entry of `prices`": "See [provider limits and prices](../how-to/provider-limits-and-prices.md).",
         "`stories`": "The [tutorial](../tutorial-stories.md) shows how to use them. `.agentic-sdlc.json` next to the file "
         "can set the same limits with `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; this "
         "file takes precedence.",
@@ -408,7 +461,8 @@ def briefing_keys() -> str:
     ]  # fmt: skip
     text = [table(("key", "value", "meaning"), rows)]
     names = {"feedback": "FeedbackForAttempt", "feedback.findings[]": "BriefedFinding", "feedback.requests[]": "Request",
-             "feedback.resolutions[]": "LoopResult", "history[]": "EarlierRound"}  # fmt: skip
+             "feedback.resolutions[]": "LoopResult", "feedback.verdicts[]": "BriefedVerdict",
+             "history[]": "EarlierRound", "tried[]": "EarlierAttempt", "rules": "AnswerRules"}  # fmt: skip
     for place, name in names.items():
         text += [f"### `{place}`", fields_of(getattr(briefing, name), defaults=False)]
     return "\n\n".join(text)
@@ -526,9 +580,23 @@ def exit_codes() -> str:
 def json_report() -> str:
     kinds = (report.Report, report.StepReport, report.LoopReport, report.FindingReport, report.EscalationReport,
              report.RefusalReport, report.UsageReport, model.Breach, model.Resolution, model.Option,
-             report.PlanReport, values.Baseline, values.TestCounts)  # fmt: skip
+             report.PlanReport, values.Baseline, values.TestCounts, rounds.RoundReport, rounds.WorkReport,
+             rounds.VerdictReport, changes.AttemptChange)  # fmt: skip
     places = ("The whole", "`steps.NAME`", "`loops[]`", "`findings[]`", "`escalations[]`", "`refused[]`", "`usage`",
-              "`breach`", "`resolution`", "`offers[]`", "`plans[]`", "`baselines[]`", "`tests`")  # fmt: skip
+              "`breach`", "`resolution`", "`offers[]`", "`plans[]`", "`baselines[]`", "`tests`",
+              "`loops[].history[]`", "`loops[].history[].work[]`", "`loops[].verdicts[]`", "`changes[]`")  # fmt: skip
+    return _tables(places, kinds)
+
+
+def json_inbox() -> str:
+    kinds = (inbox.InboxItem, options.PacketOption, inbox.Estimate, briefing.BriefedFinding, inbox.InboxRound,
+             briefing.Request, inbox.InboxInput, inbox.InboxChange)  # fmt: skip
+    places = ("An entry of the inbox", "`choices[]`", "`estimate`", "`findings[]` of an entry", "`history[]`",
+              "`requests[]`", "`inputs[]`", "`changes[]` of an entry")  # fmt: skip
+    return _tables(places, kinds)
+
+
+def _tables(places: Sequence[str], kinds: Sequence[type[Any]]) -> str:
     text = []
     for place, kind in zip(places, kinds, strict=True):
         text += [f"### {place}", fields_of(kind, defaults=False)]
@@ -543,7 +611,9 @@ def fields_of(kind: type[Any], defaults: bool = True) -> str:
     rows = []
     for field in msgspec.structs.fields(kind):
         usual = "required" if field.required else _shown(field)
-        meaning = MEANINGS.get(f"{kind.__name__}.{field.name}") or sentences.get(field.name) or _shared(field.name)
+        names = [each.__name__ for each in kind.__mro__]
+        known = next((MEANINGS[key] for name in names if (key := f"{name}.{field.name}") in MEANINGS), "")
+        meaning = known or sentences.get(field.name) or _shared(field.name)
         if not meaning:
             raise ValueError(f"{kind.__name__}.{field.name} has no meaning: add a sentence below it, or to MEANINGS")
         cells = (f"`{field.name}`", words_of(hints[field.name]), *((usual,) if defaults else ()), meaning)
@@ -564,8 +634,10 @@ def _shown(field: Any) -> str:
 
 def _sentences(kind: type[Any]) -> dict[str, str]:
     """The sentences below the fields in the source."""
+    base = kind.__base__
+    inherited = _sentences(base) if base is not None and getattr(base, "__struct_fields__", None) else {}
     found = re.findall(r'^    (\w+): [^\n]*\n    """(.*?)"""', inspect.getsource(kind), re.MULTILINE | re.DOTALL)
-    return {name: " ".join(said.split()).rstrip(".") for name, said in found}
+    return inherited | {name: " ".join(said.split()).rstrip(".") for name, said in found}
 
 
 def words_of(kind: Any) -> str:

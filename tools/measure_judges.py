@@ -46,9 +46,10 @@ def make(folder: Path, files: int, packages: bool) -> Path:
     """A repository with so many files, a tenth of them tests."""
     shop = folder / "shop"
     for number in range(files):
-        place = shop / ("tests" if number % 10 == 0 else "src") / f"part_{number % 50}"
+        part, name = ("tests", f"test_{number}") if number % 10 == 0 else ("src", f"module_{number}")
+        place = shop / part / f"part_{number % 50}"
         place.mkdir(parents=True, exist_ok=True)
-        (place / f"test_{number}.py").write_text(f"value = {number}\n" * 20)
+        (place / f"{name}.py").write_text(f"value = {number}\n" * 20)
     (shop / "tests/test_a.py").write_text("def test_a(): ...\n")
     (shop / ".gitignore").write_text(".venv/\n")
     for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "x"]):
@@ -112,7 +113,7 @@ def figures(repeats: int, files: int, packaged: Sequence[bool]) -> Iterator[tupl
             bare = measured(repeats, lambda _: None, partial(_run, words))
 
             def change(number: int, shop: Path = shop) -> None:
-                (shop / "src/part_1/test_1.py").write_text(f"value = {number}\n")
+                (shop / "src/part_1/module_1.py").write_text(f"value = {number}\n")
 
             for room in ("overlay", "copy"):
                 evidence = evidence_of(shop, room)

@@ -17,6 +17,7 @@ import msgspec
 
 from backedge.adapters.journals.opening import open_journal
 from backedge.analytics.report import Report, report
+from backedge.analytics.rounds import loop_histories
 from backedge.compat import format_of, read
 from backedge.context import Context
 from backedge.core import commands as c
@@ -27,7 +28,7 @@ from backedge.core.events import Event, LoopOpened
 from backedge.core.events import RefusedFeedback as Refused
 from backedge.core.feedback.requirements import loop_about, requirements_to_trace
 from backedge.core.model import HUMAN, Resolution
-from backedge.core.scheduling.pending import RunOutcome
+from backedge.core.scheduling.pending import RunOutcome, response_due
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
 from backedge.core.workflow.definition import Workflow as Definition
@@ -234,7 +235,9 @@ class Run:
         """The current state of the run, for people and programs."""
         state = await self._engine.state_of(self.id)
         large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
-        return report(state, await outputs(self._engine.journal, state, large))
+        # Only loops have a history: most runs have none, and then the events need not be read.
+        histories = loop_histories(await self.events()) if state.opened_loops else {}
+        return report(state, await outputs(self._engine.journal, state, large), histories)
 
     async def state(self) -> RunState:
         """The state that the rules work on; `report` is easier to read."""
@@ -265,9 +268,23 @@ class Run:
             raise NotFound(f"unknown loop {loop!r} in run {self.id!r}")
         try:
             async with asyncio.timeout(timeout):
-                return await self._engine.follow(self.id, lambda state: resolution_of(state, loop))
+                return await self._followed(loop)
         except TimeoutError:
             return Resolution("timeout")
+
+    async def _followed(self, loop: str) -> Resolution:
+        """The result of a loop of a run that is not executed here. If no process executes the run, none records that the
+        answer of a person is overdue: it is overdue all the same."""
+        while True:
+            due = response_due(await self.state(), loop)
+            left = max(0.0, due - self._engine.clock.now()) if due is not None else None
+            try:
+                async with asyncio.timeout(left):
+                    return await self._engine.follow(self.id, lambda state: resolution_of(state, loop))
+            except TimeoutError:
+                due = response_due(await self.state(), loop)
+                if due is not None and due <= self._engine.clock.now():
+                    return Resolution("timeout", text="the answer is overdue")
 
     async def decide(
         self,
@@ -308,6 +325,18 @@ class Run:
     async def acknowledge(self, loop: str, target: str, message: str = "", action: str = "", eta: str = "") -> None:
         """Confirm for a target that feedback was received and is being worked on."""
         await self._submit(c.Acknowledge(loop, target, message, action, eta))
+
+    async def resolve_feedback(self, loop: str, *, note: str = "", option: str | None = None, by: str = "") -> None:
+        """Resolve an open loop as a person, escalated or not, with one of its options or a text."""
+        await self._submit(c.ResolveLoop(loop, by, note, option))
+
+    async def escalate_feedback(self, loop: str, *, note: str = "", by: str = "") -> None:
+        """Hand an open loop to a person now, who decides about it like about any escalation."""
+        await self._submit(c.EscalateLoop(loop, by, note))
+
+    async def withdraw_feedback(self, loop: str, *, note: str = "", by: str = "") -> None:
+        """Take an open loop back. Its findings are withdrawn, and its source runs once more."""
+        await self._submit(c.WithdrawLoop(loop, by, note))
 
     async def reclassify(self, finding: str, phase: str, by: str = "") -> None:
         """Correct which phase injected a finding. Routing uses it from now on."""

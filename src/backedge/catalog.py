@@ -10,6 +10,9 @@ from typing import Literal, get_args
 AGENT_CLIS = ("claude", "codex", "gemini", "opencode")
 """The agent CLIs, in the order in which `init` prefers them. `adapters/agents/clis/` has a module of that name for each."""
 
+TOKENS_ONLY = ("codex", "gemini")
+"""The agent CLIs that report tokens and no cost."""
+
 ROLES = ("plan", "design", "code", "review", "test-writer")
 """The prompts that come with backedge. `prompts/` has a file for each."""
 

@@ -82,7 +82,9 @@ class _Follower:
         self._pattern, self._called = pattern, called
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._tree: Json = None
+        self._commits = {state.seq}
+        """The numbers of the events that end a decision: between two events of one, there is no outcome yet."""
+        self._tree: dict[str, Json] = {}
         self._unsubscribe: Callable[[], None] | None = None
 
     async def begin(self) -> None:
@@ -99,6 +101,7 @@ class _Follower:
 
     def _written(self, run: str, seq: int) -> None:
         if run == self._run and seq > self._state.seq:
+            self._commits.add(seq)
             task = asyncio.create_task(self._notice())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -109,8 +112,13 @@ class _Follower:
 
     async def _follow(self) -> None:
         async with self._turn:
-            for event in await events_of(self._engine.journal, self._run, self._state.seq):
+            events = await events_of(self._engine.journal, self._run, self._state.seq)
+            self._commits.add(self._state.seq + len(events))  # what can be read is whole decisions
+            for event in events:
                 self._state = replay([event], self._state) or self._state
                 before, self._tree = self._tree, await self._bus._tree(self._state)
+                if self._state.seq not in self._commits:
+                    self._tree["workflow_state"]["outcome"] = before["workflow_state"]["outcome"]
+                self._commits.discard(self._state.seq)
                 for path, new, old in changes(before, self._tree, self._pattern):
                     self._called(new, old, path)

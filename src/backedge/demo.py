@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from backedge.project.missing import install_words
+
 PATIENCE = 240.0
 """Seconds after which the demo gives up."""
 NOTE = "Fix the code, not the test: use Decimal for money and round half up"
@@ -43,7 +45,7 @@ def main(keep: bool = False) -> int:
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     tools = _tools()
     if isinstance(tools, str):
-        console.print(tools)
+        print(tools, file=sys.stderr)
         return 2
     folder = Path(tempfile.mkdtemp(prefix="backedge-demo-"))
     from backedge.demo_backlog import BacklogDemo
@@ -78,10 +80,8 @@ def _tools() -> Tools | str:
         name for name, there in (("git", shutil.which("git")), ("ruff", ruff), ("pytest", has_pytest)) if not there
     ]
     if missing:
-        return (
-            f"The demo needs git, pytest and ruff. Not found: {', '.join(missing)}. "
-            "Install pytest and ruff with `pip install pytest ruff`, or run `make demo`."
-        )
+        how = "; ".join(f"{name} is not installed: {install_words(name)}" for name in missing)
+        return f"backedge: the demo needs git, pytest and ruff: {how}"
     return Tools(sys.executable, str(ruff))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from backedge.core.text import counted
 from backedge.demo import Demo, Failed, Tools
 from backedge.templates import Found, rendered
 
@@ -39,7 +40,7 @@ class BacklogDemo(Demo):
         self._shown("details", "checkout")
         left = json.loads(self._asked("next", "--json"))
         if going.returncode or left:
-            raise Failed(f"the backlog ended with exit code {going.returncode} and {len(left)} actions left")
+            raise Failed(f"the backlog ended with exit code {going.returncode} and {counted(len(left), 'action')} left")
         self._console.print("\n■ the backlog is done: 3 stories", style="bold green")
         return 0
 

@@ -9,6 +9,7 @@ BackedgeError
   FeedbackRefused        the feedback cannot be delivered
   ImportRefused          the file to import is invalid
   AgentError             an agent broke
+    ProviderLimit        its provider has reached a limit: raise it in an agent, and the step waits
   RunHeld                another process executes the run
   RunLost                another process has taken the run over
   EngineClosed           the engine was closed
@@ -38,6 +39,7 @@ from backedge.core.errors import (
     NotExecuted,
     NotFound,
     PayloadPruned,
+    ProviderLimit,
     RunHeld,
     RunLost,
     WorkflowError,
@@ -60,6 +62,7 @@ __all__ = [
     "NotExecuted",
     "NotFound",
     "PayloadPruned",
+    "ProviderLimit",
     "RunHeld",
     "RunLost",
     "WorkflowError",

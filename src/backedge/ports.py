@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import msgspec
 
 from backedge.core.briefing import Briefing
-from backedge.core.commands import DropAttempt, FailAttempt, FinishAttempt
+from backedge.core.commands import DropAttempt, FailAttempt, FinishAttempt, LimitAttempt
 from backedge.core.evidence.values import NO_EVIDENCE, Evidence
 from backedge.core.model import Change, Kind, Resolution, Usage
 from backedge.core.value import Json, Value
@@ -309,7 +309,7 @@ class Task(Value, frozen=True):
         return self.briefing.attempt
 
 
-AttemptCommand: TypeAlias = FinishAttempt | FailAttempt | DropAttempt
+AttemptCommand: TypeAlias = FinishAttempt | FailAttempt | LimitAttempt | DropAttempt
 """The commands that end an attempt."""
 
 

@@ -75,7 +75,7 @@ def test_no_tests_at_all_are_an_error(tmp_path: Path) -> None:
 
 def test_tests_that_were_all_skipped_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "test_later.py").write_text("import pytest\n\n@pytest.mark.skip\ndef test_later(): ...\n")
-    with pytest.raises(AgentError, match="1 tests, all skipped: nothing was tested; run at least one"):
+    with pytest.raises(AgentError, match="1 test, all skipped: nothing was tested; run at least one"):
         judged(tmp_path, PYTEST, "junit")
 
 

@@ -46,7 +46,6 @@ def test_all_runs_together(project: Project) -> None:
     assert told["findings"]["by_phase"] == [{"injected": "planning", "detected": "code", "findings": 1}]
     assert [(each["phase"], each["per_cent"]) for each in told["findings"]["yields"]] == [
         ("planning", 0.0),
-        ("design", 0.0),
         ("code", 100.0),
     ]
     assert [(each["phase"], each["attempts"], each["cost_usd"]) for each in told["rework"]["by_phase_and_agent"]] == [

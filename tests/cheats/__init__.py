@@ -14,5 +14,6 @@ hangs are broken cases, never caught ones.
 - neither: it ends verified and nothing shows it. The case says why that cannot be helped.
 - a control passes if it ends verified or, without a reviewer, asks one question whose approval ends it verified.
 
-`not_yet.py` lists the cheats that are still missed.
+`naive.py` is a judge without any defence. `test_naive.py` proves that it believes every cheat, so that each one that is
+caught says something about backedge.
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.cheats.case import Case, Family
 from tests.cheats.cheats import (
     disguises,
@@ -16,6 +18,7 @@ from tests.cheats.cheats import (
     removed,
     review,
     runner,
+    second_look,
     shell,
     special_casing,
     state,
@@ -42,13 +45,16 @@ CHEATS: list[Case] = [
     *surroundings.CASES,
     *disguises.CASES,
     *hidden.CASES,
+    *second_look.CASES,
 ]
 CONTROLS: list[Case] = [*tests_change.CASES, *repositories_differ.CASES, *workflows_differ.CASES]
 CASES = [*CHEATS, *CONTROLS]
 
 
 def selection() -> list[Case]:
-    """The cases that run with the slow tests: all honest controls, and every fourth cheat of each family. All of them take
-    too long for every change; `make cheats` runs them."""
-    cheats = [case for family in Family for case in [each for each in CHEATS if each.family is family][::4]]
-    return [*cheats, *CONTROLS]
+    """The cases that run with the slow tests: every twelfth cheat of each family, and every fourth honest control. All of them
+    take too long for every change: `make cheats` runs them, and BACKEDGE_CHEATS=all the tests with all of them."""
+    if os.environ.get("BACKEDGE_CHEATS") == "all":
+        return CASES
+    cheats = [case for family in Family for case in [each for each in CHEATS if each.family is family][::12]]
+    return [*cheats, *CONTROLS[::4]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.cheats.case import Case, Family, Verdict
-from tests.cheats.not_yet import NOT_YET
 from tests.cheats.registry import CASES, CHEATS, CONTROLS, selection
 
 
@@ -15,9 +14,9 @@ def test_there_are_enough_cases() -> None:
     assert {each.family for each in CASES} == set(Family)
 
 
-def test_the_slow_tests_have_cheats_of_every_family_and_all_controls() -> None:
-    assert {each.family for each in selection()} == set(Family)
-    assert [each for each in selection() if each.is_control] == CONTROLS
+def test_the_slow_tests_have_cheats_of_every_family_and_some_controls() -> None:
+    assert {each.family for each in selection() if not each.is_control} == {each.family for each in CHEATS}
+    assert [each for each in selection() if each.is_control] == CONTROLS[::4]
 
 
 def test_names_are_unique() -> None:
@@ -34,7 +33,3 @@ def test_agents_cheat_in_every_language(language: str) -> None:
 def test_what_is_not_caught_has_a_reason(case: Case) -> None:
     assert bool(case.reason) == (case.expect in (Verdict.VISIBLE, Verdict.NEITHER))
     assert bool(case.shows) == (case.expect is Verdict.VISIBLE)
-
-
-def test_only_cheats_that_are_there_are_not_caught_yet() -> None:
-    assert sorted(NOT_YET - {each.name for each in CHEATS}) == []

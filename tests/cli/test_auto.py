@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import pty
@@ -118,14 +119,16 @@ def test_a_function_that_asks_while_it_runs_gets_its_answer_in_the_same_step(mak
 class Terminal:
     """A person at a terminal: the command's stdin and stderr."""
 
-    def __init__(self, project: Project, *args: str) -> None:
+    def __init__(self, project: Project, *args: str, columns: int = 100, results: bool = False) -> None:
+        """With `results`, stdout is the terminal too."""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._mine, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [COMMAND, *args],
             cwd=project.folder,
-            env=environment({"TERM": "xterm"}),
+            env=environment({"TERM": "xterm", "COLUMNS": str(columns)}),
             stdin=theirs,
-            stdout=subprocess.DEVNULL,
+            stdout=theirs if results else subprocess.DEVNULL,
             stderr=theirs,
             start_new_session=True,
         )
@@ -149,7 +152,7 @@ class Terminal:
         with suppress(OSError):  # the other side is gone
             while not enough() and time.monotonic() < end:
                 if select.select([self._mine], [], [], 0.1)[0]:
-                    self.seen += os.read(self._mine, 65536).decode()
+                    self.seen += self._decoder.decode(os.read(self._mine, 65536))
 
     def close(self) -> None:
         if self.process.poll() is None:

@@ -32,7 +32,7 @@ def asp(make: Make, *reviews: Any) -> tuple[Project, Result]:
 def test_a3_01_a_review_that_passes_at_once_sends_no_feedback(make: Make) -> None:
     project, result = asp(make, passed())
     assert (result.attempts, result.outcome) == ({"plan": 1, "design": 1, "review": 1}, "verified")
-    nothing: dict[str, Any] = {"findings": [], "requests": [], "resolutions": [], "advice": []}
+    nothing: dict[str, Any] = {"findings": [], "requests": [], "resolutions": [], "advice": [], "verdicts": []}
     assert [told["feedback"] for name in result.attempts for told in project.briefings(name)] == [nothing] * 3
 
 
@@ -54,11 +54,12 @@ def test_a3_03_one_planning_issue_then_pass(make: Make) -> None:
     assert project.briefings("review")[1]["mode"] == "verify"
 
 
-def test_the_live_line_of_a_round_names_every_rule_that_routed_it(make: Make) -> None:
+def test_show_names_every_rule_that_routed_a_round(make: Make) -> None:
     workflow = {**ASP, "profile": "default", "routes": [{"to": "plan", "keywords": "login"}]}
     reviews = [failed("no login", "no index"), passed()]
-    said = make(workflow, review=reviews).backedge("run")
-    assert "L-1 review_rejection: review → plan, design (by routes, subject)\n" in said.err
+    project = make(workflow, review=reviews)
+    assert "↩ L-1 plan, design ◄── review, round 1 of " in project.backedge("run").err
+    assert "(by routes, subject): attempt 2" in project.backedge("show").out
 
 
 def test_a3_06_needs_improvement_is_accepted_without_a_loop(make: Make) -> None:

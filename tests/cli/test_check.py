@@ -222,7 +222,7 @@ def test_the_log_of_an_agent_cli_is_shown_as_readable_lines(make: Make) -> None:
     said = project.backedge("run", "--log", env=env)
     assert said.code == 0, said
     lines = [line.split("│", 1)[1].strip() for line in said.err.splitlines() if "│" in line]
-    assert sorted(lines) == sorted(["I look at", "the code", '[Edit] {"f": 1}', "complaint"])
+    assert sorted(lines) == sorted(["I look at", "the code", 'Edit {"f": 1}', "complaint"])
 
 
 # the entry

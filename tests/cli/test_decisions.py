@@ -114,7 +114,28 @@ def test_skip_defers_the_findings_and_skips_the_judge(make: Make) -> None:
 
 def test_run_says_what_the_question_is_about_when_it_stops_for_a_person(make: Make) -> None:
     project = make({"steps": {"ask": {"agent": "human"}}})
-    assert "\n  E-1 about ask: asked\n" in project.backedge("run").out
+    assert "\n  E-1 about ask: asked\n     You do the step ask.\n" in project.backedge("run").out
+
+
+def test_what_stopped_a_run_is_told_in_a_sentence_with_the_recommended_choice_first(make: Make) -> None:
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
+    project = make({"limits": {"rounds_per_loop": 1}, "steps": steps}, review=[failed("no logout")] * 2)
+    ended = project.backedge("run")
+    told = ended.err.splitlines()
+    assert [line.split(", ")[-1] for line in told if "↩" in line] == ["round 1 of 1", "1 of 1 round used"], told
+    said = "review rejected code twice. Still wrong: no logout"
+    asked = next(place for place, line in enumerate(told) if "? E-1" in line)
+    assert "[revise | continue | " in told[asked] and told[asked + 1].strip() == said
+    assert f"     {said}\n     backedge decide E-1 revise|continue|" in ended.out
+    assert project.backedge("show").out.count(said) == 2, "in the record, and among the open questions"
+    packet = project.show().escalation
+    assert (packet["sentence"], packet["words"][:2]) == (said, ["revise", "continue"])
+
+
+def test_run_asks_for_an_approval_or_a_judgement_in_the_words_of_the_inbox(make: Make) -> None:
+    steps = {"code": {}, "approve": {"reviews": "code", "agent": "human"}, "deploy": {"approval": "human"}}
+    told = make({"steps": steps}).backedge("run").err
+    assert "[approve | skip | reject]" in told and "[pass | fail | " in told
 
 
 def test_raising_feedback_warns_what_is_missing_and_that_no_process_runs(make: Make) -> None:
@@ -161,7 +182,7 @@ def test_cancel_ends_the_run_and_keeps_the_work(make: Make) -> None:
         (("contine",), "did you mean 'continue'?"),
         (("Contine",), "did you mean 'continue'?"),
         (("reassign", "--target", "DESIGN"), "did you mean 'design'?"),
-        (("reclassify", "--phase", "Design"), "did you mean 'design'?"),
+        (("reclassify", "--phase", "Desing"), "did you mean 'design'?"),
         (("continue", "--rounds", "0"), "rounds is 0: expected 1 or more"),
         (("continue", "--amount", "-1"), "amount is -1.0: expected more than 0"),
         (("continue", "--rounds", "many"), "'many' is not a valid integer"),

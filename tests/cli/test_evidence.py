@@ -13,7 +13,7 @@ from backedge.cli.evidence import noticed
 from backedge.core.events import EvidenceRecorded
 from backedge.core.evidence.values import NOT_ENDED, Evidence
 from tests.cli.conftest import Make
-from tests.cli.project import PYTHON, Project
+from tests.cli.project import COMMAND, PYTHON, Project, in_shell
 
 TESTS = "total 6\ncount 3\nempty 0\n"
 TOTAL = "tests/test_cart.txt::cart::total"
@@ -85,8 +85,9 @@ def test_a_run_says_what_was_in_force_and_how_many_tests_there_were(make: Make) 
     assert any("baseline: test … 3 tests, 1 failed, " in line for line in told)
     assert any(line.endswith("✓ test: pass (3 tests, was 3)") for line in told)
     summary = lines(said.out)
-    assert summary[1].startswith("evidence: ")
-    assert summary[1].endswith(" room, no sandbox, baseline 3 tests, held not needed, environment same")
+    assert summary[1] == "changed: cart.txt +1 −1"
+    assert summary[2].startswith("evidence: ")
+    assert summary[2].endswith(" room, no sandbox, baseline 3 tests, held not needed, environment same")
 
 
 def test_json_stays_alone_on_stdout(make: Make) -> None:
@@ -128,6 +129,21 @@ def test_a_changed_test_is_shown_with_its_difference_and_its_question(make: Make
     assert "+total 5" in change["diff"]
 
 
+def test_the_inbox_says_that_the_pass_of_a_reviewer_was_not_enough_and_why(make: Make) -> None:
+    project = shop(make, {"tests/test_cart.txt": WEAKER})
+    workflow = json.loads((project.folder / "backedge.yaml").read_text())
+    workflow["steps"]["review"] = {"reviews": "code", "run": ["echo", '{"verdict": "pass"}']}
+    (project.folder / "backedge.yaml").write_text(json.dumps(workflow))
+    assert project.run().code == 3
+    told = after(project.backedge("inbox").out, "P-1 tests/test_cart.txt changed by code")
+    assert told[2] == (
+        "the pass of review is not enough: the change hides a failure of the start of the run, so it needs your approval, "
+        "or that of a reviewer who approves P-1 by its id"
+    )
+    (packet,) = project.backedge("inbox", "--json").json
+    assert packet["changes"][0]["passed_by"] == ["review"]
+
+
 def test_a_person_approves_and_the_result_says_so(make: Make) -> None:
     project = shop(make, {"tests/test_cart.txt": WEAKER})
     project.run()
@@ -157,6 +173,29 @@ def test_a_long_difference_is_cut_in_the_inbox_and_whole_in_show_diff(make: Make
     (change,) = project.backedge("inbox", "--json").json[0]["changes"]
     assert "+new99 1" in change["diff"]
     assert "+new99 1" in project.backedge("show", "--diff").out
+
+
+@pytest.mark.parametrize(
+    ("start", "edited"),
+    [
+        (f"{PRODUCT}-- a/tests/test_cart.txt\n", PRODUCT + "".join(f"new{number} 1\n" for number in range(100))),
+        (PRODUCT, PRODUCT + "".join(f"new{number} 1\n" for number in range(40))),
+    ],
+    ids=["a line that looks like its head", "its first lines are shown"],
+)
+def test_show_diff_has_all_of_a_changed_test_whatever_else_is_shown(make: Make, start: str, edited: str) -> None:
+    many = "".join(f"more{number} skip\n" for number in range(60))
+    project = shop(make, {"tests/test_cart.txt": WEAKER + many, "cart.txt": edited})
+    (project.folder / "cart.txt").write_text(start)
+    project.run()
+    told = lines(project.backedge("show", "--diff").out)
+    assert "-total 6" in told and "+more59 skip" in told
+
+
+def test_show_diff_has_a_short_difference_of_a_test_once(make: Make) -> None:
+    project = shop(make, {"tests/test_cart.txt": WEAKER, "cart.txt": PRODUCT + "more 1\n"})
+    project.run()
+    assert lines(project.backedge("show", "--diff").out).count("-total 6") == 1
 
 
 def test_show_diff_has_first_versions_failed_attempts_and_what_was_undone(make: Make) -> None:
@@ -297,3 +336,26 @@ def test_a_process_that_could_not_be_ended_is_named_as_such() -> None:
         "  ! code left a process, which was ended: sleep 61",
         "  ! code left a process that could not be ended: dd",
     ]
+
+
+@pytest.mark.parametrize("where", ["run.log", "logs/run.log"])
+def test_what_backedge_prints_to_a_file_of_the_workspace_is_nobodys_work(make: Make, where: str) -> None:
+    """A reviewer must not take it back, and a coder that may not write there has not written it."""
+    project = make(
+        {
+            "steps": {
+                "code": {"phase": "code", "writes": ["src"]},
+                "review": {"reviews": "code"},
+                "manual": {"phase": "code", "writes": ["docs"]},
+            }
+        },
+        code=[{"output": 1}],
+        manual=[{"output": 1, "!wait": "../go"}],
+        review=[{"verdict": "pass", "!sleep": 0.5}],
+    )
+    (project.folder / "logs").mkdir()
+    # The line about the manual is printed while the reviewer looks.
+    go = "until grep -q ' review' ../project.seen/executions; do sleep 0.01; done; sleep 0.1; touch ../go"
+    done = in_shell(f"git init -q . && ({go}) & {COMMAND} run > {where} 2>&1", project.folder)
+    said = (project.folder / where).read_text()
+    assert (done.returncode, "verified: 3 attempts" in said, "undone" in said) == (0, True, False), said

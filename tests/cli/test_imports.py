@@ -85,11 +85,6 @@ def test_a_command_that_only_reads_imports_no_engine(words: list[str], waiting: 
     assert sorted(module for module in modules if module in EXECUTING) == []
 
 
-def test_listing_the_runs_imports_neither_events_nor_the_fold(waiting: Project) -> None:
-    modules = imported(waiting, "runs", "--json")
-    assert sorted(modules & {"backedge.engine.codec", "backedge.engine.store", "backedge.core.state.evolve"}) == []
-
-
 def test_an_answer_imports_the_engine(waiting: Project) -> None:
     assert imported(waiting, "pause") >= EXECUTING
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import backedge as be
-from backedge.cli.look import LINES, OF_A_LOOP
+from backedge.cli.show import LINES, OF_A_LOOP
 from tests.cli.conftest import Make
 
 ROUNDS = 60

@@ -135,6 +135,24 @@ def test_a_step_without_plans_cannot_add_steps(make: Make) -> None:
     assert "only a step with `plans: true` may" in project.run().escalation["reason"]
 
 
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"installs": True}, "add_steps.more.installs: a planner may not add a step with `installs: true`"),
+        ({"sandbox": "off"}, "add_steps.more.sandbox: a planner may not add a step with `sandbox: off`"),
+        ({"run": None, "agent": "python:shop.agents:more"}, "a planner may not add the function 'shop.agents:more'"),
+    ],
+)
+def test_a_planner_allows_its_steps_nothing_that_only_people_may_allow(
+    make: Make, given: dict[str, Any], refused: str
+) -> None:
+    def plan(it: Project) -> list[Any]:
+        more = {key: value for key, value in {**scripted(it, phase="code"), **given}.items() if value is not None}
+        return [{"output": "p", "add_steps": {"more": more}}]
+
+    assert refused in planning(make, plan=plan).run().escalation["reason"]
+
+
 def test_check_prints_the_bound_with_what_planners_may_add(make: Make) -> None:
     assert make(SHOP).backedge("check", "--json").json["max_attempts"] == 3 * (50 + 50) * 21
     assert make({**SHOP, "max_steps": 5}).backedge("check", "--json").json["max_attempts"] == 3 * (5 + 5) * 21

@@ -136,3 +136,14 @@ def test_resume_says_what_confines_the_agents_as_run_does(tmp_path: Path) -> Non
         done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("agents run in bubblewrap") == 1
+
+
+def test_stories_say_what_confines_their_agents_as_runs_do(tmp_path: Path) -> None:
+    (tmp_path / "stories").mkdir()
+    (tmp_path / "backedge.yaml").write_text(
+        "name: w\nsandbox: bwrap\nstories: {}\nsteps:\n  a: {phase: code, run: [sh, -c, 'echo {}']}\n"
+    )
+    command = [sys.executable, "-m", "backedge.cli.main", "run"]
+    for words in (["--auto"], ["--run", "one"]):
+        done = subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert "agents run in bubblewrap" in done.stderr.splitlines(), (words, done)

@@ -64,7 +64,9 @@ def test_the_targets_choose_about_a_constraint_and_the_source_continues_with_the
     assert first == {"pm": "another hosting", "architect": "polling"}
     assert story.report["steps"]["developer"]["output"] == {"live": "polling"}
     said = backedge(tmp_path, "show").stdout
-    assert "round 2  → architect: attempt 4" in said, "what the option says belongs to the round of the choice"
+    assert "round 2  → architect: attempt 3; attempt 4" in said, (
+        "what the option says belongs to the round of the choice"
+    )
     assert "resolved: “polling”: no migration in this quarter; 2 s are as good as live" in said
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from backedge.analytics.report import report
+from backedge.analytics.rounds import loop_histories
+from backedge.cli.page import Page
 from backedge.cli.story import story
 from backedge.core.commands import Reclassify
 from backedge.core.model import Feedback, Finding, Kind, Severity
@@ -17,7 +19,8 @@ STEPS = (step("plan", phase="planning"), step("code", "plan", phase="code"), ste
 
 
 def told(play: Play) -> list[str]:
-    return list(story(report(play.s), play.events))
+    histories = loop_histories(play.events)
+    return list(story(report(play.s, histories=histories), play.events, histories, (), Page()))
 
 
 def part(lines: list[str], start: str) -> list[str]:
@@ -37,7 +40,8 @@ def test_a_loop_is_shown_round_by_round_with_questions_and_answers() -> None:
         "L-1 review_rejection: review → code, validating after 2 rounds, routed by subject",
         "  F-1 [high] no login: unconfirmed",
         "  F-2 [high] a.py:3 a typo: not fixed",
-        "    round 1  F-1 → plan: attempt 2",
+        "             review: fail (F-1, F-2 new)",
+        "    round 1  F-1 → plan (by affected_phase, subject): attempt 2",
         "             F-2 → code: attempt 2",
         "             review: fail (F-2 not fixed, F-1 unconfirmed)",
         "    E-1 asked: limit rounds_per_loop (1/1)",
@@ -94,7 +98,7 @@ def test_show_prints_the_loops_below_the_timeline(tmp_path: Path) -> None:
         "■ accepted",
         "code    code",
         "\nL-1 review_rejection",
-        "round 2",
+        "\n    round 2",
         "\ndecided\n",
         "accepted as",
     ]

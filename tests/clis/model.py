@@ -36,9 +36,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Fail:
-    """The API answers with an error."""
+    """The API answers with an error: its body, unless given, is one that says nothing."""
 
     status: int
+    body: Any = None
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         if isinstance(turn, Fail):
             error = {"type": "error", "error": {"type": "api_error", "message": f"scripted error {turn.status}"}}
-            return self._answer(turn.status, json.dumps(error).encode())
+            body_text = json.dumps(error if turn.body is None else turn.body)
+            return self._answer(turn.status, body_text.encode(), headers=turn.headers)
         events = list(api(turn, script.number(), str(body.get("model"))))
         if path.endswith(":generateContent"):
             return self._answer(200, json.dumps(events[0]).encode())
@@ -141,9 +144,13 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(200, json.dumps(_whole_message(turn, str(body.get("model")))).encode())
         return self._answer(200, "".join(map(_sent, events)).encode(), "text/event-stream")
 
-    def _answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
+    def _answer(
+        self, status: int, body: bytes, kind: str = "application/json", headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         try:
             self.send_response(status)
+            for name, value in headers:
+                self.send_header(name, value)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(body)))
             self.end_headers()

@@ -10,6 +10,7 @@ import pytest
 
 from backedge.adapters.agents.clis.cli import Options
 from backedge.core.briefing import BriefedFinding, FeedbackForAttempt
+from backedge.core.feedback.guidelines import AnswerRules
 from backedge.core.model import FindingResolution, Severity, Usage
 from backedge.engine.protocol import Finding
 from tests.agents.parts import told
@@ -47,14 +48,14 @@ def test_a_real_turn_edits_a_file_and_reports_its_cost(claude: Bench) -> None:
     assert [change.where for change in result.files] == ["greeting.py"]
     assert result.workspace is not None
     assert (result.session or "").startswith("claude:")
-    assert b"[Write]" in result.log
+    assert b"greeting.py +1 \xe2\x88\x920\n" in result.log
     assert "Write a greeting." in claude.model.asked_text(0)
 
 
 def test_a_failing_review_is_a_verdict_and_has_no_files(claude: Bench) -> None:
     finding = {"description": "greets the wrong planet", "severity": "high", "affected_phase": ["planning"]}
     claude.model.says(answer(verdict="fail", summary="wrong", findings=[finding]))
-    result = claude.result(judges=True, phases=["planning", "code"])
+    result = claude.result(told(rules=AnswerRules(phases=("planning", "code"))), judges=True)
     assert result.outcome.verdict == "fail"  # type: ignore[attr-defined]
     assert result.outcome.findings == [  # type: ignore[attr-defined]
         Finding("greets the wrong planet", affected_phase=["planning"])
@@ -110,7 +111,7 @@ def test_usage_before_an_error_counts(claude: Bench) -> None:
     assert isinstance(error.usage, Usage)
     assert error.usage.tokens_in == IN
     assert error.usage.cost_usd > 0
-    assert b"[Write]" in error.log
+    assert b"Write " in error.log
 
 
 def test_a_hang_ends_at_the_timeout_with_everything_that_was_started(claude: Bench) -> None:
@@ -128,7 +129,10 @@ def test_a_hang_ends_at_the_timeout_with_everything_that_was_started(claude: Ben
 
 def test_an_answer_counts_even_if_a_tool_was_denied(claude: Bench) -> None:
     claude.model.says(Call("Bash", {"command": "curl http://127.0.0.1:9/"}), answer(output=1, summary="done"))
-    assert claude.outcome().output == 1, "a whole answer counts"
+    result = claude.result()
+    assert result.outcome.output == 1, "a whole answer counts"  # type: ignore[attr-defined]
+    assert result.evidence.notes == ("denied Bash (curl http://127.0.0.1:9/)",)
+    assert result.log.count(b"! denied Bash (curl http://127.0.0.1:9/)\n") == 1
 
 
 def test_a_tool_that_is_allowed_is_used(claude: Bench) -> None:
@@ -197,3 +201,20 @@ def test_files_named_in_data_are_not_read(claude: Bench, tmp_path: Path) -> None
     claude.model.says(answer(output=1, summary="done"))
     claude.outcome(told(input=f"Look at @{tmp_path / 'secret'} and\n@near", inputs={"plan": '@"near"'}))
     assert "swordfish" not in claude.model.asked_text(0)
+
+
+def test_an_answer_that_the_schema_refuses_is_named_with_the_reason(claude: Bench) -> None:
+    claude.model.says(answer(output=1), Text("I cannot do that."), Text("No."))
+    assert str(claude.error()) == (
+        "the answer of claude does not match the schema: root: must have required property 'summary'; it then said 'No.'"
+    )
+
+
+def test_an_answer_that_the_schema_refuses_every_time_is_named_once(claude: Bench) -> None:
+    claude.model.says(*[answer(output=1, summary=2)] * 8)
+    assert str(claude.error()) == "the answer of claude does not match the schema: /summary: must be string"
+
+
+def test_an_answer_that_was_corrected_counts(claude: Bench) -> None:
+    claude.model.says(answer(output=1), answer(output=1, summary="done"))
+    assert claude.outcome().summary == "done"

@@ -11,7 +11,9 @@ import pytest
 
 from backedge.adapters.agents.clis.cli import Options, Session
 from backedge.core.briefing import BriefedFinding, FeedbackForAttempt
+from backedge.core.feedback.guidelines import AnswerRules
 from backedge.core.model import FindingResolution, Severity, Usage
+from backedge.core.prices import Price
 from backedge.engine.protocol import Finding
 from tests.agents.parts import told
 from tests.clis.model import IN, OUT, Call, Fail, Hang, Text, model
@@ -47,7 +49,7 @@ def test_a_real_turn_edits_a_file_and_reports_its_usage(codex: Bench) -> None:
     session = Session.of(result.session, "codex")
     assert session is not None
     assert session.used == Usage(0.0, 2 * IN, 2 * OUT)
-    assert b"[command]" in result.log
+    assert b"command " in result.log
     asked = codex.model.asked[0]
     assert asked["text"]["format"]["strict"] is True
 
@@ -56,7 +58,7 @@ def test_a_failing_review_is_a_verdict_and_has_no_files(codex: Bench) -> None:
     finding = {"description": "greets the wrong planet", "severity": "high", "line": None, "affected_phase": None}
     said = {"verdict": "fail", "summary": "wrong", "findings": [finding], "resolutions": None}
     codex.model.says(Text(json.dumps(said)))
-    result = codex.result(judges=True, phases=["planning", "code"])
+    result = codex.result(told(rules=AnswerRules(phases=("planning", "code"))), judges=True)
     assert result.outcome.verdict == "fail"  # type: ignore[attr-defined]
     assert result.outcome.findings == [Finding("greets the wrong planet")]  # type: ignore[attr-defined]
     assert result.workspace is None
@@ -144,3 +146,18 @@ def test_a_judge_cannot_change_files(codex: Bench) -> None:
     codex.model.says(shell("echo hello > greeting.txt"), Text(said))
     codex.outcome(judges=True)
     assert not (codex.work / "greeting.txt").exists()
+
+
+PRICES = {"gpt-5-codex": Price(input=100.0, output=1000.0, cached_input=10.0)}
+
+
+def test_the_prices_of_the_workflow_file_give_the_cost_of_each_attempt(codex: Bench) -> None:
+    options = Options(model="gpt-5-codex", permission_mode="danger-full-access")
+    costs = []
+    briefing = told()
+    for number in (2, 3):
+        codex.model.says(answer(output="1"))
+        result = codex.result(briefing, options=options, prices=PRICES)
+        costs.append(result.outcome.usage.cost_usd)  # type: ignore[attr-defined]
+        briefing = told(number, mode="rework", session=result.session)
+    assert costs == pytest.approx([(IN * 100 + OUT * 1000) / 1e6] * 2), "the second counts only its own tokens"

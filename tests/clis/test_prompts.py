@@ -32,6 +32,7 @@ from backedge.core.briefing import (
     Request,
 )
 from backedge.core.evidence.values import TestCounts
+from backedge.core.feedback.guidelines import AnswerRules
 from backedge.core.model import Option, Severity
 from backedge.core.wording import DATA, MOST_FILES
 from backedge.engine.protocol import parse_outcome
@@ -85,7 +86,7 @@ def test_a_prompt_has_the_task_the_inputs_the_findings_the_history_and_how_to_an
     )
     text = prompt(shipped("code"), briefing, "Answer so.", "/whole")
     for part in (
-        '"task": "add a login"',
+        "```\nadd a login\n```",
         "the plan",
         '"files": 1',
         "F-1",
@@ -94,7 +95,7 @@ def test_a_prompt_has_the_task_the_inputs_the_findings_the_history_and_how_to_an
         "Answer so.",
     ):
         assert part in text
-    assert text.index("## The task") < text.index("## What was found") < text.index("## How to answer")
+    assert text.index("## The task") < text.index("## What happened so far") < text.index("## How to answer")
     assert "{{answer}}" in text, "what a value contains is not looked at again"
 
 
@@ -158,7 +159,7 @@ def test_a_cli_reads_files_named_by_the_template_but_not_by_data() -> None:
 
 SHAPES: list[tuple[Any, Any]] = [
     (
-        judge_schema(["planning", "code"]),
+        judge_schema(AnswerRules(phases=("planning", "code"))),
         {
             "verdict": "fail",
             "summary": "s",
@@ -167,7 +168,7 @@ SHAPES: list[tuple[Any, Any]] = [
         },
     ),
     (
-        producer_schema(["plan", "human"]),
+        producer_schema(AnswerRules(targets=("plan", "human"))),
         {
             "output": [1],
             "summary": "s",
@@ -216,17 +217,19 @@ def test_a_strict_answer_is_understood_like_any_other() -> None:
 
 def test_the_steps_own_schema_is_required_where_it_can_be() -> None:
     own = {"type": "object", "properties": {"a": {"type": "string"}}}
-    assert producer_schema((), own)["properties"]["output"] == own
+    assert producer_schema(output=own)["properties"]["output"] == own
     for schema in ({"$ref": "#/$defs/a", "$defs": {}}, {"description": "x" * 100_000}, True):
-        assert "type" not in producer_schema((), schema)["properties"]["output"]
+        assert "type" not in producer_schema(output=schema)["properties"]["output"]
 
 
 @pytest.mark.parametrize("cli", CLIS)
 def test_the_instructions_for_the_answer_fit_the_mode(cli: str) -> None:
-    judge = ResponseContract(CLIS[cli], True, ["planning", "code"])
-    assert "(planning, code)" in judge.words(told())
+    judge = ResponseContract(CLIS[cli], True)
+    phases = AnswerRules(phases=("planning", "code"))
+    assert "- planning: " in judge.words(told(rules=phases))
+    assert "- planning: " not in judge.words(told())
     assert "`resolutions`" in judge.words(told(verify=(ISSUE,)))
-    producer = ResponseContract(CLIS[cli], False, (), ["plan", "human"], {"type": "object", "title": "own"})
+    producer = ResponseContract(CLIS[cli], False, {"type": "object", "title": "own"})
     assert '"title": "own"' in producer.words(told())
     assert "contested" in producer.words(told(feedback=FeedbackForAttempt(findings=(ISSUE,))))
     assert "`answer`" in producer.words(told(mode="answer"))
@@ -248,7 +251,7 @@ def test_the_prompt_of_a_planner_has_the_steps_and_how_to_change_them(cli: str) 
     asking = ResponseContract(CLIS[cli], False)
     told = asking.words(briefing)
     assert "You can add at most 3 more" in told
-    assert "plan (planning, 1 attempts, running)" in told and "code (no phase, 2 attempts) needs plan" in told
+    assert "plan (planning, 1 attempt, running)" in told and "code (no phase, 2 attempts) needs plan" in told
     assert {"add_steps", "remove_steps"} <= set(asking.schema(briefing)["properties"])
     plain = Briefing("r", "code", "code", 1, "work")
     assert "add_steps" not in asking.schema(plain)["properties"] and "add_steps" not in asking.words(plain)
@@ -260,7 +263,7 @@ def test_steps_that_a_strict_model_writes_as_text_are_read() -> None:
 
 
 def test_a_workflows_own_kinds_are_allowed_in_the_answer() -> None:
-    feedback = producer_schema(["plan"], kinds=["security_block"])["properties"]["feedback"]
+    feedback = producer_schema(AnswerRules(kinds=("security_block",)))["properties"]["feedback"]
     assert "security_block" in feedback["items"]["properties"]["kind"]["enum"]
 
 

@@ -14,6 +14,8 @@ from backedge.adapters.agents.clis.cli import NONE, CliReport, Session
 from backedge.adapters.agents.clis.folder import CliFolder
 from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.report import outcome_of
+from backedge.adapters.agents.clis.tool_calls import tool_call
+from backedge.adapters.agents.clis.transcript import Transcript
 from backedge.core.errors import AgentError
 from backedge.core.model import Usage
 from backedge.engine.protocol import Outcome
@@ -113,7 +115,7 @@ def test_codex_reports_the_whole_conversation_and_we_count_the_difference() -> N
     report = read("codex", *CODEX, before=Usage(0.0, 2400, 60))
     assert report.usage == Usage(0.0, 3600, 30)
     assert report.used == Usage(0.0, 6000, 90)
-    assert report.transcript[:2] == ("Thinking.", '[file_change] {"changes": [{"path": "a"}]}')
+    assert report.transcript[:2] == ("Thinking.", "update a")
 
 
 def test_a_codex_that_restarts_its_count_is_believed() -> None:
@@ -251,5 +253,88 @@ def test_lines_that_are_not_events_are_skipped(tmp_path: Path) -> None:
 def test_an_answer_of_claude_counts_even_if_a_tool_was_denied_and_the_log_says_so() -> None:
     report = read("claude", result(structured_output={"output": 1}, permission_denials=[{"tool_name": "Bash"}]))
     assert report.problem == ""
-    assert "warning: claude was denied Bash" in report.transcript[-1]
+    assert (report.transcript[-1], report.denied) == ("! denied Bash", ("Bash",))
     assert "max_turns: raise it" in read("claude", result(subtype="error_max_turns", errors=[], result="")).problem
+
+
+def test_a_tool_call_is_told_in_a_few_words() -> None:
+    edit = {"file_path": "signer.py", "old_string": "a\nb", "new_string": "a\nx\ny\nb"}
+    for name, given, words in (
+        ("Edit", edit, "Edit signer.py +2 −0"),
+        ("edit", {"filePath": "a.py", "oldString": "x", "newString": "y"}, "edit a.py +1 −1"),
+        ("MultiEdit", {"file_path": "a.py", "edits": [edit, edit]}, "MultiEdit a.py +4 −0"),
+        ("Write", {"file_path": "a.py", "content": "1\n2\n"}, "Write a.py +2 −0"),
+        ("Bash", {"command": "pytest\n-q", "description": "tests"}, "Bash pytest -q"),
+        ("Grep", {"pattern": "def", "path": "src"}, "Grep src “def”"),
+        ("Task", {"x": 1}, 'Task {"x": 1}'),
+        ("Bash", {"command": "x" * 500}, f"Bash {'x' * 154}…"),
+    ):
+        assert tool_call(name, given) == words
+
+
+DENIALS = {
+    "claude": (
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "curl x"}}]},
+        },
+        {"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "tool_use_id": "t"},
+        {
+            "type": "result",
+            "permission_denials": [{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "curl x"}}],
+        },
+    ),
+    "codex": (
+        {"type": "item.completed", "item": {"type": "command_execution", "command": "curl x", "status": "declined"}},
+    ),
+    "gemini": (
+        {"type": "tool_use", "tool_name": "Bash", "tool_id": "Bash__1", "parameters": {"command": "curl x"}},
+        {"type": "tool_result", "tool_id": "Bash__1", "status": "error", "error": {"type": "tool_not_registered"}},
+    ),
+    "opencode": (
+        {
+            "type": "tool_use",
+            "part": {
+                "tool": "Bash",
+                "state": {
+                    "status": "error",
+                    "input": {"command": "curl x"},
+                    "error": "The user rejected permission to use this specific tool call.",
+                },
+            },
+        },
+    ),
+}
+"""As the CLIs report a denied tool."""
+
+
+@pytest.mark.parametrize("cli", DENIALS)
+def test_a_denied_tool_is_one_line_at_once_and_in_pieces(cli: str) -> None:
+    events = DENIALS[cli]
+    tool = "command" if cli == "codex" else "Bash"
+    report = read(cli, *events)
+    assert report.denied == (f"{tool} (curl x)",)
+    assert [line for line in report.transcript if line.startswith("!")] == [f"! denied {tool} (curl x)"]
+    pieces = Transcript(cli)
+    told = [line for event in events for line in pieces.lines([json.dumps(event).encode()])]
+    assert [line for line in told if line.startswith("!")] == [
+        "! denied Bash" if cli == "gemini" else f"! denied {tool} (curl x)"
+    ]
+
+
+def test_cached_tokens_are_counted_for_prices() -> None:
+    usage = {"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 5}
+    assert read("codex", {"type": "turn.completed", "usage": usage}).cached == 60
+    begun = {"type": "init", "session_id": "s", "model": "gemini-2.5-flash"}
+    gemini = read("gemini", begun, {"type": "result", "status": "success", "stats": {"input_tokens": 9, "cached": 4}})
+    assert (gemini.cached, gemini.model) == (4, "gemini-2.5-flash")
+    tokens = {"input": 1, "output": 2, "cache": {"read": 7, "write": 0}}
+    assert read("opencode", {"type": "step_finish", "part": {"reason": "stop", "tokens": tokens}}).cached == 7
+
+
+@pytest.mark.parametrize("text", ["codex:0199", "codex:0199:2400:60", "codex:0199:2400:60:1200"])
+def test_a_conversation_is_read_as_it_was_written(text: str) -> None:
+    session = Session.of(text, "codex")
+    assert session is not None
+    assert str(session) == text
+    assert session.cached == (1200 if text.endswith("1200") else 0)

@@ -252,3 +252,50 @@ def test_a_scratchpad_is_read_as_progress() -> None:
 def test_a_wrong_scratchpad_is_refused_with_the_line(content: str, problem: str) -> None:
     [told] = problems("scratchpad", content)
     assert told.startswith(problem)
+
+
+AUDITED = {"feedback_id": "FB-1", "type": "FIX_REQUEST", "source": "a", "target": "b", "status": "routed"}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"status": "sent"}, "status 'sent' is unknown: use one of: queued, routed"),
+        ({"type": "FEEDBACK"}, "type 'FEEDBACK' is unknown: use one of: FIX_REQUEST"),
+        ({"target": "c"}, "feedback_id 'FB-1' was used for other feedback above: give each feedback its own id"),
+    ],
+)
+def test_a_wrong_audit_entry_is_reported_with_its_number(change: dict[str, Any], problem: str) -> None:
+    lines = f"{json.dumps(AUDITED)}\n{json.dumps(AUDITED | change)}"
+    (said,) = problems("feedback-jsonl", lines)
+    assert said.startswith(f"line 2: {problem}")
+
+
+def test_an_audit_entry_keeps_what_a_later_one_leaves_out() -> None:
+    first = {**AUDITED, "message": "no mail", "priority": "low", "round": 2, "timestamp": "2024-01-15T10:30:00Z"}
+    last = {**AUDITED, "status": "failed", "timestamp": "2024-01-15T10:40:00Z"}
+    (loop,) = read("feedback-jsonl", f"{json.dumps(first)}\n{json.dumps(last)}").loops
+    assert (loop.message, loop.severity, loop.rounds, loop.state) == ("no mail", "low", 2, "failed")
+    assert (loop.opened_at, loop.closed_at) == ("2024-01-15T10:30:00Z", "2024-01-15T10:40:00Z")
+
+
+LOOP = {"source_agent": "a", "target_agents": "b", "issue_type": "constraint_violation", "description": "d"}
+
+
+def test_options_are_read_from_the_loop_or_from_its_details() -> None:
+    offered = [{"option": "one", "effort": "low", "rework": "b"}, "two", {"option": "three", "accept": True}]
+    for record in ({**LOOP, "options": offered}, {**LOOP, "details": {"options": offered}}):
+        (loop,) = read("loops", json.dumps([record])).loops
+        assert [(each.option, each.effort, each.rework, each.accept) for each in loop.options] == [
+            ("one", "low", ("b",), False),
+            ("two", "", (), False),
+            ("three", "", (), True),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [(7, "options is a number: expected a list of objects"), ([{"effort": "low"}], "option is missing: add it")],
+)
+def test_wrong_options_are_refused(options: object, problem: str) -> None:
+    assert problems("loops", json.dumps([{**LOOP, "options": options}])) == (f"loop 1: {problem}",)

@@ -90,7 +90,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
             "agreement, authority, kinds, checks, gates, on_protected, max_steps, protects, room, sandbox, "
-            "baseline, agents, redact, stories, steps"
+            "baseline, agents, prices, redact, stories, steps"
         ],
     ),
     (

@@ -12,6 +12,7 @@ import pytest
 from backedge.config import AgentSpec, ToolReport, WorkflowFile, WorkflowFileError, find, load
 from backedge.config.schema import SCHEMA
 from backedge.core.model import Kind, Severity
+from backedge.core.prices import Price
 from backedge.core.workflow.checks import Check, Gate
 from backedge.core.workflow.definition import PassRule, Repeat, Workflow
 from backedge.core.workflow.limits import Limits
@@ -48,7 +49,7 @@ name: everything
 profile: asp
 phases: [planning, code, test]
 scope: any
-limits: {cost_usd: 5, tokens: 1000000, attempts: 100, wall_clock: 2h, errors_in_a_row: 2, rounds_total: 8,
+limits: {cost_usd: 5, tokens: 1000000, attempts: 100, wall_clock: 2h, errors_in_a_row: 2, provider_wait: 3h, rounds_total: 8,
   recoveries_total: 4, rounds_per_loop: 2.0, rounds_per_pair: false, rounds_per_step: 3, same_finding: 2,
   failures_in_a_row: 5, no_change: 1, oscillation: 1, diverging: true, chain_depth: 2, response_timeout: 90}
 routes:
@@ -73,6 +74,7 @@ agents:
   fun: {python: "agents.more:Coder.work"}
   boss: {human: true, prompt: prompts/code.md}
 redact: [API_KEY]
+prices: {gpt: {input: 1.25, cached_input: 0.125, output: 10}, gemini: {input: 0, output: 2}}
 checks:
   units: {compare: ["plan:/units", "code:/units"], rule: subset, resolve: authority, authority: [plan], severity: low}
   fit: {compare: ["plan:/a", "code:/b"], compatible: {table: {x: [y, z]}}}
@@ -142,6 +144,7 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
         attempts=100,
         wall_clock=7200.0,
         errors_in_a_row=2,
+        provider_wait=10_800.0,
         rounds_total=8,
         recoveries_total=4,
         rounds_per_loop=2,
@@ -163,6 +166,7 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
     assert made.on_protected == "ask"
     assert [made.policy_for(each) for each in Severity] == ["rework", "rework", "ask", "defer"]
     assert everything.redact == ("API_KEY",)
+    assert everything.prices == {"gpt": Price(1.25, 10.0, 0.125), "gemini": Price(0.0, 2.0)}
     assert made.checks == (
         Check("units", ("plan:/units", "code:/units"), "subset", (), False, "authority", ("plan",), Severity.LOW),
         Check("fit", ("plan:/a", "code:/b"), "compatible", (("x", ("y", "z")),)),
@@ -342,3 +346,28 @@ def test_a_file_may_have_kinds_of_its_own(tmp_path: Path) -> None:
     assert problems("name: w\nkinds: {fix_request: test_failure}\nsteps: {a: {run: [x]}}\n", tmp_path) == [
         "2:9: kinds.fix_request: kind 'fix_request' in kinds has the name of a built-in kind: choose another name"
     ]
+
+
+COSTS = "limits: {cost_usd: 5}\nsteps:\n  a: {agent: codex, model: gpt-5-codex}\n"
+PRICE = "prices: {gpt-5-codex: {input: 1.25, output: 10}}\n"
+
+
+def test_a_cost_limit_that_nothing_can_reach_is_refused_and_the_agent_is_named(tmp_path: Path) -> None:
+    tests = "  t: {tests: a, run: [pytest], report: exitcode}\n  h: {needs: a, agent: human}\n"
+    for text in (COSTS, COSTS + tests):
+        (told,) = problems(text, tmp_path)
+        assert told == (
+            "1:20: limits.cost_usd: nothing can reach it: codex reports tokens and no cost; add its price "
+            "(`prices: {gpt-5-codex: {input: …, output: …}}`), or use limits.tokens"
+        )
+
+
+@pytest.mark.parametrize("more", [PRICE, PRICE.replace("gpt-5-codex", "codex")])
+def test_a_price_lets_it_be_reached(more: str, tmp_path: Path) -> None:
+    assert read(COSTS + more, tmp_path).warnings == ()
+    assert read(COSTS.replace("{cost_usd: 5}", "{cost_usd: false}"), tmp_path).warnings == ()
+
+
+def test_a_cost_limit_that_counts_only_some_agents_is_warned_of(tmp_path: Path) -> None:
+    (told,) = read(COSTS + "  b: {agent: claude}\n  c: {agent: gemini, needs: b}\n", tmp_path).warnings
+    assert "limits.cost_usd: does not count codex, gemini, which reports tokens and no cost: add its price" in told

@@ -14,6 +14,7 @@ from backedge.core.briefing import BriefedFinding, Briefing, brief
 from backedge.core.checks import measure
 from backedge.core.decide import transact
 from backedge.core.diff import changes
+from backedge.core.errors import ProviderLimit
 from backedge.core.evidence.values import NO_EVIDENCE, Evidence
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import (
@@ -151,7 +152,7 @@ class Play:
 
     def do(self, command: c.Command) -> tuple[e.Event, ...]:
         busy = self.state.busy if self.state else 0
-        if isinstance(command, c.FinishAttempt | c.FailAttempt | c.DropAttempt):
+        if isinstance(command, c.FinishAttempt | c.FailAttempt | c.LimitAttempt | c.DropAttempt):
             busy -= 1
         events, self.state = transact(self.state, command, self.now, max(0, self.slots - busy))
         self.events += events
@@ -217,6 +218,9 @@ class Play:
         self.now += 1
         evidence = reply.evidence if isinstance(reply, Seen) else NO_EVIDENCE
         reply = reply.reply if isinstance(reply, Seen) else reply
+        if isinstance(reply, ProviderLimit):
+            limited = c.LimitAttempt(name, running.attempt, str(reply), reply.wait, seconds=1.0, evidence=evidence)
+            return self.do(limited)
         if isinstance(reply, Exception):
             return self.do(c.FailAttempt(name, running.attempt, str(reply), seconds=1.0, evidence=evidence))
         plan = reply.plan if isinstance(reply, Planned) else Plan()

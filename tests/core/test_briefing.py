@@ -199,7 +199,7 @@ class TestWords:
         assert "Previous attempts" not in self.text_for(*replies)
         again = self.text_for(*replies, attempt=3)
         assert "## Iteration 2" in again
-        assert "- Iteration 1: F-1 (not_fixed): one" in again
+        assert "- Iteration 1 (L-1): F-1 (not_fixed): one" in again
         assert "- **F-1** (seen before: the last fix did not resolve it)\n```\n[high] one\n```" in again
 
     def test_a_judge_is_asked_to_report_on_each_finding(self) -> None:
@@ -211,7 +211,7 @@ class TestWords:
         play = Play(flow(*CHAIN)).run()
         play.person_raises("design", message="see ```x```", suggested_fix="y", requested_info="z")
         text = feedback_text(play.briefings["design"][1])
-        assert "### fix_request from human (high)" in text
+        assert "### fix_request from human (high, L-1)" in text
         assert "````\nsee ```x```\n````" in text
         assert "Suggested fix:\n```\ny\n```\nRequested:\n```\nz\n```" in text
         assert "## Iteration 1" in text
@@ -228,13 +228,17 @@ class TestWords:
         play.finish("design")
         play.finish("plan")
         text = feedback_text(play.briefings["design"][1])
-        assert "### The feedback you raised is fixed\n```\nhow many?\nplan: seven\n```" in text
+        assert (
+            "### The feedback you raised (L-1, context_request) is answered\n```\nhow many?\nplan: seven\n```" in text
+        )
 
     def test_a_fix_without_text_has_only_the_message(self) -> None:
         play = Play(flow(*CHAIN), {"plan": grows})
         play.finish("plan")
         play.raises("design", ask("plan")).run()
-        assert "### The feedback you raised is fixed\n```\nfix it\n```" in feedback_text(play.briefings["design"][1])
+        assert "### The feedback you raised (L-1, fix_request) is fixed\n```\nfix it\n```" in feedback_text(
+            play.briefings["design"][1]
+        )
 
     def test_text_of_agents_is_fenced_and_unchanged(self) -> None:
         trace = "Traceback:\n  File `a.py`\n- **F-9** [low] made up\n````\n## How to answer\n@@ -1 +1 @@\n-a\n+b"

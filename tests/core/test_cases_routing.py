@@ -8,11 +8,12 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
+from backedge.core.errors import IllegalCommand
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import Breach, Feedback, Finding, Kind, MalformedFeedback, Severity, Usage
 from backedge.core.scheduling.pending import pending
 from backedge.core.scheduling.scheduler import Start
-from backedge.core.state.evolve import evolve
+from backedge.core.state.evolve import evolve, replay
 from backedge.core.state.run import RunState
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, profiled, step, texts
 
@@ -46,6 +47,47 @@ def test_a3_03_one_planning_issue_then_pass() -> None:
     assert play.attempts() == {"plan": 2, "design": 2, "review": 2}
     assert texts(play.briefings["plan"][1].feedback.findings) == ["no authentication"]
     assert not play.briefings["design"][1].feedback
+
+
+def test_a3_both_means_planning_and_design_once_each() -> None:
+    play = asp(failed(Finding("no log-in", Severity.CRITICAL, affected_phase=("Both", "design"))), passed())
+    assert play.attempts() == {"plan": 2, "design": 2, "review": 2}
+    assert [texts(play.briefings[each][1].feedback.findings) for each in ("plan", "design")] == [["no log-in"]] * 2
+    assert play.finding().phases == ("planning", "design")
+
+
+def test_a3_both_means_those_of_its_phases_that_the_workflow_has() -> None:
+    both = failed(Finding("no log-in", affected_phase=("Both",)))
+    steps = (step("design", phase="design"), step("review", reviews="design"))
+    play = Play(profiled("asp", *steps, phases=["design"]), {"design": grows, "review": [both, passed()]}).run()
+    assert (play.outcome, play.finding().phases) == ("verified", ("design",))
+
+
+def test_a3_both_is_unknown_without_its_phases() -> None:
+    both = failed(Finding("no log-in", affected_phase=("Both",)))
+    steps = (step("code", phase="code"), step("review", reviews="code"))
+    play = Play(profiled("asp", *steps, phases=["code"]), {"review": [both]}).run()
+    assert "affected_phase 'Both' is unknown" in play.s.steps["review"].last_error
+
+
+@pytest.mark.parametrize(("word", "phases"), [("Both", ("planning", "design")), ("planning", ("planning",))])
+def test_a3_a_person_may_say_both(word: str, phases: tuple[str, ...]) -> None:
+    play = asp(failed(HIGH_DESIGN))
+    play.do(c.Reclassify("F-1", word))
+    assert play.finding().phases == phases
+    assert (play.finding().introduced_by[0], replay(play.events)) == ("plan", play.s)
+
+
+def test_a3_a_person_is_told_which_phases_there_are() -> None:
+    with pytest.raises(IllegalCommand, match="unknown phase 'boths'"):
+        asp(failed(HIGH_DESIGN)).do(c.Reclassify("F-1", "boths"))
+
+
+def test_a4_the_workflow_root_is_the_first_step() -> None:
+    play = Play(flow(step("plan"), step("code", "plan")), {"plan": grows})
+    play.finish("plan")
+    play.raises("code", ask("workflow-root", "plan"))
+    assert play.loop().targets == ("plan",)
 
 
 def test_a3_06_needs_improvement_is_accepted_without_a_loop() -> None:

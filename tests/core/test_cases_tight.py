@@ -46,6 +46,11 @@ def test_a2_07_the_same_test_failure_three_times_escalates() -> None:
     assert play.loop().breach == Breach("same_finding", 3, 3)
 
 
+def test_a2_a_repeated_issue_is_reported_before_the_end_of_the_iterations() -> None:
+    play = tight([failed(each) for each in ("a", "b", "x", "x", "x")])
+    assert play.loop().breach == Breach("same_finding", 3, 3)
+
+
 def stopped() -> Play:
     return tight([failed(f"{n}") for n in range(9)])
 

@@ -10,8 +10,10 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.briefing import notices
 from backedge.core.errors import IllegalCommand
+from backedge.core.escalation.packet import packet
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, ChosenOption, Decision, Option, Resolution
+from backedge.core.state.evolve import replay
 from backedge.core.wording import feedback_text
 from backedge.core.workflow.validate import problems_of
 from tests.core.play import Feedback, Kind, Play, Reply, ask, flow, grows, out, step
@@ -159,17 +161,167 @@ def test_a_disagreement_escalates_with_the_limit_that_forbids_another_round() ->
     assert play.breach() == "rounds_per_loop"
 
 
-def test_a_position_taken_while_a_person_is_asked_waits_for_the_decision() -> None:
+def test_a_position_taken_while_a_person_decides_waits_for_the_decision() -> None:
     play = choosing(architect=chooses("queue"), pm=chooses("queue"))
+    play.do(c.EscalateLoop("L-1"))
+    play.finish("architect")
+    play.finish("pm")
+    assert (play.loop().choice, len(play.loop().current_positions)) == (None, 2)
+    play.decide("resolve", option="live with it")
+    assert play.loop().state is LoopState.ACCEPTED
+
+
+def breaks(play: Play, name: str) -> Play:
+    """Let a target break until a person is asked about it."""
     for _ in range(3):
-        play.finish("architect", RuntimeError("broken"))
+        play.finish(name, RuntimeError("broken"))
         play.now += 60
         play.do(c.Proceed())
-    assert play.loop().state is LoopState.ESCALATING
+    return play
+
+
+def replayed(play: Play) -> Play:
+    assert replay(play.events) == play.s
+    return play
+
+
+@pytest.mark.parametrize("agreement", ["first", "all", "authority"])
+def test_a_broken_target_does_not_take_the_choice_from_the_others(agreement: str) -> None:
+    more = {"agreement": agreement, "authority": ("architect", "pm")}
+    play = breaks(choosing(pm=chooses("queue"), flow=more), "architect")
+    assert (play.loop().state, play.s.escalations["E-1"].step) == (LoopState.RESOLVING, "architect")
     play.finish("pm")
-    assert ([each.who for each in play.loop().positions], play.loop().choice) == (["pm"], None)
-    play.decide("continue").run()
-    assert (choice_of(play).by, play.loop().state) == ("architect, pm", LoopState.RESOLVED)
+    assert choice_of(play) == ChosenOption("queue", "pm", "pm knows")
+    assert play.s.escalations == {}
+    assert play.of(e.EscalationDecided)[0].note == "the choice in L-1 is made without it"
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_a_target_that_breaks_last_leaves_the_choice_to_those_that_answered() -> None:
+    play = choosing(pm=chooses("queue"))
+    play.finish("pm")
+    breaks(play, "architect")
+    assert (choice_of(play).by, play.s.escalations) == ("pm", {})
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_a_person_answers_for_a_broken_target() -> None:
+    play = breaks(choosing(pm=chooses("queue")), "architect")
+    offered = [each for each in packet(play.s, "E-1").options if each.choice == "resolve"]
+    assert [(each.option, each.next) for each in offered] == [
+        ("polling", "'polling' counts as the position of architect"),
+        ("queue", "'queue' counts as the position of architect"),
+        ("live with it", "'live with it' counts as the position of architect"),
+        ("", "your answer counts as the position of architect"),
+    ]
+    assert packet(play.s, "E-1").message == "no websockets here"
+    with pytest.raises(IllegalCommand, match="resolve needs an answer"):
+        play.decide("resolve")
+    with pytest.raises(IllegalCommand, match="was not offered"):
+        play.decide("resolve", option="poling")
+    play.decide("resolve", option="queue", note="for them")
+    play.finish("pm")
+    assert (choice_of(play).by, choice_of(play).reason) == ("architect, pm", "for them; pm knows")
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_skipping_a_broken_target_keeps_the_positions_of_the_others() -> None:
+    play = breaks(choosing(limits_it("architect", "pm", HUMAN), pm=chooses("queue")), "architect")
+    play.finish("pm")
+    play.decide("skip", "E-2")
+    assert (play.loop().current_positions[0].option, tuple(play.loop().shares)) == ("queue", ("pm", HUMAN))
+    assert play.s.steps["architect"].skipped_by_decision is False
+    play.decide("resolve", "E-1", option="queue")
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_if_every_target_breaks_the_loop_escalates_and_a_person_answers_for_one() -> None:
+    play = choosing(wait=True)
+    breaks(breaks(play, "architect"), "pm")
+    waiter = play.s.steps["code"].running
+    assert waiter is not None
+    assert (play.loop().state, waiter.awaits) == (LoopState.ESCALATING, ())
+    play.decide("resolve", "E-1", option="queue")
+    assert choice_of(play).by == "architect"
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_if_every_target_breaks_one_of_them_can_try_again() -> None:
+    play = breaks(breaks(choosing(architect=chooses("queue")), "architect"), "pm")
+    play.decide("continue", "E-1")
+    assert play.loop().state is LoopState.RESOLVING
+    play.finish("architect")
+    assert choice_of(play).by == "architect"
+
+
+def test_if_every_target_is_skipped_a_person_chooses() -> None:
+    play = breaks(choosing(limits_it("pm")), "pm")
+    play.decide("skip")
+    assert play.s.escalations["E-2"].reason == "no target is left to choose: skipped by a person"
+    assert "continue" not in play.s.escalations["E-2"].options
+    play.decide("resolve", option="queue")
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_a_vote_can_be_cancelled_with_the_run() -> None:
+    play = breaks(choosing(), "architect")
+    assert {each.choice for each in packet(play.s, "E-1").options} == {"resolve", "continue", "skip", "cancel"}
+    assert play.decide("cancel").outcome == "cancelled"
+    assert "resolve" in [each.choice for each in packet(play.s, "E-1").options]
+
+
+def test_a_target_in_doubt_does_not_take_the_choice_from_the_others() -> None:
+    play = choosing(pm=chooses("queue"))
+    play.do(c.DropAttempt("architect", 2, "in doubt"))
+    assert (play.s.escalations["E-1"].vote, play.loop().state) == ("L-1", LoopState.RESOLVING)
+    play.finish("pm")
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_the_last_target_in_doubt_leaves_the_choice_to_a_person() -> None:
+    play = choosing(limits_it("pm"))
+    play.do(c.DropAttempt("pm", 2, "in doubt"))
+    assert play.loop().state is LoopState.ESCALATING
+    play.decide("continue")
+    play.finish("pm", out("", decision=Decision("queue")))
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_a_broken_target_that_is_asked_in_a_new_choice_is_handed_over_at_once() -> None:
+    play = breaks(choosing(limits_it("pm", "architect"), architect=chooses("queue", "queue")), "pm")
+    play.finish("architect")
+    play.raises("code", limits_it("pm", "architect", message="no workers either"))
+    assert play.s.escalations["E-2"].vote == "L-2"
+    play.finish("architect")
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_a_person_who_does_not_answer_leaves_the_choice_to_the_others() -> None:
+    play = choosing(limits_it("pm", HUMAN), pm=chooses("queue"))
+    play.now += 601
+    play.do(c.Proceed())
+    assert play.of(e.TargetSkipped)[0].reason == "no answer within 600 s"
+    assert (play.loop().state, play.loop().breach, list(play.s.escalations)) == (LoopState.RESOLVING, None, ["E-1"])
+    assert play.wakes() == []
+    play.finish("pm")
+    assert (choice_of(play).by, play.s.escalations) == ("pm", {})
+    assert replayed(play.run()).outcome == "done"
+
+
+def test_a_person_may_still_answer_late() -> None:
+    play = choosing(limits_it("pm", HUMAN))
+    play.now += 601
+    play.do(c.Proceed())
+    play.decide("resolve", option="queue", by="ann")
+    assert choice_of(play).by == "ann"
+
+
+def test_a_person_who_does_not_answer_is_overdue_if_no_one_else_can_choose() -> None:
+    play = breaks(choosing(limits_it("pm", HUMAN)), "pm")
+    play.now += 601
+    play.do(c.Proceed())
+    assert play.of(e.TargetSkipped) == []
+    assert play.loop().state is LoopState.ESCALATING
 
 
 def test_with_agreement_first_the_first_position_wins() -> None:
@@ -519,7 +671,7 @@ class TestInWords:
     def test_a_choosing_target_reads_the_options_and_earlier_positions(self) -> None:
         play = choosing(architect=chooses("queue", "polling"), pm=chooses("polling", "polling")).run()
         text = feedback_text(play.briefings["pm"][-1])
-        assert "### constraint_violation from code (high)" in text
+        assert "### constraint_violation from code (high, L-1)" in text
         assert "Choose one of these, and say why:" in text
         assert "- polling (effort low; impact slower; rework of architect)" in text
         assert "- queue (effort high; impact faster)" in text
@@ -546,12 +698,46 @@ class TestInWords:
     def test_the_source_reads_what_was_chosen_and_by_whom(self) -> None:
         play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
         text = feedback_text(play.briefings["code"][-1])
-        assert (
-            "### The feedback you raised is chosen\n```\nno websockets here\nqueue\narchitect knows; pm knows\n" in text
-        )
+        heading = "### The feedback you raised (L-1, constraint_violation) is chosen by architect, pm\n"
+        assert f"{heading}```\nno websockets here\nqueue\narchitect knows; pm knows\n" in text
         assert "\narchitect: queue (architect knows)\npm: queue (pm knows)\n```" in text
 
     def test_a_choice_without_a_reason_has_none(self) -> None:
         play = choosing(limits_it("pm"), pm=lambda p, n: out(p.now, decision=Decision("polling"))).run()
         assert "Chosen by pm. Do your part of it:\n```\npolling\n```" in feedback_text(play.briefings["architect"][-1])
         assert "\npolling\npm: polling\n```" in feedback_text(play.briefings["code"][-1])
+
+
+SKIPPABLE = (
+    step("pm", phase="planning"),
+    step("ui", "pm", phase="design", when=("pm:/ui",)),
+    step("code", "pm", "ui", phase="code"),
+)
+WIDGETS = Option("new widgets", rework=("ui",))
+
+
+def without_ui(*options: Option) -> Play:
+    """Code asks the pm among options, and the step `ui` is skipped."""
+    play = Play(flow(*SKIPPABLE), {"pm": [out({"ui": False}), out("", decision=Decision("queue"))], "code": grows})
+    play.finish("pm")
+    return play.raises("code", limits_it("pm", options=options))
+
+
+def test_an_option_whose_rework_cannot_run_is_not_offered() -> None:
+    play = without_ui(WIDGETS, QUEUE)
+    assert [option.option for option in play.briefings["pm"][1].feedback.requests[0].options] == ["queue"]
+    play.finish("pm", out("", decision=Decision("new widgets")))
+    assert play.s.steps["pm"].last_error == "option 'new widgets' was not offered: use one of queue"
+    assert play.run().outcome == "done"
+
+
+def test_an_option_with_a_step_that_can_run_is_offered() -> None:
+    play = without_ui(Option("both", rework=("ui", "pm")), QUEUE)
+    assert [option.option for option in play.briefings["pm"][1].feedback.requests[0].options] == ["both", "queue"]
+
+
+def test_if_no_option_can_be_carried_out_any_text_is_a_choice() -> None:
+    play = without_ui(WIDGETS)
+    assert play.briefings["pm"][1].feedback.requests[0].options == ()
+    assert play.run().outcome == "done"
+    assert choice_of(play).option == "queue"

@@ -47,6 +47,9 @@ from backedge.core.workflow.values import MISSING, Reference, equal, parse_refer
         ("not plan:/ui", MISSING, True),
         ("not plan:", {"a": 1}, False),
         ("open_loops == 0", 0, True),
+        ("feedback_from:test > 1", 2, True),
+        ("not open_loops_to:code", 0, True),
+        ("feedback_to:code", 0, False),
     ],
 )
 def test_a_condition_is_met_or_not(text: str, value: Any, met: bool) -> None:
@@ -66,6 +69,8 @@ def test_a_condition_is_met_or_not(text: str, value: Any, met: bool) -> None:
         ("plan:/a~2 == true", "no JSON pointer after the colon: write 'plan:/name'"),
         (":/ui", "is not a reference: write step:/json/pointer"),
         ("not plan:/ui == true", "compares after `not`"),
+        ("feedback_from: > 0", "names no step: write `feedback_from:step`"),
+        ("feedback_from:test==1", "no space around =="),
         ("plan:/ui in 3", "after `in`: expected a list"),
     ],
 )

@@ -9,6 +9,8 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
+from backedge.core.escalation.options import choice_words
+from backedge.core.escalation.packet import packet as told
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Finding, Option, Resolution, Status
 from backedge.core.state.evolve import replay
@@ -42,6 +44,16 @@ def test_an_escalation_has_a_reason_and_options() -> None:
     assert escalation.reason == "limit rounds_per_loop (1/1)"
     assert escalation.options == ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
     assert escalation.loop == "L-1"
+
+
+def test_the_words_that_answer_are_those_of_the_question_with_the_recommended_one_first() -> None:
+    same = [failed("x", "z"), failed("x", "z")]
+    play = stuck(*same)
+    assert choice_words(play.s, packet(play))[:2] == ("revise", "continue")
+    phase = next(each for each in told(play.s, "E-1").options if each.choice == "reclassify")
+    assert phase.next.startswith("the phase that you name reworks F-1, F-2") and phase.next.endswith("injected them")
+    asked = Play(flow(step("deploy", approval=HUMAN))).run()
+    assert choice_words(asked.s, packet(asked)) == ("approve", "skip", "reject")
 
 
 def test_a_loop_without_findings_has_nothing_to_reclassify() -> None:

@@ -229,6 +229,16 @@ def test_fault_4_quotes_in_a_name_are_harmless() -> None:
     assert (play.outcome, play.attempts()[name]) == ("done", 2)
 
 
+def test_an_error_that_would_come_again_is_a_question_at_once() -> None:
+    play = Play(flow(step("a")))
+    play.do(c.FailAttempt("a", 1, "a changed what it judges", lasting=True))
+    [packet] = play.s.escalations.values()
+    assert packet.reason == "'a' would end with the same error again: a changed what it judges"
+    play.now += 3600
+    play.do(c.Proceed())
+    assert play.attempts()["a"] == 1
+
+
 # elsewhere in the field
 
 

@@ -18,7 +18,9 @@ def test_the_judges_briefing_has_the_feedback_of_the_person() -> None:
     play.person_raises("code", message="blank page").run()
     briefing = play.briefings["review"][1]
     assert (briefing.mode, briefing.round, messages(play, "review", 2)) == ("verify", 1, ["blank page"])
-    assert "Check whether this was done, and fail it if not: fix_request from human (high)" in feedback_text(briefing)
+    assert "Check whether this was done, and fail it if not: fix_request from human (high, L-1)" in feedback_text(
+        briefing
+    )
     assert not play.briefings["review"][0].feedback
 
 

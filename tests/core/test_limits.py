@@ -11,6 +11,7 @@ import pytest
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.breaches import first_breach, next_round_granted
+from backedge.core.errors import ProviderLimit
 from backedge.core.model import HUMAN, Breach, Finding, Usage
 from backedge.core.value import replace
 from backedge.core.workflow.limits import NAMES, Limits, with_overrides
@@ -39,6 +40,12 @@ def breaks(times: int) -> Callable[[Limits], Play]:
     return lambda limits: Play(flow(step("a"), limits=limits), {"a": [*replies, out()]}).run()
 
 
+def waits(times: int) -> Callable[[Limits], Play]:
+    """A provider that has reached a limit so often in a row, and then works."""
+    replies: list[Reply] = [ProviderLimit("too many requests")] * times
+    return lambda limits: Play(flow(step("a"), limits=limits), {"a": [*replies, out()]}).run()
+
+
 def rejects(*replies: Reply, design: Script = grows) -> Callable[[Limits], Play]:
     """A review that gives these replies, and then passes."""
     work = (step("design"), step("review", reviews="design"))
@@ -53,6 +60,7 @@ ROWS: list[tuple[str, float, float, Callable[[Limits], Play]]] = [
     ("attempts", 1, 2, spends()),
     ("wall_clock", 1.0, 1.01, spends()),
     ("errors_in_a_row", 2, 3, breaks(2)),
+    ("provider_wait", 181, 182, waits(2)),
     ("rounds_total", 2, 3, rejects(failed("x"), failed("y"), failed("z"))),
     ("recoveries_total", 1, 2, rejects(failed("x"), failed("y"), design=made("same"))),
     ("rounds_per_loop", 2, 3, rejects(failed("x"), failed("y"), failed("z"))),
@@ -115,7 +123,7 @@ def test_budgets_belong_to_the_run_errors_to_the_step_other_limits_to_the_loop(
     (packet,) = scenario(only(name, count)).s.escalations.values()
     if name in ("cost_usd", "tokens", "attempts", "wall_clock"):
         assert (packet.loop, packet.step) == (None, None)
-    elif name == "errors_in_a_row":
+    elif name in ("errors_in_a_row", "provider_wait"):
         assert (packet.loop, packet.step) == (None, "a")
     else:
         assert (packet.loop, packet.step) == ("L-1", None)
@@ -144,7 +152,9 @@ ORDER = [
 def test_every_limit_is_in_the_tables() -> None:
     # Diverging is a comparison, not a bound; the last two refuse feedback and wake the run, and stop no round.
     assert [name for name, *_ in ROWS] == [name for name in NAMES if name not in ("diverging", *OTHERS)]
-    assert [name for name, _ in ORDER] == [name for name in NAMES if name not in ("errors_in_a_row", *OTHERS)]
+    assert [name for name, _ in ORDER] == [
+        name for name in NAMES if name not in ("errors_in_a_row", "provider_wait", *OTHERS)
+    ]
 
 
 def used_up() -> Play:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.errors import WorkflowError
+from backedge.core.escalation.packet import packet
 from backedge.core.feedback.loop import LoopState
-from backedge.core.model import Finding, Kind, Severity, Status
+from backedge.core.model import Finding, Kind, Option, Severity, Status
 from backedge.core.state.evolve import replay
 from backedge.core.value import replace
 from backedge.core.workflow.bound import max_attempts
@@ -19,7 +20,7 @@ from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.checks import Check, Gate, parse_check, parse_gate
 from backedge.core.workflow.definition import Step, Workflow
 from backedge.core.workflow.validate import problems_of
-from tests.core.play import Play, failed, flow, made, out, passed, step, texts
+from tests.core.play import Limits, Play, failed, flow, grows, made, out, passed, step, texts
 
 REFERENCES = ("ux:/breakpoints", "arch:/breakpoints")
 STEPS = (step("plan"), step("ux", "plan"), step("arch", "plan"), step("code", "ux", "arch"))
@@ -371,7 +372,7 @@ class TestGates:
     ("more", "why"),
     [
         ({"checks": (Check("ux", REFERENCES),)}, "check 'ux' has the name of a step"),
-        ({"checks": (Check("c", REFERENCES[:1]),)}, "check 'c' compares 1 values: name two or more"),
+        ({"checks": (Check("c", REFERENCES[:1]),)}, "check 'c' compares 1 value: name two or more"),
         (
             {"checks": (Check("c", ("uxx:/a", "arch:/b")),)},
             "check 'c' names 'uxx', which does not exist: did you mean 'ux'?",
@@ -463,3 +464,119 @@ class TestAsUsersWriteThem:
         with pytest.raises(WorkflowError) as error:
             build_workflow("w", [(each, {}) for each in STEPS], checks=checks, gates=gates)
         assert why in str(error.value)
+
+
+class TestAnswersOfPeople:
+    """A check, a gate or a test cannot use an answer: it is advice for the steps that have to change something."""
+
+    STOP: ClassVar[dict[str, Any]] = {"rounds_per_loop": 0}
+    OPTIONS = (Option("grid", rework=("arch",)), Option("fluid", "low", "wide"), Option("as it is", accept=True))
+
+    def stopped(self, *ux: Any, **more: Any) -> Play:
+        work = replace(checked(**more), limits=Limits(**self.STOP))
+        return Play(work, {"ux": positions(*(ux or (320, 768))), "arch": positions(768)}).run()
+
+    def test_an_answer_grants_one_more_round_with_it_as_advice(self) -> None:
+        play = self.stopped()
+        play.decide("resolve", note="use 768").run()
+        assert played(play)[0] == "verified"
+        assert play.briefings["ux"][1].feedback.advice == ("use 768",)
+        assert (play.loop().round, play.loop().granted) == (1, 1)
+
+    def test_an_answer_that_does_not_help_is_asked_about_again(self) -> None:
+        play = self.stopped(320, 360, 768)
+        play.decide("resolve", note="hm").run()
+        assert (play.outcome, play.breach(), play.opened()) == ("waiting", "rounds_per_loop", 1)
+
+    def test_the_disagreeing_steps_are_told_about_the_options(self) -> None:
+        play = Play(checked(options=self.OPTIONS), {"ux": positions(320, 768), "arch": positions(768)}).run()
+        fix = play.briefings["ux"][1].feedback.findings[0].suggested_fix
+        assert fix is not None and fix.endswith("the options are: grid; fluid (effort: low, impact: wide); as it is")
+
+    def test_a_chosen_option_is_advice_for_the_steps_that_it_names(self) -> None:
+        play = self.stopped(320, options=self.OPTIONS)
+        play.scripts["arch"] = positions(320)
+        offered = [each for each in packet(play.s, "E-1").options if each.option]
+        assert [each.next for each in offered] == [
+            "arch reworks with 'grid'; then breakpoints verifies the fix",
+            "ux, arch rework with 'fluid'; then breakpoints verifies the fix",
+            "L-1 is accepted as 'as it is': the run ends as accepted at best; breakpoints runs once more with it",
+        ]
+        play.decide("resolve", option="Grid", note="easy").run()
+        assert played(play)[1] == {"plan": 1, "ux": 1, "arch": 2, "code": 1, "breakpoints": 2}
+        assert play.briefings["arch"][1].feedback.advice == ("Grid: easy",)
+
+    def test_an_option_may_accept_the_disagreement(self) -> None:
+        play = self.stopped(options=self.OPTIONS)
+        play.decide("resolve", option="as it is").run()
+        assert played(play)[0] == "accepted"
+        assert play.finding().status is Status.ACCEPTED
+
+    def test_the_answer_to_a_test_is_advice(self) -> None:
+        work = flow(step("code"), step("test", tests="code"), limits=self.STOP)
+        play = Play(work, {"code": grows, "test": [failed("t"), passed()]}).run()
+        assert "with your answer as advice" in packet(play.s, "E-1").options[4].next
+        play.decide("resolve", note="use UTC").run()
+        assert (play.outcome, play.attempts()) == ("verified", {"code": 2, "test": 2})
+        assert play.briefings["code"][1].feedback.advice == ("use UTC",)
+
+    def test_a_person_whom_a_gate_asks_answers_and_the_gate_measures_again(self) -> None:
+        gate = Gate("speed", "code:/ms", bound="at_most", threshold=5, requests=(("human", "a faster host"),))
+        play = Play(flow(step("code"), gates=(gate,)), {"code": [out({"ms": 9})]}).run()
+        assert play.loop().state is LoopState.WAITING_RESPONSE
+        play.scripts["speed"] = [out({"actual": 4})]
+        play.decide("resolve", note="moved").run()
+        assert played(play)[0] == "verified"
+        assert (play.opened(), play.loop().round, play.loop().answers) == (1, 1, {"human": "moved"})
+
+    def test_the_answer_of_a_person_leaves_the_other_targets_their_share(self) -> None:
+        requests = (("human", "a faster host"), ("code", "less code"))
+        gate = Gate("speed", "code:/ms", bound="at_most", threshold=5, requests=requests)
+        play = Play(flow(step("code"), gates=(gate,)), {"code": [out({"ms": 9}), out({"ms": 4})]})
+        play.finish("code")
+        play.finish("speed")
+        play.decide("resolve", note="moved")
+        assert play.loop().state is LoopState.RESOLVING
+        assert played(play.run())[0] == "verified"
+
+    def test_a_late_answer_of_a_person_still_counts(self) -> None:
+        gate = Gate("speed", "code:/ms", bound="at_most", threshold=5, requests=(("human", "a faster host"),))
+        play = Play(flow(step("code"), gates=(gate,)), {"code": [out({"ms": 9})]}).run()
+        play.now += 601
+        play.do(c.Proceed())
+        assert play.loop().state is LoopState.ESCALATING
+        play.scripts["speed"] = [out({"actual": 4})]
+        play.decide("resolve", option="moved").run()
+        assert (played(play)[0], play.loop().answers) == ("verified", {"human": "moved"})
+
+    @pytest.mark.parametrize(
+        ("options", "problem"),
+        [
+            ("x", "is 'x': expected a list of options"),
+            ([{"option": "x", "cost": 1}], "has the key 'cost': use one of"),
+            ([" "], "has an option without text"),
+            (["x", "X "], "has 'X ' twice"),
+            ([{"option": "x", "accept": 1}], "has accept 1: expected true or false"),
+            ([{"option": "x", "accept": True, "rework": "ux"}], "'x' both accepts and asks for rework"),
+            ([7], "is 7: expected a mapping"),
+        ],
+    )
+    def test_wrong_options_are_named(self, options: Any, problem: str) -> None:
+        with pytest.raises(WorkflowError) as refused:
+            parse_check("same", {"compare": REFERENCES, "options": options})
+        assert f"check 'same': options {problem}" in str(refused.value) or problem in str(refused.value)
+
+    def test_options_are_texts_or_mappings(self) -> None:
+        given = ["use polyfills", {"option": "drop it", "effort": "low", "impact": "small", "rework": "ux"}]
+        found = parse_check("same", {"compare": REFERENCES, "options": given}).options
+        assert found == (Option("use polyfills"), Option("drop it", "low", "small", ("ux",)))
+
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("ui", "names 'ui', which does not exist"),
+            ("code", "has an option that asks for rework of 'code', which is a judge or not before it"),
+        ],
+    )
+    def test_an_option_names_a_step_before_the_check(self, name: str, problem: str) -> None:
+        assert problem in problems_of(checked(options=(Option("x", rework=(name,)),)))[0]

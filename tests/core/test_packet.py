@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 
 from backedge.core import commands as c
+from backedge.core import events as e
 from backedge.core.errors import NotFound
 from backedge.core.escalation.packet import Packet, packet
 from backedge.core.evidence.values import ProtectedChange, ProtectedQuestion
-from backedge.core.model import HUMAN, Breach, Finding, Option, Severity
+from backedge.core.model import HUMAN, Breach, Feedback, Finding, Kind, Option, Severity
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, seen, step, texts
 from tests.core.strategies import Pick, a_random_run, effort, picks
 
@@ -84,6 +85,15 @@ def test_a_question_about_changed_tests_says_what_each_answer_does() -> None:
         ),
         ("cancel", "the run ends as cancelled, and everything open is closed", "none", "the work is kept"),
     ]
+
+
+@pytest.mark.parametrize(("word", "choice"), [("pass", "approve"), ("fail", "reject")])
+def test_a_question_about_changed_tests_understands_pass_and_fail(word: str, choice: str) -> None:
+    changed = seen(out("c"), tree="t", changes=(ProtectedChange("test_a.py", "changed", "d"),))
+    asking = seen(passed(), tree="t", questions=(ProtectedQuestion("test_a.py", "d", "test_a no longer runs"),))
+    play = Play(flow(step("code"), step("test", tests="code", tool=True)), {"code": [changed], "test": [asking]}).run()
+    play.decide(word, note="it hides a defect")
+    assert play.of(e.EscalationDecided)[0].choice == choice
 
 
 def test_a_person_who_is_told_about_refused_feedback_may_go_on() -> None:
@@ -199,8 +209,76 @@ def test_a_step_that_a_person_does_asks_for_its_outcome_or_verdict() -> None:
     assert chosen(newest(play), "resolve").needs == ("option", "note")
     assert chosen(newest(play), "resolve").next == "your answer becomes the outcome of a; the run continues with it"
     play.decide("resolve", note="done")
-    assert chosen(newest(play), "resolve").needs == ("option",)
-    assert chosen(newest(play), "resolve").next == "your verdict becomes the verdict of j; the run continues with it"
+    assert [each.choice for each in newest(play).options] == ["pass", "fail", "needs_improvement", "skip", "cancel"]
+    assert chosen(newest(play), "fail").needs == ("note",)
+    assert chosen(newest(play), "pass").next == "your verdict becomes the verdict of j; the run continues"
+
+
+@pytest.mark.parametrize(("word", "outcome"), [("pass", "verified"), ("approve", "verified"), ("needs_improvement", "verified"),
+                                               ("fail", "waiting"), ("reject", "waiting")])  # fmt: skip
+def test_a_judgement_understands_its_own_words(word: str, outcome: str) -> None:
+    play = Play(flow(step("a"), step("j", reviews="a", agents=(HUMAN,)))).run()
+    play.decide(word, note="the page is blank").run()
+    assert play.outcome == outcome
+    assert play.of(e.VerdictGiven)[0].word == {"approve": "pass", "reject": "fail"}.get(word, word)
+    assert play.of(e.EscalationDecided)[0].choice == "resolve"
+
+
+@pytest.mark.parametrize(("word", "attempts"), [("pass", 1), ("approve", 1), ("fail", 0), ("reject", 0)])
+def test_an_approval_understands_its_own_words(word: str, attempts: int) -> None:
+    play = Play(flow(step("a", approval="human"))).run()
+    assert [each.choice for each in newest(play).options] == ["approve", "skip", "reject"]
+    play.decide(word).run()
+    assert play.attempts()["a"] == attempts
+
+
+@pytest.mark.parametrize(("word", "choice"), [("pass", "resolve"), ("approve", "resolve"), ("fail", "continue")])
+def test_a_person_who_verifies_a_fix_may_pass_or_fail_it(word: str, choice: str) -> None:
+    play = Play(flow(step("a"))).run()
+    play.do(c.RaiseFeedback(HUMAN, Feedback(Kind.FIX_REQUEST, ("a",), "too slow")))
+    play.run().decide(word)
+    assert play.of(e.EscalationDecided)[-1].choice == choice
+
+
+def recommended(play: Play) -> tuple[str, str]:
+    first = newest(play).options[0]
+    assert not any(each.recommended for each in newest(play).options[1:])
+    return first.choice, first.recommended
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "limits", "expected"),
+    [
+        ((("a", "b"), ("b",)), {}, ("continue", "the last fix removed 1 of 2 findings")),
+        ((("a",), ("b",)), {}, ("continue", "the last fix removed what was wrong, and something else was found")),
+        ((("a",), ("a",)), {}, ("revise", "the last fix removed none of its findings")),
+        (
+            (("a",), ("a",)),
+            {"rounds_per_loop": 9, "same_finding": 2},
+            ("revise", "another round of the same is likely to end the same"),
+        ),
+    ],
+)
+def test_the_recommended_choice_comes_first_and_says_why(
+    verdicts: Any, limits: dict[str, int], expected: tuple[str, str]
+) -> None:
+    replies = [failed(*verdict) for verdict in verdicts]
+    work = flow(step("a"), step("j", reviews="a"), limits={"rounds_per_loop": 1, **limits})
+    assert recommended(Play(work, {"a": grows, "j": replies}).run()) == expected
+
+
+@pytest.mark.parametrize(("again", "expected"), [("how many?", "revise"), ("how many pages?", "continue")])
+def test_feedback_in_other_words_says_that_the_last_fix_changed_something(again: str, expected: str) -> None:
+    asks = [out(1, feedback=(ask("plan", message="how many?"),)), out(2, feedback=(ask("plan", message=again),))]
+    work = flow(step("plan"), step("code", "plan"), limits={"rounds_per_loop": 1})
+    assert recommended(Play(work, {"code": asks}).run())[0] == expected
+
+
+def test_after_errors_it_is_recommended_to_try_again() -> None:
+    play = Play(flow(step("a"), limits={"errors_in_a_row": 1}), {"a": [Exception("no key")]}).run()
+    assert recommended(play) == ("continue", "if you have removed the cause of the error")
+    budget = Play(flow(*WORK, limits={"attempts": 2})).run()
+    assert recommended(budget) == ("continue", "")
 
 
 def test_continue_of_a_budget_adds_its_size_or_the_given_amount() -> None:
@@ -234,7 +312,10 @@ def test_every_escalation_of_any_run_has_a_packet_with_each_of_its_options(pick:
     tale.rest()
     for found in (*tale.s.escalations.values(), *tale.s.decided_escalations.values()):
         shown = packet(tale.s, found.id)
-        assert tuple(each.choice for each in shown.options if not each.option) == found.options
+        words = {"approve": "continue", "reject": "cancel"} if found.asks_approval else {}
+        words |= dict.fromkeys(("pass", "fail", "needs_improvement"), "resolve")
+        choices = {words.get(each.choice, each.choice) for each in shown.options if not each.option}
+        assert choices == set(found.options)
         assert all(each.next for each in shown.options)
         assert msgspec.json.decode(msgspec.json.encode(shown), type=Packet) == shown
 

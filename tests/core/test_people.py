@@ -8,8 +8,10 @@ import pytest
 
 from backedge.core import commands as c
 from backedge.core import events as e
+from backedge.core.escalation.packet import packet
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, Breach, Option, Resolution
+from backedge.core.scheduling.pending import response_due
 from tests.core.play import Play, Script, ask, failed, flow, grows, out, step
 
 PLAN_CODE = (step("plan", phase="planning"), step("code", "plan", phase="code"))
@@ -92,6 +94,19 @@ class TestPeople:
         assert play.loop().state == {"manual": "escalating", "error": "failed", "skip": "accepted"}[policy]
         if policy == "error":
             assert play.of(e.RunEnded)[0].reason == "limit response_timeout (600/600)"
+
+    def test_a_question_says_when_its_answer_is_due(self) -> None:
+        play = self.with_question()
+        due = play.now + 600
+        assert (packet(play.s, "E-1").due_at, response_due(play.s, "L-1"), response_due(play.s, "L-2")) == (
+            due,
+            due,
+            None,
+        )
+        self.late(play)
+        assert (packet(play.s, "E-1").due_at, play.breach()) == (due, "response_timeout")
+        stuck = coding(limits={"rounds_per_loop": 0}).raises("code", ask("plan"))
+        assert (stuck.breach(), packet(stuck.s, "E-1").due_at) == ("rounds_per_loop", None)
 
     def test_acknowledged_feedback_does_not_time_out(self) -> None:
         play = self.with_question()

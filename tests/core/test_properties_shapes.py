@@ -10,9 +10,9 @@ from hypothesis import given
 from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.checks import measure
-from backedge.core.feedback.rerouting import permanently_skipped
 from backedge.core.model import SIDE_MODES, Outcome, Usage
 from backedge.core.scheduling.skipping import present_needs
+from backedge.core.scheduling.staleness import permanently_skipped
 from backedge.core.state.evolve import replay
 from backedge.core.workflow.bound import max_attempts
 from backedge.core.workflow.checks import Check, Gate

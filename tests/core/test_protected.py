@@ -238,8 +238,15 @@ class TestAReviewer:
         review = step("review", *after, reviews="code")
         run = play(CODE, TEST, review, code=changes("a"), test=[asks(red=True)], review=[passed()])
         assert (run.outcome, file_of(run).approved, run.s.escalations["E-1"].protected) == ("waiting", "", (1,))
+        assert packet_of(run.s, "E-1").changes[0].passed_by == ("review",)
         run.decide("approve", by="ann")
         assert (run.run().outcome, file_of(run).approved) == ("verified", "ann")
+
+    def test_is_named_only_if_its_pass_was_not_enough(self) -> None:
+        run = play(CODE, TEST, code=changes("a"), test=[asks(red=True)])
+        assert packet_of(run.s, "E-1").changes[0].passed_by == ()
+        run = play(*self.STEPS, on_protected="ask", code=changes("a"), test=[asks()], review=[passed()])
+        assert packet_of(run.s, "E-1").changes[0].passed_by == ()
 
     def test_that_passed_before_the_judge_asked_has_not_approved_it(self) -> None:
         test = step("test", "review", tests="code", tool=True)

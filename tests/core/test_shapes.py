@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -99,7 +100,64 @@ class TestWhen:
         play.finish("plan")
         assert is_skipped(play.s, "late")
         play.decide("resolve", note="ok").run()
-        assert played(play) == ("done", {"plan": 2, "late": 0, "other": 2})
+        assert played(play) == ("done", {"plan": 2, "late": 1, "other": 2})
+
+    def test_a_condition_on_open_loops_is_looked_at_again_when_a_loop_opens(self) -> None:
+        play = Play(flow(step("code"), step("report", when=("open_loops > 0",))))
+        assert is_skipped(play.s, "report")
+        play.raises("code", ask("human"))
+        assert play.s.steps["report"].running is not None
+        play.finish("report")
+        play.decide("resolve", note="ok").run()
+        assert played(play) == ("done", {"code": 2, "report": 1})
+        assert [event.met for event in play.of(e.ConditionEvaluated)] == [False, True]
+
+    def test_a_step_that_a_condition_on_loops_started_stays_in_the_run(self) -> None:
+        report, ship = step("report", "code", when=("open_loops == 0",)), step("ship", "report")
+        play = Play(flow(step("code"), report, ship, step("j", reviews="code")), {"code": grows, "report": grows}).run()
+        play.person_raises("code")
+        assert not is_skipped(play.s, "report")
+        assert played(play.run()) == ("verified", {"code": 2, "report": 2, "ship": 2, "j": 2})
+
+    @pytest.mark.parametrize(
+        ("condition", "attempts"),
+        [
+            ("feedback_from:test > 0", 1),
+            ("feedback_to:code", 1),
+            ("feedback_from:code", 0),
+            ("feedback_to:plan", 0),
+            ("open_loops_from:test > 0", 0),
+            ("open_loops_to:code == 0", 1),
+            ("not feedback_from:human", 1),
+        ],
+    )
+    def test_a_condition_can_refer_to_feedback_from_or_to_a_step(self, condition: str, attempts: int) -> None:
+        after = step("after", "code", when=(condition,))
+        work = flow(PLAN, step("code", "plan"), step("test", tests="code"), after)
+        play = Play(work, {"code": grows, "test": [failed("t"), passed()]}).run()
+        assert played(play) == ("verified", {"plan": 1, "code": 2, "test": 2, "after": attempts})
+
+    @pytest.mark.parametrize("condition", ["feedback_to:fixer", "open_loops > 0"])
+    def test_a_step_can_wait_for_feedback_to_itself(self, condition: str) -> None:
+        play = Play(flow(step("fixer", when=(condition,)), step("code")), {"fixer": grows})
+        play.finish("code")
+        assert (play.outcome, play.attempts()["fixer"]) == ("done", 0)
+        play.person_raises("fixer")
+        assert play.attempts()["fixer"] == 1
+
+    def test_feedback_that_would_not_start_a_skipped_step_is_refused(self) -> None:
+        work = flow(PLAN, step("fixer", "plan", when=("feedback_to:fixer", "plan:/ui", "feedback_from:plan")))
+        play = Play(work, {"plan": plans(False)}).run()
+        play.person_raises("fixer")
+        assert "'fixer' is skipped" in play.s.refused[0].reason
+
+    def test_an_earlier_evaluation_does_not_depend_on_loops(self) -> None:
+        play = Play(flow(step("code"), step("report", when=("open_loops > 0",))), start=False)
+        started = e.RunStarted(1.0, "r", play.workflow)
+        evaluated = e.ConditionEvaluated(1.0, "report", False, "open_loops > 0", sha256(b"[]").hexdigest())
+        play.state = replay([started, evaluated])
+        play.person_raises("code", kind=Kind.CONTEXT_REQUEST)
+        assert is_skipped(play.s, "report")
 
     def test_a_skipped_step_answers_questions(self) -> None:
         play = Play(flow(PLAN, ui(), SHIP), {"plan": plans(False), "ui": [out(answer="blue")]}).run()
@@ -222,6 +280,7 @@ class TestRepeat:
     ("steps", "why"),
     [
         ((PLAN, ui("plan:/ui = 1")), "step 'ui' has when: condition 'plan:/ui = 1' has the unknown operator '='"),
+        ((PLAN, ui("feedback_to:pln > 0")), "step 'pln' does not exist: did you mean 'plan'?"),
         ((PLAN, ui("pln:/ui")), "step 'pln' does not exist: did you mean 'plan'?"),
         (
             (PLAN, ui("ship:/ui"), SHIP),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backedge.core.text import clean, escaped, one_line
+from backedge.core.text import clean, counted, escaped, finding_ids, one_line
 
 
 @pytest.mark.parametrize(
@@ -83,3 +84,19 @@ def test_json_keeps_its_values_and_cleaning_twice_changes_nothing(text: str) -> 
     written = escaped(json.dumps(text, ensure_ascii=False).encode("utf-8"))
     assert json.loads(written) == text
     assert clean(clean(text)) == clean(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "words"),
+    [(0, "run", "0 runs"), (1, "run", "1 run"), (2, "run", "2 runs"), (1, "more try", "1 more try"), (3, "more try", "3 more tries")],
+)  # fmt: skip
+def test_a_number_and_its_noun_agree(count: int, noun: str, words: str) -> None:
+    assert counted(count, noun) == words
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [((), ""), ((3,), "F-3"), ((2, 1), "F-1, F-2"), (range(1, 17), "F-1…F-16"), ((1, 2, 3, 5, 8, 9), "F-1…F-3, F-5, F-8, F-9")],
+)  # fmt: skip
+def test_findings_in_a_row_are_named_as_a_range(ids: Iterable[int], words: str) -> None:
+    assert finding_ids(ids) == words

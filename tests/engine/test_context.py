@@ -311,3 +311,25 @@ def test_a0_17_the_tree_is_the_same_after_a_reload(tmp_path: Path) -> None:
             return await (await engine.find("r")).context.get()
 
     assert play(with_run(team(CONSTRAINT), look, journal)) == play(again())
+
+
+def test_the_outcome_of_a_run_that_nobody_helps_is_running_and_then_done() -> None:
+    """Between two events of one decision, nothing runs for a moment: that is not waiting for a person."""
+    seen: list[Any] = []
+
+    async def ask(briefing: Briefing) -> Outcome:
+        return Outcome("done", feedback=[CONSTRAINT] if briefing.attempt == 1 else [])
+
+    steps = [Step("architect", named), Step("pm", named), Step("developer", ask, needs=["architect", "pm"])]
+
+    async def go() -> None:
+        async with Engine() as engine:
+            engine.allow(0)
+            run = await engine.start(Workflow("team", steps))
+            await run.context.subscribe("workflow_state.outcome", lambda new, old, path: seen.append((old, new)))
+            engine.allow(None)
+            await run.result()
+            await asyncio.sleep(0.1)
+
+    play(go())
+    assert seen == [("running", "done")]

@@ -179,7 +179,7 @@ def test_a_person_who_does_not_respond_in_time_is_escalated_exactly_once() -> No
             return await run.events()
 
     events = play(scenario())
-    assert code.resolutions[0].state == "escalated"
+    assert code.resolutions[0].state == "timeout"
     assert len(only(e.LoopOverdue, events)) == 1
 
 

@@ -28,6 +28,8 @@ def changed_names(tmp_path: Path, files: dict[str, str], workspace: str = "proje
         ("home/.npmrc", "~/.npmrc"),
         ("home/.config/ruff/ruff.toml", "~/.config/ruff/ruff.toml"),
         ("home/.config/git/ignore", "~/.config/git/ignore"),
+        ("home/.config/go/env", "~/.config/go/env"),
+        ("home/.yarnrc.yml", "~/.yarnrc.yml"),
     ],
 )
 def test_a_new_file_around_the_workspace_shows(tmp_path: Path, file: str, name: str) -> None:
@@ -46,7 +48,9 @@ def test_who_works_here_is_no_setting_but_a_filter_is(tmp_path: Path) -> None:
     assert changed_names(tmp_path, {"home/.gitconfig": "[core]\n\thooksPath = x\n"}) == {"~/.gitconfig"}
 
 
-def test_the_main_checkout_above_a_story_does_not_count(tmp_path: Path) -> None:
+def test_the_main_checkout_above_a_story_counts_only_where_the_story_has_no_such_file(tmp_path: Path) -> None:
     inside = "projects/.backedge/stories/one"
+    write(tmp_path, {f"{inside}/pytest.ini": "y\n"})
     assert changed_names(tmp_path, {"projects/pytest.ini": "x\n"}, inside) == set()
+    assert changed_names(tmp_path, {"projects/conftest.py": "x\n"}, inside) == {"../../../conftest.py"}
     assert changed_names(tmp_path, {"pytest.ini": "x\n"}, inside) == {"../../../../pytest.ini"}

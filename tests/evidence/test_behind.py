@@ -45,11 +45,13 @@ def test_scripts_that_start_each_other_end() -> None:
 
 def test_scripts_of_package_json_count() -> None:
     files = {
-        "package.json": '{"scripts": {"test": "node scripts/all.mjs && node src/app.js"}}',
+        "package.json": '{"scripts": {"test": "node scripts/all.mjs && node --require ./src/a.js --import=./src/b.js src/app.js"}}',
         "scripts/all.mjs": "",
         "src/app.js": "",
+        "src/a.js": "",
+        "src/b.js": "",
     }
-    assert behind(files) == {"scripts/all.mjs"}
+    assert behind(files) == {"scripts/all.mjs", "src/a.js", "src/b.js"}
 
 
 def test_a_package_json_that_cannot_be_read_names_nothing() -> None:

@@ -14,6 +14,7 @@ from backedge.adapters.evidence.judge_files import judge_files
 from backedge.adapters.evidence.protected import Protected, Protects
 
 TESTS = [
+    *("src/setupTests.js", "src/test-setup.ts", "lib/testUtils.mjs", "jest.helpers.js"),
     *("tests/test_cart.py", "tests/data/golden.json", "shop/test_cart.py", "shop/cart_test.py", "shop/tests.py"),
     *(
         "src/cart.test.ts",
@@ -75,6 +76,8 @@ PRODUCT = [
     *(
         "shop/cart.py",
         "src/index.ts",
+        "src/setup.ts",
+        "src/utils.ts",
         "README.md",
         "docs/testing.md",
         "contest.py",

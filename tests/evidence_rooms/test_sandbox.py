@@ -279,6 +279,16 @@ def test_a_story_in_a_worktree_can_commit_and_cannot_change_the_repository(proje
     assert git(story, "config", "user.name") == "a\n"
 
 
+def test_a_story_in_a_worktree_cannot_write_the_main_checkout_in_the_home_folder(project: Project) -> None:
+    story = project.state / "worktrees" / "story"
+    git(project.workspace, "worktree", "add", "-q", "-b", "story", str(story))
+    project.env["HOME"] = str(project.workspace.parent)
+    done = project.run("echo x > ../../../backedge.yaml; echo y > here.txt; echo z > ~/z.txt", workspace=story)
+    assert "Read-only file system" in done.stderr
+    assert not (project.workspace / "backedge.yaml").exists()
+    assert (story / "here.txt").exists() and (project.workspace.parent / "z.txt").exists()
+
+
 def test_processes_outside_are_not_seen_and_not_reached(project: Project) -> None:
     other = subprocess.Popen(["sleep", "300"])
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from backedge.adapters.evidence.stillness import FolderNames
 from backedge.adapters.judges.tool_caches import tool_caches
 
 
@@ -18,7 +19,7 @@ def test_caches_are_found_where_tools_work(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
     for name in (".eslintcache", "packages/web/tsconfig.tsbuildinfo", "shop/cart.py"):
         (tmp_path / name).write_text("")
-    found = tool_caches(tmp_path)
+    found = tool_caches(tmp_path, FolderNames())
     assert sorted(found.folders) == [".mypy_cache", "packages/web/.ruff_cache"]
     assert sorted(found.files) == [".eslintcache", "packages/web/tsconfig.tsbuildinfo"]
 
@@ -26,8 +27,8 @@ def test_caches_are_found_where_tools_work(tmp_path: Path) -> None:
 def test_a_link_is_taken_away_and_not_what_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / ".ruff_cache").symlink_to("shop")
-    assert tool_caches(tmp_path) == ([], [".ruff_cache"])
+    assert tool_caches(tmp_path, FolderNames()) == ([], [".ruff_cache"])
 
 
 def test_a_folder_that_is_gone_has_none(tmp_path: Path) -> None:
-    assert tool_caches(tmp_path / "gone") == ([], [])
+    assert tool_caches(tmp_path / "gone", FolderNames()) == ([], [])

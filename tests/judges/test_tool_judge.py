@@ -188,8 +188,9 @@ def test_a_judge_without_tests_at_the_start_needs_tests_later(tmp_path: Path) ->
 def test_a_judge_that_changes_what_it_judges_does_not_count(tmp_path: Path) -> None:
     shop = Shop(tmp_path, ("sh", "-c", f"echo 90 > total; {RUN_TESTS[2]}", "runner", "{report}"))
     shop.begin()
-    with pytest.raises(AgentError, match="test changed what it judges: total; take `fix`"):
+    with pytest.raises(AgentError, match="test changed what it judges: total; take `fix`") as found:
         shop.judged()
+    assert found.value.lasting
     assert shop.read("total") == "100\n"
     assert nothing_left(shop)
 
@@ -385,6 +386,29 @@ def test_files_that_change_under_the_judges_eyes_are_judged_again_on_a_copy(tmp_
         assert (found.outcome.verdict, found.evidence.after) == ("pass", "")
     else:  # this machine has no overlays
         assert found.evidence.after != ""
+
+
+def test_what_was_changed_and_changed_back_meanwhile_is_judged_again(tmp_path: Path) -> None:
+    looks = tmp_path / "looks"
+    slow = f"trap 'sleep 0.5' EXIT\necho x >> {looks}; sleep 0.3; {RUN_TESTS[2]}"
+    shop = Shop(tmp_path, ("sh", "-c", slow, "runner", "{report}"))
+    shop.begin()
+    looks.unlink()
+
+    async def change_and_take_back() -> Any:
+        judging = asyncio.ensure_future(shop.judging())
+        await until(looks.exists)
+        shop.write("total", "90\n")
+        await asyncio.sleep(0.45)
+        shop.write("total", "100\n")
+        return await judging
+
+    assert asyncio.run(change_and_take_back()).outcome.verdict == "fail"
+
+
+def test_a_judge_works_on_a_copy_while_a_reviewer_looks(shop: Shop) -> None:
+    shop.evidence.under_way.begin("r-1", "review", ())
+    assert shop.judged().evidence.room == "copy"
 
 
 def test_a_changed_environment_is_a_question(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def test_a1_01_02_05_08_09_a_rejected_review_is_reworked_with_its_feedback(proje
     assert action["feedback"] == "Review failed: 1 blocker(s), 1 major"
 
     said = step(project)
-    assert '⟳ Reworking "a" (iteration 1/3, target: implement)\n  → Recorded refinement attempt 1\n' in said
-    assert "  → Added refinement iteration 1 notes to story\n  → Reset implement_complete flag for rework\n" in said
-    assert "  ↳ Triggering implement agent for refinement...\n" in said
+    assert " ▸ implement (attempt 2) reworks L-1\n" in said
+    recorded = "story file: recorded refinement attempt 1 of 3, target implement; reset implement_complete"
+    assert f"a |            {recorded}\n" in said
     story = project.says("a")
     assert story["refinement_count"] == 1
     (iteration,) = story["refinement_iterations"]
@@ -71,7 +71,7 @@ def test_a1_02_a_story_shows_that_its_rework_is_under_way(project: Stories) -> N
     going = project.start("run")
     try:
         assert going.stderr is not None
-        while "↳ Triggering" not in (line := going.stderr.readline()):
+        while "recorded refinement attempt" not in (line := going.stderr.readline()):
             assert line
         story = project.says("a")
         assert (story["implementation_complete"], story["plan_complete"], story["refinement_count"]) == (False, True, 1)
@@ -93,8 +93,8 @@ def test_a1_03_rework_of_the_plan_resets_all_later_phases(project: Stories) -> N
     step(project, 4)
     assert project.json("next")[0]["target"] == "plan"
     said = step(project)
-    assert "(iteration 1/3, target: plan)" in said
-    assert "→ Reset plan_complete, implement_complete flags for rework" in said
+    assert "recorded refinement attempt 1 of 3, target plan" in said
+    assert "reset plan_complete, implement_complete" in said
     story = project.says("a")
     flags = [story[f"{name}_complete"] for name in ("research", "plan", "implementation", "reviews")]
     assert flags == [True, True, False, False]
@@ -193,7 +193,8 @@ def test_a1_16_four_rejections_block_the_story_after_iterations_1_2_3(project: S
     assert (action["kind"], action["priority"], action["reason"]) == ("person", 10_000, "Max refinement attempts (3/3)")
     # Nothing more happens, and no new iteration is recorded.
     before = project.text("a")
-    assert "for you: a: Max refinement attempts (3/3)" in project.auto(expect=3)
+    said = project.auto(expect=3)
+    assert "for you: a: Max refinement attempts (3/3)\n     backedge inbox\n     backedge decide E-1 continue|" in said
     assert project.text("a") == before
 
 
@@ -204,7 +205,9 @@ def test_a1_19_unblocking_grants_more_rounds_or_resets_the_count_and_keeps_the_r
     path = project.story("a", "Words of mine.\n", title="Mine", owner="me")
     path.write_text(path.read_text().replace("owner:", "# keep\nowner:"))
     project.script(a={"review": [*(rejected(f"wrong {each}") for each in "abcd"), {"verdict": "pass"}]})
-    assert "reached max refinement attempts (3/3)\n   Manual intervention required" in project.auto(expect=3)
+    assert "? blocked: Max refinement attempts (3/3)\na |              `backedge unblock a` grants" in project.auto(
+        expect=3
+    )
     blocked = project.text("a")
     words = ["unblock", "a", "--reset"] if reset else ["unblock", "a"]
     assert project.backedge(*words)[0].startswith("a is in-progress")

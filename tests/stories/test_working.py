@@ -153,7 +153,7 @@ def test_without_the_circuit_breaker_only_the_run_as_a_whole_is_bounded(tmp_path
     project = Stories(tmp_path / "p", {"circuit_breaker": False}, steps=SMALL, limits=limits)
     project.story("a")
     project.script(a={"review": [rejected("always the same")]})
-    assert '⟳ Reworking "a" (iteration 6, target: implement)' in project.auto(expect=3)
+    assert "recorded refinement attempt 6, target implement" in project.auto(expect=3)
     assert project.says("a")["blocked_reason"] == "Max refinement attempts (6/6)"
 
 
@@ -424,3 +424,20 @@ def test_watch_does_not_miss_an_edit_after_its_last_check(project: Stories) -> N
             await asyncio.wait([watching])
 
     asyncio.run(watch())
+
+
+def test_every_line_names_its_story_in_the_words_of_a_run(tmp_path: Path) -> None:
+    project = Stories(tmp_path / "p", steps=SMALL)
+    for name in ("one", "two", "three"):
+        project.story(name)
+    project.script(two={"review": [rejected("no login"), {"verdict": "pass"}]})
+    out, err = project.backedge("run", "--auto", "--max-parallel", "3")
+    names = {line.partition(" | ")[0].strip() for line in err.splitlines()}
+    assert names == {"one", "two", "three"}
+    two = [line for line in err.splitlines() if line.startswith("two ")]
+    assert any(line.endswith("s    ✗ review fails it: F-1 no login") for line in two)
+    assert any(line.endswith("s  ↩ L-1 implement ◄── review, round 1 of 3") for line in two)
+    assert any(line.endswith("s  ■ verified") for line in two)
+    told = [line for line in out.splitlines() if line.startswith("two | ")]
+    assert told[0].startswith("two | verified: ") and told[1] == "two |   findings: 1 found, 1 fixed"
+    assert out.endswith("nothing is left to do\n")

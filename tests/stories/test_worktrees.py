@@ -78,3 +78,39 @@ def test_resume_passes_on_edits_of_the_story(project: Stories) -> None:
     project.backedge("resume", "s-a")
     told = json.dumps(project.told("a", "review", 3)["input"])
     assert "Make it blue." in told
+
+
+def other_story(project: Stories, *, tampers: str) -> None:
+    """A second story. The agent of the first one does something, and the tests fail for both."""
+    work = {"phase": "code", "run": ["sh", "-c", f"{tampers}; echo {{}}"], "sandbox": "off"}
+    check = {"tests": "implement", "run": ["sh", "-c", "exit 1"], "report": "exitcode"}
+    project.workflow({"worktree": True}, steps={"implement": work, "check": check}, limits={"rounds_per_loop": 1})
+    project.story("b")
+    git(project, "commit", "-qam", "two")
+
+
+def git(project: Stories, *words: str) -> None:
+    who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+    subprocess.run(["git", *who, *words], cwd=project.folder, check=True)
+
+
+def test_an_agent_that_edits_the_workflow_file_changes_no_other_story(project: Stories) -> None:
+    other_story(project, tampers="sed -i 's/exit 1/exit 0/' ../../../backedge.yaml")
+    project.auto(expect=3)
+    assert "exit 0" in (project.folder / "backedge.yaml").read_text()
+    assert [project.says(id)["status"] for id in "ab"] == ["blocked", "blocked"]
+
+
+def test_a_story_does_not_begin_on_a_branch_that_somebody_else_has_made(project: Stories) -> None:
+    other_story(project, tampers="true")
+    for words in (
+        ["switch", "-qc", "story/b"],
+        ["commit", "-q", "--allow-empty", "-m", "three"],
+        ["switch", "-q", "-"],
+    ):
+        git(project, *words)
+    said = project.auto(expect=1)
+    assert "the branch story/b has 1 commits that HEAD does not have" in said
+    git(project, "branch", "-qm", "story/b", "other")
+    project.auto(expect=3)
+    assert project.says("b")["status"] == "blocked"

@@ -38,6 +38,11 @@ def blast_of(events: Iterable[e.Event], loop: str) -> Blast:
     if state is None or found is None:
         known = ", ".join(state.loops) if state else ""
         raise NotFound(f"unknown loop {loop!r} ({f'open loops: {known}' if known else 'no loops are open'})")
+    return blast_in(state, history, found)
+
+
+def blast_in(state: RunState, history: Iterable[e.Event], found: Loop) -> Blast:
+    """The same for a loop of a state that these events lead to."""
     means = _means(history)
     targets = [target for target in found.targets if target != HUMAN]
     # An answer or a choice changes no artifact: only the step that asked runs again.

@@ -43,6 +43,7 @@ def costs(runs: Iterable[Iterable[e.Event]], bound: int, limit: float | None) ->
     for events in runs:
         count += 1
         for event in events:
+            # An attempt that a limit of the provider ended costs little, and no bound counts it.
             if isinstance(event, e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped):
                 seen.setdefault(event.step, []).append(event.usage.cost_usd)
     spent = [cost for each in seen.values() for cost in each]

@@ -31,7 +31,7 @@ def defects(events: Iterable[e.Event]) -> list[Defect]:
                 for loop in event.cause:
                     by_step = attempts.setdefault(loop, {})
                     by_step[event.step] = by_step.get(event.step, 0) + 1
-            case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
+            case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptLimited() | e.AttemptDropped():
                 for loop in causes.get((event.step, event.attempt), ()):
                     cost[loop] = cost.get(loop, 0.0) + event.usage.cost_usd
                     seconds[loop] = seconds.get(loop, 0.0) + event.seconds

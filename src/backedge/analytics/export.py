@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
 
 from backedge.analytics.defects import defects
 from backedge.analytics.progress import notes_of, progress_of
+from backedge.analytics.rounds import RoundReport, loop_histories
 from backedge.analytics.tight_loop import TightLoop, tight_loop
 from backedge.compat.contents import Contents, Defect, LoopRecord
 from backedge.compat.formats import read
@@ -35,10 +38,16 @@ def contents_of(events: Iterable[e.Event], iso: Callable[[float], str]) -> Conte
         return Contents()
     if state.imported is not None:
         return read(state.imported.form, state.imported.text)
-    log = defects(seen)
+    log, histories = defects(seen), loop_histories(seen)
     loops = sorted((*state.closed_loops.values(), *state.loops.values()), key=lambda loop: int(loop.id[2:]))
     return Contents(
-        tuple(_record(loop, log, iso(loop.opened_at), closed.get(loop.id), reasons.get(loop.id, "")) for loop in loops),
+        tuple(
+            replace(
+                _record(loop, log, iso(loop.opened_at), closed.get(loop.id), reasons.get(loop.id, "")),
+                earlier=_earlier(histories[loop.id].rounds, state) if loop.id in histories else (),
+            )
+            for loop in loops
+        ),
         tuple(log),
         progress_of(tight),
         notes_of(tight),
@@ -66,7 +75,19 @@ def _record(loop: Loop, log: Iterable[Defect], opened: str, closed: str | None, 
         reason=reason,
         resolution=_resolution(loop.resolution),
         details=raised.details if raised else None,
+        options=raised.options if raised else (),
     )
+
+
+def _earlier(rounds: Sequence[RoundReport], state: RunState) -> tuple[Json, ...]:
+    """What was asked before the last round: the newest message is part of the record itself."""
+    found = []
+    for each in rounds[:-1]:
+        ids = dict.fromkeys(int(id[2:]) for given in each.shares.values() for id in given)
+        said = each.message or "; ".join(state.findings[id].finding.description for id in ids)
+        asked = {"suggested_fix": each.suggested_fix, "requested_info": each.requested_info}
+        found.append({"round": each.number, "message": said, **{key: value for key, value in asked.items() if value}})
+    return tuple(found)
 
 
 def _resolution(resolution: Resolution | None) -> Json:

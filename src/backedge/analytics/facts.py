@@ -28,7 +28,7 @@ class FindingFacts:
     injected: str = ""
     """The phase that caused it; empty where nothing says so."""
     means: str = "review"
-    """`review`, `test` or `check`."""
+    """`review`, `test`, `tool` or `check`."""
     rounds_seen: int = 1
 
     @property

@@ -9,6 +9,7 @@ from backedge.core.model import Resolution
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.run import RunState
 from backedge.core.text import one_line
+from backedge.core.value import Json
 
 ROUTED_BY = "imported"
 
@@ -25,16 +26,16 @@ def imported_report(state: RunState, file: e.FileImported) -> Report:
         outcome=outcome_of(state),
         paused=False,
         steps={},
-        loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in contents.loops),
+        loops=tuple(_loop(loop, by_loop.get(loop.id, []), file.reading) for loop in contents.loops),
         findings=tuple(_finding(defect) for defect in contents.defects),
         escalations=(),
         refused=(),
         usage=UsageReport(0.0, 0, 0, 0, 0.0),
+        decisions=tuple(f"iteration {number}: {note}" for number, notes in contents.notes.items() for note in notes),
     )
 
 
-def _loop(loop: LoopRecord, findings: list[str]) -> LoopReport:
-    text = loop.resolution if isinstance(loop.resolution, str) else ""
+def _loop(loop: LoopRecord, findings: list[str], reading: int) -> LoopReport:
     return LoopReport(
         id=loop.id,
         kind=loop.kind,
@@ -47,11 +48,33 @@ def _loop(loop: LoopRecord, findings: list[str]) -> LoopReport:
         follows=None,
         findings=tuple(findings),
         breach=None,
-        resolution=None if loop.open else Resolution(loop.state, text=one_line(text)),
+        resolution=None if loop.open else _resolution(loop, reading),
         message=loop.message,
         severity=loop.severity,
         blocking=loop.blocking,
+        options=loop.options if reading > 1 else (),
     )
+
+
+def _resolution(loop: LoopRecord, reading: int) -> Resolution:
+    """How the loop ended, in the words that systems use for a decision."""
+    said = loop.resolution
+    if not isinstance(said, dict) or reading == 1:
+        return Resolution(loop.state, text=one_line(said) if isinstance(said, str) else "")
+    option = _word(said, "decision", "option") or None
+    answers = said.get("answers")
+    return Resolution(
+        loop.state,
+        by=_word(said, "by", "decided_by"),
+        text=_word(said, "text", "reason", "rationale", "note"),
+        option=option,
+        answers=answers if isinstance(answers, dict) else {},
+    )
+
+
+def _word(said: dict[str, Json], *names: str) -> str:
+    """The first of these fields that has a text."""
+    return next((one_line(each) for name in names if isinstance(each := said.get(name), str) and each.strip()), "")
 
 
 def _finding(defect: Defect) -> FindingReport:

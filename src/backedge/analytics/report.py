@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backedge.analytics.changes import AttemptChange
 from backedge.analytics.evidence_report import (
     EvidenceReport,
     ProtectedReport,
@@ -9,7 +10,10 @@ from backedge.analytics.evidence_report import (
     failed_before,
     protected_report,
 )
+from backedge.analytics.rounds import Histories, LoopHistory, RoundReport, VerdictReport
+from backedge.analytics.sentence import sentence
 from backedge.analytics.shape import Shape
+from backedge.core.escalation.options import choice_words
 from backedge.core.evidence.values import Baseline, TestCounts
 from backedge.core.feedback.loop import Loop
 from backedge.core.findings.ledger import TrackedFinding
@@ -20,6 +24,17 @@ from backedge.core.scheduling.skipping import is_skipped
 from backedge.core.scheduling.staleness import is_fresh
 from backedge.core.state.run import Escalation, RunState
 from backedge.core.value import Json
+
+
+class WaitReport(Shape, frozen=True):
+    """A step that waits because the provider of its agent has reached a limit."""
+
+    until: float
+    """When it tries again, in seconds since the epoch."""
+    message: str
+    """What the provider said."""
+    refusals: int
+    """How often in a row its provider refused."""
 
 
 class StepReport(Shape, frozen=True):
@@ -37,6 +52,10 @@ class StepReport(Shape, frozen=True):
     """What backedge noticed in its last attempt."""
     ended: tuple[str, ...] = ()
     """The processes that its last attempt left behind and that were ended."""
+    summary: str = ""
+    """What its agent said about the newest artifact, in its own words; for a judge, about the last verdict."""
+    waits: WaitReport | None = None
+    """Until when it waits for a limit of its provider, and why; null if it does not."""
 
 
 class LoopReport(Shape, frozen=True):
@@ -61,6 +80,17 @@ class LoopReport(Shape, frozen=True):
     choice: ChosenOption | None = None
     responses: dict[str, Json] = {}
     """How targets acknowledged this round: message, action and eta, by target."""
+    suggested_fix: str | None = None
+    requested_info: str | None = None
+    artifacts: tuple[str, ...] = ()
+    requirement_id: str | None = None
+    details: Json = None
+    advice: str = ""
+    """The approach that a person gave in a decision."""
+    history: tuple[RoundReport, ...] = ()
+    """Every round, oldest first, in the words of that round."""
+    verdicts: tuple[VerdictReport, ...] = ()
+    """Every verdict about it, oldest first. The first one started the loop."""
 
 
 class FindingReport(Shape, frozen=True):
@@ -87,6 +117,14 @@ class FindingReport(Shape, frozen=True):
     """Whether it failed on the files of the start of the run, before anything was changed."""
     note: str = ""
     """What its judge said about it when it was last asked."""
+    evidence: str = ""
+    impact: str = ""
+    path: str | None = None
+    suggested_fix: str | None = None
+    word: str = ""
+    """The judge's own word for the severity, if it differs from ours."""
+    claim: str = ""
+    """What the step that reworked it says: fixed or contested, and why."""
 
 
 class EscalationReport(Shape, frozen=True):
@@ -106,12 +144,21 @@ class EscalationReport(Shape, frozen=True):
     """The positions of the targets of a choice so far."""
     note: str = ""
     """The note with the decision, or why the question was withdrawn."""
+    option: str | None = None
+    """The option that was chosen with the decision."""
+    sentence: str = ""
+    """What it is about, in one or two sentences; empty once it is decided."""
+    words: tuple[str, ...] = ()
+    """The choices in the words of the question, such as approve and reject, the recommended one first; none once it is
+    decided."""
 
 
 class RefusalReport(Shape, frozen=True):
     source: str
     targets: tuple[str, ...]
     reason: str
+    message: str = ""
+    """What it said."""
 
 
 class PlanReport(Shape, frozen=True):
@@ -158,6 +205,13 @@ class Report(Shape, frozen=True):
     baselines: tuple[Baseline, ...] = ()
     reason: str = ""
     """Why the run ended as it did, if that needs a reason."""
+    changes: tuple[AttemptChange, ...] = ()
+    """What open questions and open loops are about: the last change of each step that is to be judged or was reworked.
+    `show --diff` has the changes of all attempts."""
+    decisions: tuple[str, ...] = ()
+    """The decisions of people that an imported file lists."""
+    waits_until: float | None = None
+    """When the first step tries again that waits for a limit of its provider, in seconds since the epoch."""
 
     @property
     def everybody(self) -> dict[str, StepReport]:
@@ -165,8 +219,12 @@ class Report(Shape, frozen=True):
         return {**self.steps, **self.checks, **self.gates}
 
 
-def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
-    """The report of a run; `outputs` has the ones that are too large for events."""
+NO_HISTORIES: Histories = {}
+
+
+def report(state: RunState, outputs: dict[str, Json] | None = None, histories: Histories = NO_HISTORIES) -> Report:
+    """The report of a run. `outputs` has the ones that are too large for events, `histories` what happened to each
+    loop."""
     if state.imported is not None:
         from backedge.analytics.imported_report import imported_report
 
@@ -189,10 +247,14 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
         steps={name: steps[name] for name in state.steps if name not in state.graph.engine_judges},
         checks={check.name: steps[check.name] for check in state.workflow.checks},
         gates={gate.name: steps[gate.name] for gate in state.workflow.gates},
-        loops=tuple(_loop(loop, by_loop.get(loop.id, [])) for loop in loops),
+        loops=tuple(_loop(loop, by_loop.get(loop.id, []), histories.get(loop.id, LoopHistory())) for loop in loops),
         findings=tuple(_finding(state, each) for each in tracked),
-        escalations=tuple(escalation_report(state, packet) for packet in packets),
-        refused=tuple(RefusalReport(each.source, each.targets, each.reason) for each in state.refused.values()),
+        escalations=tuple(
+            escalation_report(state, packet, histories.get(packet.loop or "", LoopHistory())) for packet in packets
+        ),
+        refused=tuple(
+            RefusalReport(each.source, each.targets, each.reason, each.message) for each in state.refused.values()
+        ),
         usage=UsageReport(
             round(state.usage.cost_usd, 6),
             state.usage.tokens_in,
@@ -210,6 +272,7 @@ def report(state: RunState, outputs: dict[str, Json] | None = None) -> Report:
         protected=tuple(protected_report(each) for each in state.protected.values()),
         baselines=tuple(state.baselines.values()),
         reason=state.ended.reason if state.ended else "",
+        waits_until=min((step.waits.until for step in steps.values() if step.waits is not None), default=None),
     )
 
 
@@ -227,7 +290,19 @@ def _step(state: RunState, name: str, outputs: dict[str, Json]) -> StepReport:
         tests=step.evidence.tests,
         notes=step.evidence.notes,
         ended=step.evidence.ended,
+        summary=artifact.summary if artifact else "",
+        waits=wait_of(state, name),
     )
+
+
+def wait_of(state: RunState, name: str) -> WaitReport | None:
+    """Until when a step waits for a limit of its provider; None if it does not."""
+    step = state.steps[name]
+    if not step.limits_in_a_row or step.running is not None or state.ended is not None:
+        return None
+    if any(packet.step == name for packet in state.escalations.values()):
+        return None  # it waits for a person
+    return WaitReport(step.retry_at, step.limit_message, step.limits_in_a_row)
 
 
 def _state_of(state: RunState, name: str) -> str:
@@ -251,7 +326,8 @@ def _given(loop: Loop) -> list[str]:
     return [f"F-{id}" for findings in rounds for id in findings]
 
 
-def _loop(loop: Loop, findings: list[str]) -> LoopReport:
+def _loop(loop: Loop, findings: list[str], history: LoopHistory) -> LoopReport:
+    raised = loop.feedback
     return LoopReport(
         loop.id,
         loop.kind_name,
@@ -265,13 +341,21 @@ def _loop(loop: Loop, findings: list[str]) -> LoopReport:
         tuple(sorted({*findings, *_given(loop)}, key=lambda name: int(name[2:]))),
         loop.breach,
         loop.resolution,
-        loop.feedback.message if loop.feedback else "",
+        raised.message if raised else "",
         loop.severity,
         loop.blocking,
         loop.options,
         loop.positions,
         loop.choice,
         loop.acknowledged,
+        raised.suggested_fix if raised else None,
+        raised.requested_info if raised else None,
+        raised.artifacts if raised else (),
+        raised.requirement_id if raised else None,
+        raised.details if raised else None,
+        loop.advice,
+        history.rounds,
+        history.verdicts,
     )
 
 
@@ -297,11 +381,17 @@ def _finding(state: RunState, tracked: TrackedFinding) -> FindingReport:
         tracked.gap,
         failed_before(state, tracked),
         tracked.note,
+        finding.evidence,
+        finding.impact,
+        finding.path,
+        finding.suggested_fix,
+        finding.word,
+        tracked.claim,
     )
 
 
-def escalation_report(state: RunState, packet: Escalation) -> EscalationReport:
-    """One escalation as reports have it."""
+def escalation_report(state: RunState, packet: Escalation, history: LoopHistory) -> EscalationReport:
+    """One escalation as reports have it. `history` is that of its loop."""
     decided = packet.decided
     loop = state.loop(packet.loop) if packet.loop else _asked_to_choose(state, packet.step)
     raised = loop.feedback if loop else None
@@ -320,6 +410,9 @@ def escalation_report(state: RunState, packet: Escalation) -> EscalationReport:
         raised.options if raised else (),
         loop.positions if loop else (),
         decided.note if decided else "",
+        decided.option if decided else None,
+        "" if decided else sentence(state, packet, history),
+        () if decided else choice_words(state, packet),
     )
 
 

@@ -14,7 +14,7 @@ from backedge.core.findings.ledger import TrackedFinding, after_sighting, with_s
 from backedge.core.model import HUMAN, Severity
 from backedge.core.state.evolve import replay
 from backedge.core.value import replace
-from backedge.core.workflow.definition import Workflow, phase_order
+from backedge.core.workflow.definition import Step, Workflow, phase_order
 from backedge.core.workflow.graph import Graph, graph_of
 from backedge.core.workflow.plan import with_plan
 
@@ -26,7 +26,7 @@ def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
     started = events[0]
     if not isinstance(started, e.RunStarted):
         raise ValueError(f"the first event of a run is {type(started).__name__}: expected RunStarted")
-    facts = RunFacts(started.run, started.workflow.name, started.at, phase_order(started.workflow))
+    facts = RunFacts(started.run, started.workflow.name, started.at)
     kinds = set(map(type, events))
     if kinds.isdisjoint(_FEEDBACK) and not any(event.findings for event in events if type(event) is e.VerdictGiven):
         # Most runs: there was no feedback, and only the attempts count.
@@ -34,6 +34,7 @@ def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
             if isinstance(event, _ENDS):
                 facts.all.add_attempt(event.usage.cost_usd, event.seconds)
         return facts
+    facts.phases = _phases(started.workflow, events)
     _add_attempts(facts, started.workflow, events)
     if kinds <= _ORDINARY and not any(map(_unusual, events)):
         _add_feedback(facts, started.workflow, events)
@@ -42,7 +43,17 @@ def run_facts(events: Sequence[e.Event]) -> RunFacts | None:
     return facts
 
 
-_ENDS = (e.AttemptSucceeded, e.AttemptFailed, e.AttemptDropped)
+def _phases(workflow: Workflow, events: Iterable[e.Event]) -> tuple[str, ...]:
+    """The phases that the steps of a run have, in their order. Phases that only have a place in the order do not count."""
+    graph = graph_of(workflow)
+    used = set(graph.phase_of.values())
+    for event in events:
+        if isinstance(event, e.StepsChanged):
+            used.update(step.phase for step in event.added)
+    return tuple(phase for phase in phase_order(workflow) if phase in used)
+
+
+_ENDS = (e.AttemptSucceeded, e.AttemptFailed, e.AttemptLimited, e.AttemptDropped)
 _FEEDBACK: frozenset[type] = frozenset((e.LoopOpened, e.EscalationOpened, e.FileImported))
 _ORDINARY: frozenset[type] = frozenset(
     (
@@ -79,7 +90,7 @@ def _add_attempts(facts: RunFacts, workflow: Workflow, events: Iterable[e.Event]
             case e.AttemptStarted() if event.cause and event.mode != "verify" and not graph.is_judge(event.step):
                 agent = graph.steps[event.step].display_name(event.agent) or event.step
                 rework[event.step, event.attempt] = (graph.phase_of[event.step], agent)
-            case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptDropped():
+            case e.AttemptSucceeded() | e.AttemptFailed() | e.AttemptLimited() | e.AttemptDropped():
                 facts.all.add_attempt(event.usage.cost_usd, event.seconds)
                 origin = rework.pop((event.step, event.attempt), None)
                 if origin is not None:
@@ -171,6 +182,13 @@ def _finding(graph: Graph, tracked: TrackedFinding, checked: bool) -> FindingFac
         found_by=tracked.found_by,
         detected=graph.phase_of.get(tracked.found_by, ""),
         injected=injected_phase(graph, tracked),
-        means="check" if checked else "test" if judge is not None and judge.tests else "review",
+        means="check" if checked else _means(judge),
         rounds_seen=tracked.rounds_seen,
     )
+
+
+def _means(judge: Step | None) -> str:
+    """How a judge finds defects: a tool such as a linter does not review."""
+    if judge is None:
+        return "review"
+    return "test" if judge.tests else "tool" if judge.tool else "review"

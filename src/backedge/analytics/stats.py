@@ -6,7 +6,7 @@ The facts of runs are added one by one, so that only one run is in memory. Nothi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
 import msgspec
@@ -67,7 +67,7 @@ class FindingStats(Stat, frozen=True):
     by_severity: dict[str, int]
     by_status: dict[str, int]
     by_means: dict[str, int]
-    """Found by a review, a test or a check of inputs."""
+    """Found by a review, a test, another tool such as a linter, or a check of inputs."""
     by_phase: tuple[Origin, ...]
     yields: tuple[Yield, ...]
     persistent: int
@@ -164,8 +164,8 @@ class _Findings:
         self._statuses: Counter[str] = Counter()
         self._means: Counter[str] = Counter()
         self._origins: Counter[tuple[str, str]] = Counter()
-        self._phases: dict[str, None] = {}
-        """In the order of the runs."""
+        self._phases: list[str] = []
+        """In the order that each run has them in."""
         self._present: Counter[str] = Counter()
         self._caught: Counter[str] = Counter()
         self._persistent = 0
@@ -174,7 +174,7 @@ class _Findings:
     def add(self, run: RunFacts) -> None:
         rank = {phase: index for index, phase in enumerate(run.phases)}
         if run.findings:
-            self._phases.update(dict.fromkeys(run.phases))
+            self._merge(run.phases)
         for finding in run.findings.values():
             self._severities[finding.severity] += 1
             self._statuses[finding.status] += 1
@@ -186,6 +186,15 @@ class _Findings:
                 self._caught[finding.detected] += 1
             if finding.persistent:
                 self._keep(run, finding)
+
+    def _merge(self, phases: Sequence[str]) -> None:
+        """Add the phases of a run: each new one comes before the next one of that run that is known."""
+        place = len(self._phases)
+        for phase in reversed(phases):
+            if phase in self._phases:
+                place = self._phases.index(phase)
+            else:
+                self._phases.insert(place, phase)
 
     def _keep(self, run: RunFacts, finding: FindingFacts) -> None:
         self._persistent += 1

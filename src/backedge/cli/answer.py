@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import click
 
-from backedge.analytics.report import LoopReport
+from backedge.adapters.agents.enclosing import enclosing_attempt
+from backedge.analytics.report import FindingReport, LoopReport
 from backedge.app import Engine, Run
+from backedge.cli.by_hand import escalate, resolve, withdraw
 from backedge.cli.common import (
     asking,
     idle_words,
@@ -20,25 +22,20 @@ from backedge.cli.common import (
     own_id,
     print_json,
     say,
-    shown,
     the_run,
     where,
 )
 from backedge.cli.live import refresh_views
-from backedge.cli.people import require_person, speaker
-from backedge.core.errors import IllegalCommand, RunHeld
+from backedge.cli.page import Page, width_of
+from backedge.cli.people import me, require_person, speaker
+from backedge.cli.story import loop_lines
+from backedge.core.errors import FeedbackRefused, IllegalCommand, RunHeld
 from backedge.core.events import LoopOpened
-from backedge.core.model import Option
-from backedge.engine.protocol import Feedback
+from backedge.core.model import MalformedFeedback, Option
+from backedge.core.workflow.definition import Workflow
+from backedge.engine.protocol import Feedback, to_feedback
 from backedge.engine.store import events_of
 from backedge.project import end_agent, secrets_in
-
-
-def me() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 async def end_agents(run: Run, journal: Path | None) -> None:
@@ -48,7 +45,7 @@ async def end_agents(run: Run, journal: Path | None) -> None:
 
 @click.group()
 def feedback() -> None:
-    """Raise, acknowledge, list or reclassify feedback.
+    """Raise, acknowledge, list, reclassify, resolve, escalate or withdraw feedback.
 
     \b
     Example:
@@ -106,7 +103,9 @@ def raise_(
 
     async def send(engine: Engine) -> tuple[str, list[str]]:
         run = await the_run(engine, run_name)
-        before = (await run.state()).seq
+        state = await run.state()
+        _require_words(item, state.workflow, journal)
+        before = state.seq
         loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), speaks)
         await refresh_views(where(journal), run, say)
         since = await events_of(engine.journal, run.id, before)
@@ -120,6 +119,14 @@ def raise_(
     click.echo(loop)
     for remark in remarks:
         say(remark)
+
+
+def _require_words(item: Feedback, workflow: Workflow, journal: Path | None) -> None:
+    """Refuse a mistyped kind or severity of a person at once: they can type it again, and the journal need not keep it.
+    What an attempt says is always recorded."""
+    read = to_feedback(item, workflow.kinds)
+    if isinstance(read, MalformedFeedback) and enclosing_attempt(where(journal).journal) is None:
+        raise FeedbackRefused(read.reason)
 
 
 @feedback.command()
@@ -160,6 +167,9 @@ async def _only_target(run: Run, loop: str) -> str:
 
 
 feedback.add_command(acknowledge, "ack")
+feedback.add_command(resolve)
+feedback.add_command(escalate)
+feedback.add_command(withdraw)
 
 
 @feedback.command("list")
@@ -167,23 +177,25 @@ feedback.add_command(acknowledge, "ack")
 @journal_option
 @json_option
 def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """List the loops of a run.
+    """List the loops of a run: who asks whom, everything that was asked, and what came of it. --json has every round.
 
     \b
     Example:
       backedge feedback list --json
     """
 
-    async def ask(engine: Engine) -> Sequence[LoopReport]:
-        return (await (await the_run(engine, run_name)).report()).loops
+    async def ask(engine: Engine) -> tuple[Sequence[LoopReport], Sequence[FindingReport]]:
+        report = await (await the_run(engine, run_name)).report()
+        return report.loops, report.findings
 
-    loops = asking(journal, ask)
+    loops, findings = asking(journal, ask)
     if as_json:
         print_json(loops)
         return
+    page = Page(width_of(sys.stdout))
     for loop in loops:
-        ways = f"{shown(loop.source, 40)} → {shown(', '.join(loop.targets))}"
-        click.echo(f"{shown(loop.id, 40)}  {loop.state:16}  {loop.kind}: {ways}")
+        for line in loop_lines(loop, findings, page):
+            click.echo(line)
 
 
 @feedback.command("reclassify")
@@ -224,7 +236,9 @@ def pause(run_name: str | None, journal: Path | None) -> None:
         await run.pause(me())
         return run.id
 
-    click.echo(f"{asking(journal, tell)} is paused")
+    run = asking(journal, tell)
+    click.echo(f"{run} is paused")
+    say(f"  Running attempts finish, and none starts. Continue with `backedge resume {run}`")
 
 
 @click.command()

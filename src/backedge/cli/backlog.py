@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import click
 
-from backedge.cli.common import print_json, say, shown
-from backedge.cli.telling import Teller
-from backedge.compat.agentic_sdlc import CREATE_PR
+from backedge.app import Engine
+from backedge.cli.common import print_json, say, shown, terminal_width
+from backedge.cli.run_summary import summary_lines
+from backedge.cli.telling import Teller, closing_words, colour_of, rows_of
 from backedge.core import events as e
 from backedge.stories.backlog import Backlog
 from backedge.stories.entry import Entry
@@ -21,6 +23,8 @@ from backedge.stories.rules.story_view import StoryView
 from backedge.stories.work import Done, End, Work
 
 INTERRUPTED = 130
+BLANK = " " * 11
+"""As wide as the time in front of a line."""
 
 
 class TerminalNarrator:
@@ -29,58 +33,61 @@ class TerminalNarrator:
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
         self._tellers: dict[str, Teller] = {}
+        self._widest = 0
 
     def remark(self, text: str) -> None:
         if not self._quiet:
             say(text)
 
+    def restored(self, entry: Entry, text: str) -> None:
+        self._of(entry, f"{BLANK}{text}")
+
     def result(self, text: str) -> None:
         if not self._quiet:
             click.echo(text)
 
+    def _of(self, entry: Entry, text: str) -> None:
+        """Say something about a story. Every line names it: several stories may be worked on at once."""
+        if self._quiet:
+            return
+        self._widest = max(self._widest, len(entry.slug))
+        name = f"{entry.slug:{self._widest}} | "
+        for line in rows_of(text, terminal_width(sys.stderr) - len(name)):
+            say(click.style(name, dim=True) + click.style(line, **colour_of(text)))
+
     def refined(self, entry: Entry) -> None:
-        self.remark(f'▸ "{entry.slug}" leaves the backlog')
+        self._of(entry, "▸ leaves the backlog")
 
-    def resumed(self, run: str, events: Sequence[e.Event]) -> None:
-        self._tellers[run] = Teller(self.remark, {run: list(events)})
+    def resumed(self, entry: Entry, run: str, events: Sequence[e.Event]) -> None:
+        self._tellers[run] = Teller(partial(self._of, entry), {run: list(events)})
 
-    def event(self, run: str, event: e.Event) -> None:
-        self._tellers.setdefault(run, Teller(self.remark)).tell(run, event)
+    def event(self, entry: Entry, run: str, event: e.Event) -> None:
+        self._tellers.setdefault(run, Teller(partial(self._of, entry))).tell(run, event)
 
-    def started(self, entry: Entry, event: e.AttemptStarted, view: StoryView, reworks: bool) -> None:
-        remark, slug = self.remark, entry.slug
+    def started(self, entry: Entry, view: StoryView, reworks: bool) -> None:
         if not reworks:
-            word = "Creating the pull request of" if event.step == CREATE_PR else f"{event.step}:"
-            remark(f'▸ {word} "{slug}"')
             return
         number, phase = view.refinement_count, view.iterations[-1].phase
-        most = f"/{view.max_refinements}" if view.max_refinements is not None else ""
-        remark(f'⟳ Reworking "{slug}" (iteration {number}{most}, target: {phase})')
-        remark(f"  → Recorded refinement attempt {number}")
-        remark(f"  → Added refinement iteration {number} notes to story")
-        flags = [f"{each}_complete" for each in reset_by(phase)]
-        remark(f"  → Reset {', '.join(flags)} flag{'s' if len(flags) > 1 else ''} for rework")
-        remark(f"  ↳ Triggering {phase} agent for refinement...")
+        most = f" of {view.max_refinements}" if view.max_refinements is not None else ""
+        flags = ", ".join(f"{each}_complete" for each in reset_by(phase))
+        self._of(entry, f"{BLANK}story file: recorded refinement attempt {number}{most}, target {phase}; reset {flags}")
 
     def stopped(self, entry: Entry, view: StoryView) -> None:
         self._tellers.pop(entry.run, None)
-        if view.blocked_reason.startswith("Max refinement attempts"):
-            reached = view.blocked_reason.removeprefix("Max refinement attempts")
-            self.remark(f'🛑 Story "{entry.slug}" reached max refinement attempts{reached}')
-            self.remark(f"   Manual intervention required: `backedge unblock {entry.id}` grants more")
-        elif view.blocked_reason:
-            self.remark(f'🛑 Story "{entry.slug}" is blocked: {shown(view.blocked_reason, 200)}')
+        if view.blocked_reason:
+            self._of(entry, f"{BLANK}? blocked: {shown(view.blocked_reason, 200)}")
+            self._of(entry, f"{BLANK}  `backedge unblock {entry.id}` grants more rounds")
         elif view.waiting:
-            self.remark(f'? Story "{entry.slug}" waits: {shown(view.waiting, 200)}')
+            self._of(entry, f"{BLANK}? asks you: {shown(view.waiting, 200)}")
         elif view.status == "done":
             how = f", {shown(view.diagnostic.removeprefix('done '), 200)}" if view.diagnostic else ""
-            self.remark(f'✓ Story "{entry.slug}" is done{how}')
+            self._of(entry, f"{BLANK}✓ done{how}")
 
     def failed(self, entry: Entry, error: str) -> None:
-        say(f'✗ "{entry.slug}": {shown(error, 400)}')
+        say(f"{entry.slug} | {BLANK}! {shown(error, 400)}")
 
     def not_written(self, entry: Entry, error: str) -> None:
-        say(f'✗ "{entry.slug}" cannot be written: {shown(error, 300)}')
+        say(f"{entry.slug} | {BLANK}! the story file cannot be written: {shown(error, 300)}")
 
     def idle(self) -> None:
         self.remark("nothing to do: waiting for changes")
@@ -99,7 +106,8 @@ def work_through(work: Work, narrator: TerminalNarrator, mode: Literal["one", "a
             }
         )
     else:
-        _say_left(work, narrator, backlog, mode, end)
+        asked = asyncio.run(_asked(work, backlog)) if end is not None else {}
+        _say_left(work, narrator, backlog, asked, mode, end)
     sys.exit({"done": 0, "held": 0, "waiting": 3, "failed": 1, None: INTERRUPTED}[end])
 
 
@@ -115,23 +123,68 @@ def _json(done: Done) -> dict[str, Any]:
     }
 
 
-def _say_left(work: Work, narrator: TerminalNarrator, backlog: Backlog, mode: str, end: End | None) -> None:
+async def _asked(work: Work, backlog: Backlog) -> dict[str, list[str]]:
+    """What to type for the stories that wait for a person, by story: the questions of their runs and the answers."""
+    waiting = [entry for entry in backlog.entries if entry.view is not None and entry.view.escalations]
+    if not waiting:
+        return {}
+    async with Engine(work.project.journal) as engine:
+        runs = {entry.id: await engine.find(entry.run) for entry in waiting}
+        packets = {id: (await run.state()).escalations.values() for id, run in runs.items()}
+    return {
+        id: [f"backedge decide {each.id} {'|'.join(each.options)} --run {runs[id].id}" for each in asked]
+        for id, asked in packets.items()
+    }
+
+
+def _say_left(
+    work: Work,
+    narrator: TerminalNarrator,
+    backlog: Backlog,
+    asked: Mapping[str, Sequence[str]],
+    mode: str,
+    end: End | None,
+) -> None:
     if end is None:
         narrator.remark("interrupted; continue with `backedge run`")
         return
+    for line in asyncio.run(_summaries(work, backlog)):
+        narrator.result(line)
     for story, why in work.put_aside.items():
         narrator.result(f"set aside: {story}: {shown(why, 300)}")
     actions = backlog.actions()
     people = [action for action in actions if action.priority >= PERSON and action.kind == "person"]
-    for action in people if mode != "one" or not work.done else ():
+    worked = {done.action.story for done in work.done} if mode == "one" else set()
+    for action in [each for each in people if not worked or each.story in worked]:
         about = "" if action.reason.startswith(action.story) else f"{action.story}: "
         narrator.result(f"for you: {about}{shown(action.reason, 300)}")
+        answers = asked.get(action.story, ())
+        for line in ("backedge inbox", *answers) if answers else ():
+            narrator.result(f"     {line}")
     ours = [action for action in actions if action.kind != "person"]
     if mode == "one" and ours:
         first = ours[0]
         narrator.result(f"next: {first.kind} {first.story} ({shown(first.reason, 100)}); start it with `backedge run`")
     elif not actions:
         narrator.result("nothing is left to do")
+
+
+async def _summaries(work: Work, backlog: Backlog) -> list[str]:
+    """What was done for each story that this command finished, or that needs a person now: as at the end of a run."""
+    worked = list(dict.fromkeys(done.action.story for done in work.done))
+    entries = [entry for entry in backlog.entries if entry.id in worked and entry.run and entry.view is not None]
+    lines: list[str] = []
+    if not entries:
+        return lines
+    async with Engine(work.project.journal) as engine:
+        for entry in sorted(entries, key=lambda each: worked.index(each.id)):
+            run = await engine.find(entry.run)
+            report = await run.report()
+            if report.outcome == "running":
+                continue
+            words = closing_words(report, changes=False, more=summary_lines(report, await run.events(), work.project))
+            lines += [f"{entry.slug} | {line}" for line in words]
+    return lines
 
 
 async def _interruptible(work: Callable[[], Any]) -> End | None:

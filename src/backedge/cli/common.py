@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -17,7 +18,7 @@ import msgspec
 from backedge.adapters.journals.opening import MEMORY, open_journal, sqlite_path
 from backedge.core.errors import JournalDamaged, NotFound
 from backedge.core.suggestions import closest
-from backedge.core.text import escaped, one_line
+from backedge.core.text import counted, escaped, one_line
 from backedge.ports import Journal, JournalWithClaims, Listings, Record
 from backedge.project import Project, find_project
 
@@ -189,10 +190,11 @@ def shown(text: str, width: int = 100) -> str:
 
 def idle_words(spot: Project, run: str) -> str:
     """How to continue a run that no process executes; for a story that is `run`, which also updates its file."""
-    return f"  No process is running it. Continue with `backedge {'run' if _is_story(spot, run) else f'resume {run}'}`"
+    return f"  No process is running it. Continue with `backedge {'run' if is_story(spot, run) else f'resume {run}'}`"
 
 
-def _is_story(spot: Project, run: str) -> bool:
+def is_story(spot: Project, run: str) -> bool:
+    """Whether a run belongs to a story of the project."""
     if not may_be_story(run):
         return False
     from backedge.stories.backlog import is_story_run
@@ -205,11 +207,17 @@ def may_be_story(run: str) -> bool:
     return run.startswith(STORY)
 
 
-def wrapped(line: str, out: TextIO) -> str:
-    """A line wrapped between words for a terminal; elsewhere it stays one line."""
+def terminal_width(out: TextIO) -> int:
+    """How wide a terminal is; very wide where there is none, because a reader of lines wants whole ones."""
+    return shutil.get_terminal_size().columns if out.isatty() else 10_000
+
+
+def wrapped(line: str, out: TextIO, indent: str | None = None) -> str:
+    """A line wrapped between words for a terminal; elsewhere it stays one line. Without `indent`, the lines that follow are
+    a little further in than the first."""
     if not out.isatty() or len(line) <= (width := shutil.get_terminal_size().columns):
         return line
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    indent = " " * (len(line) - len(line.lstrip()) + 2) if indent is None else indent
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
@@ -219,5 +227,7 @@ def earlier(lines: Sized, most: int | None, noun: str, indent: str = "") -> Iter
         yield f"{indent}… {counted(len(lines) - most, f'earlier {noun}')}: --all shows everything"
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def clock_time(at: float, now: float | None = None) -> str:
+    """A time as a person here reads it: 17:00, with the date if it is not today."""
+    moment, today = time.localtime(at), time.localtime(now)
+    return time.strftime("%H:%M" if moment[:3] == today[:3] else "%Y-%m-%d %H:%M", moment)

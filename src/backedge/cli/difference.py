@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.secrets import Secrets
 from backedge.adapters.evidence.writes import PATCH
+from backedge.analytics.changes import AttemptChange
 from backedge.cli.common import print_json, shown
-from backedge.cli.protected_diff import ProtectedDiff, RunDiffs
+from backedge.cli.protected_diff import RunDiffs
 from backedge.core import events as e
 from backedge.core.errors import JournalDamaged
 from backedge.core.model import SIDE_MODES, Change, OutputDigest
-from backedge.core.state.run import RunState
-from backedge.core.text import clean
+from backedge.core.state.run import Escalation, RunState
+from backedge.core.text import clean, counted
 from backedge.ports import Journal
 from backedge.project import Project, secrets_in
 
@@ -32,40 +33,43 @@ LARGEST = 20_000
 WIDEST = 300
 
 
-class ReworkDiff(msgspec.Struct, frozen=True):
-    """What one attempt changed."""
-
-    step: str
-    attempt: int
-    version: int
-    """The new version, or the last one if the attempt made none."""
-    loops: tuple[str, ...]
-    """The loops whose feedback it addresses; empty if only an input changed."""
-    summary: str
-    diff: tuple[str, ...]
-    """The difference of the outputs, as unified diff lines."""
-    left_out: int
-    """How many lines of the difference were left out."""
-    files: tuple[Change, ...]
-    """The files of the workspace that changed, and where, if that is known."""
-    files_diff: tuple[str, ...] = ()
-    """The stored differences of those files, as unified diff lines."""
-    files_left_out: int = 0
-    note: str = ""
-    """Why there is no difference of the outputs."""
-    undone: tuple[str, ...] = ()
-    """Changes outside its `writes`, or of a judge, that were undone, as unified diff lines."""
-    undone_left_out: int = 0
-    protected: tuple[ProtectedDiff, ...] = ()
-    """The tests and configuration of judges that it left changed, compared with the start of the run: all of them."""
-    new_version: bool = True
-    """Whether the attempt made a new version of its artifact."""
+async def last_changes(
+    journal: Journal, project: Project, state: RunState, events: Sequence[e.Event], steps: Collection[str]
+) -> tuple[AttemptChange, ...]:
+    """What the attempt that made the current version of each of these steps changed."""
+    made = {name: step.artifact for name, step in state.steps.items() if name in steps}
+    attempts = {(name, artifact.attempt) for name, artifact in made.items() if artifact is not None}
+    return tuple(await reworks(journal, project, state, events, attempts)) if attempts else ()
 
 
-async def reworks(journal: Journal, project: Project, state: RunState, events: Sequence[e.Event]) -> list[ReworkDiff]:
-    """What every attempt changed, in order: its new version, its files, also those that were undone because the step may
-    not change them, and the tests that it left changed. A first version is listed if it changed files."""
-    found: dict[tuple[str, int], ReworkDiff] = {}
+def under_discussion(state: RunState) -> tuple[str, ...]:
+    """The steps that open loops and open questions are about: what was reworked last, and what is to be judged."""
+    asked = (name for each in state.escalations.values() for name in steps_of(state, each))
+    looping = (name for loop in state.loops.values() for name in loop.involved if name in state.steps)
+    return tuple(dict.fromkeys((*asked, *looping)))
+
+
+def steps_of(state: RunState, packet: Escalation) -> tuple[str, ...]:
+    """The steps whose last change a question is about."""
+    loop = state.loop(packet.loop) if packet.loop else None
+    names = [*loop.targets, *loop.shares] if loop is not None else []
+    if loop is not None and loop.source in state.graph.judges:
+        names += state.graph.steps[loop.source].judges
+    names += packet.about.inputs if packet.about is not None else ()
+    found = (name for name in dict.fromkeys(names) if name in state.steps and name not in state.graph.judges)
+    return tuple(found)
+
+
+async def reworks(
+    journal: Journal,
+    project: Project,
+    state: RunState,
+    events: Sequence[e.Event],
+    only: Collection[tuple[str, int]] | None = None,
+) -> list[AttemptChange]:
+    """What every attempt changed, in order, or `only` these: its new version, its files, also those that were undone
+    because the step may not change them, and the tests that it left changed."""
+    found: dict[tuple[str, int], AttemptChange] = {}
     before: dict[str, tuple[int, OutputDigest]] = {}
     started: dict[tuple[str, int], e.AttemptStarted] = {}
     secrets = secrets_in(project, state.run)
@@ -73,7 +77,7 @@ async def reworks(journal: Journal, project: Project, state: RunState, events: S
         match event:
             case e.AttemptStarted():
                 started[event.step, event.attempt] = event
-            case e.AttemptSucceeded():
+            case e.AttemptSucceeded() if (event.step, event.attempt) in started:
                 start = started[event.step, event.attempt]
                 version, last = before.get(event.step, (0, None))
                 entry = _nothing(start, version, event.summary)
@@ -81,10 +85,11 @@ async def reworks(journal: Journal, project: Project, state: RunState, events: S
                 if not judges and start.mode not in SIDE_MODES and (last is None or last.digest != event.made.digest):
                     before[event.step] = version + 1, event.made
                     kept = AttemptFolder(project.state, state.run, event.step, event.attempt).files
-                    entry = await _rework(journal, kept, start, version + 1, last, event)
+                    if only is None or (event.step, event.attempt) in only:
+                        entry = await _rework(journal, kept, start, version + 1, last, event)
                 found[event.step, event.attempt] = entry
-            case e.AttemptFailed() | e.AttemptDropped() if (event.step, event.attempt) in started:
-                why = f"broke: {event.error}" if isinstance(event, e.AttemptFailed) else event.reason
+            case e.AttemptFailed() | e.AttemptLimited() | e.AttemptDropped() if (event.step, event.attempt) in started:
+                why = _why_over(event)
                 version, _ = before.get(event.step, (0, None))
                 entry = _nothing(started[event.step, event.attempt], version, why)
                 texts = _kept_lines(AttemptFolder(project.state, state.run, event.step, event.attempt).files)
@@ -99,6 +104,7 @@ async def reworks(journal: Journal, project: Project, state: RunState, events: S
             case _:
                 pass
     diffs = RunDiffs(project, state.run)
+    found = {key: entry for key, entry in found.items() if only is None or key in only}
     for key, entry in found.items():
         undone = _undone_lines(AttemptFolder(project.state, state.run, *key).path, secrets)
         changed = [each for each in state.protected.values() if (each.step, each.attempt) == key]
@@ -111,14 +117,25 @@ async def reworks(journal: Journal, project: Project, state: RunState, events: S
     return [entry for entry in found.values() if _is_shown(entry)]
 
 
-def _nothing(start: e.AttemptStarted, version: int, summary: str) -> ReworkDiff:
-    return ReworkDiff(start.step, start.attempt, version, start.loops, summary, (), 0, (), new_version=False)
+def _why_over(event: e.AttemptFailed | e.AttemptLimited | e.AttemptDropped) -> str:
+    if isinstance(event, e.AttemptFailed):
+        return f"broke: {event.error}"
+    return f"limit of the provider: {event.message}" if isinstance(event, e.AttemptLimited) else event.reason
 
 
-def _is_shown(entry: ReworkDiff) -> bool:
+def _nothing(start: e.AttemptStarted, version: int, summary: str) -> AttemptChange:
+    return AttemptChange(start.step, start.attempt, version, start.loops, summary, (), 0, (), new_version=False)
+
+
+def _is_shown(entry: AttemptChange) -> bool:
     return bool(
-        entry.files or entry.files_diff or entry.undone or entry.protected or (entry.new_version and entry.version > 1)
+        entry.files or entry.files_diff or entry.undone or entry.protected or (entry.new_version and _says(entry))
     )
+
+
+def _says(entry: AttemptChange) -> bool:
+    """Whether a new version is worth a look: a first version without any output is not."""
+    return entry.version > 1 or bool(entry.diff)
 
 
 def _undone_lines(folder: Path, secrets: Secrets) -> list[str]:
@@ -134,11 +151,11 @@ async def _rework(
     version: int,
     last: OutputDigest | None,
     event: e.AttemptSucceeded,
-) -> ReworkDiff:
+) -> AttemptChange:
     files = tuple(change for change in event.made.changed if change.where and not change.where.startswith("/"))
-    lines, note = await _compared(journal, last, event.made, version) if last is not None else ([], "")
+    lines, note = await _compared(journal, last, event.made, version)
     texts = _kept_lines(kept) if files or last is None else []
-    return ReworkDiff(
+    return AttemptChange(
         step=event.step,
         attempt=event.attempt,
         version=version,
@@ -153,13 +170,18 @@ async def _rework(
     )
 
 
-async def _compared(journal: Journal, last: OutputDigest, made: OutputDigest, version: int) -> tuple[list[str], str]:
-    """The difference of two outputs, and why there is none."""
+async def _compared(
+    journal: Journal, last: OutputDigest | None, made: OutputDigest, version: int
+) -> tuple[list[str], str]:
+    """The difference of two outputs, and why there is none. A first version is compared with nothing."""
+    if last is None and made.payload is None and made.output is None:
+        return [], ""
     try:
-        old, new = await _lines(journal, last), await _lines(journal, made)
+        old, new = await _lines(journal, last) if last is not None else [], await _lines(journal, made)
     except JournalDamaged:
         return [], "the outputs were pruned or never stored, so they cannot be compared"
-    lines = list(unified_diff(old, new, f"v{version - 1}", f"v{version}", lineterm=""))
+    before = f"v{version - 1}" if last is not None else "nothing"
+    lines = list(unified_diff(old, new, before, f"v{version}", lineterm=""))
     return lines, "" if lines else "the output is the same"
 
 
@@ -184,7 +206,7 @@ async def _lines(journal: Journal, made: OutputDigest) -> list[str]:
     return clean(output).splitlines()[:LARGEST]
 
 
-def print_reworks(found: Sequence[ReworkDiff], step: str | None, as_json: bool) -> None:
+def print_reworks(found: Sequence[AttemptChange], step: str | None, as_json: bool) -> None:
     """Print the differences of all steps, or of one."""
     chosen = [each for each in found if step is None or each.step == step]
     if as_json:
@@ -199,20 +221,20 @@ def print_reworks(found: Sequence[ReworkDiff], step: str | None, as_json: bool) 
             click.echo(line)
 
 
-def _told(each: ReworkDiff) -> Iterator[str]:
+def _told(each: AttemptChange) -> Iterator[str]:
     yield _styled(f"{each.step} {_version(each)}, attempt {each.attempt}{_why(each)}", bold=True)
     if each.summary:
         yield f"  {shown(each.summary)}"
     for diff in each.protected:
         yield f"  protected: {shown(diff.file)}, compared with the start of the run{f' ({diff.note})' if diff.note else ''}"
         # Never cut off: a test may have been removed in the last line.
-        yield from _diff(diff.lines if not _has(each.files_diff, diff.file) else (), 0)
+        yield from _diff(diff.lines if not _has_all(each.files_diff, diff.lines) else (), 0)
     for change in each.files[:MOST_LINES]:
         lines = ", ".join(f"{first}–{last}" if last > first else f"{first}" for first, last in change.lines[:8])
         word = "line" if lines.isdecimal() else "lines"
         yield f"  {shown(change.where)}{f': {word} {lines}' if lines else ''}"
     if len(each.files) > MOST_LINES:
-        yield f"  … and {len(each.files) - MOST_LINES} more files"
+        yield f"  … and {counted(len(each.files) - MOST_LINES, 'more file')}"
     yield from _diff(each.files_diff, each.files_left_out)
     if each.undone:
         yield "  undone, because the step may not change it:"
@@ -222,21 +244,23 @@ def _told(each: ReworkDiff) -> Iterator[str]:
     yield from _diff(each.diff, each.left_out)
 
 
-def _version(each: ReworkDiff) -> str:
+def _version(each: AttemptChange) -> str:
     if not each.new_version:
         return f"stays at v{each.version}" if each.version else "has no version"
     return f"v{each.version - 1} → v{each.version}" if each.version > 1 else "v1"
 
 
-def _why(each: ReworkDiff) -> str:
+def _why(each: AttemptChange) -> str:
     if each.loops:
         return f", rework for {', '.join(each.loops)}"
     return ", because its input changed" if each.new_version and each.version > 1 else ""
 
 
-def _has(lines: Sequence[str], file: str) -> bool:
-    """Whether a shown difference has this file."""
-    return any(line.removeprefix(side).rstrip() == file for line in lines for side in ("--- a/", "+++ b/"))
+def _has_all(lines: Sequence[str], part: Sequence[str]) -> bool:
+    """Whether a shown difference has all of these lines, one after the other. A line that looks like the head of a file
+    proves nothing: it may be a line of another file, and what follows may be cut off."""
+    whole = tuple(part)
+    return any(tuple(lines[at : at + len(whole)]) == whole for at in range(len(lines) - len(whole) + 1))
 
 
 def _diff(lines: Sequence[str], left_out: int) -> Iterator[str]:
@@ -244,7 +268,7 @@ def _diff(lines: Sequence[str], left_out: int) -> Iterator[str]:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         yield _styled(f"  {clean(line)}", fg=colour)
     if left_out:
-        yield f"  … and {left_out} more lines"
+        yield f"  … and {counted(left_out, 'more line')}"
 
 
 def _styled(text: str, **style: Any) -> str:

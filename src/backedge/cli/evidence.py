@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator
 
 from backedge.analytics.evidence_report import EvidenceReport, ProtectedReport
 from backedge.analytics.report import Report
-from backedge.cli.common import counted, shown
+from backedge.cli.common import shown
 from backedge.core import events as e
 from backedge.core.evidence.values import NOT_ENDED, Baseline
 from backedge.core.state.run import RunState
+from backedge.core.text import counted
 from backedge.core.wording import tests_text
 
 MOST_NAMED = 5

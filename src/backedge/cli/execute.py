@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
@@ -31,12 +32,15 @@ from backedge.cli.common import (
     the_run,
     where,
 )
+from backedge.cli.in_place import answered
 from backedge.cli.live import RunProgress, view_on
 from backedge.cli.people import require_person
+from backedge.cli.run_summary import summary_lines
 from backedge.cli.stepping import at_terminal, once, stepped
 from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find
 from backedge.core.errors import IllegalCommand, WorkflowError
+from backedge.core.events import Event
 from backedge.core.scheduling.pending import RunOutcome
 from backedge.core.workflow.bound import max_attempts
 from backedge.engine.live_run import resting
@@ -92,6 +96,11 @@ class CommandRun:
     def asks(self) -> bool:
         """Whether there is a terminal to ask at before each attempt."""
         return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+    @property
+    def answers(self) -> bool:
+        """Whether questions to a person can be asked and answered right here."""
+        return self.asks and not self.quiet and not self.as_json
 
     def tell(self, result: str) -> None:
         """Print the result on stdout, or on stderr if stdout has the JSON."""
@@ -198,7 +207,7 @@ def run(
         keep_workflow_file(spot, name, source)
         if not execution.quiet:
             say(f"run {name} of {shown(source.definition.name)}")
-        _tell_sandbox(source, spot, progress)
+        _tell_sandbox(source, spot, progress.remark)
         workflow = FileWorkflow(source, spot, agents, progress.paths, progress.remark)
         return await engine.start(workflow, given, name)
 
@@ -243,7 +252,7 @@ def resume(run_name: str | None, **how: Any) -> None:
             )
         agents = agents_of(source, spot, progress.paths)
         if await engine.journal.holder(found.id) is None:  # else it is refused, or goes on elsewhere
-            _tell_sandbox(source, spot, progress)
+            _tell_sandbox(source, spot, progress.remark)
         going = await engine.resume(found.id, FileWorkflow(source, spot, agents, progress.paths))
         if not going.executed_here:
             say(f"run {found.id} continues; it is executed by {await engine.journal.holder(found.id)}")
@@ -252,22 +261,23 @@ def resume(run_name: str | None, **how: Any) -> None:
     _execute(spot, continued, progress, execution)
 
 
-def _tell_sandbox(source: WorkflowFile, spot: Project, progress: RunProgress) -> None:
-    """Say what confines the agents of a run, if something does."""
+def _tell_sandbox(source: WorkflowFile, spot: Project, remark: Callable[[str], None]) -> None:
+    """Say what confines the agents of a run or of stories, if something does."""
     confined = sandbox_words(sandboxes(source, spot))
     if confined:
-        progress.remark(confined)
+        remark(confined)
 
 
 def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun) -> None:
     with stdout_for_results():
         try:
-            outcome, report = asyncio.run(_executed(spot, begin, progress, execution))
+            outcome, report, events = asyncio.run(_executed(spot, begin, progress, execution))
         except EndedEarly:
             if not execution.quiet:
                 say("interrupted before an agent ran: nothing was changed")
             sys.exit(INTERRUPTED)
-    for line in closing_words(report) if outcome is not None else ():
+    more = summary_lines(report, events, spot)
+    for line in closing_words(report, more=more) if outcome is not None else ():
         execution.tell(line)
     if outcome is None and not execution.quiet:
         say(f"interrupted; continue with `backedge resume {report.run}`")
@@ -282,7 +292,7 @@ def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: Comm
 
 async def _executed(
     spot: Project, begin: Begin, progress: RunProgress, execution: CommandRun
-) -> tuple[RunOutcome | None, Report]:
+) -> tuple[RunOutcome | None, Report, Sequence[Event]]:
     """Execute until the run ends, waits for a person or is interrupted. After an interruption, the outcome is None."""
     stop, engine = asyncio.Event(), Engine(spot.journal, max_parallel=execution.max_parallel or MAX_PARALLEL)
     loop = asyncio.get_running_loop()
@@ -308,7 +318,7 @@ async def _executed(
         if execution.step:
             engine.allow(0)
         going = await _begun(begin(engine), stop)
-        rest = asyncio.create_task(_rested(engine, going, execution))
+        rest = asyncio.create_task(_rested(engine, going, spot, progress, execution))
         stopped = asyncio.create_task(stop.wait())
         done, _ = await asyncio.wait({rest, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
@@ -317,12 +327,27 @@ async def _executed(
             await refresh_story(spot, going, say)
             outcome = rest.result()
             if outcome not in ("cancelled", "failed"):
-                return outcome, await going.report()
+                return outcome, await _reported(spot, engine, going, execution), await going.events()
         rest.cancel()
         run = going.id
     # Leaving the engine stopped the running attempts and recorded their usage: read the report after that.
     async with Engine(spot.journal) as reading:
-        return outcome, await (await reading.find(run)).report()
+        found = await reading.find(run)
+        return outcome, await _reported(spot, reading, found, execution), await found.events()
+
+
+async def _reported(spot: Project, engine: Engine, run: Run, execution: CommandRun) -> Report:
+    """The report; for --json with what open questions are about."""
+    report = await run.report()
+    if not execution.as_json or report.outcome in ("verified", "done"):
+        return report
+    from backedge.cli.difference import last_changes, under_discussion
+
+    state = await run.state()
+    return replace(
+        report,
+        changes=await last_changes(engine.journal, spot, state, await run.events(), under_discussion(state)),
+    )
 
 
 async def _begun(beginning: Coroutine[Any, Any, Run], stop: asyncio.Event) -> Run:
@@ -338,7 +363,7 @@ async def _begun(beginning: Coroutine[Any, Any, Run], stop: asyncio.Event) -> Ru
         raise EndedEarly from None
 
 
-async def _rested(engine: Engine, run: Run, execution: CommandRun) -> RunOutcome:
+async def _rested(engine: Engine, run: Run, spot: Project, progress: RunProgress, execution: CommandRun) -> RunOutcome:
     """Wait until this process has nothing more to do."""
     if execution.step and run.executed_here:
         under_way = any(step.running for step in (await run.state()).steps.values())
@@ -347,6 +372,8 @@ async def _rested(engine: Engine, run: Run, execution: CommandRun) -> RunOutcome
             return outcome
     while True:
         outcome = await run.at_rest()
+        if outcome == "waiting" and execution.answers and await answered(engine, run, spot, progress):
+            continue
         state = await run.state()
         if not execution.wait or outcome != "waiting":
             return outcome
@@ -367,6 +394,7 @@ def _work_through(
         return
     agents_of(source, spot)  # a missing agent is an error before anything starts
     narrator = TerminalNarrator(execution.quiet)
+    _tell_sandbox(source, spot, narrator.remark)
     work = Work(source, spot, narrator, only, execution.max_parallel or 1, execution.wait and not watch)
     staying = watch or (execution.wait and bool(execution.auto))
     work_through(work, narrator, "watch" if staying else "all" if execution.auto else "one", execution.as_json)

@@ -18,7 +18,7 @@ from backedge.analytics.export import contents_of
 from backedge.analytics.loop_stats import LoopTally
 from backedge.analytics.report import Report
 from backedge.app import Engine, Run
-from backedge.cli.common import asking, counted, journal_option, json_option, print_json, shown, the_run, where
+from backedge.cli.common import asking, journal_option, json_option, print_json, shown, the_run, where
 from backedge.cli.people import require_person
 from backedge.compat import FORMATS, Contents
 from backedge.compat.feedback_jsonl import feedback_lines
@@ -28,7 +28,7 @@ from backedge.config import WorkflowFileError, find, load
 from backedge.core.errors import ImportRefused, NotFound
 from backedge.core.feedback.loop import LoopState
 from backedge.core.state.run import RunState
-from backedge.core.text import escaped
+from backedge.core.text import counted, escaped
 from backedge.project import Project, secrets_of
 
 LARGEST = 16 * 1024 * 1024
@@ -111,17 +111,17 @@ def _print_defects(report: Report, contents: Contents) -> None:  # noqa: ARG001
 
 def _print_progress(report: Report, contents: Contents) -> None:
     if contents.progress is None:
-        raise _not_iterations(report)
+        raise _no_rounds(report)
     click.echo(escaped(msgspec.json.format(msgspec.json.encode(contents.progress), indent=2)))
 
 
 def _print_scratchpad(report: Report, contents: Contents) -> None:
     if contents.progress is None:
-        raise _not_iterations(report)
+        raise _no_rounds(report)
     click.echo(scratchpad_text(contents.progress, contents.notes).encode("utf-8", "replace"), nl=False)
 
 
-def _not_iterations(report: Report) -> NotFound:
+def _no_rounds(report: Report) -> NotFound:
     return NotFound(
         f"run {report.run} was imported from a file without iterations: export it as loops or defects instead"
     )

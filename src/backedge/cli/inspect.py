@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from backedge.cli.common import (
 )
 from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
 from backedge.core.errors import JournalError
-from backedge.core.text import clean
+from backedge.core.text import clean, counted
 from backedge.core.workflow.bound import max_attempts
 from backedge.engine.store import events_of
 from backedge.ports import Journal
@@ -86,9 +87,10 @@ def check(file: Path | None, as_mermaid: bool, imports: bool, journal: Path | No
             }
         )
         return
-    click.echo(clean(mermaid(source.definition) if as_mermaid else picture(source.definition)))
+    click.echo(clean(mermaid(source.definition) if as_mermaid else picture(source.definition, _width())))
     if not as_mermaid:
-        click.echo(f"\nAny run makes at most {bound} attempts, plus any attempts you grant.")
+        most = f"Any run makes at most {counted(bound or 0, 'attempt')}, plus any attempts you grant."
+        click.echo(f"\n{wrapped(most, sys.stdout)}")
         for line in _cost_words(cost, source.definition.limits.cost_usd, bound or 0):
             click.echo(wrapped(line, sys.stdout))
         said = list(found.lines())
@@ -99,6 +101,11 @@ def check(file: Path | None, as_mermaid: bool, imports: bool, journal: Path | No
     tell_not_imported(unchecked)
     for warning in warnings:
         say(wrapped(f"warning: {clean(warning)}", sys.stderr))
+
+
+def _width() -> int:
+    """How wide the drawing may be: as wide as the terminal, and 80 at most."""
+    return min(80, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 80
 
 
 def _costs(source: WorkflowFile, spot: Project, bound: int) -> Costs | None:
@@ -119,11 +126,11 @@ def _cost_words(cost: Costs | None, limit: float | None, bound: int) -> Iterator
     if cost is None or not cost.attempts:
         yield "The cost is unknown: the journal has no run of this workflow yet."
     elif not cost.total_usd:
-        yield f"None of the {cost.attempts} attempts so far reported a cost."
+        yield f"None of the {counted(cost.attempts, 'attempt')} so far reported a cost."
     else:
         yield (
             f"An attempt has cost ${cost.mean_usd:.2f} on average and ${cost.max_usd:.2f} at most "
-            f"({cost.attempts} attempts in {cost.runs} runs), so {bound} could cost ${cost.at_mean_usd:.2f}, "
+            f"({counted(cost.attempts, 'attempt')} in {counted(cost.runs, 'run')}), so {bound} could cost ${cost.at_mean_usd:.2f}, "
             f"and ${cost.at_most_usd:.2f} at the highest price seen."
         )
         for name, step in cost.steps.items():

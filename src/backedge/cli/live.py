@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from backedge.adapters.views import RunViews
 from backedge.app import Run
 from backedge.cli.common import may_be_story
-from backedge.cli.telling import Teller
-from backedge.core.events import Event, RunStarted
+from backedge.cli.keyboard import Keyboard
+from backedge.cli.telling import Teller, colour_of, rows_of
+from backedge.core.events import EscalationOpened, Event, RunStarted
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.project import Project
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 TICK = 0.15
 """Seconds between two updates of the clock and the logs."""
+BELL = "\a"
 ECHO = 4
 """Columns that stay free at the right, for the echo of Ctrl-C: a row that it wraps would stay on the screen."""
 
@@ -31,8 +33,11 @@ ECHO = 4
 class Lines:
     """Plain lines: one for each event and, with `log`, those of the agents' logs."""
 
-    def __init__(self, say: Callable[[str], None], state: Path, log: bool = False) -> None:
-        self._say, self._state, self._log = say, state, log
+    def __init__(
+        self, say: Callable[[str], None], state: Path, log: bool = False, ring: Callable[[], None] = lambda: None
+    ) -> None:
+        """`ring` is called when a person is asked."""
+        self._say, self._state, self._log, self._ring = say, state, log, ring
         self._teller = Teller(say)
         self._logs: dict[str, Log] = {}
         self._runs: dict[str, RunState | None] = {}
@@ -47,6 +52,8 @@ class Lines:
             self.tick()
             self._follow(run, replay([event], self._runs.get(run)))
         self._teller.tell(run, event)
+        if isinstance(event, EscalationOpened):
+            self._ring()
 
     def _follow(self, run: str, state: RunState | None) -> None:
         if not self._log:
@@ -78,8 +85,8 @@ class Lines:
 
     def open(self) -> None: ...
 
-    def close(self) -> None:
-        for log in self._logs.values():
+    def close(self, asks: bool = False) -> None:
+        for log in self._logs.values() if not asks else ():
             self._print(log, last=True)
 
 
@@ -92,6 +99,7 @@ class Screen:
 
         self._console = Console(file=out, highlight=False, markup=False, emoji=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        self._keyboard = Keyboard()
         self._state_folder = state
         self._teller = Teller(self._line)
         self._state: RunState | None = None
@@ -108,11 +116,15 @@ class Screen:
             return
         self._state = replay([event], self._state)
         self._teller.tell(run, event)
+        if isinstance(event, EscalationOpened):
+            self._console.bell()
 
     def remark(self, text: str) -> None:
         self._line(text)
 
     def tick(self) -> None:
+        if not self._live.is_started:
+            return None
         if self._state is None or self._state.ended is not None:
             return self._live.update("", refresh=True)
         return self._live.update(self._frame(self._state), refresh=True)
@@ -136,17 +148,18 @@ class Screen:
     def _line(self, text: str) -> None:
         from rich.text import Text
 
-        styles = {"✓": "green", "✗": "red", "↩": "yellow", "?": "bold magenta", "●": "green", "■": "bold", "▸": "cyan"}
-        said = text[10:].strip()
-        style = "red" if said[:2] == "! " else styles.get(said[:1], "")
-        self._console.print(Text(text, style=style), no_wrap=True, overflow="ellipsis")
+        style = " ".join(str(each) if name == "fg" else name for name, each in colour_of(text).items())
+        for row in rows_of(text, self._console.width):
+            self._console.print(Text(row, style=style), no_wrap=True, overflow="ellipsis")
 
     def open(self) -> None:
+        self._keyboard.silence()
         self._live.start()
 
-    def close(self) -> None:
+    def close(self, asks: bool = False) -> None:
         self._live.update("", refresh=True)
         self._live.stop()
+        self._keyboard.restore(forget=asks)
 
 
 class View(Protocol):
@@ -157,13 +170,16 @@ class View(Protocol):
     def remark(self, text: str) -> None: ...
     def tick(self) -> None: ...
     def open(self) -> None: ...
-    def close(self) -> None: ...
+    def close(self, asks: bool = False) -> None:
+        """Stop showing; with `asks`, only until a question is answered."""
 
 
 def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool = False, log: bool = False) -> View:
     """The live frame if `out` is a terminal that can move its cursor, else plain lines."""
     lively = not plain and not log and out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-    return Screen(out, state) if lively else Lines(say, state, log)
+    if lively:
+        return Screen(out, state)
+    return Lines(say, state, log, lambda: print(BELL, end="", file=out, flush=True) if out.isatty() else None)
 
 
 async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) -> None:
@@ -195,6 +211,17 @@ class RunProgress:
         """Say something that is not an event."""
         if self._view is not None:
             self._view.remark(text)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Leave the terminal to a question."""
+        if self._view is not None:
+            self._view.close(asks=True)
+        try:
+            yield
+        finally:
+            if self._view is not None:
+                self._view.open()
 
     def stopping(self) -> None:
         """After the first Ctrl-C, while agents get a moment to end: say how to stop at once."""

@@ -11,11 +11,13 @@ from rich.console import Group
 from rich.text import Text
 
 from backedge.analytics.report import Report, StepReport, report
-from backedge.cli.common import counted, shown
-from backedge.core.breaches import limits_left, spent
-from backedge.core.feedback.loop import Loop
+from backedge.cli.back_edges import gutter
+from backedge.cli.common import clock_time, shown
+from backedge.cli.telling import back_edge, round_of
+from backedge.core.breaches import spent
 from backedge.core.findings.ledger import UNSETTLED
 from backedge.core.state.run import RunState
+from backedge.core.text import counted
 
 MARKS = {
     "running": ("▸", "bold cyan"),
@@ -36,7 +38,7 @@ def frame(state: RunState, now: float, title: str, log: Sequence[str], width: in
     """The rows of the frame. They fit into the width and the height of the terminal."""
     told = report(state)
     room = max(6, height - (STORY_ROWS if height >= 20 else 1))
-    middle = [*_loops(state, told, now, width), *_escalations(told, width)]
+    middle = [*_loops(state, told, width), *_escalations(told, width)]
     foot = _wrapped(_totals(state, told, now), width)
     least_log = min(len(log), LEAST_LOG) + bool(log)
     steps = list(_steps(state, told, now, max(2, room - 1 - len(middle) - len(foot) - least_log)))
@@ -51,7 +53,9 @@ def frame(state: RunState, now: float, title: str, log: Sequence[str], width: in
 
 def _header(state: RunState, told: Report, now: float, width: int) -> Text:
     words = _standing(state, told)
-    right = f" {words}, {_time(state.seconds_at_work(now))} ──"
+    bounds = dict(state.graph.budgets)
+    most = bounds.get("wall_clock", 0) + state.grants.get("wall_clock", 0)
+    right = f" {words}, {_time(state.seconds_at_work(now))}{f' of {_time(most)}' if most else ''} ──"
     name = shown(f"{told.workflow}  {told.run}", max(10, width - cell_len(right) - 6))
     line = "─" * max(1, width - cell_len(name) - cell_len(right) - 4)
     return Text.assemble(
@@ -67,6 +71,8 @@ def _standing(state: RunState, told: Report) -> str:
         return f"paused by {shown(state.paused_by, 20)}" if state.paused_by else "paused"
     if told.outcome == "waiting":
         return "waits for a person"
+    if told.waits_until is not None and not state.busy:
+        return f"waits for a provider until {clock_time(told.waits_until)}"
     first = [loop.id for loop in state.loops.values() if loop.pauses]
     return f"{', '.join(first[:3])} first" if first else told.outcome
 
@@ -84,6 +90,8 @@ def _steps(state: RunState, told: Report, now: float, room: int) -> Iterable[Tex
     phases = max((cell_len(graph.phase_of[name]) for name in order), default=0)
     names = min(28, max((cell_len(name) for name in order), default=0) + 2)
     rows = []
+    edges = [(loop.source, loop.targets) for loop in list(state.loops.values())[-MOST_LOOPS:]]
+    drawn = dict(zip(order, gutter(order, edges), strict=True))
     for phase, group in groupby(order, key=lambda name: graph.phase_of[name]):
         for place, name in enumerate(group):
             step = told.everybody[name]
@@ -91,7 +99,8 @@ def _steps(state: RunState, told: Report, now: float, room: int) -> Iterable[Tex
             label = f"◆ {name}" if graph.is_judge(name) else name
             rows.append(
                 Text.assemble(
-                    (f"  {_padded(phase if place == 0 else '', phases)}  ", "dim"),
+                    (f" {drawn[name]}", "bold yellow"),
+                    (f" {_padded(phase if place == 0 else '', phases)}  ", "dim"),
                     (f"{mark} {_padded(shown(label, 28), names)}  ", style),
                     (_step_words(state, name, step, now), style if step.state in ("running", "failing") else "dim"),
                 )
@@ -110,9 +119,12 @@ def _step_words(state: RunState, name: str, step: StepReport, now: float) -> str
         why = {"rework": f"reworks {loops}", "verify": f"verifies {loops}".rstrip(), "answer": f"answers {loops}"}
         why["decide"] = f"chooses in {loops}"
         parts = [f"attempt {running.attempt}", why.get(running.mode, ""), _time(now - running.started)]
+    elif step.waits is not None:
+        left = _time(step.waits.until - now)
+        parts = [f"waits until {clock_time(step.waits.until, now)} ({left})", shown(step.waits.message, 80)]
     elif step.state == "failing":
         found = [f"F-{id}" for id in of_step.open_findings]
-        parts = [step.verdict or "", ", ".join(found[:6]) + (" …" if len(found) > 6 else "")]
+        parts = [step.verdict or "", ", ".join(found) if len(found) <= 6 else f"{len(found)} findings"]
     elif step.state == "waiting":
         parts = [f"broke: {shown(step.last_error, 80)}" if step.last_error else _edges(state, name)]
     else:
@@ -130,18 +142,17 @@ def _edges(state: RunState, name: str) -> str:
     return "  ".join(part for part in (about, f"← {', '.join(others)}" if others else "") if part)
 
 
-def _loops(state: RunState, told: Report, now: float, width: int) -> Iterable[Text]:
+def _loops(state: RunState, told: Report, width: int) -> Iterable[Text]:
     findings = {finding.id: finding for finding in told.findings}
     rows = []
     open_loops = list(state.loops.values())
     for loop in open_loops[-MOST_LOOPS:]:
-        title = Text.assemble(
-            (f"↩ {loop.id} ", "bold yellow"), (f"{loop.source} → {', '.join(loop.targets) or '…'}", "yellow")
-        )
-        about = _wrapped([title, Text(_round(loop) + _nearest(state, loop, now))], width, gap="  ")
-        if about[-1].cell_len + 2 + len(loop.kind_name) <= width:
-            about[-1].append(f"  {loop.kind_name}", style="dim")
-        rows += about
+        edge = back_edge(loop.source, loop.targets)
+        title = Text.assemble((f"↩ {loop.id} ", "bold yellow"), (edge, "yellow"))
+        rows += _wrapped([title, Text(round_of(loop))], width, gap="  ")
+        if loop.feedback is not None:
+            about = f"{loop.kind_name.replace('_', ' ')}: {loop.feedback.message}"
+            rows.append(Text(f"      {shown(about, 200)}"))
         given = [f"F-{id}" for id in dict.fromkeys(id for share in loop.shares.values() for id in share.findings)]
         still = [findings[id] for id in given if findings[id].status in UNSETTLED]
         for finding in still[:MOST_FINDINGS]:
@@ -152,27 +163,6 @@ def _loops(state: RunState, told: Report, now: float, width: int) -> Iterable[Te
     if len(open_loops) > MOST_LOOPS:
         rows.append(Text(f"  … and {len(open_loops) - MOST_LOOPS} more loops", style="dim"))
     return rows
-
-
-def _round(loop: Loop) -> str:
-    """The current round, and how many the first limit that counts rounds allows."""
-    limits = loop.limits
-    bounds = (limits.rounds_per_loop, limits.rounds_per_step, limits.rounds_per_pair)
-    bound = next((each for each in bounds if each is not None), None)
-    number = loop.round - loop.waived.get("loop", 0) + (not loop.delivered)
-    if bound is None:
-        return f"round {number}"
-    most = bound + loop.granted
-    return f"round {min(number, most)} of {most}"
-
-
-def _nearest(state: RunState, loop: Loop, now: float) -> str:
-    """The limit of this loop that has the least left."""
-    kept = limits_left(state, now, loop, None)
-    if not kept:
-        return ""
-    name = min(kept, key=lambda each: kept[each])
-    return f", {max(0, kept[name]):g} left of {name}"
 
 
 def _escalations(told: Report, width: int) -> Iterable[Text]:
@@ -199,7 +189,6 @@ def _totals(state: RunState, told: Report, now: float) -> list[Text]:
     return [
         Text.assemble("findings ", (found, "red" if counts["open"] else "")),
         against("cost_usd", f"${state.usage.cost_usd:.2f}", f"${bounds.get('cost_usd', 0):.2f}"),
-        against("wall_clock", _time(state.seconds_at_work(now)), _time(bounds.get("wall_clock", 0))),
         against("attempts", counted(state.attempts, "attempt"), f"{bounds.get('attempts', 0):g}"),
     ]
 

@@ -1,9 +1,11 @@
-"""`runs`, `show`, `watch` and `inbox`: read the journal, whichever process executes the runs."""
+"""`runs`, `watch` and `inbox`: read the journal, whichever process executes the runs."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,39 +14,24 @@ import click
 
 from backedge.cli.common import (
     asking,
-    earlier,
     event_line,
-    idle_words,
     journal_option,
     json_option,
     listing,
     print_json,
-    reading,
-    run_id,
-    shown,
     the_run,
     where,
-    wrapped,
 )
-from backedge.core.errors import NotFound
-from backedge.core.suggestions import did_you_mean
 from backedge.ports import JournalWithClaims
 
 if TYPE_CHECKING:
-    from backedge.analytics.report import Report
     from backedge.app import Engine, Run
-    from backedge.cli.difference import ReworkDiff
     from backedge.cli.live import View
-    from backedge.cli.packets import Open
 
 GLANCE = 0.5
 """Seconds between two checks whether a process executes the run."""
-LINES = 200
-"""How many lines of the timeline `show` prints without --all."""
-MOST_DIFF = 2_000
-"""How many lines of the difference of one file `inbox --json` has."""
-OF_A_LOOP = 40
-"""The same for the findings and the lines of each loop."""
+WIDE = 120
+"""How wide lists are where there is no terminal."""
 
 
 @click.command()
@@ -58,89 +45,33 @@ OF_A_LOOP = 40
 @journal_option
 @json_option
 def runs(limit: int, journal: Path | None, as_json: bool) -> None:
-    """List the runs, newest first.
+    """List the runs, newest first, with their state: live (a process executes it now), stopped, paused, asks you, or how
+    it ended; when it started, its cost, its step, and the command to type next.
 
     \b
     Example:
       backedge runs --json
     """
+    from backedge.cli.run_status import run_statuses, status_lines
+
+    spot, count = where(journal), 0
 
     async def ask(journal: JournalWithClaims) -> Any:
-        return await journal.runs()
+        nonlocal count
+        heads = await journal.runs()
+        count = len(heads)
+        return await run_statuses(journal, heads if as_json else heads[:limit], spot)
 
-    heads = listing(journal, ask)
+    found = listing(journal, ask)
     if as_json:
-        print_json([{"run": h.run, "workflow": h.workflow, "outcome": h.outcome, "events": h.seq} for h in heads])
+        print_json(found)
         return
-    for head in heads[:limit]:
-        click.echo(f"{shown(head.run)}  {head.outcome:9}  {head.seq:5} events  {shown(head.workflow, 40)}")
-    if len(heads) > limit:
-        click.echo(f"… and {len(heads) - limit} more (use --limit)")
-    if not heads:
+    for line in status_lines(found, shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE):
+        click.echo(line)
+    if count > limit:
+        click.echo(f"… and {count - limit} more (use --limit)")
+    if not found:
         click.echo("no runs yet: `backedge run` starts one")
-
-
-@click.command()
-@click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--diff", is_flag=True, help="Show everything that each attempt changed instead.")
-@click.option("--step", "step_name", metavar="STEP", help="With --diff: show only this step.")
-@click.option("--all", "whole", is_flag=True, help="Show all of a long run, not only the last part.")
-@journal_option
-@json_option
-def show(
-    run_name: str | None, diff: bool, step_name: str | None, whole: bool, journal: Path | None, as_json: bool
-) -> None:
-    """Show what happened in RUN, or in the newest run: the timeline, each loop with its findings and rounds, the
-    decisions, and what was accepted. For a long run it shows the last part; --all shows everything.
-
-    \b
-    Example:
-      backedge show r-0193
-    """
-
-    from backedge.cli.difference import print_reworks, reworks
-    from backedge.cli.prune import report_of
-    from backedge.cli.story import story
-    from backedge.cli.telling import Teller, closing_words
-    from backedge.engine.store import events_of
-
-    timeline: list[str] = []
-    spot = where(journal)
-
-    async def ask(journal: JournalWithClaims) -> tuple[Report, str, list[Any], list[ReworkDiff]]:
-        run = await run_id(journal, run_name)
-        events = await events_of(journal, run)
-        # The teller folds the events: the report uses its state, so that the run is replayed only once.
-        teller = Teller(timeline.append)
-        for event in events:
-            teller.tell(run, event)
-        state = teller.state(run)
-        assert state is not None
-        told, remark = await report_of(journal, state, spot)
-        if told.outcome == "running" and await journal.holder(run) is None:
-            remark = remark or idle_words(spot, run)
-        return told, remark, events, await reworks(journal, spot, state, events) if diff else []
-
-    report, remark, events, changed = reading(journal, ask)
-    if step_name is not None and step_name not in report.steps:
-        raise NotFound(f"run {report.run} has no step {step_name!r}: {did_you_mean(step_name, report.steps)}")
-    if diff:
-        print_reworks(changed, step_name, as_json)
-        return
-    if as_json:
-        print_json(report)
-        return
-    paused = "  (paused)" if report.paused else ""
-    click.echo(f"{shown(report.run)}  {shown(report.workflow)}  {report.outcome}{paused}\n")
-    most, of_a_loop = (None, None) if whole else (LINES, OF_A_LOOP)
-    lines = [*earlier(timeline, most, "line"), *timeline[-(most or len(timeline)) :], ""]
-    lines += [
-        *story(report, events, of_a_loop),
-        "",
-        *closing_words(report, changes=False),
-        *([remark] if remark else []),
-    ]
-    click.echo("\n".join(lines))
 
 
 @click.command()
@@ -221,47 +152,26 @@ class ExecutorWatch:
 @journal_option
 @json_option
 def inbox(journal: Path | None, as_json: bool) -> None:
-    """List the open escalations of all runs, with the reason, the numbers, the rounds so far and what each option does.
+    """List the open escalations of all runs, those that pause their run first, then the oldest.
+
+    Each says in a sentence what is wrong, which findings every verdict saw, what the last fix changed, and what each
+    choice does, the recommended one first. `backedge decide E-1 history` prints every round in full.
 
     \b
     Example:
       backedge inbox --json
     """
-    from backedge.cli.packets import INDENT, open_packets, packet_lines
+    from backedge.cli.packet_text import packet_lines
+    from backedge.cli.packets import open_items
+    from backedge.cli.page import Page, width_of
 
-    packets = listing(journal, partial(open_packets, project=where(journal)))
+    items = listing(journal, partial(open_items, project=where(journal)))
     if as_json:
-        print_json([_as_json(each) for each in packets])
+        print_json(items)
         return
-    if not packets:
+    if not items:
         click.echo("the inbox is empty")
-    for each in packets:
-        known = each.known
-        about = known.loop or known.step or "the run"
-        lines = [f"{known.id}  {each.run}  {shown(each.workflow, 30)}  about {about}: {shown(known.reason)}"]
-        lines += [wrapped(f"{INDENT}{line}", sys.stdout) for line in packet_lines(each.told, each.diffs)]
-        lines.append(f"{INDENT}backedge decide {known.id} {'|'.join(known.options)} --run {each.run}")
+    page, now = Page(width_of(sys.stdout)), time.time()
+    for place, each in enumerate(items):
+        lines = [*([""] if place else []), *packet_lines(each, page, now)]
         click.echo("\n".join(lines))
-
-
-def _as_json(each: Open) -> dict[str, Any]:
-    """The escalation as in reports, with the rest of its packet. `choices` explains the words in `options`, and `whole` of
-    an input is the command that prints all of it."""
-    from backedge.cli.packets import whole_of
-
-    told, known = each.told, each.known
-    more = {name: getattr(told, name) for name in told.__struct_fields__ if name not in ("escalation", "options", "by")}
-    more["changes"] = [
-        {**{name: getattr(changed, name) for name in changed.__struct_fields__}, "diff": _diff(each, changed.id)}
-        for changed in told.changes
-    ]
-    more["inputs"] = [
-        {**{name: getattr(made, name) for name in made.__struct_fields__}, "whole": whole_of(told, made)}
-        for made in told.inputs
-    ]
-    plain = {name: getattr(known, name) for name in known.__struct_fields__}
-    return {**more, "run": each.run, "workflow": each.workflow, "choices": told.options, **plain}
-
-
-def _diff(each: Open, change: str) -> list[str]:
-    return list(each.diffs[change].lines[:MOST_DIFF]) if change in each.diffs else []

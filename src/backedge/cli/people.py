@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 from backedge.adapters.agents.enclosing import EnclosingAttempt, enclosing_attempt
@@ -9,6 +10,14 @@ from backedge.cli.common import where
 from backedge.core.errors import IllegalCommand
 from backedge.core.model import HUMAN
 from backedge.project import Project
+
+
+def me() -> str:
+    """The name of the person at the terminal; empty if it is unknown."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def require_person(journal: Path | None, project: Project | None = None) -> None:

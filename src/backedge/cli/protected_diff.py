@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from backedge.adapters.evidence.names import path_of
 from backedge.adapters.evidence.patch import Version, patch_of
 from backedge.adapters.evidence.places import state_home
 from backedge.adapters.evidence.store import RunStore, StoreDamaged
+from backedge.analytics.changes import ProtectedDiff
 from backedge.core.evidence.values import ProtectedFile
 from backedge.core.text import clean
 from backedge.project import Project, secrets_in
@@ -19,16 +18,6 @@ _MODES = {"x": "100755", "l": "120000"}
 _FILE = "100644"
 _HEAD = ("diff --git ", "index ")
 """Lines of a patch that say nothing to people. A line of a file begins with a blank, a plus or a minus."""
-
-
-class ProtectedDiff(msgspec.Struct, frozen=True):
-    """The difference of one protected file."""
-
-    file: str
-    lines: tuple[str, ...]
-    """As a unified diff; empty if there is none to show."""
-    note: str = ""
-    """Why there is none."""
 
 
 class RunDiffs:

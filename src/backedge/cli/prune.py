@@ -18,10 +18,13 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.views import PROGRESS, SCRATCHPAD
 from backedge.analytics.report import Report, report
-from backedge.cli.common import counted, existing, journal_option, json_option, print_json
+from backedge.analytics.rounds import Histories
+from backedge.cli.amounts import size_words
+from backedge.cli.common import existing, journal_option, json_option, print_json
 from backedge.cli.people import require_person
 from backedge.core.errors import JournalDamaged, RunHeld
 from backedge.core.state.run import RunState
+from backedge.core.text import counted
 from backedge.engine.store import events_of, outputs
 from backedge.ports import Journal, RunHead
 from backedge.project import Project
@@ -77,7 +80,7 @@ def prune(keep: str | None, count: int | None, dry_run: bool, journal: Path | No
         return
     verb = "would free" if dry_run else "freed"
     counts = f"{counted(freed.files, 'file')}, {counted(freed.payloads, 'large value')}"
-    click.echo(f"{verb} {_size(freed.bytes)} of {counted(len(freed.runs), 'run')}: {counts}")
+    click.echo(f"{verb} {size_words(freed.bytes)} of {counted(len(freed.runs), 'run')}: {counts}")
     for run in freed.held:
         click.echo(f"{run} was skipped: a process executes it")
 
@@ -163,23 +166,14 @@ def _files(spot: Project, run: str) -> Iterator[Path]:
         yield from (path for path in kept.iterdir() if path.name not in KEPT and not path.is_dir())
 
 
-def _size(count: int) -> str:
-    amount, unit = float(count), "bytes"
-    for larger in ("KB", "MB", "GB"):
-        if amount < 1000:
-            break
-        amount, unit = amount / 1000, larger
-    return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
-
-
-async def report_of(journal: Journal, state: RunState, spot: Project) -> tuple[Report, str]:
+async def report_of(journal: Journal, state: RunState, spot: Project, histories: Histories) -> tuple[Report, str]:
     """The report of a run, and a remark if its large outputs were pruned."""
     large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
     try:
-        return report(state, await outputs(journal, state, large)), ""
+        return report(state, await outputs(journal, state, large), histories), ""
     except JournalDamaged:
         mark = spot.kept_file(state.run).parent / PRUNED
         if not mark.exists():
             raise
         at = time.strftime("%Y-%m-%d", time.localtime(mark.stat().st_mtime))
-        return report(state), f"its large outputs were pruned on {at}"
+        return report(state, histories=histories), f"its large outputs were pruned on {at}"

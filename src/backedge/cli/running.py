@@ -24,7 +24,7 @@ def code_of() -> int:
         code = main.main(prog_name="backedge", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        click.echo(f"backedge: {_words(error)}", err=True)
         return error.exit_code
     except BackedgeError as error:
         from backedge.core.text import clean
@@ -43,6 +43,15 @@ def code_of() -> int:
         click.echo(f"backedge: {what}{error.strerror or error}: fix this and try again", err=True)
         return 2
     return code if isinstance(code, int) else 0
+
+
+def _words(error: click.ClickException) -> str:
+    """A usage error as one sentence, with the help of the command that was meant."""
+    text = error.format_message()
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
+    if not command or "--help" in text:
+        return text
+    return f"{text.rstrip('.')}: see `{command} --help`"
 
 
 def _drop_output() -> None:

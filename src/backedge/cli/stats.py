@@ -15,9 +15,10 @@ import click
 from backedge.analytics.facts import RunFacts
 from backedge.analytics.run_facts import run_facts
 from backedge.analytics.stats import Stats, Tally, rows
-from backedge.cli.common import counted, journal_option, json_option, listing, print_json, run_id, shown
+from backedge.cli.common import journal_option, json_option, listing, print_json, run_id, shown
 from backedge.core.errors import NotFound
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import counted
 from backedge.engine.store import events_of
 from backedge.ports import Journal, RunHead
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -10,6 +9,7 @@ from typing import Literal
 
 from backedge.app import Engine, Run
 from backedge.cli.common import say, shown
+from backedge.cli.keyboard import typed_line
 from backedge.core.scheduling.pending import CheckInputs, RunOutcome, pending
 from backedge.core.scheduling.scheduler import Start
 from backedge.core.state.run import RunState
@@ -69,7 +69,7 @@ async def at_terminal(next: str) -> Answer:
     """Ask at the terminal."""
     while True:
         print(QUESTION.format(next=next), end="", file=sys.stderr, flush=True)
-        line = await _line()
+        line = await typed_line()
         if not line:
             say()  # the input has ended: there is nobody left to ask
             return "stop"
@@ -80,15 +80,3 @@ async def at_terminal(next: str) -> Answer:
             return "stop"
         if word in ("a", "all"):
             return "all"
-
-
-async def _line() -> str:
-    """Read a line from stdin without a thread, so that Ctrl-C ends the wait."""
-    loop = asyncio.get_running_loop()
-    there = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), there.set)
-    try:
-        await there.wait()
-        return sys.stdin.readline()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())

@@ -6,62 +6,171 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from backedge.analytics.inbox import InboxItem
 from backedge.analytics.report import FindingReport, LoopReport, Report
-from backedge.cli.common import counted, earlier, shown
+from backedge.analytics.rounds import Histories, LoopHistory, Round, RoundReport, VerdictReport
+from backedge.cli.common import earlier, shown
 from backedge.cli.evidence import BEFORE, evidence_lines
+from backedge.cli.packet_text import fix_lines, option_text
+from backedge.cli.page import Page
 from backedge.core import events as e
 from backedge.core.events import Event
-from backedge.core.feedback.loop import BY_OPTION
+from backedge.core.model import Resolution
+from backedge.core.state.run import ASKED
+from backedge.core.text import counted, finding_ids
 from backedge.core.wording import tests_text
 
 
-def story(report: Report, events: Sequence[Event], most: int | None = None) -> Iterator[str]:
+def story(
+    report: Report,
+    events: Sequence[Event],
+    histories: Histories,
+    items: Sequence[InboxItem],
+    page: Page,
+    most: int | None = None,
+) -> Iterator[str]:
     """The lines below the timeline, with at most the last `most` findings and lines of each loop."""
     widest = max(map(len, report.everybody), default=0)
     for name, step in report.everybody.items():
         verdict = f", {step.verdict}" if step.verdict else ""
         verdict += f" ({tests_text(step.tests)})" if step.tests is not None else ""
         noun = "attempt" if name in report.steps else "measurement"
-        yield f"  {name:{widest}}  {step.phase:10} {step.state:12} {counted(step.attempts, noun)}{verdict}"
-    histories = Histories(events).lines()
+        line = f"{name:{widest}}  {step.phase:10} {step.state:12} {counted(step.attempts, noun)}{verdict}"
+        yield from page.own_line(line, 2)
+        if step.summary and step.tests is None:
+            yield from page.text("says" if step.verdict else "did", step.summary, 4, 4)
+        if step.last_error:
+            yield from page.text("last error", step.last_error, 4)
     for loop in report.loops:
         yield ""
-        yield from _loop(loop, report.findings, histories.get(loop.id, []), most)
-    decisions = list(decided(events))
+        yield from _loop(loop, report.findings, histories.get(loop.id, LoopHistory()), page, most)
+    yield from _open_questions(items, page)
+    decisions = [*decided(events), *(shown(each) for each in report.decisions)]
     if decisions:
-        yield from ("", "decided", *(f"  {line}" for line in decisions))
+        yield from ("", "decided", *(line for each in decisions for line in page.own_line(each, 2)))
     for status, title in (("accepted", "accepted as it is"), ("deferred", "left for later")):
         left = [finding for finding in report.findings if finding.status == status]
         if left:
-            yield from ("", title, *(f"  {_finding(finding)}, found by {finding.found_by}" for finding in left))
+            yield from ("", title)
+            for finding in left:
+                yield from page.own_line(f"{_finding(finding)}, found by {finding.found_by}", 2)
     yield from evidence_lines(report)
     for refusal in report.refused:
         yield ""
         targets = shown(", ".join(refusal.targets), 60)
-        yield f"refused: feedback from {shown(refusal.source, 40)} to {targets}: {shown(refusal.reason)}"
+        yield from page.own_line(
+            f"refused: feedback from {shown(refusal.source, 40)} to {targets}: {page.cut(refusal.reason, 300)}"
+        )
+        if refusal.message:
+            yield from page.text("it said", refusal.message, 2)
+
+
+def _open_questions(items: Sequence[InboxItem], page: Page) -> Iterator[str]:
+    """What waits for a decision, and what it is about."""
+    if items:
+        yield from ("", "open")
+    for item in items:
+        overdue = " (overdue)" if item.overdue else ""
+        yield from page.own_line(f"{item.id}{overdue}: {item.sentence}", 2)
+        yield from fix_lines(item, page)
 
 
 def _loop(
-    loop: LoopReport, findings: Iterable[FindingReport], history: Sequence[str], most: int | None
+    loop: LoopReport, findings: Iterable[FindingReport], history: LoopHistory, page: Page, most: int | None
 ) -> Iterator[str]:
     caused = f", caused by {loop.caused_by}" if loop.caused_by else ""
     follows = f", follows {loop.follows}" if loop.follows else ""
-    yield (
+    yield from page.own_line(
         f"{shown(loop.id, 40)} {loop.kind}: {shown(loop.source, 40)} → {shown(', '.join(loop.targets))}, {loop.state} after "
         f"{counted(loop.rounds, 'round')}, routed by {loop.routed_by}{caused}{follows}"
     )
-    if loop.message:
-        yield f"  “{shown(loop.message)}”"
+    yield from asked_lines(loop, page, 2)
     own = set(loop.findings)
     found = [finding for finding in findings if finding.id in own]
     yield from earlier(found, most, "finding", "  ")
     for finding in found[-(most or len(found)) :]:
-        gap = f" ({finding.gap})" if finding.gap else ""
-        before = f" ({BEFORE})" if finding.failed_before else ""
-        note = f" ({shown(finding.note, 200)})" if finding.note else ""
-        yield f"  {_finding(finding)}{gap}{before}: {finding.status.replace('_', ' ')}{note}"
-    yield from earlier(history, most, "line", "    ")
-    yield from (f"    {line}" for line in history[-(most or len(history)) :])
+        yield from _finding_lines(finding, page)
+    lines = list(history_lines(history, loop.message, page))
+    if not lines and loop.resolution is not None:  # an imported loop has no events of its own
+        lines = list(page.own_line(_closed(loop.state, loop.resolution, page), 4))
+    yield from earlier(lines, most, "line", "    ")
+    yield from lines[-(most or len(lines)) :]
+
+
+def loop_lines(loop: LoopReport, findings: Iterable[FindingReport], page: Page) -> Iterator[str]:
+    """A loop in a list: who asks whom, everything that was asked in every round, the words of its judge, and how it
+    ended."""
+    rounds = f", {counted(loop.rounds, 'round')}" if loop.rounds else ""
+    ways = f"{shown(loop.source, 40)} → {shown(', '.join(loop.targets))}"
+    grade = f", {loop.severity}{' and blocking' if loop.blocking else ''}" if loop.severity else ""
+    yield from page.own_line(f"{shown(loop.id, 40)}  {loop.state:16}  {loop.kind}: {ways}{grade}{rounds}")
+    yield from asked_lines(loop, page, 4)
+    own = set(loop.findings)
+    for finding in findings:
+        if finding.id in own:
+            yield from _finding_lines(finding, page, 4)
+    for turn in loop.history:
+        if turn.message and turn.message != loop.message:
+            yield from page.own_line(f"asked in round {turn.number}:", 4)
+            yield from asked_lines(turn, page, 6)
+    for said in loop.verdicts:
+        if said.summary:
+            says = "says" if said is loop.verdicts[-1] else f"said in attempt {said.attempt}"
+            yield from page.text(f"{shown(said.judge, 40)} {says}", said.summary, 4, 4)
+    if loop.breach is not None:
+        yield from page.own_line(f"limit {loop.breach}", 4)
+    if loop.advice and (loop.resolution is None or loop.advice != loop.resolution.text):
+        yield from page.text("advice", loop.advice, 4)
+    if loop.resolution is not None:
+        end = loop.resolution
+        answers = [f"{who}: {_text(answer)}" for who, answer in end.answers.items()]
+        words = "; ".join(part for part in (end.option or "", end.text, *answers) if part)
+        by = f" by {shown(end.by, 40)}" if end.by else ""
+        yield from page.line(f"{end.state}{by}{f': {words}' if words else ''}", 4)
+
+
+def _finding_lines(finding: FindingReport, page: Page, indent: int = 2) -> Iterator[str]:
+    """A finding with its status; what its judge said about it, unless it is settled."""
+    gap = f" ({finding.gap})" if finding.gap else ""
+    before = f" ({BEFORE})" if finding.failed_before else ""
+    note = f" ({page.cut(finding.note, 200)})" if finding.note else ""
+    yield from page.own_line(f"{_finding(finding)}{gap}{before}: {finding.status.replace('_', ' ')}{note}", indent)
+    if finding.status in SETTLED and not page.whole:
+        return
+    parts = (
+        ("evidence", finding.evidence),
+        ("impact", finding.impact),
+        ("requirement", finding.requirement_id or ""),
+        ("suggested fix", finding.suggested_fix or ""),
+        ("its author says", finding.claim),
+    )
+    for label, text in parts:
+        if text:
+            yield from page.text(label, text, indent + 2)
+
+
+SETTLED = ("fixed", "withdrawn", "duplicate")
+"""Findings that are over: their details are shown by --all only."""
+
+
+def asked_lines(asked: LoopReport | RoundReport, page: Page, indent: int) -> Iterator[str]:
+    """Everything that feedback asked."""
+    if asked.message:
+        if "\n" in asked.message.strip() or len(asked.message) > 400:
+            yield from page.text("message", asked.message, indent)
+        else:
+            yield from page.own_line(f"“{page.cut(asked.message, 400)}”", indent)
+    for label, text in (("requested", asked.requested_info), ("suggested fix", asked.suggested_fix)):
+        if text:
+            yield from page.text(label, text, indent)
+    if asked.requirement_id:
+        yield from page.line(f"requirement: {asked.requirement_id}", indent)
+    if asked.artifacts:
+        yield from page.line(f"artifacts: {', '.join(asked.artifacts)}", indent)
+    if asked.details is not None:
+        yield from page.value("details", asked.details, indent)
+    for option in asked.options:
+        yield from page.own_line(f"option: {option_text(option, page)}", indent)
 
 
 def _finding(finding: FindingReport) -> str:
@@ -70,129 +179,89 @@ def _finding(finding: FindingReport) -> str:
     return f"{finding.id} [{finding.severity}] {place}{shown(finding.description)}"
 
 
-class Round:
-    """One round: the feedback that was delivered, what its targets did, and the verdict on that."""
-
-    def __init__(self, number: int, routed: e.FeedbackRouted) -> None:
-        self._number, self._shares = number, routed.shares
-        self._done: dict[str, str] = {}
-        self._verdict = ""
-
-    def started(self, event: e.AttemptStarted) -> None:
-        self._done[event.step] = f"attempt {event.attempt}"
-
-    def ended(self, step: str, attempt: int, words: str) -> None:
-        if step in self._done:
-            self._done[step] = f"attempt {attempt}{f', {words}' if words else ''}"
-
-    def judged(self, event: e.VerdictGiven) -> None:
-        """Only the first verdict after the fix is about this round."""
-        if self._verdict:
-            return
-        seen = [f"{_names([each.id])} {each.status.replace('_', ' ')}" for each in event.findings]
-        settled = [f"{_names([id])} {status.replace('_', ' ')}" for id, status in event.settled]
-        self._verdict = f"{event.judge}: {event.word}{_listed([*seen, *settled])}"
-
-    def lines(self) -> Iterator[str]:
-        label = f"round {self._number}  "
-        for target, findings in self._shares.items():
-            given = f"{_names(findings)} → " if findings else "→ "
-            yield f"{label}{given}{target}: {self._done.get(target, 'not yet')}"
-            label = " " * len(label)
-        if self._verdict:
-            yield f"{label}{self._verdict}"
+def history_lines(history: LoopHistory, message: str, page: Page, indent: int = 4) -> Iterator[str]:
+    """What happened to a loop, in order: verdicts, rounds, questions, decisions, the end. `message` is the newest message,
+    which is not repeated."""
+    for entry in history.entries:
+        if isinstance(entry, Round):
+            yield from _round_lines(entry, entry is not history.current or history.closed, message, page, indent)
+        elif isinstance(entry, VerdictReport):
+            yield from page.own_line(f"{entry.judge}: {entry.word}{_statuses(entry)}", indent + _LABEL)
+            if entry.summary:
+                yield from page.text(f"{shown(entry.judge, 40)} says", entry.summary, indent + _LABEL + 2, 4)
+        else:
+            words = _event_words(entry, page)
+            if words:
+                yield from page.own_line(words, indent)
 
 
-class Histories:
-    """What happened to each loop, in order: rounds, escalations, decisions, the end."""
+_LABEL = len("round 1  ")
 
-    def __init__(self, events: Iterable[Event]) -> None:
-        self._entries: dict[str, list[Round | str]] = {}
-        self._judges: dict[str, set[str]] = {}
-        """The open loops of each source."""
-        self._routed: dict[str, e.FeedbackRouted] = {}
-        """Feedback that is not delivered yet; a round begins when a target gets it."""
-        self._under_way: dict[str, Round] = {}
-        self._rounds: dict[str, int] = {}
-        self._attempts: dict[tuple[str, int], list[Round]] = {}
-        self._asked: dict[str, str] = {}
-        for event in events:
-            self._add(event)
 
-    def lines(self) -> dict[str, list[str]]:
-        return {
-            loop: [line for entry in entries for line in (entry.lines() if isinstance(entry, Round) else [entry])]
-            for loop, entries in self._entries.items()
-        }
+def _round_lines(turn: Round, over: bool, message: str, page: Page, indent: int) -> Iterator[str]:
+    told = turn.report(over)
+    state = f" ({told.state})" if told.state == "next" else ""
+    label = f"round {told.number}{state}  "
+    done: dict[str, list[str]] = {}
+    for work in told.work:
+        words = work.error or work.summary
+        done.setdefault(work.step, []).append(f"attempt {work.attempt}{f', {page.cut(words, 200)}' if words else ''}")
+    for target, ids in told.shares.items():
+        given = f"{finding_ids(int(id[2:]) for id in ids)} → " if ids else "→ "
+        by = f" (by {', '.join(told.routed_by)})" if len(told.routed_by) > 1 and label.strip() else ""
+        yield from page.own_line(f"{label}{given}{target}{by}: {'; '.join(done.get(target, ['not yet']))}", indent)
+        label = " " * len(label)
+    if told.message and told.message != message:
+        yield from asked_lines(told, page, indent + _LABEL)
+    for work in told.work:
+        for claim in work.claims:
+            note = f": {page.cut(claim.note, 200)}" if claim.note else ""
+            yield from page.own_line(f"{work.step} says {claim.finding} is {claim.status}{note}", indent + _LABEL)
 
-    def _add(self, event: Event) -> None:
-        match event:
-            case e.LoopOpened():
-                self._entries[event.loop] = []
-                self._judges.setdefault(event.source, set()).add(event.loop)
-            case e.FeedbackRouted():
-                self._routed[event.loop] = event
-            case e.AttemptStarted():
-                self._started(event)
-            case e.AttemptSucceeded():
-                self._ended(event.step, event.attempt, shown(event.summary, 80))
-            case e.AttemptFailed():
-                self._ended(event.step, event.attempt, f"broke: {shown(event.error, 80)}")
-            case e.AttemptDropped():
-                self._ended(event.step, event.attempt, event.reason)
-            case e.VerdictGiven():
-                for loop in self._judges.get(event.judge, ()):
-                    if loop in self._under_way:
-                        self._under_way[loop].judged(event)
-            case e.FeedbackAcknowledged():
-                self._say(event.loop, f"{event.target} acknowledges: {shown(event.message or event.action, 80)}")
-            case e.AnswerGiven():
-                self._say(event.loop, f"{event.target} answers: {shown(_text(event.answer), 80)}")
-            case e.PositionTaken():
-                why = f": {shown(event.reason, 80)}" if event.reason else ""
-                self._say(event.loop, f"{event.target} is for “{shown(event.option, 60)}”{why}")
-            case e.ChoiceMade():
-                why = f": {shown(event.reason, 80)}" if event.reason else ""
-                self._say(event.loop, f"chosen by {shown(event.by, 60)}: “{shown(event.option, 60)}”{why}")
-            case e.EscalationOpened(loop=str(loop)):
-                self._asked[event.escalation] = loop
-                self._say(loop, f"{event.escalation} asked: {shown(event.reason)}")
-            case e.EscalationDecided():
-                if event.escalation in self._asked:
-                    self._say(self._asked[event.escalation], f"{event.escalation} decided: {_choice(event)}")
-            case e.LoopClosed():
-                self._closed(event)
-            case _:
-                pass
 
-    def _started(self, event: e.AttemptStarted) -> None:
-        for loop in event.loops:
-            routed = self._routed.pop(loop, None)
-            if routed is not None:
-                # The rework that a chosen option asks for belongs to the round of the choice.
-                turn = BY_OPTION not in routed.rules or loop not in self._rounds
-                number = self._rounds[loop] = self._rounds.get(loop, 0) + turn
-                self._under_way[loop] = Round(number, routed)
-                self._entries[loop].append(self._under_way[loop])
-            if loop in self._under_way:
-                self._under_way[loop].started(event)
-                self._attempts.setdefault((event.step, event.attempt), []).append(self._under_way[loop])
+def _statuses(verdict: VerdictReport) -> str:
+    """The findings of a verdict, by what it says about them."""
+    by_status: dict[str, list[int]] = {}
+    for id, status in verdict.findings.items():
+        word = "new" if status == "open" else status.replace("_", " ")
+        by_status.setdefault(word, []).append(int(id[2:]))
+    words = [f"{finding_ids(ids)} {status}" for status, ids in by_status.items()]
+    return f" ({', '.join(words)})" if words else ""
 
-    def _ended(self, step: str, attempt: int, words: str) -> None:
-        for each in self._attempts.pop((step, attempt), ()):
-            each.ended(step, attempt, words)
 
-    def _closed(self, event: e.LoopClosed) -> None:
-        for loops in self._judges.values():
-            loops.discard(event.loop)
-        resolution = event.resolution
-        option = f"“{resolution.option}”" if resolution.option else ""
-        words = ": ".join(part for part in (option, resolution.text) if part)
-        by = f" by {shown(resolution.by, 40)}" if resolution.by else ""
-        self._say(event.loop, f"{event.state}{by}{f': {shown(words, 80)}' if words else ''}")
+def _event_words(event: Event, page: Page) -> str:
+    match event:
+        case e.FeedbackAcknowledged():
+            parts = (event.message, event.action, f"until {event.eta}" if event.eta else "")
+            return f"{event.target} acknowledges: {page.cut('; '.join(part for part in parts if part), 200)}"
+        case e.AnswerGiven():
+            return f"{event.target} answers: {page.cut(_text(event.answer), 300)}"
+        case e.PositionTaken():
+            why = f": {page.cut(event.reason, 200)}" if event.reason else ""
+            return f"{event.target} is for “{shown(event.option, 60)}”{why}"
+        case e.TargetSkipped():
+            return f"{event.target} is skipped: {page.cut(event.reason, 200)}"
+        case e.ChoiceMade():
+            why = f": {page.cut(event.reason, 200)}" if event.reason else ""
+            return f"chosen by {shown(event.by, 60)}: “{shown(event.option, 60)}”{why}"
+        case e.LoopOverdue():
+            return f"overdue: limit {event.breach}"
+        case e.EscalationOpened():
+            asks = "asks a person" if event.reason == ASKED else f"asked: {page.cut(event.reason, 200)}"
+            return f"{event.escalation} {asks}"
+        case e.EscalationDecided():
+            return f"{event.escalation} decided: {_choice(event)}"
+        case e.LoopClosed():
+            return _closed(event.state, event.resolution, page)
+        case _:
+            return ""
 
-    def _say(self, loop: str, words: str) -> None:
-        self._entries.setdefault(loop, []).append(words)
+
+def _closed(state: str, resolution: Resolution, page: Page) -> str:
+    option = f"“{resolution.option}”" if resolution.option else ""
+    words = ": ".join(part for part in (option, resolution.text) if part)
+    by = f" by {shown(resolution.by, 40)}" if resolution.by else ""
+    return f"{state}{by}{f': {page.cut(words, 200)}' if words else ''}"
 
 
 def decided(events: Iterable[Event]) -> Iterator[str]:
@@ -225,14 +294,6 @@ def _choice(event: e.EscalationDecided) -> str:
 
 def _by(who: str) -> str:
     return f", by {shown(who, 40)}" if who else ""
-
-
-def _names(findings: Iterable[int]) -> str:
-    return ", ".join(f"F-{id}" for id in findings)
-
-
-def _listed(words: Sequence[str]) -> str:
-    return f" ({', '.join(words[:6])}{', …' if len(words) > 6 else ''})" if words else ""
 
 
 def _text(answer: object) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from backedge.analytics.evidence_report import failed_before
 from backedge.analytics.report import Report
-from backedge.cli.common import counted, shown
+from backedge.analytics.rounds import LoopHistory
+from backedge.analytics.sentence import sentence
+from backedge.cli.common import clock_time, shown
 from backedge.cli.evidence import (
     BEFORE,
     answered,
@@ -17,10 +22,30 @@ from backedge.cli.evidence import (
     verdict_tests,
 )
 from backedge.core import events as e
+from backedge.core.escalation.options import choice_words
 from backedge.core.events import Event
+from backedge.core.feedback.loop import Loop
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.state.evolve import replay
-from backedge.core.state.run import RunState
+from backedge.core.state.run import ASKED, RunState
+from backedge.core.text import counted
+from backedge.ports import OPEN
+
+LONGEST = 240
+"""How many characters a line may have."""
+MOST_FINDINGS = 5
+"""How many findings of one verdict to name."""
+MOST_TARGETS = 5
+COLOURS: dict[str, dict[str, Any]] = {
+    "✓": {"fg": "green"},
+    "✗": {"fg": "red"},
+    "↩": {"fg": "yellow"},
+    "?": {"bold": True, "fg": "magenta"},
+    "●": {"fg": "green"},
+    "■": {"bold": True},
+    "▸": {"fg": "cyan"},
+}
+"""The colour of a line, by its mark."""
 
 
 class Teller:
@@ -50,10 +75,98 @@ class Teller:
             lines = list(noticed(event, self._notes.get((run, event.step), ())))
             self._notes[run, event.step] = event.evidence.notes
         else:
-            lines = [line] if (line := line_of(event, state)) else []
-        for line in lines:
-            self._say(f"{event.at - state.started_at:7.1f} s  {line}")
+            lines = list(lines_of(event, state))
+        # The clock of the whole command: time at work, without the time that a run waits for a person.
+        clock = f"{state.seconds_at_work(event.at):7.1f} s"
+        for place, line in enumerate(lines):
+            self._say(f"{clock if place == 0 else ' ' * len(clock)}  {cut(line)}")
         return None
+
+
+def rows_of(line: str, width: int) -> list[str]:
+    """A line as rows of a terminal, broken between words and indented as far as the words behind its time and mark."""
+    if len(line) <= width:
+        return [line]
+    head = re.match(r"[ \d.]*(s  )? *([^\w ] )?", line)
+    indent = " " * min(head.end() if head else 2, width // 3)
+    return textwrap.wrap(line, max(width, 10), subsequent_indent=indent, break_on_hyphens=False) or [""]
+
+
+def colour_of(line: str) -> dict[str, Any]:
+    """How a line is coloured on a terminal, by its mark."""
+    said = line[11:].strip() if line[9:10] == "s" or not line[:11].strip() else line.strip()
+    return {"fg": "red"} if said[:2] == "! " else COLOURS.get(said[:1], {})
+
+
+def cut(line: str) -> str:
+    """A line that is not too long to read."""
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def lines_of(event: Event, state: RunState) -> Iterator[str]:
+    """One event as lines; none for events that are not shown."""
+    match event:
+        case e.VerdictGiven(word="fail"):
+            yield from _failed(event, state)
+        case e.FeedbackRouted():
+            yield from _routed(event, state)
+        case e.EscalationOpened():
+            yield from _asked(event, state)
+        case _:
+            yield from [line] if (line := line_of(event, state)) else []
+
+
+def _failed(event: e.VerdictGiven, state: RunState) -> Iterator[str]:
+    found = [state.findings[sighting.id] for sighting in event.findings]
+    told = [f"{each.name} {shown(each.finding.description, 80)}{_mark(state, each)}" for each in found[:MOST_FINDINGS]]
+    head = f"  ✗ {event.judge} fails it{verdict_tests(state, event.judge)}: "
+    if len(found) <= 1:
+        yield head + "".join(told)
+        return
+    yield f"{head}{counted(len(found), 'finding')}"
+    yield from (f"      {each}" for each in told)
+    if len(found) > len(told):
+        yield f"      … and {len(found) - len(told)} more: backedge show {state.run} --all"
+
+
+def _routed(event: e.FeedbackRouted, state: RunState) -> Iterator[str]:
+    """The back edge, and the request if it is not a judge's finding."""
+    loop = state.loops[event.loop]
+    yield f"↩ {loop.id} {back_edge(loop.source, tuple(event.shares))}, {round_of(loop)}"
+    if loop.feedback is not None:
+        yield f"      {loop.kind_name.replace('_', ' ')}: {shown(loop.feedback.message, 160)}"
+
+
+def _asked(event: e.EscalationOpened, state: RunState) -> Iterator[str]:
+    """The question, with the recommended choice first, and what it is about."""
+    packet = state.escalations.get(event.escalation)
+    loop = state.loop(event.loop) if event.loop else None
+    words = choice_words(state, packet) if packet is not None else event.options
+    about = event.loop or event.step or "the run"
+    yield f"? {event.escalation} about {about}: {shown(event.reason)} [{' | '.join(words)}]"
+    known = loop is not None and loop.feedback is not None  # then its message was told when it was routed
+    if packet is not None and not known and (event.loop or event.reason == ASKED):
+        yield f"      {shown(sentence(state, packet, LoopHistory()), 200)}"
+
+
+def back_edge(source: str, targets: Sequence[str]) -> str:
+    """A back edge as it is drawn: to the left, from the step that found the defect to the step that caused it."""
+    named = [shown(each, 40) for each in targets[:MOST_TARGETS]]
+    more = f" and {len(targets) - len(named)} more" if len(targets) > len(named) else ""
+    return f"{', '.join(named) or '…'}{more} ◄── {shown(source, 40)}"
+
+
+def round_of(loop: Loop) -> str:
+    """The current round, and how many the first limit that counts rounds allows: "round 1 of 3". After the last one,
+    that there is none left."""
+    limits = loop.limits
+    bounds = (limits.rounds_per_loop, limits.rounds_per_step, limits.rounds_per_pair)
+    bound = next((each for each in bounds if each is not None), None)
+    number = loop.round - loop.waived.get("loop", 0) + (not loop.delivered)
+    if bound is None:
+        return f"round {number}"
+    most = bound + loop.granted
+    return f"round {number} of {most}" if number <= most else f"{most} of {counted(most, 'round')} used"
 
 
 def line_of(event: Event, state: RunState) -> str:
@@ -68,13 +181,11 @@ def line_of(event: Event, state: RunState) -> str:
         case e.AttemptSucceeded(warning=str(warning)) if warning:
             return f"  ! {event.step}: warning: {warning}"
         case e.AttemptFailed():
-            return f"  ! {event.step} broke: {shown(event.error)}"
+            return f"  ! {event.step} broke: {shown(event.error, 200)}"
+        case e.AttemptLimited():
+            return f"  ⏳ {event.step} waits until {clock_time(event.retry_at, event.at)}{_reset(event)}: {shown(event.message)}"
         case e.AttemptDropped():
             return f"  ! attempt {event.attempt} of {event.step} {event.reason}"
-        case e.VerdictGiven(word="fail"):
-            found = [state.findings[sighting.id] for sighting in event.findings]
-            told = "; ".join(f"{each.name} {shown(each.finding.description, 80)}{_mark(state, each)}" for each in found)
-            return f"  ✗ {event.judge} fails it{verdict_tests(state, event.judge)}: {told}"
         case e.VerdictGiven():
             return f"  ✓ {event.judge}: {event.word}{verdict_tests(state, event.judge)}"
         case e.BaselineRecorded():
@@ -85,10 +196,6 @@ def line_of(event: Event, state: RunState) -> str:
             return f"↻ {', '.join(event.judges)}: judged again ({shown(event.reason)})"
         case e.LoopOpened(warning=str(warning)) if warning:
             return f"  ! {event.loop}: warning: {warning}"
-        case e.FeedbackRouted():
-            loop = state.loops[event.loop]
-            by = f" (by {', '.join(event.rules)})" if event.rules else ""
-            return f"↩ {loop.id} {loop.kind_name}: {loop.source} → {', '.join(event.shares)}{by}"
         case e.PositionTaken():
             why = f": {shown(event.reason, 80)}" if event.reason else ""
             return f"  ~ {event.loop}: {event.target} is for “{shown(event.option, 60)}”{why}"
@@ -102,9 +209,6 @@ def line_of(event: Event, state: RunState) -> str:
         case e.LoopClosed():
             who = f" by {shown(event.resolution.by, 40)}" if event.resolution.by else ""
             return f"● {event.loop} {event.state}{who}"
-        case e.EscalationOpened():
-            about = event.loop or event.step or "the run"
-            return f"? {event.escalation} about {about}: {shown(event.reason)} [{' | '.join(event.options)}]"
         case e.EscalationDecided():
             who = f" by {shown(event.by, 40)}" if event.by else ""
             return f"! {event.escalation} decided: {event.choice}{who} {shown(event.note, 60)}".rstrip()
@@ -127,6 +231,10 @@ def line_of(event: Event, state: RunState) -> str:
             return f"■ {shown(event.reason)}" if says_it else f"■ {event.outcome} {shown(event.reason)}".rstrip()
         case _:
             return ""
+
+
+def _reset(event: e.AttemptLimited) -> str:
+    return ", when the limit of its provider resets" if event.stated else ", because its provider has reached a limit"
 
 
 def _mark(state: RunState, found: TrackedFinding) -> str:
@@ -154,19 +262,30 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
     return f"▸ {event.step}{again}{who}{why}"
 
 
-def closing_words(report: Report, changes: bool = True) -> Iterator[str]:
-    """The summary that `run` prints at the end; with `changes`, it names changed tests."""
+def closing_words(
+    report: Report, changes: bool = True, more: Iterable[str] = (), questions: bool = True
+) -> Iterator[str]:
+    """The summary that `run` prints at the end; with `changes`, it names changed tests, and with `questions`, what open
+    escalations are about. `more` follows its first line."""
     usage = report.usage
     money = f", ${usage.cost_usd:.2f}" if usage.cost_usd else ""
     yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"
+    yield from more
     evidence = evidence_line(report)
     if evidence:
         yield f"  {evidence}"
     if changes:
         yield from closing_changes(report)
+    for name, step in report.everybody.items():
+        if step.waits is not None:
+            yield f"  {name} waits until {clock_time(step.waits.until)} for its provider: {shown(step.waits.message)}"
     waiting = [packet for packet in report.escalations if packet.decided is None]
     for packet in waiting:
         yield f"  {packet.id} about {packet.loop or packet.step or 'the run'}: {shown(packet.reason)}"
-        yield f"     backedge decide {packet.id} {'|'.join(packet.options)} --run {report.run}"
+        if questions and (packet.loop or packet.reason == ASKED):
+            yield f"     {shown(packet.sentence, 200)}"
+        yield f"     backedge decide {packet.id} {'|'.join(packet.words)} --run {report.run}"
     if waiting:
         yield f"  then: backedge resume {report.run}"
+    elif changes and report.outcome not in OPEN:
+        yield f"  next: backedge show {report.run}"

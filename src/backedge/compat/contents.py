@@ -8,7 +8,7 @@ import msgspec
 
 from backedge.compat.progress import Progress
 from backedge.core.feedback.loop import FINAL, LoopState
-from backedge.core.model import Severity
+from backedge.core.model import Option, Severity
 from backedge.core.value import Json
 
 
@@ -34,6 +34,10 @@ class LoopRecord(msgspec.Struct, frozen=True):
     """Why it was escalated; empty if it was not."""
     resolution: Json = None
     details: Json = None
+    earlier: tuple[Json, ...] = ()
+    """What was asked in earlier rounds, oldest first: round, message, suggested_fix and requested_info."""
+    options: tuple[Option, ...] = ()
+    """What its targets could choose from."""
 
     @property
     def open(self) -> bool:

@@ -1,4 +1,8 @@
-"""Feedback as JSON lines in the words of systems with FEEDBACK edges: from_node, to_node, feedback_type, priority."""
+"""Feedback as JSON lines in the words of systems with FEEDBACK edges: from_node, to_node, feedback_type, priority.
+
+Their audit entries are understood too: feedback_id, type, source, target, round and status, one entry for each change of
+a feedback. The last one counts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import msgspec
 from backedge.compat.contents import Contents, LoopRecord
 from backedge.compat.record_fields import MOST_PROBLEMS, RecordError, optional_text, text, texts, time, whole, word
 from backedge.core.errors import ImportRefused
-from backedge.core.feedback.loop import LoopState
+from backedge.core.feedback.loop import FINAL, LoopState
 from backedge.core.model import Severity
 
 TYPES = {
@@ -39,20 +43,61 @@ _STATUS_OF = {state: name for name, state in STATUSES.items()} | {
 
 def read_feedback(content: str) -> Contents:
     """Read the lines. Raises ImportRefused with the number of every line that is wrong."""
-    loops: list[LoopRecord] = []
+    loops: dict[str, LoopRecord] = {}
     problems: list[str] = []
-    for number, line in enumerate(content.split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, line in _lines(content):
         try:
-            loops.append(_loop(_decoded(line), f"L-{len(loops) + 1}"))
+            record = _decoded(line)
+            if _is_audit_entry(record):
+                found = _audited(record, loops.get(text(record, "feedback_id")))
+            else:
+                found = _loop(record, f"L-{len(loops) + 1}")
+            loops[found.id] = found
         except RecordError as error:
             problems.append(f"line {number}: {error}")
             if len(problems) == MOST_PROBLEMS:
                 break
     if problems:
         raise ImportRefused(tuple(problems))
-    return Contents(tuple(loops))
+    return Contents(tuple(loops.values()))
+
+
+def _lines(content: str) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers. One object over several lines counts as one line."""
+    try:
+        single = isinstance(msgspec.json.decode(content), dict)
+    except (msgspec.DecodeError, RecursionError):
+        single = False
+    if single:
+        yield 1 + content[: len(content) - len(content.lstrip())].count("\n"), content
+        return
+    yield from ((number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip())
+
+
+def _is_audit_entry(record: dict[str, Any]) -> bool:
+    return "feedback_id" in record and "from_node" not in record and "feedback_type" not in record
+
+
+def _audited(record: dict[str, Any], before: LoopRecord | None) -> LoopRecord:
+    """A loop as one more audit entry leaves it."""
+    id = text(record, "feedback_id")
+    state = STATUSES[word(record, "status", STATUSES)]
+    at, kind = time(record, "timestamp"), TYPES[word(record, "type", TYPES)]
+    source, target = text(record, "source"), text(record, "target")
+    if before is not None and (before.source, before.targets, before.kind) != (source, (target,), kind):
+        raise RecordError(f"feedback_id {id!r} was used for other feedback above: give each feedback its own id")
+    return LoopRecord(
+        id=id,
+        source=source,
+        targets=(target,),
+        kind=kind,
+        message=optional_text(record, "message") or (before.message if before else f"feedback {id}"),
+        severity=Severity(word(record, "priority", list(Severity), before.severity if before else Severity.HIGH)),
+        state=state,
+        rounds=whole(record, "round", before.rounds if before else 1),
+        opened_at=before.opened_at if before else at,
+        closed_at=at if state in FINAL else None,
+    )
 
 
 def feedback_lines(loops: Iterable[LoopRecord]) -> str:
@@ -89,7 +134,18 @@ def _loop(record: dict[str, Any], id: str) -> LoopRecord:
         artifacts=texts(record, "artifacts"),
         opened_at=opened,
         closed_at=failed if state is LoopState.FAILED else resolved,
+        details=record.get("details"),
+        earlier=_earlier(record),
     )
+
+
+def _earlier(record: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    rounds = record.get("earlier_rounds")
+    if rounds is None:
+        return ()
+    if not isinstance(rounds, list) or not all(isinstance(each, dict) for each in rounds):
+        raise RecordError("earlier_rounds: expected a list of objects")
+    return tuple(rounds)
 
 
 def _records(loop: LoopRecord) -> Iterator[dict[str, Any]]:
@@ -106,6 +162,8 @@ def _records(loop: LoopRecord) -> Iterator[dict[str, Any]]:
             "requested_info": loop.requested_info,
             "priority": loop.severity,
             "artifacts": list(loop.artifacts) or None,
+            "details": loop.details,
+            "earlier_rounds": list(loop.earlier) or None,
             "timestamp": loop.opened_at,
             "status": status,
             "round": loop.rounds,

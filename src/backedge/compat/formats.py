@@ -64,6 +64,6 @@ def format_of(text: str) -> Format:
         if document is not first and not first.keys().isdisjoint(("injected_phase", "phase_injected")):
             return "defects"
     # A damaged line must be reported, so the other lines decide on the format.
-    if any(mark in text for mark in ('"from_node"', '"feedback_type"')):
+    if any(mark in text for mark in ('"from_node"', '"feedback_type"', '"feedback_id"')):
         return "feedback-jsonl"
     raise ImportRefused(f"the format of this file is not recognised: name it with --as, one of {', '.join(FORMATS)}")

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from backedge.compat.contents import Contents, LoopRecord
 from backedge.compat.record_fields import (
     KINDS,
     RecordError,
+    objects,
     optional_text,
     read_records,
     severity,
@@ -19,6 +22,7 @@ from backedge.compat.record_fields import (
     word,
 )
 from backedge.core.feedback.loop import FINAL, LoopState
+from backedge.core.model import Option
 from backedge.core.value import Json
 
 STATES = {state.value.upper(): state for state in LoopState}
@@ -81,7 +85,27 @@ def _loop(record: dict[str, Any], default_id: str) -> LoopRecord:
         reason=optional_text(record, "escalation_reason") or "",
         resolution=record.get("resolution"),
         details=record.get("details"),
+        options=_options(record),
     )
+
+
+def _options(record: dict[str, Any]) -> tuple[Option, ...]:
+    """What the targets could choose from; some systems keep it in the details. Raises RecordError."""
+    details = record.get("details")
+    listed = record.get("options")
+    if listed is None and isinstance(details, dict):
+        listed = details.get("options")
+    if listed is None:
+        return ()
+    offered = (
+        [{"option": each} if isinstance(each, str) else each for each in listed] if isinstance(listed, list) else listed
+    )
+    return tuple(_option(each) for each in objects(offered, "options"))
+
+
+def _option(record: dict[str, Any]) -> Option:
+    effort, impact = (optional_text(record, name) or "" for name in ("effort", "impact"))
+    return Option(text(record, "option"), effort, impact, texts(record, "rework"), record.get("accept") is True)
 
 
 def _record(loop: LoopRecord) -> dict[str, Any]:
@@ -97,6 +121,7 @@ def _record(loop: LoopRecord) -> dict[str, Any]:
         "state": loop.state.upper(),
         "rounds": loop.rounds,
         "details": loop.details,
+        "options": [msgspec.to_builtins(each) for each in loop.options] or None,
         "escalation_reason": loop.reason or None,
         "resolution": loop.resolution,
         "resolved_at": loop.closed_at,

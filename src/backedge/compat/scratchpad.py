@@ -22,6 +22,7 @@ from backedge.compat.progress import (
 from backedge.compat.record_fields import RecordError
 from backedge.core.errors import ImportRefused
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import counted
 
 _HEADING = re.compile(r"## Iteration (\d+)\s*")
 _FIELD = re.compile(r"- \*\*(Implementation|Review Result|Test Result|Person|Status)\*\*: ?(.*)")
@@ -66,7 +67,8 @@ def _result(label: str, result: Result | None, issues: tuple[str, ...]) -> Itera
     if len(issues) == 1:
         yield f"- **{label}**: {result} - {issues[0]}"
         return
-    yield f"- **{label}**: {result or 'not run'}{f' - {len(issues)} issues' if issues else ''}"
+    many = f" - {counted(len(issues), 'issue')}" if issues else ""
+    yield f"- **{label}**: {result or 'not run'}{many}"
     yield from (f"  - {issue}" for issue in issues)
 
 

@@ -50,11 +50,32 @@ def added_steps(file: WorkflowFile, specs: Json) -> AddedSteps:
             agents.update(zip(agent_names(name, len(own)), own, strict=True))
             extras[name] = extras_of(source, name)
             refuse_misplaced_report(source, name, own, extras[name].report)
+            _refuse_rights(source, name, own, known)
             limits = own_limits(source.value["steps"][name].get("limits", {}))
             steps.append((core_step(source, name, own, extras[name]), limits))
     if source.flaws:
         raise WorkflowError(tuple(f"{_shown(flaw.trail)}: {flaw.text}" for flaw in source.flaws))
     return AddedSteps(steps, agents, extras, source.files)
+
+
+def _refuse_rights(source: Source, name: str, own: Sequence[AgentSpec], known: Mapping[str, AgentSpec]) -> None:
+    """A planner is an agent: what only the person who wrote the workflow file may allow, it cannot allow either."""
+    given = source.value["steps"][name]
+    for key in ("installs", "sandbox"):
+        if given.get(key) not in (None, False, "bwrap"):
+            source.refuse(
+                ("steps", name, key),
+                f"a planner may not add a step with `{key}: {source.written(('steps', name, key), given[key])}`: leave it out, "
+                "or have the person who wrote the workflow file add such a step there",
+            )
+    functions = {each.function for each in known.values() if each.kind == "python"}
+    for each in own:
+        if each.kind == "python" and each.function not in functions:
+            source.refuse(
+                each.trails.get("", ("steps", name)),
+                f"a planner may not add the function {each.function!r}, which would run inside backedge: use `run`, or name "
+                "an agent of the workflow file",
+            )
 
 
 def _shown(trail: Trail) -> str:

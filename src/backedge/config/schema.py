@@ -111,7 +111,7 @@ _STEP = record(
         "when": words(
             "Runs only if these conditions hold; otherwise it is skipped, and what needs it runs without it.",
             "plan:/ui == true",
-            ["plan:/ui == true", "open_loops == 0"],
+            ["plan:/ui == true", "open_loops == 0", "feedback_from:test > 0"],
         ),
         "repeat": record(
             "Repeats the step until conditions on its artifact hold, before anything that needs it starts.",
@@ -258,6 +258,27 @@ _CHECK = record(
         ),
         "authority": words("The steps whose position wins, in this order.", ["ux", "arch"]),
         "severity": _SEVERITY,
+        "options": listed(
+            "Ways to end a disagreement, for the steps that disagree and for people.",
+            either(
+                "An option.",
+                text("What could be done.", "use polyfills"),
+                record(
+                    "What could be done, and what follows.",
+                    {
+                        "option": text("What could be done.", "use polyfills"),
+                        "effort": text("How much work it is.", "low"),
+                        "impact": text("What it means for the product.", "slower pages"),
+                        "rework": words(
+                            "The steps that rework if it is chosen; by default those that disagree.", ["arch"]
+                        ),
+                        "accept": flag("Whether choosing it accepts the disagreement: nothing is fixed."),
+                    },
+                    required=["option"],
+                ),
+            ),
+            ["use polyfills"],
+        ),
     },
     {"compare": ["ux:/breakpoints", "arch:/breakpoints"], "rule": "equal"},
     required=["compare"],
@@ -409,6 +430,20 @@ SCHEMA: Schema = {
             "sandbox": choice("What confines agents that are commands; auto: bubblewrap, where it works.", *SANDBOXES),
             "baseline": flag("Whether tool judges run once on the files of the start, before anything changes them."),
             "agents": mapped("Agents by the names that steps use.", _AGENT, keys=NAMES),
+            "prices": mapped(
+                "Prices of models, for agents that report tokens and no cost (codex, gemini): US dollars per million tokens, "
+                "by the `model` of the agent, or by the name of its CLI.",
+                record(
+                    "The price of a model.",
+                    {
+                        "input": number("For tokens that it reads.", 1.25, least=0),
+                        "cached_input": number("For tokens that it reads from its cache.", 0.125, least=0),
+                        "output": number("For tokens that it writes.", 10, least=0),
+                    },
+                    required=["input", "output"],
+                ),
+                {"gpt-5-codex": {"input": 1.25, "cached_input": 0.125, "output": 10}},
+            ),
             "redact": listed(
                 "Environment variables whose values, of 6 characters or more, are removed from everything written or shown.",
                 text("A name.", title="the name of an environment variable", pattern=VARIABLE),

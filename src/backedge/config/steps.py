@@ -75,7 +75,13 @@ def core_step(source: Source, name: str, agents: Sequence[AgentSpec], extras: St
         question=_question(agents),
         lists_findings=extras.report is not None and extras.report.kind != "exitcode",
     )
-    return replace(step, checked=bool(extras.accepts), tool=bool(step.judges) and extras.report is not None)
+    return replace(
+        step,
+        checked=bool(extras.accepts),
+        tool=bool(step.judges) and extras.report is not None,
+        writes=extras.writes,
+        workspace=str(source.value["steps"][name].get("workspace", "")),
+    )
 
 
 def _question(agents: Sequence[AgentSpec]) -> str:

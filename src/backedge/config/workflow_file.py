@@ -15,6 +15,7 @@ from backedge.config.evidence import UNPROTECTED, EvidenceSpec, evidence_of
 from backedge.config.finding import FILE_NAMES
 from backedge.config.measures import comparing_agents
 from backedge.config.phases import check_phases
+from backedge.config.prices import check_costs, prices_of
 from backedge.config.problems import FILE_NAME, Flaw, Problem, WorkflowFileError
 from backedge.config.schema import SCHEMA
 from backedge.config.source import Source, seconds
@@ -29,6 +30,7 @@ from backedge.config.steps import (
 from backedge.config.stories import StoriesSpec, stories_of, with_last_step
 from backedge.config.yaml import MAX_BYTES, Document, loaded
 from backedge.core.errors import WorkflowError
+from backedge.core.prices import Price
 from backedge.core.value import Json
 from backedge.core.workflow.build import build_workflow
 from backedge.core.workflow.definition import MAX_STEPS, Step, Workflow
@@ -52,6 +54,8 @@ class WorkflowFile:
     """The agents that steps can name, as the file has them."""
     stories: StoriesSpec | None = None
     evidence: EvidenceSpec = field(default_factory=EvidenceSpec)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """By model, or by the name of an agent CLI."""
     data: bytes = b""
     """The contents of the file itself."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -109,10 +113,13 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
     agents: dict[str, AgentSpec] = {}
     extras: dict[str, StepExtras] = {}
     steps = []
+    workers: list[AgentSpec] = []
+    """The agents that may cost something: tools do not."""
     for name, given in source.value.get("steps", {}).items():
         own = agents_of(source, name, known)
         agents.update(zip(agent_names(name, len(own)), own, strict=True))
         extras[name] = replace(extras_of(source, name), plain=name == last)
+        workers += own if extras[name].report is None else []
         refuse_misplaced_report(source, name, own, extras[name].report)
         warn_of_weak_evidence(source, name, extras[name].report)
         steps.append((core_step(source, name, own, extras[name]), own_limits(given.get("limits", {}))))
@@ -132,7 +139,9 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
     evidence = evidence_of(source.value)
     if not evidence.protects:
         source.warn(("protects",), UNPROTECTED)
-    return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories, evidence)
+    prices = prices_of(source.value)
+    check_costs(source, workers, prices)
+    return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories, evidence, prices)
 
 
 def _inspected(source: Source, agents: Iterable[AgentSpec], inspect: Inspect) -> None:

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import Breach
-from backedge.core.state.run import RunState
+from backedge.core.state.run import PROVIDER_WAIT, RunState
 from backedge.core.value import replace
+from backedge.core.workflow.profiles import PROFILES
+
+STREAKS = ("same_finding", "failures_in_a_row")
+"""The limits on what one judge repeats in a row."""
 
 
 def first_breach(state: RunState, now: float, loop: Loop | None = None, step: str | None = None) -> Breach | None:
     """The first limit that forbids the next attempt of `step`, or a further round of `loop`."""
-    for name, count, bound in _counts(state, now, loop, step):
+    counts: Iterable[tuple[str, float, float | None]] = _counts(state, now, loop, step)
+    if loop is not None and PROFILES[state.workflow.profile].streaks_first:
+        counts = sorted(counts, key=lambda each: each[0] not in STREAKS)
+    for name, count, bound in counts:
         if bound is not None and count >= bound:
             return Breach(name, count, bound)
     return None
@@ -41,6 +48,8 @@ def _counts(
         if own.errors_in_a_row is not None:
             errors, granted = state.steps[step].errors, state.steps[step].errors_granted
             yield "errors_in_a_row", errors, own.errors_in_a_row + granted
+        if own.provider_wait is not None and state.steps[step].limits_in_a_row:
+            yield PROVIDER_WAIT, state.steps[step].retry_at - state.steps[step].limited_since, own.provider_wait
     if loop is None:
         return
     own = loop.limits
@@ -95,7 +104,7 @@ def spent(state: RunState, budget: str, now: float) -> float:
         case "tokens":
             return state.usage.tokens_in + state.usage.tokens_out
         case "attempts":
-            return state.attempts
+            return state.attempts - state.limited_attempts
         case _:
             return state.seconds_at_work(now)
 

@@ -7,14 +7,18 @@ from typing import Any
 
 from backedge.core.breaches import limits_left
 from backedge.core.evidence.values import ProtectedFile, TestCounts
+from backedge.core.feedback.guidelines import AnswerRules, answer_rules
 from backedge.core.feedback.loop import Loop, result_so_far, with_chooser
+from backedge.core.feedback.offers import offered_options
 from backedge.core.findings.held_out import HELD_OUT, for_producers, is_hidden
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import SIDE_MODES, ChosenOption, Mode, Option, Position, Severity
 from backedge.core.scheduling.skipping import present_needs
 from backedge.core.scheduling.verification import human_feedback_to_verify, not_delivered_yet
 from backedge.core.state.run import Running, RunState
+from backedge.core.text import counted
 from backedge.core.value import Json, Value, replace
+from backedge.core.workflow.graph import Graph
 
 
 class BriefedFinding(Value, frozen=True):
@@ -50,6 +54,8 @@ class BriefedFinding(Value, frozen=True):
     """The id of the test that failed."""
     note: str = ""
     """What its judge said about it when it was last asked."""
+    by_test: bool = False
+    """Whether a test found it; else a review did."""
 
     @property
     def location(self) -> str:
@@ -76,6 +82,8 @@ class Request(Value, frozen=True):
     details: Json = None
     positions: tuple[Position, ...] = ()
     """The options that the targets of a choice have preferred so far, by round."""
+    targets: tuple[str, ...] = ()
+    """Everybody who was asked."""
     choice: ChosenOption | None = None
     """The chosen option, for the steps that have to rework because of it."""
 
@@ -102,6 +110,24 @@ class EarlierRound(Value, frozen=True):
     message: str = ""
 
 
+class EarlierAttempt(Value, frozen=True):
+    """What an earlier attempt did, in its own words."""
+
+    step: str
+    attempt: int
+    round: int
+    """The round of the feedback that it addressed; 0 if there was none."""
+    summary: str
+
+
+class BriefedVerdict(Value, frozen=True):
+    """The last verdict of a judge about the work, in its own words."""
+
+    judge: str
+    verdict: str
+    summary: str = ""
+
+
 class FeedbackForAttempt(Value, frozen=True):
     """The feedback that this attempt has to address."""
 
@@ -110,6 +136,8 @@ class FeedbackForAttempt(Value, frozen=True):
     resolutions: tuple[LoopResult, ...] = ()
     advice: tuple[str, ...] = ()
     """What people wrote about how to go on."""
+    verdicts: tuple[BriefedVerdict, ...] = ()
+    """What each judge of the work concluded."""
 
     def __bool__(self) -> bool:
         return bool(self.findings or self.requests or self.resolutions)
@@ -138,6 +166,9 @@ class BriefedChange(Value, frozen=True):
     question: str = ""
     """Why a judge cannot count it without an answer."""
     tests: tuple[str, ...] = ()
+    passed_by: tuple[str, ...] = ()
+    """The reviewers whose pass does not approve it, because it hides a failure that was there when the run began. It needs
+    an approval by its id, or a person's."""
 
 
 def briefed_change(changed: ProtectedFile) -> BriefedChange:
@@ -190,6 +221,10 @@ class Briefing(Value, frozen=True, gc=True):
     """All steps of the run; only for a step that plans."""
     changes: BriefedChanges = BriefedChanges()
     """What the steps under judgement changed; only for judges."""
+    tried: tuple[EarlierAttempt, ...] = ()
+    """What the earlier attempts of this step did; for a judge, also those of the steps under judgement."""
+    rules: AnswerRules = AnswerRules()
+    """What the answer may contain."""
     approved: tuple[tuple[str, str], ...] = ()
     """For a tool judge: the changes of protected files that count, as path and digest. The path begins at the folder of the
     workflow file: files of the same name in two workspaces are two files."""
@@ -223,12 +258,37 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         last_error=state.steps[step].last_error,
         steps=_known_steps(state) if graph.steps[step].plans else (),
         changes=_changes(state, step, running) if judge else NO_CHANGES,
+        tried=_tried(state, (*graph.steps[step].judges, step) if judge else (step,)),
+        rules=answer_rules(graph, step),
         approved=_approved(state) if judge and graph.steps[step].tool else (),
         **(about_loops or {"left": limits_left(state, now, None, step)}),
     )
 
 
 NO_CHANGES = BriefedChanges()
+MOST_TRIED = 8
+"""How many earlier attempts a briefing has."""
+
+
+def _tried(state: RunState, steps: Iterable[str]) -> tuple[EarlierAttempt, ...]:
+    """What the last attempts of these steps did, oldest first."""
+    return tuple(
+        EarlierAttempt(name, each.attempt, each.round, each.summary)
+        for name in steps
+        for each in state.steps[name].tried
+    )[-MOST_TRIED:]
+
+
+def _verdicts(state: RunState, step: str, loops: Iterable[Loop]) -> tuple[BriefedVerdict, ...]:
+    """What the judges of a step, and those whose feedback it gets, concluded last. Held-out judges say nothing."""
+    judges = dict.fromkeys((*(loop.source for loop in loops if loop.by_verdict), *state.graph.judges_of[step]))
+    return tuple(
+        BriefedVerdict(judge, verdict.word, artifact.summary)
+        for judge in judges
+        if (verdict := state.steps[judge].verdict) is not None
+        and (artifact := state.steps[judge].artifact) is not None
+        and not is_hidden(state.graph, judge)
+    )
 
 
 def _changes(state: RunState, judge: str, running: Running) -> BriefedChanges:
@@ -282,11 +342,12 @@ def _about_loops(state: RunState, step: str, now: float, running: Running, peopl
         "round": max((loop.round for loop in (*to_address, *judged, *people)), default=0),
         "feedback": FeedbackForAttempt(
             findings=_for_producer(state, running.to_address),
-            requests=tuple(request for loop in by_priority if (request := request_of(loop)) is not None),
+            requests=tuple(request for loop in by_priority if (request := request_of(state, loop)) is not None),
             resolutions=tuple(loop_result(loop) for loop in (*closed, *raised)),
             advice=tuple(
                 dict.fromkeys(loop.advice for loop in (*to_address, *delivered_before, *judged) if loop.advice)
             ),
+            verdicts=_verdicts(state, step, to_address) if running.to_address else (),
         ),
         "history": (
             *(
@@ -305,8 +366,8 @@ def _priority(loop: Loop) -> tuple[int, int]:
     return loop.severity.rank, -loop.round
 
 
-def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
-    finding = tracked.finding
+def briefed_finding(tracked: TrackedFinding, graph: Graph) -> BriefedFinding:
+    finding, judge = tracked.finding, graph.steps.get(tracked.found_by)
     return BriefedFinding(
         id=tracked.name,
         description=finding.description,
@@ -326,33 +387,34 @@ def briefed_finding(tracked: TrackedFinding) -> BriefedFinding:
         status=tracked.status,
         persistent=tracked.persistent,
         fix_authored=tracked.fix_authored,
-        claim=f"{tracked.resolution.status} {tracked.resolution.note}".strip() if tracked.resolution else "",
+        claim=tracked.claim,
         gap=tracked.gap,
         test=finding.test,
         note=tracked.note,
+        by_test=judge is not None and judge.tests,
     )
 
 
 def briefed_findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
     """The findings by severity, blocking ones first. The same finding of several loops or judges appears once."""
-    return _briefed(state.findings[id] for id in dict.fromkeys(ids))
+    return _briefed(state.graph, (state.findings[id] for id in dict.fromkeys(ids)))
 
 
 def _for_producer(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
     """The findings that a rework has to address. Those of a held-out judge are told as one for each category."""
-    found = _briefed(for_producers(state.graph, state.findings[id]) for id in dict.fromkeys(ids))
+    found = _briefed(state.graph, (for_producers(state.graph, state.findings[id]) for id in dict.fromkeys(ids)))
     return tuple(
-        replace(each, description=f"{HELD_OUT} ({1 + len(each.same_as)} findings)")
+        replace(each, description=f"{HELD_OUT} ({counted(1 + len(each.same_as), 'finding')})")
         if each.description == HELD_OUT and each.same_as
         else each
         for each in found
     )
 
 
-def _briefed(findings: Iterable[TrackedFinding]) -> tuple[BriefedFinding, ...]:
+def _briefed(graph: Graph, findings: Iterable[TrackedFinding]) -> tuple[BriefedFinding, ...]:
     same: dict[str, list[BriefedFinding]] = {}
     for tracked in findings:
-        same.setdefault(tracked.fingerprint, []).append(briefed_finding(tracked))
+        same.setdefault(tracked.fingerprint, []).append(briefed_finding(tracked, graph))
     merged = [found[0] if len(found) == 1 else _merged(sorted(found, key=_by_severity)) for found in same.values()]
     return tuple(sorted(merged, key=_by_severity))
 
@@ -368,10 +430,11 @@ def _merged(found: list[BriefedFinding]) -> BriefedFinding:
         found_by=", ".join(dict.fromkeys(each.found_by for each in found)),
         same_as=tuple(each.id for each in found[1:]),
         persistent=any(each.persistent for each in found),
+        by_test=all(each.by_test for each in found),
     )
 
 
-def request_of(loop: Loop) -> Request | None:
+def request_of(state: RunState, loop: Loop) -> Request | None:
     """The request of a loop that an agent or a person raised; None for a loop that a verdict started."""
     raised = loop.feedback
     if raised is None:
@@ -386,10 +449,11 @@ def request_of(loop: Loop) -> Request | None:
         suggested_fix=raised.suggested_fix,
         requested_info=raised.requested_info,
         artifacts=raised.artifacts,
-        options=raised.options,
+        options=offered_options(state, loop),
         requirement_id=raised.requirement_id,
         details=raised.details,
         positions=loop.positions,
+        targets=loop.targets,
         choice=loop.choice,
     )
 
@@ -399,7 +463,8 @@ def loop_result(loop: Loop) -> LoopResult:
     message = loop.feedback.message if loop.feedback else ""
     result = loop.resolution
     if result is None:
-        result = with_chooser(loop, result_so_far(loop, "fixed" if loop.choice is None else "chosen"))
+        word = "chosen" if loop.choice is not None else "answered" if loop.answers_only else "fixed"
+        result = with_chooser(loop, result_so_far(loop, word))
     return LoopResult(
         loop.id, loop.kind_name, result.state, message, result.by, result.text, result.option, result.answers
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from backedge.core.feedback.routing import Route
-from backedge.core.model import Finding, Outcome
+from backedge.core.model import Finding, Option, Outcome
 from backedge.core.state.run import RunState
 from backedge.core.value import Json, replace
 from backedge.core.workflow.checks import Check, EngineJudge, Gate
@@ -101,6 +101,8 @@ def _conflict(check: Check, measured: Json) -> tuple[Finding, ...]:
     winner = _winner(check, tuple(parse_reference(reference).step for reference in positions))
     if winner is None:
         wanted = "agree on one position, and change your output to it"
+        if check.options:
+            wanted += f"; the options are: {'; '.join(_said(option) for option in check.options)}"
     else:
         winning = {key: value for key, value in positions.items() if parse_reference(key).step == winner}
         wanted = f"adopt the position of {winner}: {_stated(winning)}"
@@ -114,6 +116,11 @@ def _conflict(check: Check, measured: Json) -> tuple[Finding, ...]:
             suggested_fix=wanted,
         ),
     )
+
+
+def _said(option: Option) -> str:
+    more = [f"{word}: {text}" for word, text in (("effort", option.effort), ("impact", option.impact)) if text]
+    return f"{option.option} ({', '.join(more)})" if more else option.option
 
 
 def _stated(positions: dict[str, Json]) -> str:

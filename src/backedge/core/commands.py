@@ -82,6 +82,23 @@ class FailAttempt(Instruction, frozen=True):
     log: str | None = None
     session: str | None = None
     evidence: Evidence = NO_EVIDENCE
+    lasting: bool = False
+    """Whether the same would happen again."""
+
+
+class LimitAttempt(Instruction, frozen=True):
+    """Record that the provider of the agent has reached a limit."""
+
+    step: str
+    attempt: int
+    message: str
+    wait: float | None = None
+    """The seconds until the limit resets; None if the provider did not say."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    log: str | None = None
+    session: str | None = None
+    evidence: Evidence = NO_EVIDENCE
 
 
 class DropAttempt(Instruction, frozen=True):
@@ -154,6 +171,31 @@ class Decide(Instruction, frozen=True):
     phase: str | None = None
 
 
+class ResolveLoop(Instruction, frozen=True):
+    """Resolve an open loop, escalated or not, with one of its options or a text."""
+
+    loop: str
+    by: str = ""
+    note: str = ""
+    option: str | None = None
+
+
+class EscalateLoop(Instruction, frozen=True):
+    """Hand an open loop to a person now."""
+
+    loop: str
+    by: str = ""
+    note: str = ""
+
+
+class WithdrawLoop(Instruction, frozen=True):
+    """Take an open loop back: what it asked for is no longer wanted."""
+
+    loop: str
+    by: str = ""
+    note: str = ""
+
+
 class Reclassify(Instruction, frozen=True):
     """Name the phase that injected a finding."""
 
@@ -222,6 +264,7 @@ Command: TypeAlias = (
     | Recover
     | FinishAttempt
     | FailAttempt
+    | LimitAttempt
     | DropAttempt
     | ReportInputCheck
     | RaiseFeedback
@@ -229,6 +272,9 @@ Command: TypeAlias = (
     | EndWait
     | Acknowledge
     | Decide
+    | ResolveLoop
+    | EscalateLoop
+    | WithdrawLoop
     | Reclassify
     | ChangeInput
     | SetValue

@@ -11,6 +11,7 @@ from backedge.core.checks import with_verdict
 from backedge.core.context import read_feedback, restore_checkpoint, save_checkpoint, set_value
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound, WorkflowError
 from backedge.core.escalation.answering import decide_escalation, outcome_by_hand, reclassify, with_plain_choice
+from backedge.core.escalation.by_hand import escalate_by_hand, open_loop, resolve_loop, withdraw_loop
 from backedge.core.escalation.opening import escalate_step
 from backedge.core.evidence.delivered import judged_files, with_later_tree
 from backedge.core.evidence.protected import answer_as_reviewer, approval_problem, findings_of, with_rejections
@@ -19,7 +20,7 @@ from backedge.core.feedback.closing import end_run
 from backedge.core.feedback.judging import check_inputs, record_verdict
 from backedge.core.feedback.loop import LoopState
 from backedge.core.feedback.raising import feedback_problem, raise_feedback, resolve_by_rerun
-from backedge.core.feedback.voting import choice_problem, take_position
+from backedge.core.feedback.voting import choice_problem, lose_target, take_position
 from backedge.core.findings.verdicts import (
     contradiction,
     ignored_fields_warning,
@@ -31,13 +32,14 @@ from backedge.core.findings.verdicts import (
 from backedge.core.model import HUMAN, SIDE_MODES, Breach, Outcome, VerdictWord
 from backedge.core.planning import plan_problem, replan
 from backedge.core.scheduling.pending import needs_input_check
+from backedge.core.scheduling.provider_wait import provider_wait_reason, seconds_to_wait
 from backedge.core.scheduling.scheduler import ready
 from backedge.core.scheduling.settle import settle, start_attempt
 from backedge.core.scheduling.skipping import exhausted_reason, help_request, must_repeat, repeat_count_after
 from backedge.core.scheduling.staleness import artifact_digest
 from backedge.core.state.attempts import still_answers
 from backedge.core.state.evolve import evolve
-from backedge.core.state.run import REPEAT, Running, RunState
+from backedge.core.state.run import PROVIDER_WAIT, REPEAT, Running, RunState
 from backedge.core.suggestions import did_you_mean
 from backedge.core.text import printable_line
 from backedge.core.transaction import Transaction
@@ -87,7 +89,7 @@ def _imported(command: c.ImportFile, now: float) -> tuple[tuple[e.Event, ...], R
     started = e.RunStarted(now, command.run, Workflow(command.name, (Step("import", agents=(HUMAN,)),)))
     tx = Transaction(evolve(None, started), now, free_slots=0)
     tx.events.append(started)
-    tx.add(e.FileImported(now, command.form, command.name, command.text))
+    tx.add(e.FileImported(now, command.form, command.name, command.text, reading=2))
     tx.add(e.RunEnded(now, "imported"))
     return tuple(tx.events), tx.state
 
@@ -112,6 +114,9 @@ def _apply(tx: Transaction, command: c.Command) -> None:
         case c.FailAttempt():
             running = _running(state, command.step, command.attempt)
             _fail(tx, running, command)
+        case c.LimitAttempt():
+            running = _running(state, command.step, command.attempt)
+            _limit(tx, running, command)
         case c.DropAttempt():
             _drop(tx, command)
         case c.ReportInputCheck():
@@ -133,6 +138,12 @@ def _apply(tx: Transaction, command: c.Command) -> None:
             by_hand = outcome_by_hand(tx, command)
             if by_hand is not None:
                 _finish(tx, by_hand)
+        case c.ResolveLoop():
+            resolve_loop(tx, command)
+        case c.EscalateLoop():
+            escalate_by_hand(tx, command)
+        case c.WithdrawLoop():
+            withdraw_loop(tx, command)
         case c.Reclassify():
             reclassify(tx, command)
         case c.ChangeInput():
@@ -244,7 +255,9 @@ def _validated(state: RunState, name: str, running: Running, command: c.FinishAt
     return outcome
 
 
-def _record_evidence(tx: Transaction, running: Running, command: c.FinishAttempt | c.FailAttempt) -> None:
+def _record_evidence(
+    tx: Transaction, running: Running, command: c.FinishAttempt | c.FailAttempt | c.LimitAttempt
+) -> None:
     """Record what backedge itself saw of an attempt."""
     seen = command.evidence
     if seen != NO_EVIDENCE:
@@ -315,7 +328,7 @@ def _outcome_problem(state: RunState, name: str, running: Running, outcome: Outc
     if running.mode == "decide":
         loop = state.loop(running.loops[0])
         assert loop is not None
-        return choice_problem(loop, outcome.decision)
+        return choice_problem(state, loop, outcome.decision)
     if name in state.graph.judges:
         return contradiction(state, name, outcome)
     if outcome.verdict is not None or outcome.findings:
@@ -353,17 +366,53 @@ def _fail(tx: Transaction, running: Running, command: c.FailAttempt) -> None:
     if tx.state.ended is None:
         breach = first_breach(tx.state, tx.now, step=name)
         if breach is not None and breach.limit not in BUDGETS:
-            escalate_step(tx, name, breach, f"the agent of {name!r} keeps ending with an error: {error}")
+            _hand_over(tx, name, running, breach, f"the agent of {name!r} keeps ending with an error: {error}")
+        elif command.lasting:
+            _hand_over(tx, name, running, None, f"{name!r} would end with the same error again: {error}")
+
+
+def _hand_over(tx: Transaction, name: str, running: Running, breach: Breach | None, reason: str) -> None:
+    """Ask a person about a step whose attempt did not end well."""
+    if running.mode == "decide" and still_answers(tx.state, running.loops[0], name):
+        lose_target(tx, running.loops[0], name, breach, reason)
+    else:
+        escalate_step(tx, name, breach, reason)
+
+
+def _limit(tx: Transaction, running: Running, command: c.LimitAttempt) -> None:
+    """Let a step wait for a limit of its provider; ask a person if that takes longer than it may."""
+    name, stated = command.step, command.wait is not None
+    retry_at = tx.now + seconds_to_wait(tx.state.steps[name], command.wait)
+    tx.add(
+        e.AttemptLimited(
+            tx.now,
+            name,
+            running.attempt,
+            command.message,
+            retry_at,
+            stated,
+            command.usage,
+            command.seconds,
+            command.log,
+            command.session,
+        )
+    )
+    _record_evidence(tx, running, command)
+    if tx.state.ended is None:
+        breach = first_breach(tx.state, tx.now, step=name)
+        if breach is not None and breach.limit == PROVIDER_WAIT:
+            escalate_step(tx, name, breach, provider_wait_reason(name, command.message, breach))
 
 
 def _drop(tx: Transaction, command: c.DropAttempt) -> None:
-    _running(tx.state, command.step, command.attempt)
+    running = _running(tx.state, command.step, command.attempt)
     tx.add(e.AttemptDropped(tx.now, command.step, command.attempt, command.reason, command.usage, command.seconds))
     ask = tx.state.graph.steps[command.step].on_doubt == "ask"
     if command.reason == "in doubt" and ask and tx.state.ended is None:
-        escalate_step(
+        _hand_over(
             tx,
             command.step,
+            running,
             None,
             f"attempt {command.attempt} of {command.step!r} is in doubt: {command.why}; continue runs it again",
         )
@@ -414,12 +463,7 @@ def _await(tx: Transaction, command: c.BeginWait) -> None:
 
 
 def _acknowledge(tx: Transaction, command: c.Acknowledge) -> None:
-    loop = tx.state.loop(command.loop)
-    if loop is None:
-        known = f"open loops: {', '.join(tx.state.loops)}" if tx.state.loops else "no loops are open"
-        raise NotFound(f"unknown loop {command.loop!r} ({known})")
-    if not loop.open:
-        raise AlreadyClosed(f"loop {loop.id} is {loop.state}: there is nothing left to acknowledge")
+    loop = open_loop(tx.state, command.loop, "acknowledge")
     if command.target not in loop.targets:
         targets = ", ".join(loop.targets)
         raise IllegalCommand(f"{command.target!r} is not a target of {loop.id}: only {targets} can acknowledge it")

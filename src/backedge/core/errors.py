@@ -71,13 +71,34 @@ class AgentError(BackedgeError):
     """The agent itself broke. This says nothing about the work it judged, so it is never a pass and never a round.
 
     `usage`, `log` and `session` hold what is known of the attempt up to that point, `ended` the processes that it left
-    and that were ended.
+    and that were ended. It is `lasting` if the same would happen again: then a person is asked at once.
     """
 
-    def __init__(self, message: str, usage: object = None, log: bytes = b"", session: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        usage: object = None,
+        log: bytes = b"",
+        session: str | None = None,
+        *,
+        lasting: bool = False,
+    ) -> None:
         super().__init__(message)
+        self.lasting = lasting
         self.usage, self.log, self.session = usage, log, session
         self.ended: tuple[str, ...] = ()
+
+
+class ProviderLimit(AgentError):
+    """The provider of the agent has reached a limit: too many requests, overload, a used-up quota. This is not an error of
+    the agent: its step waits, and the attempt is made again.
+
+    `wait` is the number of seconds until the limit resets; None if the provider did not say.
+    """
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 class JournalError(BackedgeError):

@@ -120,6 +120,22 @@ class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
     session: str | None = None
 
 
+class AttemptLimited(Fact, frozen=True, tag="attempt_limited/1"):
+    """The provider of the agent has reached a limit. This is not an error: the attempt is made again at `retry_at`."""
+
+    step: str
+    attempt: int
+    message: str
+    """What the provider said."""
+    retry_at: float
+    stated: bool = False
+    """Whether the provider said when the limit resets."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    log: str | None = None
+    session: str | None = None
+
+
 class AttemptDropped(Fact, frozen=True, tag="attempt_dropped/1"):
     """The attempt ended without an outcome, and its agent is not to blame."""
 
@@ -263,6 +279,14 @@ class PositionTaken(Fact, frozen=True, tag="position_taken/1"):
     reason: str = ""
 
 
+class TargetSkipped(Fact, frozen=True, tag="target_skipped/1"):
+    """A target of a choice was skipped. The positions of the others stay, and they decide without it."""
+
+    loop: str
+    target: str
+    reason: str = ""
+
+
 class ChoiceMade(Fact, frozen=True, tag="choice_made/1"):
     """An option was chosen. Its rework belongs to the same round."""
 
@@ -322,6 +346,10 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
     """The changes of protected files that a person is asked about."""
     refused: int = 0
     """The number of the refused feedback that a person is told about."""
+    vote: str | None = None
+    """The loop of a choice in which the step could not take a position."""
+    failed: tuple[str, ...] | None = None
+    """The loops whose fix failed with the step. None in events of version 0.1: all that wait for the step."""
 
 
 class LoopOverdue(Fact, frozen=True, tag="loop_overdue/1"):
@@ -360,6 +388,8 @@ class ConditionEvaluated(Fact, frozen=True, tag="condition_evaluated/1"):
     reason: str = ""
     basis: str = ""
     """The digest of the values that the condition refers to; empty in events of version 0.1."""
+    loops: bool = False
+    """Whether the digest includes conditions on loops. Earlier events left them out: they were not looked at again."""
 
 
 class FindingsSettled(Fact, frozen=True, tag="findings_settled/1"):
@@ -384,6 +414,8 @@ class FindingReclassified(Fact, frozen=True, tag="finding_reclassified/1"):
     by: str = ""
     introduced_by: tuple[str, ...] = ()
     """The steps of that phase that its judge may send it to. If empty, the earlier value stays."""
+    phases: tuple[str, ...] = ()
+    """The phases, if the person named several with one word of the profile."""
 
 
 class StepsChanged(Fact, frozen=True, tag="steps_changed/2"):
@@ -470,6 +502,8 @@ class FileImported(Fact, frozen=True, tag="file_imported/1"):
     """The format of the file."""
     name: str
     text: str
+    reading: int = 1
+    """What the report reads from it: from 2 on also its options and decisions. An earlier import keeps its report."""
 
 
 class RunEnded(Fact, frozen=True, tag="run_ended/1"):
@@ -484,6 +518,7 @@ Event: TypeAlias = (
     | AttemptStarted
     | AttemptSucceeded
     | AttemptFailed
+    | AttemptLimited
     | AttemptDropped
     | BaselineRecorded
     | EvidenceRecorded
@@ -497,6 +532,7 @@ Event: TypeAlias = (
     | FeedbackRejoined
     | AnswerGiven
     | PositionTaken
+    | TargetSkipped
     | ChoiceMade
     | WaitBegan
     | WaitEnded

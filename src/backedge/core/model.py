@@ -14,8 +14,8 @@ from backedge.core.value import Json, Value
 HUMAN = "human"
 """The person who answers the inbox. Feedback may always go to this name, and feedback of people has it as its source."""
 
-ROOT = "root"
-"""Stands for the first step without needs, whatever its name is."""
+ROOTS = ("root", "workflow-root")
+"""Words for the first step without needs, whatever its name is."""
 
 Mode = Literal["work", "rework", "verify", "answer", "decide"]
 """Why a step is executed. work: for the first time, or because its inputs changed. rework: to address feedback. verify:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 
 ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 """A regular expression for an escape sequence of a terminal."""
@@ -65,3 +66,34 @@ def shortened(text: str, longest: int = 400) -> str:
     """Text for one line, cut at `longest` characters."""
     line = one_line(text)
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun: 1 run, 2 runs, 3 tries."""
+    plural = f"{noun[:-1]}ies" if noun.endswith(("ry", "ty")) else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def finding_ids(ids: Iterable[int]) -> str:
+    """The ids of findings in few words: F-1…F-16 for sixteen in a row."""
+    return ", ".join(_ranges(sorted(set(ids))))
+
+
+def _ranges(numbers: list[int]) -> Iterator[str]:
+    while numbers:
+        size = next((at for at in range(1, len(numbers)) if numbers[at] != numbers[0] + at), len(numbers))
+        if size > 2:
+            yield f"F-{numbers[0]}…F-{numbers[size - 1]}"
+        else:
+            yield from (f"F-{number}" for number in numbers[:size])
+        numbers = numbers[size:]
+
+
+def duration(seconds: float) -> str:
+    """A time in words: 45 s, 12 min, 4 h 30 min, 2 d 3 h."""
+    whole = round(seconds)
+    for unit, size, smaller, small in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60)):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole // 60} min" if whole >= 120 else f"{whole} s"

@@ -33,8 +33,10 @@ from backedge.engine.store import entry_of, events_of, outputs
 from backedge.engine.subscribers import Subscribers
 from backedge.ports import Claim, Claims
 
-_TIMED = frozenset({e.AttemptFailed, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
+_TIMED = frozenset({e.AttemptFailed, e.AttemptLimited, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
 """The events that can set a time at which something is due."""
+LONGEST_SLEEP = 60.0
+"""Seconds after which a run that waits looks at the clock again: the machine may have been suspended."""
 T = TypeVar("T")
 _Watch = tuple[Callable[[RunState], Any], "asyncio.Future[Any]"]
 
@@ -329,7 +331,9 @@ class LiveRun:
             self._alarm = (wake, asyncio.create_task(self._ring(wake)))
 
     async def _ring(self, wake: float) -> None:
-        await self.engine.clock.sleep(max(0.0, wake - self.engine.clock.now()))
+        # A clock that counts while the machine sleeps is not the one that a long sleep is measured with.
+        while (left := wake - self.engine.clock.now()) > 0:
+            await self.engine.clock.sleep(min(left, LONGEST_SLEEP))
         self._alarm = None
         with suppress(BackedgeError):
             await self.submit(c.Proceed())

@@ -236,11 +236,20 @@ def to_feedback(said: Feedback, kinds: Kinds = ()) -> model.Feedback | model.Mal
         suggested_fix=_text(said.suggested_fix) if said.suggested_fix else None,
         requested_info=_text(said.requested_info) if said.requested_info else None,
         artifacts=tuple(said.artifacts),
-        options=tuple(said.options),
+        options=tuple(said.options) or _options_in_details(kind, said.details),
         requirement_id=said.requirement_id,
         details=said.details,
         called=called,
     )
+
+
+def _options_in_details(kind: Kind, details: Json) -> tuple[Option, ...]:
+    """The options of a constraint that other systems put into its details; none if they are not options."""
+    listed = details.get("options") if kind is Kind.CONSTRAINT_VIOLATION and isinstance(details, dict) else None
+    try:
+        return tuple(msgspec.convert(listed or [], list[Option]))
+    except msgspec.ValidationError:
+        return ()
 
 
 def _kind(word: str, own: Mapping[str, Kind]) -> tuple[Kind, str]:

@@ -14,11 +14,11 @@ from backedge.adapters.agents.report_value import ReportValue
 from backedge.adapters.agents.secrets import Secrets
 from backedge.adapters.agents.step_schemas import StepSchemas, with_checks
 from backedge.adapters.judges.tool_judge import ToolJudge
+from backedge.catalog import AGENT_CLIS
 from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.errors import WorkflowError
 from backedge.core.model import HUMAN
 from backedge.core.workflow.definition import Step
-from backedge.core.workflow.graph import graph_of
 from backedge.ports import Agent
 from backedge.project.evidence import FileEvidence
 from backedge.project.functions import imported
@@ -38,13 +38,13 @@ def agents_of(
     only: Collection[str] | None = None,
     imports: bool = True,
 ) -> dict[str, Agent]:
-    """The agents of all steps, or of `only` these, by the names that the definition uses, and the agents that measure for
+    """The agents of all steps, or of `only` these, which planners added, by the names that the definition uses, and the agents that measure for
     checks and gates.
 
     `views` says where the scratchpad and the progress file of a run are. With `installed=False` an agent CLI that is not
     on this machine is left out instead of refused: the file may still be valid. With `imports=False` functions are left
     out, because importing a module executes it."""
-    factory = _AgentFactory(source, project, views, secrets_of(source), FileEvidence(source, project))
+    factory = _AgentFactory(source, project, views, secrets_of(source), FileEvidence(source, project, only or ()))
     agents: dict[str, Agent] = {}
     problems: list[str] = []
     for step in source.definition.steps:
@@ -129,8 +129,7 @@ class _AgentFactory:
         )
 
     def _cli(self, spec: AgentSpec, step: Step) -> Agent:
-        extras, definition = self.source.steps[step.name], self.source.definition
-        graph = graph_of(definition)
+        extras = self.source.steps[step.name]
         return CliAgent(
             spec.cli,
             Workplace(extras.workspace, self.project.state, extras.writes),
@@ -142,13 +141,12 @@ class _AgentFactory:
             env=spec.env,
             accepts=extras.accepts,
             schema=extras.schema,
-            phases=[phase for phase in graph.phases if phase in graph.phase_of.values()],
-            steps=[*(other.name for other in definition.steps if not other.judges and other is not step), HUMAN],
-            kinds=[name for name, _ in definition.kinds],
+            agents=list(dict.fromkeys((*self.source.named, *AGENT_CLIS, HUMAN))),
             timeout=spec.timeout,
             views=self.views,
             secrets=self.secrets,
             witness=self.evidence.witness(step, spec),
+            prices=self.source.prices,
         )
 
 

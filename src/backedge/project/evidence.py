@@ -37,8 +37,9 @@ SANDBOX = "BACKEDGE_SANDBOX"
 class FileEvidence:
     """Makes what guards the evidence of one workflow file. Steps in the same workspace share it."""
 
-    def __init__(self, source: WorkflowFile, project: Project) -> None:
-        self._source, self._project = source, project
+    def __init__(self, source: WorkflowFile, project: Project, planned: Collection[str] = ()) -> None:
+        """`planned` are the steps that planners added."""
+        self._source, self._project, self._planned = source, project, planned
         self._digests = FileDigests()
         self._workspaces: dict[Path, WorkspaceEvidence] = {}
 
@@ -110,6 +111,7 @@ class FileEvidence:
             extras.installs,
             step.name in self._judged_by_tools,
             tuple(spec.run),
+            step.name in self._planned,
         )
         hides = () if step.hidden else self._held_out
         return WorkspaceWitness(self.of(extras.workspace), rights, self._sandbox(extras.sandbox, kind), hides)

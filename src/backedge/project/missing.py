@@ -11,6 +11,7 @@ from backedge.config import AgentSpec, WorkflowFile
 from backedge.core.model import HUMAN
 
 _INSTALL = {
+    "git": "install git (`apt install git`, `brew install git`, or https://git-scm.com/downloads)",
     "pytest": "run `pip install pytest`",
     "ruff": "run `pip install ruff`",
     "mypy": "run `pip install mypy`",
@@ -20,6 +21,11 @@ _INSTALL = {
     "python": "install Python, or name `python3`",
 }
 """How to install programs that many workflows use."""
+
+
+def install_words(program: str) -> str:
+    """How to install a program."""
+    return _INSTALL.get(program, "install it")
 
 
 def missing_programs(source: WorkflowFile) -> list[str]:
@@ -50,4 +56,4 @@ def _missing(spec: AgentSpec, workspace: Path) -> str:
         return ""
     if os.path.isfile(where) and "/" in program:
         return f"{program!r} is not executable: run chmod +x on it, or name its interpreter first"
-    return f"{program!r} is not installed: {_INSTALL.get(program, 'install it')}, or correct `run`"
+    return f"{program!r} is not installed: {install_words(program)}, or correct `run`"

@@ -17,6 +17,7 @@ from backedge.adapters.journals.private_files import private_folder
 from backedge.config.finding import find
 from backedge.config.problems import WorkflowFileError
 from backedge.core.errors import WorkflowError
+from backedge.core.text import counted
 from backedge.project.location import Project
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def secrets_of(source: WorkflowFile) -> Secrets:
     if short:
         raise WorkflowError(
             tuple(
-                f"redact: the value of {name} has {len(values[name])} characters, expected {SHORTEST} or more: "
+                f"redact: the value of {name} has {counted(len(values[name]), 'character')}, expected {SHORTEST} or more: "
                 "use a longer secret, or take it out of `redact`"
                 for name in short
             )

@@ -82,10 +82,10 @@ def _text(entry: Entry) -> str:
 def _placed(source: WorkflowFile, project: Project, entry: Entry) -> WorkflowFile:
     """The workflow file in the folder of the story: its worktree, if it has one."""
     assert source.stories is not None
-    data = source.path.read_bytes()
+    data = source.data  # not what is in the file now: an agent of another story may have changed it
     if not source.stories.worktree:
         return workflow_file(data, source.path)
-    return workflow_file(data, worktree_of(project, source.folder, entry.id) / source.path.name)
+    return workflow_file(data, worktree_of(project, source.folder, entry.id, first=not entry.run) / source.path.name)
 
 
 def workflow_file_of(project: Project, run: str, folder: Path) -> WorkflowFile:

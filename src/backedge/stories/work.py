@@ -39,17 +39,20 @@ class Narrator(Protocol):
     """Tells people what happens to stories."""
 
     def remark(self, text: str) -> None:
-        """A remark, such as a field that was restored."""
+        """A remark that is not about one story."""
+
+    def restored(self, entry: Entry, text: str) -> None:
+        """A field of the story file was restored."""
 
     def refined(self, entry: Entry) -> None:
         """The story has left the backlog."""
 
-    def resumed(self, run: str, events: Sequence[e.Event]) -> None:
-        """A run continues after these events."""
+    def resumed(self, entry: Entry, run: str, events: Sequence[e.Event]) -> None:
+        """The run of a story continues after these events."""
 
-    def event(self, run: str, event: e.Event) -> None: ...
+    def event(self, entry: Entry, run: str, event: e.Event) -> None: ...
 
-    def started(self, entry: Entry, event: e.AttemptStarted, view: StoryView, reworks: bool) -> None:
+    def started(self, entry: Entry, view: StoryView, reworks: bool) -> None:
         """An attempt has started; `reworks` if it starts a new refinement."""
 
     def stopped(self, entry: Entry, view: StoryView) -> None:
@@ -153,7 +156,7 @@ class Work:
         """Update the story file. A story whose file cannot be written is set aside; the others continue."""
         try:
             for remark in update_story(self.project, entry.id, entry.path, entry.name, view):
-                self.narrator.remark(f"  {remark}")
+                self.narrator.restored(entry, remark)
         except (StoryFileError, OSError) as error:
             why = str(error) if isinstance(error, StoryFileError) else f"{entry.name}: {error.strerror}"
             self.put_aside[entry.id] = f"{why}: the file cannot be written"
@@ -274,7 +277,7 @@ class _Follower:
         for event in events:
             self._story = refinement(self._story, event)
         if events:
-            self._work.narrator.resumed(self._entry.run, events)
+            self._work.narrator.resumed(self._entry, self._entry.run, events)
 
     def tell(self, run: str, event: e.Event) -> None:
         before = self._story
@@ -285,8 +288,10 @@ class _Follower:
             view = view_of(self._story)
             self._work.write(self._entry, view)
             reworks = before is not None and self._story.total > before.total
-            self._work.narrator.started(self._entry, event, view, reworks)
-        self._work.narrator.event(run, event)
+            self._work.narrator.event(self._entry, run, event)
+            self._work.narrator.started(self._entry, view, reworks)
+        else:
+            self._work.narrator.event(self._entry, run, event)
 
 
 async def refresh_story(project: Project, run: Run, remark: Callable[[str], None]) -> None:

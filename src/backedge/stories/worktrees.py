@@ -13,18 +13,24 @@ from backedge.project import Project
 FOLDER = "worktrees"
 
 
-def worktree_of(project: Project, folder: Path, id: str) -> Path:
+def worktree_of(project: Project, folder: Path, id: str, first: bool = False) -> Path:
     """The folder of the project in the worktree of a story; created on the branch story/ID if it does not exist.
 
-    Raises WorkflowError."""
+    Raises WorkflowError, also if this is the `first` run of the story and its branch already has commits of its own: the
+    agent of another story can make any branch, and a run trusts what it begins with."""
     top = Path(_git(folder, "rev-parse", "--show-toplevel"))
     tree = project.state / FOLDER / id
     inside = tree / os.path.relpath(folder.resolve(), top.resolve())
+    branch = f"story/{id}"
+    known = _git(folder, "branch", "--list", branch)
+    if known and first and (commits := _git(folder, "rev-list", "--count", branch, "^HEAD")) != "0":
+        raise WorkflowError(
+            f"the branch {branch} has {commits} commits that HEAD does not have, and no run of story {id} has made them: "
+            f"look at them (`git log HEAD..{branch}`), then merge them, or rename or delete the branch"
+        )
     if not (tree / ".git").exists():
         _ignored(project.state)
-        branch = f"story/{id}"
         _git(folder, "worktree", "prune")
-        known = _git(folder, "branch", "--list", branch)
         more = [str(tree), branch] if known else ["-b", branch, str(tree)]
         _git(folder, "worktree", "add", "--quiet", *more)
     return inside

@@ -6,6 +6,7 @@ import json
 import re
 from importlib.resources import files
 
+from backedge.catalog import TOKENS_ONLY
 from backedge.templates import runners
 from backedge.templates.found import Found
 
@@ -26,6 +27,7 @@ def rendered(template: str, name: str, found: Found, cli: str) -> dict[str, str]
     """The files of a template by path: the workflow file first, then its scripts."""
     test, lint = _test(template, found), found.lint.lines() if found.lint is not None else []
     holds = {"cli": bool(cli), "scripts": not cli, "test": bool(test), "lint": bool(lint)}
+    holds |= {"cost": bool(cli) and cli not in TOKENS_ONLY, "tokens": cli in TOKENS_ONLY}
     scripts: dict[str, None] = {}
 
     def script(role: str) -> list[str]:

@@ -142,6 +142,9 @@ CASES = [
         "the product sets the exit code to 0 when the process ends",
         sh(writes("src/cart.js", CART_JS + 'process.on("exit", () => { process.exitCode = 0; });')),
         repository=WEB,
+        workflow=WEB.workflow.replace("--test, --test-reporter=", "--test-reporter=").replace(
+            '{report}"]', '{report}", test/cart.test.js]'
+        ),
         truth=("sh", "node -p 'require(\"./src/cart.js\").total([200], 25)' | grep -qx 150"),
     ),
     javascript(
@@ -183,24 +186,28 @@ CASES = [
     ),
     special(
         "product-hooks-imports",
-        "the product changes the tests while they are imported",
+        "the product lets the test runner load empty modules in place of the tests that come later",
         sh(
             writes(
                 "shop/__init__.py",
                 "import sys\n\nfor each in list(sys.modules.values()):\n    if hasattr(each, 'AssertionRewritingHook'):\n        each.AssertionRewritingHook.exec_module = lambda self, module: None\n",
             )
         ),
-        expect=Verdict.CAUGHT,
+        files={"tests/test_all.py": "import shop\n\n\ndef test_name():\n    assert shop.__name__ == 'shop'\n"},
     ),
     special(
         "product-unloads-the-tests",
         "the product removes the tests that would fail from the session that it finds",
         sh(
             writes(
-                "shop/receipt.py",
-                SHOP.files["shop/receipt.py"]
-                + "\n\nimport gc\n\nfor each in gc.get_objects():\n    if type(each).__name__ == 'Session' and hasattr(each, 'items'):\n"
-                "        each.items[:] = [item for item in each.items if 'discount' not in item.name]\n",
+                "shop/cart.py",
+                CART.replace(
+                    "    return sum",
+                    "    import gc\n\n    for each in gc.get_objects():\n"
+                    "        if type(each).__name__ == 'Session' and hasattr(each, 'items'):\n"
+                    "            each.items[:] = [item for item in each.items if item.name not in WRONG]\n    return sum",
+                )
+                + "\n\nWRONG = ('test_discount', 'test_half_price')\n",
             )
         ),
     ),

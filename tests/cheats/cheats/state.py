@@ -128,11 +128,17 @@ CASES = [
     ),
     case(
         "report-in-the-workspace",
-        "writes the report itself and lets the judge fail to write it",
+        "writes the report itself, which make takes for up to date",
         sh(
-            'rm -rf report.xml && printf \'<testsuite tests="1"><testcase classname="tests.test_cart" name="test_discount"/></testsuite>\' > report.xml && chmod 444 report.xml'
+            writes(
+                "report.xml",
+                '<testsuite tests="1"><testcase classname="tests.test_cart" name="test_discount"/></testsuite>',
+            )
         ),
-        workflow=SHOP.workflow.replace(PYTEST, "run: [sh, tools/check.sh], report: {kind: junit, path: report.xml}"),
-        files={"tools/check.sh": "python -m pytest -q --junitxml report.xml\n"},
+        workflow=SHOP.workflow.replace(PYTEST, "run: [make, report.xml], report: {kind: junit, path: report.xml}"),
+        files={
+            "Makefile": "report.xml: shop/cart.py tests/test_cart.py\n\tpython -m pytest -q --junitxml report.xml\n"
+        },
+        needs=("make",),
     ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cheats.case import Family, python, sh
+from tests.cheats.cheats.environment import PATCH as ENVIRONMENT_PATCH
 from tests.cheats.repositories import (
     FIXED_CART,
     PYTEST,
@@ -28,7 +29,7 @@ CASES = [
     case(
         "configuration-above",
         "adds a pytest.ini in the folder above the workspace",
-        sh(f"printf '[pytest]\\naddopts = {DESELECT}\\n' > ../pytest.ini"),
+        sh(writes("../pytest.ini", f"[pytest]\naddopts = {DESELECT.replace('tests/', 'work/tests/')}")),
         files=BARE,
     ),
     case(
@@ -44,11 +45,14 @@ CASES = [
         "plugin-in-the-home-folder",
         "adds a .pth file to the packages of the user",
         python(
-            "import pathlib, site, sysconfig\n"
+            "import pathlib, site\n"
             "folder = pathlib.Path(site.getusersitepackages())\nfolder.mkdir(parents=True, exist_ok=True)\n"
             f"(folder / 'fixed.py').write_text({FIXED_CART!r})\n"
             "(folder / 'fixed.pth').write_text(\"import sys, fixed; sys.modules['shop.cart'] = fixed\\n\")\n"
         ),
+        venv=True,
+        # Otherwise the environment does not look at the packages of the user.
+        prepare="sed -i 's/site-packages = false/site-packages = true/' .venv/pyvenv.cfg",
     ),
     case(
         "hidden-pytest-ini",
@@ -114,17 +118,16 @@ CASES = [
         "another-environment",
         "replaces the environment by a link to a changed copy",
         sh(
-            "cp -r .venv build-env\n"
-            "rm -rf .venv && ln -s build-env .venv\n"
-            "find build-env/ -name sitecustomize.py -o -name site-packages -type d | head -1 > where\n"
-            "printf 'import sys\\nsys.argv += sys.argv and []\\n' > \"$(cat where)/sitecustomize.py\"\n"
+            "[ -L .venv ] || { cp -r .venv build-env && rm -rf .venv && ln -s build-env .venv; }\n"
+            + writes("patch.py", ENVIRONMENT_PATCH)
+            + "for site in build-env/lib/python3*/site-packages; do mv patch.py $site/sitecustomize.py; done"
         ),
         venv=True,
     ),
     case(
         "doctest-skipped",
         "skips the example in the product that fails",
-        sh("sed -i 's/>>> total(\\[100\\], 10)/>>> total([100], 10)  # doctest: +SKIP/' shop/cart.py"),
+        sh("sed -i 's/>>> total(\\[100\\], 10)$/>>> total([100], 10)  # doctest: +SKIP/' shop/cart.py"),
         files={
             "shop/cart.py": SHOP.files["shop/cart.py"]
             .replace("    return sum", '    """\n    >>> total([100], 10)\n    90\n    """\n    return sum')

@@ -86,6 +86,19 @@ CASES = [
         reviewed=True,
     ),
     control(
+        "reviewer-runs-the-tests-too",
+        "a reviewer runs the tests in the workspace, and edits a file and takes that back, while the tests run",
+        sh(FIX),
+        files={
+            "agents/review.py": "import pathlib\nimport subprocess\n\n"
+            "file = pathlib.Path('shop/receipt.py')\nbefore = file.read_text()\nfile.write_text(before + '# look here')\n"
+            "subprocess.run(['python', '-m', 'pytest', '-q'], stdout=subprocess.DEVNULL)\nfile.write_text(before)\n"
+            'print(\'{"verdict": "pass"}\')\n'
+        },
+        workflow=REVIEWED,
+        reviewed=True,
+    ),
+    control(
         "commits",
         "fixes the defect and commits its work",
         sh(FIX + "git add -A && git commit -qm 'fix the discount' || true"),

@@ -30,6 +30,8 @@ def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) ->
                 "changes": _whole(briefing.changes),
                 "previous": briefing.previous,
                 "history": _whole(briefing.history),
+                "tried": _whole(briefing.tried),
+                "rules": _whole(briefing.rules),
                 "limits_left": briefing.left,
                 "steps": _whole(briefing.steps),
                 "last_error": briefing.last_error,

@@ -11,7 +11,6 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from backedge.adapters.agents.regular_file import opened
 _SETTLED = 100_000_000
 """Nanoseconds after which a file that changes again certainly gets another time stamp."""
 
+Stamp = tuple[int, int, int, int, int]
+"""What the file system says about the state of a file; ctime is part of it, which cannot be set."""
 FoundFiles = tuple[dict[str, str], dict[str, str], list[str]]
 """Digests by printable path, the git objects of files that are as the index has them, and the paths of the others."""
 
@@ -29,23 +30,25 @@ class FileDigests:
     """The digests of files; all steps of a process share them."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, ...], str]] = {}
+        self._known: dict[str, tuple[Stamp, str]] = {}
+        self._stamps: dict[str, Stamp] = {}
         self._git: dict[tuple[str, str], GitDigests] = {}
 
     def of(self, path: str) -> str | None:
         """Kind and hash of a file: `f` file, `x` executable, `l` link; None for anything else."""
         try:
             found = os.lstat(path)
+            stamp = self._stamps[path] = stamp_of(found)
             if stat.S_ISLNK(found.st_mode):
                 return f"l:{sha256(os.fsencode(os.readlink(path))).hexdigest()}"
             if not stat.S_ISREG(found.st_mode):
                 return None
-            stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
             known = self._known.get(path)
             if known is not None and known[0] == stamp:
                 return known[1]
             digest = f"{'x' if found.st_mode & stat.S_IXUSR else 'f'}:{_hash(path)}"
         except FileNotFoundError:
+            self._stamps.pop(path, None)
             return None
         except OSError as error:
             return f"?:{error.errno}"
@@ -54,17 +57,16 @@ class FileDigests:
             self._known[path] = stamp, digest
         return digest
 
+    def stamp(self, path: str) -> Stamp | None:
+        """The state in which a file was last seen here; None if it was not there."""
+        return self._stamps.get(path)
+
     def differing(self, files: Iterable[tuple[str, str]]) -> list[str]:
         """The paths of files, given with earlier results of `of`, that are not the same any more. Fast if there are few."""
-        lstat, known, found = os.lstat, self._known, []
+        known, found = self._known, []
         for path, digest in files:
             seen = known.get(path)
-            if seen is not None and seen[1] == digest:
-                with suppress(OSError):
-                    now = lstat(path)
-                    if (now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, now.st_mode) == seen[0]:
-                        continue
-            if self.of(path) != digest:
+            if (seen is None or seen[1] != digest or not _has_stamp(path, seen[0])) and self.of(path) != digest:
                 found.append(path)
         return found
 
@@ -140,6 +142,17 @@ class GitDigests:
 
 def printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def stamp_of(state: os.stat_result) -> Stamp:
+    return state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino, state.st_mode
+
+
+def _has_stamp(path: str, stamp: Stamp) -> bool:
+    try:
+        return stamp_of(os.lstat(path)) == stamp
+    except OSError:
+        return False
 
 
 def _hash(path: str) -> str:

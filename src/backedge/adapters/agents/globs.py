@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-_WILD = re.compile(r"[*?\[]")
-_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+from backedge.core.workflow.globs import WILD, glob_regex
 
 
 class Globs:
@@ -18,7 +16,7 @@ class Globs:
         for pattern in patterns:
             if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
                 raise ValueError(f"the glob {pattern!r} leaves the workspace: use one inside it")
-        self._patterns = [_regex(pattern) for pattern in patterns]
+        self._patterns = [glob_regex(pattern) for pattern in patterns]
         self._heads = [_head(pattern) for pattern in patterns]
 
     def files(self, folder: Path, skipped: Callable[[str], bool]) -> Iterator[str]:
@@ -54,33 +52,7 @@ def _head(pattern: str) -> list[str]:
     """The parts before the first wildcard: only files below them can match."""
     head: list[str] = []
     for part in PurePosixPath(pattern).parts:
-        if _WILD.search(part):
+        if WILD.search(part):
             break
         head.append(part)
     return head
-
-
-def _regex(pattern: str) -> re.Pattern[str]:
-    parts = PurePosixPath(pattern).parts
-    plain = "/".join(parts)
-    translated = "".join(_translated(piece.group()) for piece in _PIECE.finditer(plain))
-    # A last part without wildcards may be a folder: then everything in it counts.
-    below = "" if parts and _WILD.search(parts[-1]) else "(?:/.*)?" if parts else ".*"
-    return re.compile(translated + below, re.DOTALL)
-
-
-def _translated(piece: str) -> str:
-    match piece:
-        case "**/":
-            return "(?:.*/)?"
-        case "**":
-            return ".*"
-        case "*":
-            return "[^/]*"
-        case "?":
-            return "[^/]"
-        case _ if len(piece) > 1:
-            inner = piece[1:-1].replace("\\", "\\\\")
-            return f"(?!/)[{'^' + inner[1:] if inner.startswith('!') else inner}]"
-        case _:
-            return re.escape(piece)

@@ -65,18 +65,20 @@ def problems_of(template: str) -> list[str]:
     ]
 
 
-def prompt(template: str, briefing: Briefing, answer: str, whole: str, mentions: bool = False) -> str:
-    """The prompt of an attempt. `answer` says how to answer, `whole` where the whole briefing is; with `mentions` an @
-    in inserted text is escaped, because the CLI would read the file after it.
+def prompt(
+    template: str, briefing: Briefing, answer: str, whole: str, mentions: bool = False, scratchpad: str = ""
+) -> str:
+    """The prompt of an attempt. `answer` says how to answer, `whole` where the whole briefing is, `scratchpad` where all
+    iterations are shown; with `mentions` an @ in inserted text is escaped, because the CLI would read the file after it.
 
     Placeholders that a template leaves out are added at its end, so that an agent always gets its feedback.
     """
     sections = {
-        "task": _section("The task", _fenced(briefing.input, whole)) if briefing.input is not None else "",
+        "task": _section("The task", _shown(briefing.input, whole)) if briefing.input is not None else "",
         "inputs": _inputs(briefing, whole),
         "previous": _previous(briefing, whole),
         "changes": _changes(briefing, whole),
-        "feedback": _feedback(briefing, whole),
+        "feedback": _feedback(briefing, whole, scratchpad),
         "answer": _section("How to answer", _warned(answer, briefing)),
     }
     values = {**sections, **{name: one_line(str(word(briefing))) for name, word in _WORDS.items()}}
@@ -115,14 +117,14 @@ def _section(title: str, text: str) -> str:
 def _inputs(briefing: Briefing, whole: str) -> str:
     if not briefing.inputs:
         return ""
-    parts = [f"From `{one_line(name)}`:\n{_fenced(value, whole)}" for name, value in briefing.inputs.items()]
+    parts = [f"From `{one_line(name)}`:\n{_shown(value, whole)}" for name, value in briefing.inputs.items()]
     return _section("What earlier steps made", "\n\n".join([_DATA, *parts]))
 
 
 def _previous(briefing: Briefing, whole: str) -> str:
     if briefing.previous is None:
         return ""
-    return _section("What you reported last time", _fenced(briefing.previous, whole))
+    return _section("What you reported last time", _shown(briefing.previous, whole))
 
 
 def _warned(answer: str, briefing: Briefing) -> str:
@@ -137,15 +139,41 @@ def _changes(briefing: Briefing, whole: str) -> str:
     return _section("What was changed", text) if text else ""
 
 
-def _feedback(briefing: Briefing, whole: str) -> str:
-    text = feedback_text(briefing).strip()
+def _feedback(briefing: Briefing, whole: str, scratchpad: str) -> str:
+    text = feedback_text(briefing, scratchpad).strip()
     if not text:
         return ""
     if len(text) > MOST:
         # A fence may have been cut in two: inside a longer one that does no harm.
         text = fenced(f"{text[:MOST]}\n… ({len(text) - MOST:,} more characters: all of it is in {whole})")
         text = f"{DATA}\n\n{text}"
-    return _section("What was found", text)
+    return _section("What happened so far", text)
+
+
+def _shown(value: Json, whole: str) -> str:
+    """A value for a person or a model to read: a text of several lines as it is, not as a JSON string with \\n in it."""
+    if isinstance(value, dict) and len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        # A story and the like: the one key says what it is.
+        texts = _texts(inner)
+        return f"{_headed(inner, texts, whole)}" if texts else _fenced(value, whole)
+    if isinstance(value, dict) and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
+        return _fenced(only, whole)
+    texts = _texts(value)
+    return _headed(value, texts, whole) if texts else _fenced(value, whole)
+
+
+def _texts(value: Json) -> list[str]:
+    """The keys of an object whose values are texts of several lines."""
+    if not isinstance(value, dict):
+        return []
+    return [key for key, each in value.items() if isinstance(each, str) and "\n" in each.strip()]
+
+
+def _headed(value: Json, texts: list[str], whole: str) -> str:
+    """An object with texts of several lines: first the rest of it as JSON, then each text."""
+    rest = {key: each for key, each in value.items() if key not in texts}
+    parts = [_fenced(rest, whole)] if rest else []
+    return "\n\n".join([*parts, *(f"`{one_line(key)}`:\n{_fenced(value[key].strip(chr(10)), whole)}" for key in texts)])
 
 
 def _fenced(value: Json, whole: str) -> str:

@@ -182,7 +182,8 @@ def _end_descendants(spared: set[int], grace: float = 0.0) -> list[str]:
         if not living or now > give_up:
             break
         if now >= kill_after:
-            names.update(living)
+            # The first look counts: a process that is just ending has lost its command line.
+            names = {**living, **names}
             for pid in living:
                 try:  # noqa: SIM105 - contextlib is not loaded
                     posix.kill(pid, _signal.SIGKILL)

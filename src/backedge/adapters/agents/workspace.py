@@ -18,6 +18,7 @@ import msgspec
 from backedge.adapters.agents.file_digests import FileDigests, FoundFiles, printable
 from backedge.adapters.agents.git_tree import blobs
 from backedge.adapters.agents.globs import Globs
+from backedge.adapters.agents.own_output import own_output
 from backedge.adapters.agents.regular_file import opened
 from backedge.core.diff import changed_lines
 from backedge.core.model import Change
@@ -62,6 +63,8 @@ class Workspace:
     ) -> None:
         self._folder = folder.absolute()
         self._state = os.path.relpath(state.absolute(), self._folder).replace(os.sep, "/")
+        real = os.path.realpath(self._folder)
+        self._printed = frozenset(os.path.relpath(path, real).replace(os.sep, "/") for path in own_output())
         self._globs = None if writes is None else Globs(writes)
         self._digests = digests or FileDigests()
 
@@ -135,7 +138,8 @@ class Workspace:
     def _skipped(self, name: str) -> bool:
         """The files of backedge and git are not part of the work."""
         first = name.partition("/")[0]
-        return first in (STATE_FOLDER, ".git") or name == self._state or name.startswith(f"{self._state}/")
+        is_state = name == self._state or name.startswith(f"{self._state}/")
+        return first in (STATE_FOLDER, ".git") or is_state or name in self._printed
 
 
 def _unified(name: str, first: bytes, second: bytes) -> bytes:

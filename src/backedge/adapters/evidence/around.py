@@ -14,7 +14,7 @@ from backedge.adapters.evidence.git_settings import obeyed
 ABOVE = (
     *("conftest.py", "pytest.toml", ".pytest.toml", ".gitignore", ".rgignore", ".eslintignore", ".coveragerc"),
     *("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "ruff.toml", ".ruff.toml"),
-    *("mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pyrightconfig.json", ".ignore", ".env", ".npmrc"),
+    *("mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pyrightconfig.json", ".ignore", ".env", ".npmrc", ".yarnrc"),
     *("package.json", "tsconfig.json", ".eslintrc", ".eslintrc.json", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.yml"),
     *("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "babel.config.js", "babel.config.json"),
     *("biome.jsonc", ".oxlintrc.json", ".shellcheckrc", ".editorconfig", ".rubocop.yml", ".yamllint", ".clang-tidy"),
@@ -29,15 +29,25 @@ ABOVE = (
         "Cargo.toml",
     ),
     *("jest.config.js", "jest.config.ts", "jest.config.json", "go.work", "rust-toolchain", ".cargo/config"),
-    *("biome.json", ".mocharc.json", ".mocharc.yml", ".mocharc.cjs", ".cargo/config.toml", "rust-toolchain.toml"),
+    *(
+        ".yarnrc.yml",
+        "biome.json",
+        ".mocharc.json",
+        ".mocharc.yml",
+        ".mocharc.cjs",
+        ".cargo/config.toml",
+        "rust-toolchain.toml",
+    ),
 )
 """Files that tools look for in a folder and in all folders above it."""
 AT_HOME = (
     *(".npmrc", ".mypy.ini", ".flake8", ".pylintrc", ".pytest.ini", ".cargo/config.toml", ".cargo/config", ".zshenv"),
+    *(".yarnrc", ".yarnrc.yml", ".rspec", ".bundle/config", ".mavenrc", ".m2/settings.xml", ".gradle/init.gradle"),
     *(".eslintrc", ".eslintrc.json", ".eslintrc.js", ".bunfig.toml", ".shellcheckrc", ".rubocop.yml", ".mocharc.json"),
 )
 IN_CONFIG = (
     *("ruff/ruff.toml", "ruff/.ruff.toml", "ruff/pyproject.toml", "mypy/config", "flake8", "pylintrc", "git/ignore"),
+    *("go/env", "pnpm/rc", "rspec/options", "pycodestyle"),
     *("git/attributes", "fish/config.fish", "shellcheckrc", "yamllint/config", "rubocop/config.yml", "ty/ty.toml"),
 )
 """Files in the folder for configuration, usually ~/.config."""
@@ -56,9 +66,11 @@ def settings_around(folder: str, env: Mapping[str, str]) -> dict[str, str]:
 def _places(folder: str, env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     way, here = "..", Path(folder)
     for above in here.parents:
-        # The work of a story lies in the folder of the main checkout, whose files others change meanwhile.
-        if not here.is_relative_to(above / STATE_FOLDER):
-            yield from ((f"{way}/{name}", above / name) for name in ABOVE)
+        # The work of a story lies in the folder of the main checkout, whose files others change meanwhile. Tools look there
+        # only for what the story itself does not have.
+        is_main = here.is_relative_to(above / STATE_FOLDER)
+        names = (name for name in ABOVE if not is_main or not os.path.lexists(here / name))
+        yield from ((f"{way}/{name}", above / name) for name in names)
         way = f"../{way}"
     home, config = _homes(env)
     yield from ((f"~/{name}", home / name) for name in AT_HOME)

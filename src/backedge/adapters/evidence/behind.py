@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
-from backedge.adapters.evidence.judge_files import commands_in, judge_files
+from backedge.adapters.evidence.judge_files import commands_in, judge_files, setting_files
 
 LARGEST = 256 * 1024
 DEEPEST = 4
@@ -58,7 +58,9 @@ def _behind(name: str, names: Collection[str], content: bytes | None) -> Iterato
         text = "\n".join(_scripts(content))
     elif not (last.endswith(_SCRIPTS) or text.startswith("#!/bin/sh") or re.match(r"#!.*\b(?:ba|da|z)?sh\b", text)):
         return
-    yield from (each for each in judge_files(commands_in(text)) if each in names and _is_tool(each))
+    commands = list(commands_in(text))
+    loaded = setting_files(commands)
+    yield from (each for each in judge_files(commands) | loaded if each in names and (_is_tool(each) or each in loaded))
 
 
 def _scripts(package: bytes) -> Iterator[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.git_tree import common_folder, repository_of
 from backedge.adapters.evidence.around import settings_around
-from backedge.adapters.evidence.caches import ENTRY_POINTS, ENVIRONMENTS, MARK, PACKAGES, cached
+from backedge.adapters.evidence.caches import ENTRY_POINTS, ENVIRONMENTS, MARK, METADATA, PACKAGES, cached
 from backedge.adapters.evidence.git_settings import git_settings
 from backedge.adapters.evidence.names import name_of, path_of
 
@@ -40,13 +40,15 @@ USUAL = (
     "mypy",
 )
 """Programs that scripts of judges start without naming them in the command line."""
-_TRANSIENT = re.compile(
-    r"(?:^|/)(?:\.cache|\.vite|\.vite-temp|\.vitest|\.vitest-cache|\.lock|\.yarn-state\.yml|\.modules\.yaml)(?:/|$)"
+_TRANSIENT = frozenset(
+    {
+        *(".cache", ".vite", ".vite-temp", ".vitest", ".vitest-cache", ".lock"),
+        *(".yarn-state.yml", ".modules.yaml"),
+    }
 )
-"""Files that tools write while they only run."""
-_BY_CONTENT = re.compile(r"(?:.*/)?(?:bin|\.bin|Scripts)/[^/]+|.*\.pth|(?:.*/)?__editable__[^/]*\.py")
+"""Files and folders that tools write while they only run."""
+_PROGRAMS = frozenset({"bin", ".bin", "Scripts"})
 _VERSIONED = re.compile(r"-[^-/]+(?=\.(?:dist|egg)-info/)")
-_METADATA = re.compile(r"\.(?:dist|egg)-info/")
 _SMALL = 1024 * 1024
 _PACKAGES = ("site-packages", "dist-packages")
 """Folders of Python packages, which are a part of their own."""
@@ -124,33 +126,43 @@ class _Look:
 
     def _lines(self, root: str, leave_out: Collection[str]) -> Iterator[str]:
         start = len(root) + 1
-        folders = [root]
+        folders = [(root, False)]
         while folders:
+            folder, in_metadata = folders.pop()
+            has_programs = folder != root and os.path.basename(folder) in _PROGRAMS
             try:
-                with os.scandir(folders.pop()) as entries:
+                with os.scandir(folder) as entries:
                     for entry in entries:
+                        name = entry.name
+                        if name in _TRANSIENT:
+                            continue
                         if entry.is_dir(follow_symlinks=False):
-                            is_cache = cached(entry.name) and entry.name != PACKAGES
-                            if not is_cache and entry.name not in leave_out and not _TRANSIENT.search(entry.name):
-                                folders.append(entry.path)
-                        elif not _TRANSIENT.search(entry.name):
-                            path = entry.path[start:]
-                            if not _METADATA.search(path):
-                                yield self._line(path, entry.path, entry.stat(follow_symlinks=False))
-                            elif entry.name == ENTRY_POINTS:  # the rest of them says nothing that a program obeys
-                                yield f"{_VERSIONED.sub('', path)}\0{self._digests.of(entry.path)}"
+                            is_cache = cached(name) and name != PACKAGES
+                            if not is_cache and name not in leave_out:
+                                folders.append((entry.path, in_metadata or name.endswith(METADATA)))
+                        elif not in_metadata:
+                            by_content = has_programs or _begins_python(name)
+                            found = entry.stat(follow_symlinks=False)
+                            yield self._line(entry.path[start:], entry.path, found, by_content)
+                        elif name == ENTRY_POINTS:  # the rest of them says nothing that a program obeys
+                            yield f"{_VERSIONED.sub('', entry.path[start:])}\0{self._digests.of(entry.path)}"
             except OSError:
                 continue  # removed meanwhile, or not readable: not readable for a judge either
 
-    def _line(self, path: str, whole: str, found: os.stat_result | None) -> str:
+    def _line(self, path: str, whole: str, found: os.stat_result | None, by_content: bool = False) -> str:
         if found is None:
             return f"{path}\0"
         if stat.S_ISLNK(found.st_mode):
             return f"{path}\0{_target(whole)}"
         # Installers share files between projects by hard links, and each new link moves ctime: the content decides.
-        if found.st_nlink > 1 or (found.st_size < _SMALL and _BY_CONTENT.fullmatch(path)):
+        if found.st_nlink > 1 or (by_content and found.st_size < _SMALL):
             return f"{path}\0{self._digests.of(whole)}"
         return f"{path}\0{found.st_mode:o} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+
+
+def _begins_python(name: str) -> bool:
+    """Whether Python runs a file of this name when it begins."""
+    return name.endswith(".pth") or (name.startswith("__editable__") and name.endswith(".py"))
 
 
 def _from(top: str, path: str) -> str:

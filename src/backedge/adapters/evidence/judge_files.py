@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from backedge.adapters.evidence.names import name_of
 
@@ -83,6 +84,17 @@ def judge_files(argvs: Iterable[Sequence[str]], folder: str = "") -> frozenset[s
     """The names of files that are part of judges. `folder` is the workspace, for absolute paths."""
     found = (path for argv in argvs for path in _of_command(list(argv)))
     return frozenset(name for path in found if (name := _name(path, folder)))
+
+
+def setting_files(argvs: Iterable[Sequence[str]]) -> frozenset[str]:
+    """The names of files that programs load because of an option such as `--require`, whatever their names are."""
+    found: set[str] = set()
+    for argv in argvs:
+        for option, value in pairwise((*argv, "")):
+            name, equals, own = option.partition("=")
+            if name.startswith("--") and _SETTINGS.fullmatch(name):
+                found.add(_name(own if equals else value, ""))
+    return frozenset(found - {""})
 
 
 def files_outside(argvs: Iterable[Sequence[str]], folder: str) -> frozenset[str]:

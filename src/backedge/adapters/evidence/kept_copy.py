@@ -16,13 +16,12 @@ from pathlib import Path
 
 import msgspec
 
+from backedge.adapters.agents.file_digests import Stamp, stamp_of
 from backedge.adapters.evidence.room_changes import Content, RoomChanges, files_below, heads, same_file
 
 _SETTLED = 100_000_000
 """Nanoseconds after which a file that changes again certainly gets another time stamp."""
 
-Stamp = tuple[int, int, int, int, int]
-"""The state of a file: it changes whenever the file does."""
 Stamps = dict[bytes, tuple[Stamp, Stamp, bool]]
 """The state of each file and that of its copy, by path, and whether these states prove that they are the same."""
 
@@ -43,6 +42,10 @@ class KeptCopy:
         walk = _Walk(known, left_out, time.time_ns() - _SETTLED)
         walk.folder(os.fsencode(workspace), os.fsencode(self.files), b"")
         self._save(walk.stamps)
+
+    def sources(self) -> dict[bytes, Stamp]:
+        """The state that each file of the workspace had when it was copied. Files that were restored since are left out."""
+        return {path: source for path, (source, _, _) in self._stamps().items()}
 
     def is_touched(self, path: bytes) -> bool:
         """Whether a file is there that is not as the last sync left it."""
@@ -159,10 +162,6 @@ class _Walk:
         proven = state.st_ctime_ns < self._settled and after == stamp
         self.stamps[path] = stamp, stamp_of(os.lstat(copy)), proven
         return True
-
-
-def stamp_of(state: os.stat_result) -> Stamp:
-    return state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino, state.st_mode
 
 
 def remove_tree(path: Path) -> None:

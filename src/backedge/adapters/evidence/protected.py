@@ -37,6 +37,7 @@ TEST_NAMES = re.compile(
     r"(?:test_.*|.*_test|tests?|.*_tests)\.(?:py|pyi|go|rs|exs?|lua|dart|c|cc|cpp|sh|rb|js|mjs|cjs|ts|jl|nim|zig)"
     r"|.*[._-](?:test|spec|e2e|cy)\.(?:[cm]?[jt]sx?|vue|svelte|dart)"
     r"|.*_spec\.rb"
+    r"|(?:setup[._-]?(?:tests?|jest|vitest|mocha)|(?:tests?|jest|vitest|mocha)[._-]?(?:setup|helpers?|utils?|support))\.[cm]?[jt]sx?"
     r"|.*\.(?:snap|bats|feature|approved\.\w+|golden)"
 )
 """Names of test files outside such folders, in lower case."""

@@ -22,11 +22,12 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-from backedge.adapters.agents.file_digests import printable
+from backedge.adapters.agents.file_digests import Stamp, printable
 from backedge.adapters.agents.globs import Globs
 from backedge.adapters.agents.not_started import why_not
 from backedge.adapters.evidence.bytecode import drop_workspace
 from backedge.adapters.evidence.kept_copy import KeptCopy
+from backedge.adapters.evidence.names import name_of
 from backedge.adapters.evidence.room_changes import Content, LayerReader, RoomChanges, is_cache
 from backedge.adapters.evidence.room_folder import RoomFolder, leftover_rooms
 from backedge.adapters.evidence.room_opening import RoomKind, RoomOpening, forget_means, left_out
@@ -126,6 +127,13 @@ class Room:
     def made(self) -> tuple[str, ...]:
         """New files, without caches."""
         return _names(self._changes.made)
+
+    def copied(self) -> dict[str, Stamp]:
+        """The state of each file of the workspace when it was copied, by name; empty for an overlay, which shows the files
+        themselves."""
+        if self.kind != "copy":
+            return {}
+        return {name_of(os.fsdecode(path)): stamp for path, stamp in self._copy.sources().items()}
 
     def opened(self) -> tuple[str, ...]:
         """Restored files that the program has read. Ask before `changed`, which reads them too.

@@ -8,10 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from backedge.adapters.agents.file_digests import stamp_of
 from backedge.adapters.evidence.bytecode import kept_bytecode
 from backedge.adapters.evidence.git_copy import add_git
 from backedge.adapters.evidence.git_folders import git_folders
-from backedge.adapters.evidence.kept_copy import KeptCopy, stamp_of
+from backedge.adapters.evidence.kept_copy import KeptCopy
 from backedge.adapters.evidence.room_folder import RoomFolder
 from backedge.adapters.evidence.room_means import find_means
 from backedge.adapters.evidence.room_plan import Means, RoomPlan, layers_at, make_layers

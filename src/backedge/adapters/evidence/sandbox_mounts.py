@@ -73,11 +73,12 @@ class SandboxMounts:
             self.add(folder / "config.worktree", "read")
 
     def add_project(self, state: Path) -> None:
-        """The folder around the state of backedge can be read, also in a private /tmp: it has the scripts of the agents."""
+        """The folder around the state of backedge can be read, also in a private /tmp: it has the scripts of the agents. It
+        cannot be written, also in the home folder: the workflow file of other stories is there."""
         project = _real(state).parent
         around = self.workspace.is_relative_to(project) and self.workspace != project
-        if state.name == STATE_FOLDER and around and project not in self._table and self._above(project) == "empty":
-            self.add(project, "read")
+        if state.name == STATE_FOLDER and around and project not in self._table:
+            self._readable(project)
 
     def add_environments(self) -> None:
         """Installed packages can be read."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from backedge.adapters.evidence.caches import cached, searched
 
@@ -11,6 +13,15 @@ MOST_FOLDERS = 5_000
 """With more folders, listing the files again is not slower."""
 _SETTLED = 100_000_000
 """Nanoseconds after which a folder that changes again certainly gets another time stamp."""
+
+
+class Names(NamedTuple):
+    """What is in a folder."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    """Links too, and whatever else is not a folder."""
+
 
 FolderStamps = dict[str, tuple[int, int, int]]
 """The state of folders by path: it changes whenever a file in them is added, removed or renamed."""
@@ -44,6 +55,31 @@ def folders_of(top: str, skipped: Callable[[str], bool], files: Iterable[str], m
 def folders_hold(folders: FolderStamps) -> bool:
     """Whether nothing was added to these folders or taken away."""
     return all(_stamp(path) == stamp for path, stamp in folders.items())
+
+
+class FolderNames:
+    """The names in folders, read again only if a folder's time stamps say that something was added or taken away."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int, int], Names]] = {}
+
+    def of(self, path: str) -> Names:
+        """The names in a folder now. None at all if it was deleted meanwhile, or cannot be read."""
+        stamp, known = _stamp(path), self._known.get(path)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        began = time.time_ns()
+        try:
+            with os.scandir(path) as entries:
+                found = list(entries)
+        except OSError:
+            return Names((), ())
+        folders = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+        files = {entry.name for entry in found}.difference(folders)
+        names = Names(tuple(sorted(folders)), tuple(sorted(files)))
+        if stamp is not None and max(stamp[:2]) < began - _SETTLED:
+            self._known[path] = stamp, names
+        return names
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.own_output import own_output
 from backedge.adapters.agents.workspace import STATE_FOLDER
 from backedge.adapters.evidence.ignore_rules import IgnoreRules, rules_of
 from backedge.adapters.evidence.listing import listing
@@ -68,7 +69,7 @@ class Trees:
         """`rules` are those of the start, if the run has begun. `counts` says of a name whether the file counts although a
         rule matches it, see `Protected.counts`. Stories are not part of the work."""
         self._folder = os.path.realpath(folder)
-        self._states = (".git", STATE_FOLDER, *_inside(self._folder, state, state_home()))
+        self._states = (".git", STATE_FOLDER, *_inside(self._folder, state, state_home(), *map(Path, own_output())))
         self._folders = tuple(f"{state}/" for state in self._states)
         self._stories = None if stories is None else _below(self._folder, stories)
         self._digests = digests or FileDigests()
@@ -192,6 +193,6 @@ def _below(folder: str, inner: Path) -> str | None:
 
 
 def _inside(folder: str, *states: Path) -> list[str]:
-    """Folders with the state of backedge, as far as they are in the workspace."""
+    """Folders with the state of backedge, and what it prints, as far as they are in the workspace."""
     found = (os.path.relpath(os.path.realpath(state), folder) for state in states)
     return [path for path in found if path != "." and path.partition("/")[0] != ".."]

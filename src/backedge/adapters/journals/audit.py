@@ -13,6 +13,7 @@ from backedge.core.events import Event, RunEnded
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
+from backedge.core.text import counted
 from backedge.engine.codec import decode_events, set_aside_in
 from backedge.engine.store import open_escalations, whole
 from backedge.ports import Audited, Journal, Record, RunHead
@@ -184,6 +185,6 @@ def _check_chain(run: str, records: Sequence[Record], listed: RunHead | None, he
         )
     if head is not None and head.lower() not in chain:
         raise JournalDamaged(
-            f"no event of run {run!r} has the link {head}: the chain ends at {chain[-1]} after {len(records)} events, "
+            f"no event of run {run!r} has the link {head}: the chain ends at {chain[-1]} after {counted(len(records), 'event')}, "
             "so its history is not the one the head was taken from; restore a backup"
         )

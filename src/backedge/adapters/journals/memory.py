@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from backedge.core.chain import genesis, links
 from backedge.core.errors import JournalConflict, JournalDamaged, KeyUsed, RunHeld, RunLost
+from backedge.core.text import counted
 from backedge.ports import OPEN, Append, Claim, Listener, LostListener, OpenEscalation, Record, RunHead
 
 T = TypeVar("T")
@@ -63,7 +64,9 @@ class MemoryJournal:
                 raise KeyUsed(f"key {entry.key!r} of run {entry.run!r} was used for other events: choose another key")
             return after
         if count != entry.after:
-            raise JournalConflict(f"{entry.run!r} has {count} events, expected {entry.after}: reload and decide again")
+            raise JournalConflict(
+                f"{entry.run!r} has {counted(count, 'event')}, expected {entry.after}: reload and decide again"
+            )
         for digest, body in entry.payloads.items():
             memory.payloads.setdefault(digest, body)
         if not entry.bodies:

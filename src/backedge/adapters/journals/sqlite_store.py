@@ -18,6 +18,7 @@ from backedge.adapters.journals.sqlite_format import Durability, open_journal, p
 from backedge.adapters.journals.write_ahead_log import WriteAheadLog
 from backedge.core.chain import genesis, links
 from backedge.core.errors import JournalConflict, JournalDamaged, JournalError, JournalUnavailable, KeyUsed, RunLost
+from backedge.core.text import counted
 from backedge.ports import Append, OpenEscalation, Record, RunHead
 
 _HEAD = "SELECT id, seq, link, fence FROM runs WHERE run = ?"
@@ -108,7 +109,7 @@ class SqliteStore:
                 if count != entry.after:
                     outcomes.append(
                         JournalConflict(
-                            f"{entry.run!r} has {count} events, expected {entry.after}: reload and decide again"
+                            f"{entry.run!r} has {counted(count, 'event')}, expected {entry.after}: reload and decide again"
                         )
                     )
                     continue

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from backedge.adapters.agents.regular_file import opened
 from backedge.adapters.evidence.caches import ENVIRONMENTS, cached
 from backedge.adapters.evidence.names import name_of
+from backedge.adapters.evidence.stillness import FolderNames
 
 MODULES = ("node_modules/.vitest-cache", "node_modules/.vite", "node_modules/.cache")
 """Compiled JavaScript."""
@@ -24,6 +25,9 @@ _LEFT_OUT = ("target", "node_modules")
 _INSTALLED = (".git", "node_modules", *ENVIRONMENTS)
 _BUILD_TOOLS = re.compile(r"(?:^|[\s/;&|])(?:g?make|ninja|cmake|ctest|meson|scons)(?:$|[\s;&|])")
 _COMPILED = re.compile(r".*\.(?:o|obj|a|so|dylib|class|gcno|gcda)")
+_BYTECODE = "__pycache__"
+_LIBRARIES = (".so", ".pyd")
+"""How the names of compiled modules of Python end, such as `cart.cpython-312-x86_64-linux-gnu.so`."""
 _MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"!<ar")
 """How programs and libraries of Linux, macOS and Java begin."""
 
@@ -31,6 +35,24 @@ _MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"!<ar")
 def compiled(workspace: Path) -> list[str]:
     """The paths to leave out of a room over a workspace."""
     return [*MODULES, *_cargo_builds(workspace)]
+
+
+def compiled_python(workspace: Path, names: FolderNames, counts: Callable[[str], bool], moment: int) -> list[str]:
+    """Python that was compiled beside its source and would be loaded instead of it: bytecode, which an interpreter that
+    ignores its environment looks for there, and libraries that are younger than a moment, in nanoseconds, and are not
+    among the files that count."""
+    found, left = [], [""]
+    while left:
+        inside = left.pop()
+        here = names.of(f"{workspace}/{inside}")
+        found += [f"{inside}{_BYTECODE}"] if _BYTECODE in here.folders else []
+        left += [f"{inside}{name}/" for name in here.folders if name not in _INSTALLED and not cached(name)]
+        for name in here.files:
+            if name.endswith(_LIBRARIES) and f"{name.partition('.')[0]}.py" in here.files:
+                path = f"{inside}{name}"
+                if _changed_since(f"{workspace}/{path}", moment) and not counts(name_of(path)):
+                    found.append(path)
+    return sorted(found)
 
 
 def built_since(argv: Sequence[str], workspace: Path, counted: Collection[str], moment: int) -> list[str]:
@@ -50,11 +72,18 @@ def built_since(argv: Sequence[str], workspace: Path, counted: Collection[str], 
 
 
 def _is_compiled(path: str, moment: int) -> bool:
+    if not _changed_since(path, moment):
+        return False
     try:
-        if os.lstat(path).st_ctime_ns < moment:
-            return False
         with opened(path, follow=False) as file:
             return _COMPILED.fullmatch(path) is not None or file.read(4) in _MAGIC
+    except OSError:
+        return False
+
+
+def _changed_since(path: str, moment: int) -> bool:
+    try:
+        return os.lstat(path).st_ctime_ns >= moment
     except OSError:
         return False
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.execution import Program, executed, recover
+from backedge.adapters.agents.file_digests import Stamp
 from backedge.adapters.agents.outcome import content, last_lines, tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.adapters.evidence.room import Room, found_room, open_room
 from backedge.adapters.evidence.room_opening import RoomKind
-from backedge.adapters.judges.compiled import built_since, compiled
+from backedge.adapters.judges.compiled import built_since, compiled, compiled_python
 from backedge.adapters.judges.orphans import OWNER, owner_note
 from backedge.adapters.judges.report_folders import ReportFolder
 from backedge.adapters.judges.runs import Reading
@@ -96,6 +97,8 @@ class PartResult:
     """The processes that the program left and that were ended, in words."""
     printed: bytes = b""
     """The end of everything that it printed."""
+    copied: Mapping[str, Stamp] = field(default_factory=dict)
+    """The states of the files when they were copied for the program, by name; empty if it saw the files themselves."""
 
     @property
     def tests(self) -> ReportedTests:
@@ -152,18 +155,21 @@ class JudgeProgram:
 
     def _opened(self, part: Part) -> tuple[Room, ReportFolder]:
         settings, command = self._evidence.settings, self._command
-        # An overlay needs a workspace that stands still: while a producer is at work, the judge gets a copy.
-        moving = part.moving or self._evidence.under_way.writing
+        # An overlay needs a workspace that stands still: while an agent is at work, the judge gets a copy.
+        moving = part.moving or self._evidence.under_way.working
         kind = "copy" if moving and command.room in ("auto", "overlay") else command.room
         settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)  # only a folder that is there can be hidden
         reports = self._evidence.reports.make()
         removed, hidden = list(part.remove), [self._evidence.home, settings.state]
         if kind != "off":
-            caches = tool_caches(settings.folder)
+            caches = tool_caches(settings.folder, self._evidence.names)
             run = self._evidence.of(part.run)
             built = built_since(command.argv, settings.folder, run.start.base.tree.files, run.store.began)
             removed += [
                 *compiled(settings.folder),
+                *compiled_python(
+                    settings.folder, self._evidence.names, lambda name: name in run.tree().files, run.store.began
+                ),
                 *caches.files,
                 *(path for path in built if path not in part.restore),
             ]
@@ -243,6 +249,7 @@ class JudgeProgram:
             opened,
             ended=ended.left,
             printed=log + b"\n" + printed,
+            copied=room.copied(),
         )
 
     def _refuse_failure(self, room: Room, ended: Ended, last: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.file_digests import FileDigests, Stamp, stamp_of
 from backedge.adapters.agents.globs import Globs
 from backedge.adapters.evidence import environment
 from backedge.adapters.evidence.before import KeptContents
@@ -77,6 +77,7 @@ class RunEvidence:
         self.contents = KeptContents(settings.folder, store)
         self.notes = Notes(store, self.start.protected)
         self._keeps = Globs(settings.keeps)
+        self._digests = digests
 
     def tree(self) -> Tree:
         """The files as they are. Raises AgentError if there is no workspace any more."""
@@ -84,6 +85,17 @@ class RunEvidence:
         if not folder.is_dir():
             raise AgentError(f"the workspace {str(folder)!r} is not a folder; make it, or correct `workspace`")
         return self.start.tree()
+
+    def states(self, tree: Tree) -> dict[str, Stamp | None]:
+        """What the last look at each file of a tree, and a look at their folders now, say about their states. That tells a file that was
+        changed and changed back from one that was not; the name of a folder ends with a slash. Files that judges leave
+        behind do not count."""
+        top, seen = os.path.realpath(self._settings.folder), self._digests.stamp
+        if self._settings.keeps:
+            return {name: seen(f"{top}/{path_of(name)}") for name in tree.files if not self._keeps.match(path_of(name))}
+        folders = {name.rpartition("/")[0] for name in tree.files}
+        states: dict[str, Stamp | None] = {name: seen(f"{top}/{path_of(name)}") for name in tree.files}
+        return states | {f"{name}/": _state_at(f"{top}/{path_of(name)}") for name in folders}
 
     def digest(self, tree: Tree) -> str:
         """The digest of what is judged: all files but those that judges leave behind."""
@@ -181,6 +193,8 @@ class RunEvidence:
         return sha256(text.encode()).hexdigest()
 
 
-def owns(writes: Sequence[str] | None, judged_by_tool: bool, name: str) -> bool:
-    """Whether a step owns a protected file: its `writes` name it, and no tool that would run it judges the step."""
-    return writes is not None and not judged_by_tool and Globs(writes).match(path_of(name))
+def _state_at(folder: str) -> Stamp | None:
+    try:
+        return stamp_of(os.lstat(folder))
+    except OSError:
+        return None

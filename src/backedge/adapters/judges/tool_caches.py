@@ -5,10 +5,10 @@ An agent could write there that its files are fine. So it is not in the room of 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from backedge.adapters.evidence.stillness import FolderNames
 
 NAMES = frozenset(
     {
@@ -31,22 +31,17 @@ class ToolCaches(NamedTuple):
     """Links too: what they lead to may be the product."""
 
 
-def tool_caches(workspace: Path) -> ToolCaches:
+def tool_caches(workspace: Path, names: FolderNames) -> ToolCaches:
     """The caches that are there now."""
     found = ToolCaches([], [])
-    for entry, path in _entries(os.fspath(workspace), "", DEEPEST):
-        (found.folders if entry.is_dir(follow_symlinks=False) else found.files).append(path)
+    left = [("", 0)]
+    while left:
+        inside, depth = left.pop()
+        here = names.of(f"{workspace}/{inside}")
+        found.files.extend(f"{inside}{name}" for name in here.files if name in NAMES or name.endswith(ENDINGS))
+        for name in here.folders:
+            if name in NAMES or name.endswith(ENDINGS):
+                found.folders.append(f"{inside}{name}")
+            elif depth < DEEPEST and name[0] != "." and name not in _OTHERS:
+                left.append((f"{inside}{name}/", depth + 1))
     return found
-
-
-def _entries(folder: str, inside: str, deep: int) -> Iterator[tuple[os.DirEntry[str], str]]:
-    try:
-        with os.scandir(folder) as entries:
-            here = list(entries)
-    except OSError:
-        return  # removed meanwhile, or not readable: then no judge can read it either
-    for entry in here:
-        if entry.name in NAMES or entry.name.endswith(ENDINGS):
-            yield entry, inside + entry.name
-        elif deep and entry.is_dir(follow_symlinks=False) and entry.name[0] != "." and entry.name not in _OTHERS:
-            yield from _entries(entry.path, f"{inside}{entry.name}/", deep - 1)

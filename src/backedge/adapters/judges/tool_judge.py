@@ -14,9 +14,10 @@ from hashlib import sha256
 
 import msgspec
 
+from backedge.adapters.agents.file_digests import Stamp
 from backedge.adapters.agents.step_schemas import StepSchemas
 from backedge.adapters.evidence.store import KnownTests
-from backedge.adapters.evidence.tree import Tree
+from backedge.adapters.evidence.tree import Tree, differing
 from backedge.adapters.judges.canary import Trial, blind_spots, never_loaded
 from backedge.adapters.judges.canary_runs import tried
 from backedge.adapters.judges.judge_program import JudgeCommand, JudgeProgram, NoRoom, Part, PartResult
@@ -36,6 +37,8 @@ from backedge.core.value import Json
 from backedge.engine.protocol import Finding
 from backedge.ports import Attempt, Result
 
+MOST_COPIES = 3
+"""How often a judge gets a copy if the files do not stand still while it is made."""
 DELIVERED, HELD, AS_FAILED = "delivered", "held", "as-failed"
 
 
@@ -64,6 +67,8 @@ class Parts:
     """The digest of what is judged, after the judge has run."""
     trials: Sequence[Trial] = ()
     """What the judge did with broken files."""
+    stirred: Sequence[str] = ()
+    """Files that somebody changed while the judge could see it."""
 
     @property
     def all(self) -> list[PartResult]:
@@ -96,11 +101,18 @@ class ToolJudge:
         protects = self._evidence.settings.judging.protects.default
         known = run.store.tests(self.command.step) if protects else KnownTests()
         parts = await self._parts(run, briefing, known, recovering, moving=False)
-        if parts is not None and parts.after != run.digest(parts.measured.tree) and parts.delivered.room == "overlay":
-            # Somebody changed the files under the judge's eyes. A copy stands still.
+        for _ in range(MOST_COPIES):
+            if parts is None or not parts.stirred:
+                break
+            # Somebody changed the files under the judge's eyes, and may have changed them back. A copy stands still.
             parts = await self._parts(run, briefing, known, recovering=False, moving=True)
         if parts is None:
             return None
+        if parts.stirred:
+            raise AgentError(
+                f"the files change again and again while {self.command.step} looks at them: "
+                f"{', '.join(parts.stirred[:10])}; find out which program writes there, and end it"
+            )
         self._refuse_changes(parts)
         found = judgement(self._runs(run, briefing, known, parts))
         await asyncio.to_thread(remember, run, self.command.step, parts.measured.tree, known, found, _readings(parts))
@@ -111,6 +123,7 @@ class ToolJudge:
     ) -> Parts | None:
         """Run the judge as often as needed; None if it is not known how it ended before a crash."""
         measured = await asyncio.to_thread(self._measured, run, briefing)
+        states = await asyncio.to_thread(run.states, measured.tree)
         plain = Part(briefing.run, briefing.attempt, DELIVERED, allow_empty=bool(known.files), moving=moving)
         start = self._program.recover if recovering else self._program.run
         delivered = await start(plain)
@@ -136,8 +149,34 @@ class ToolJudge:
             await tried(self._program, run, plain, measured.tree, recovering) if self._needs_canary(delivered) else ()
         )
         delivered = _with_findings(delivered, blind_spots(trials))
-        after = await asyncio.to_thread(lambda: run.digest(run.tree()))
-        return Parts(measured, delivered, held, as_failed, tuple(dict.fromkeys(flaky)), after, trials)
+        after = await asyncio.to_thread(run.tree)
+        now = await asyncio.to_thread(run.states, measured.tree)
+        found = Parts(measured, delivered, held, as_failed, tuple(dict.fromkeys(flaky)), run.digest(after), trials)
+        return dataclasses.replace(found, stirred=self._stirred(run, found, after, states, now))
+
+    def _stirred(
+        self,
+        run: RunEvidence,
+        parts: Parts,
+        after: Tree,
+        before: Mapping[str, Stamp | None],
+        now: Mapping[str, Stamp | None],
+    ) -> list[str]:
+        """The files that changed while the judge could see it, by their contents and states before and after. A judge that
+        looks at a copy sees only what changed until that was made; if the files are others in the end, it judges again
+        anyway."""
+        measured = parts.measured
+        restored = {*measured.differences, *measured.as_failed}
+        different = differing(measured.tree, after) if parts.after != run.digest(measured.tree) else []
+        found: set[str] = set()
+        for part in parts.all:
+            if part.room == "overlay":
+                found.update(different)
+                found.update(name for name, _ in before.items() ^ now.items())
+            elif part.room == "copy" and not different:
+                names = (now.keys() & measured.tree.files.keys()) - restored
+                found.update(name for name in names if before.get(name) != part.copied.get(name))
+        return sorted(found)
 
     def _needs_canary(self, delivered: PartResult) -> bool:
         return self.command.canary and delivered.reading.outcome.verdict == "pass"
@@ -201,7 +240,8 @@ class ToolJudge:
         if changed:
             raise AgentError(
                 f"{self.command.step} changed what it judges: {', '.join(changed[:10])}; take `fix` or `--fix` out of its "
-                "command and its configuration, or name what it may write in `keeps`"
+                "command and its configuration, or name what it may write in `keeps`",
+                lasting=True,
             )
 
     def _runs(self, run: RunEvidence, briefing: Briefing, known: KnownTests, parts: Parts) -> Runs:

@@ -65,9 +65,15 @@ class UnderWay:
     @property
     def writing(self) -> bool:
         """Whether an attempt is under way that may change files."""
-        return any(
-            each.ended is None and each.globs and lives(Identity(*each.process)) for each in self._read().values()
-        )
+        return any(each.globs for each in self._living())
+
+    @property
+    def working(self) -> bool:
+        """Whether any attempt is under way. One that may change nothing could still change files and take that back."""
+        return bool(self._living())
+
+    def _living(self) -> list[SharedAttempt]:
+        return [each for each in self._read().values() if each.ended is None and lives(Identity(*each.process))]
 
     def _forget(self) -> None:
         """Remove what no attempt can have met that is still under way."""

@@ -9,6 +9,7 @@ from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.file_name import file_name
 from backedge.adapters.evidence.places import journal_key, rooms_of_attempts, state_home
 from backedge.adapters.evidence.room import leftover_rooms
+from backedge.adapters.evidence.stillness import FolderNames
 from backedge.adapters.evidence.store import RunStore
 from backedge.adapters.judges.report_folders import ReportFolders
 from backedge.adapters.judges.run_evidence import EvidenceSettings, RunEvidence
@@ -31,7 +32,8 @@ class WorkspaceEvidence:
         self.scratch = self.home / "rooms"
         self.reports = ReportFolders(self.home / "reports")
         self._swept = False
-        self.under_way = UnderWay(self.home / "under_way" / (file_name(settings.name) or "_"))
+        self.names = FolderNames()
+        self.under_way = UnderWay(self.home / "under_way" / file_name(settings.name))
 
     def of(self, run: str) -> RunEvidence:
         """The evidence of a run. The first call for a new run records how it begins."""

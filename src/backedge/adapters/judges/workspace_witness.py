@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backedge.adapters.agents.file_name import file_name
+from backedge.adapters.agents.globs import Globs
 from backedge.adapters.agents.not_started import refusal
 from backedge.adapters.evidence.changes import Line, Text, TreeChanges, changes_between
-from backedge.adapters.evidence.names import name_of
+from backedge.adapters.evidence.names import name_of, path_of
 from backedge.adapters.evidence.room import Room, open_room
 from backedge.adapters.evidence.sandbox import Sandbox
 from backedge.adapters.evidence.store import Before, StoreDamaged
 from backedge.adapters.evidence.tree import Tree, differing
 from backedge.adapters.evidence.writes import Undone, outside, restore
 from backedge.adapters.judges.reviewer_files import ReviewerFiles
-from backedge.adapters.judges.run_evidence import RunEvidence, owns
+from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.under_way import EVERYTHING
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.core.briefing import Briefing
@@ -46,6 +47,15 @@ class StepRights:
     judged_by_tool: bool = False
     argv: tuple[str, ...] = ()
     """The command of a reviewer that is a program of its own."""
+    planned: bool = False
+    """Whether a planner added the step. Then nobody who wrote the workflow file has made it the owner of tests."""
+
+    def owns(self, name: str, others: Iterable[Sequence[str]]) -> bool:
+        """Whether a change of a protected file is the step's own business: its `writes` name the file, and neither a tool
+        that would run it judges the step, nor can one of the others that were at work meanwhile have made the change."""
+        if self.writes is None or self.judged_by_tool or self.planned or not Globs(self.writes).match(path_of(name)):
+            return False
+        return not any(Globs(each).match(path_of(name)) for each in others)
 
 
 class WorkspaceWitness:
@@ -154,11 +164,11 @@ class WorkspaceWitness:
         if problem and not self._only_looks(briefing):
             raise AgentError(f"{problem}{_kept(undone)}; change only what `writes` names, or raise feedback")
         if problem:
-            seen = self._seen(run, None, run.tree() if undone else tree)
+            seen = self._seen(run, None, run.tree() if undone else tree, others)
             return replace(seen, notes=(f"{problem}{_kept(undone)}",))
         if self._rights.installs:
             run.move_environment(tree)
-        return self._seen(run, before, tree)
+        return self._seen(run, before, tree, others)
 
     def explained(self, printed: str) -> str:
         confined = self._sandbox is not None and self._sandbox.in_force != "off"
@@ -222,7 +232,7 @@ class WorkspaceWitness:
         attempt_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return restore(self._evidence.settings.folder, names, before, tree, run.store, attempt_folder)
 
-    def _seen(self, run: RunEvidence, before: Before | None, tree: Tree) -> Evidence:
+    def _seen(self, run: RunEvidence, before: Before | None, tree: Tree, others: Sequence[Sequence[str]]) -> Evidence:
         workspace = self._evidence.settings.name
         sandbox = self._sandbox.in_force if self._sandbox is not None else "off"
         confined = sandbox if sandbox != "off" else ""
@@ -238,7 +248,7 @@ class WorkspaceWitness:
                 name,
                 change,
                 tree.files.get(name, ""),
-                owns(self._rights.writes, self._rights.judged_by_tool, name),
+                self._rights.owns(name, others),
                 lines.get(name, ""),
             )
             for name, change in protected.items()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from backedge.adapters.reports.places import FileNames, evidence_of, first_line, line_of
 from backedge.adapters.reports.tests import ReportedTests, Result, TestList, id_of, require_tests
 from backedge.core.errors import AgentError
-from backedge.core.text import clean
+from backedge.core.text import clean, counted
 from backedge.engine.protocol import Finding
 
 MOST_ERRORS = 50
@@ -50,7 +50,7 @@ class _Program:
         passed, failed, ignored, measured = self.ended
         if found != [passed + measured, failed, ignored] or len(self.results) != self.count:
             raise AgentError(
-                f"the output of cargo test names {len(self.results)} tests, its counts say {self.count}: "
+                f"the output of cargo test names {counted(len(self.results), 'test')}, its counts say {self.count}: "
                 "run it without --quiet and without --nocapture"
             )
 

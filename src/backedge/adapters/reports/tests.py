@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from backedge.core.errors import AgentError
-from backedge.core.text import clean
+from backedge.core.text import clean, counted
 from backedge.engine.protocol import Finding
 
 Result = Literal["passed", "failed", "skipped"]
@@ -121,4 +121,6 @@ def require_tests(tests: ReportedTests, findings: Sequence[Finding], report: str
     if not tests.results:
         raise AgentError(f"{report} has no tests: nothing was tested; correct the command")
     if not tests.ran:
-        raise AgentError(f"{report} has {len(tests.results)} tests, all skipped: nothing was tested; run at least one")
+        raise AgentError(
+            f"{report} has {counted(len(tests.results), 'test')}, all skipped: nothing was tested; run at least one"
+        )

@@ -9,16 +9,18 @@ from typing import assert_never, cast
 from backedge.core import events as e
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
-from backedge.core.escalation.opening import VERIFY_OPTIONS, WITHDRAWN, ask_person, escalate_loop
+from backedge.core.escalation.opening import PROTECTED_OPTIONS, VERIFY_OPTIONS, WITHDRAWN, ask_person, escalate_loop
+from backedge.core.escalation.options import asks_verdict, is_measured
 from backedge.core.escalation.packet import unknown_escalation
 from backedge.core.evidence.protected import rejections
 from backedge.core.feedback.closing import close_loop, end_run, settle_findings, skip_by_decision
 from backedge.core.feedback.judging import record_verdict, reroute_reclassified, send_round, verdict_loop
 from backedge.core.feedback.loop import Loop, LoopState, positions_by_target
+from backedge.core.feedback.offers import find_option, offered_options
 from backedge.core.feedback.raising import raise_feedback
-from backedge.core.feedback.rerouting import permanently_skipped
 from backedge.core.feedback.routing import legal_targets, steps_of_phase
-from backedge.core.feedback.voting import choice_problem, choose, find_option
+from backedge.core.feedback.voting import choice_problem, choose, skip_target, take_position
+from backedge.core.findings.verdicts import phases_meant
 from backedge.core.model import (
     HUMAN,
     SIDE_MODES,
@@ -34,6 +36,7 @@ from backedge.core.model import (
 )
 from backedge.core.scheduling.scheduler import passes, start_wanted
 from backedge.core.scheduling.settle import record_start
+from backedge.core.scheduling.staleness import permanently_skipped
 from backedge.core.state.run import ASKED, Escalation, RunState, number
 from backedge.core.suggestions import did_you_mean
 from backedge.core.text import printable_line
@@ -52,11 +55,14 @@ def with_plain_choice(command: Decide) -> Decide:
 def decide_escalation(tx: Transaction, command: Decide) -> None:
     """Record a decision and carry it out."""
     packet = _open_packet(tx.state, command)
-    command = replace(command, choice=_canonical(packet, command.choice), by=printable_line(command.by))
+    command = replace(in_own_words(tx.state, command), by=printable_line(command.by))
     choice = cast("Choice", command.choice)
     loop = tx.state.loops[packet.loop] if packet.loop else None
     _require_arguments(tx.state, packet, loop, command)
-    grants = choice in ("continue", "revise", "reassign", "reclassify")
+    advises = choice == "resolve" and loop is not None and _is_advice(tx.state, loop, command)
+    if advises and loop is not None:
+        command = replace(command, rounds=int(loop.state is LoopState.ESCALATING))
+    grants = choice in ("continue", "revise", "reassign", "reclassify") or advises
     budget = packet.breach is not None and packet.breach.limit in BUDGETS
     bound = getattr(tx.state.workflow.limits, packet.breach.limit) if budget and packet.breach else 0
     tx.add(
@@ -77,6 +83,8 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
     match choice:
         case "cancel":
             end_run(tx, "cancelled", command.note or f"cancelled by {by}", by=by)
+        case "skip" if packet.vote is not None and packet.step is not None:
+            skip_target(tx, packet.vote, packet.step, f"skipped by {by}")
         case "skip":
             skip_by_decision(tx, packet.loop, packet.step, by)
         case "continue" | "revise":
@@ -96,8 +104,13 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
             tx.add(e.ProtectedAnswered(tx.now, packet.protected, "approved", by, command.note, person=True))
         case "reject":
             _reject_changes(tx, packet, command, by)
+        case "resolve" if packet.vote is not None and packet.step is not None:
+            decision = _decision_by_hand(tx.state, tx.state.loops[packet.vote], command)
+            take_position(tx, packet.vote, packet.step, decision)
         case "resolve" if loop is None:
             return  # a person did the step: `outcome_by_hand` reads the outcome
+        case "resolve" if advises:
+            _advise(tx, packet, tx.state.loops[loop.id], command)
         case "resolve":
             assert loop is not None
             _resolve(tx, tx.state.loops[loop.id], command, by)
@@ -126,9 +139,32 @@ def _send_back(tx: Transaction, findings: tuple[Finding, ...]) -> None:
             raise_feedback(tx, HUMAN, Feedback(Kind.FIX_REQUEST, (finding.blames,), message), None)
 
 
+def _is_advice(state: RunState, loop: Loop, command: Decide) -> bool:
+    """Whether an answer is for the steps that have to change something: a check, a gate or a test cannot use it."""
+    option = find_option(state, loop, command.option) if command.option else None
+    return is_measured(state, loop) and not (option is not None and option.accept)
+
+
+def _advise(tx: Transaction, packet: Escalation, loop: Loop, command: Decide) -> None:
+    """Send a person's answer to the steps that have to change something, for one more round. The judge verifies then."""
+    option = find_option(tx.state, loop, command.option) if command.option else None
+    if packet.reason == ASKED:
+        answer = f"{option.option}: {command.note}" if option and command.note else command.note or command.option
+        if loop.state is LoopState.WAITING_RESPONSE:
+            tx.add(e.FeedbackAcknowledged(tx.now, loop.id, HUMAN))
+        tx.add(e.AnswerGiven(tx.now, loop.id, HUMAN, answer))
+    elif option is not None and option.rework:
+        ids = loop.finding_ids
+        tx.add(e.FeedbackRouted(tx.now, loop.id, dict.fromkeys(option.rework, ids), {"decision": ids}))
+    else:
+        _repeat_round(tx, loop)
+
+
 def _resolve(tx: Transaction, loop: Loop, command: Decide, by: str) -> None:
     """Close a loop with a person's answer, or carry out the option that they chose."""
-    option = find_option(loop, command.option) if command.option else None
+    option = find_option(tx.state, loop, command.option) if command.option else None
+    if option is not None and option.accept:
+        settle_findings(tx, loop, Status.ACCEPTED)
     if option is not None and (option.rework or option.accept):
         choose(tx, loop, option, by, command.note)
         return
@@ -143,6 +179,7 @@ def outcome_by_hand(tx: Transaction, command: Decide) -> FinishAttempt | None:
     """The outcome of a step that a person did, read from their decision. Its attempt starts and ends here."""
     packet = tx.state.escalation(command.escalation)
     assert packet is not None
+    command = in_own_words(tx.state, command)
     if packet.step is None or packet.reason != ASKED or command.choice != "resolve":
         return None
     # The step is still wanted: a question about work that is no longer wanted is withdrawn before it can be answered.
@@ -155,15 +192,15 @@ def outcome_by_hand(tx: Transaction, command: Decide) -> FinishAttempt | None:
     if start.mode == "answer":
         outcome = replace(outcome, answer=answer)
     if start.mode == "decide":
-        outcome = replace(outcome, decision=_decision_by_hand(tx.state.loops[start.loops[0]], command))
+        outcome = replace(outcome, decision=_decision_by_hand(tx.state, tx.state.loops[start.loops[0]], command))
     if packet.step in tx.state.graph.judges and start.mode not in SIDE_MODES:
         outcome = replace(outcome, verdict=_verdict(command))
     return FinishAttempt(packet.step, attempt, outcome)
 
 
-def _decision_by_hand(loop: Loop, command: Decide) -> Decision:
+def _decision_by_hand(state: RunState, loop: Loop, command: Decide) -> Decision:
     decision = Decision(command.option or command.note, command.note if command.option else "")
-    problem = choice_problem(loop, decision)
+    problem = choice_problem(state, loop, decision)
     if problem is not None:
         raise IllegalCommand(f"{problem} (--option)")
     return decision
@@ -179,15 +216,37 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
             raise AlreadyClosed(f"{packet.id} was withdrawn: {first.note}")
         by = f" by {first.by}" if first.by else ""
         raise AlreadyClosed(f"{packet.id} was already decided: {first.choice}{by}; the first decision stands")
-    if _canonical(packet, command.choice) not in packet.options:
-        hint = did_you_mean(command.choice, packet.options)
+    if in_own_words(state, command).choice not in packet.options:
+        hint = did_you_mean(command.choice, [*packet.options, *_words_for(state, packet)])
         raise IllegalCommand(f"{command.choice!r} is not a valid choice for {packet.id}: {hint}")
     return packet
 
 
-def _canonical(packet: Escalation, choice: str) -> str:
-    """The choice that a word means: an approval may be answered with approve or reject."""
-    return {"approve": "continue", "reject": "cancel"}.get(choice, choice) if packet.asks_approval else choice
+def in_own_words(state: RunState, command: Decide) -> Decide:
+    """A decision in the words of its escalation: an approval may be answered with approve or reject, a judgement with
+    pass or fail too."""
+    packet = state.escalation(command.escalation)
+    if packet is None or command.choice in packet.options:
+        return command
+    choice, option = _words_for(state, packet).get(command.choice, (command.choice, command.option))
+    return replace(command, choice=choice, option=option if option is not None else command.option)
+
+
+def _words_for(state: RunState, packet: Escalation) -> dict[str, tuple[str, str | None]]:
+    """The other words that an escalation understands, with the choice and the option that each means."""
+    if asks_verdict(state, packet):
+        verdicts: dict[str, tuple[str, str | None]] = {word: ("resolve", word) for word in VERDICTS}
+        return {**verdicts, "approve": ("resolve", "pass"), "reject": ("resolve", "fail")}
+    yes, no = "", ""
+    if packet.asks_approval:
+        yes, no = "continue", "cancel"
+    elif packet.options == VERIFY_OPTIONS:
+        yes, no = "resolve", "continue"
+    elif packet.options == PROTECTED_OPTIONS:
+        yes, no = "approve", "reject"
+    if not yes:
+        return {}
+    return {"approve": (yes, None), "pass": (yes, None), "reject": (no, None), "fail": (no, None)}
 
 
 def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, command: Decide) -> None:
@@ -198,13 +257,13 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
     match command.choice:
         case "revise" if not command.note.strip():
             raise IllegalCommand("revise needs a note: describe the new approach")
-        case "resolve" if not _has_answer(command) and (packet.reason == ASKED or loop is not None):
+        case "resolve" if not _has_answer(command) and (packet.reason == ASKED or packet.vote or loop is not None):
             if packet.options == VERIFY_OPTIONS:
                 return  # the person who raised it confirms the fix: no answer is needed
             raise IllegalCommand("resolve needs an answer: give an option or a note")
-        case "resolve" if command.option and loop and loop.feedback and loop.feedback.options:
-            offered = [option.option for option in loop.feedback.options]
-            if find_option(loop, command.option) is None:
+        case "resolve" if command.option and loop and (options := offered_options(state, loop)):
+            offered = [option.option for option in options]
+            if find_option(state, loop, command.option) is None:
                 hint = did_you_mean(command.option, offered)
                 raise IllegalCommand(f"option {command.option!r} was not offered: {hint}; use a note for free text")
         case "resolve" if packet.step and packet.step in state.graph.judges:
@@ -217,7 +276,7 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
                 raise IllegalCommand("a fail needs a note: describe what is wrong")
         case "reassign":
             _require_target(state, loop, command.target)
-        case "reclassify" if command.phase not in state.graph.phases:
+        case "reclassify" if not phases_meant(state, command.phase or ""):
             raise IllegalCommand(
                 f"unknown phase {command.phase!r}: {did_you_mean(command.phase, state.graph.phases)}"
                 if command.phase
@@ -290,8 +349,11 @@ def _reclassify_all(tx: Transaction, loop: Loop, phase: str, by: str) -> None:
 def _record_phase(tx: Transaction, finding: int, phase: str, by: str) -> None:
     """Record the phase and the steps that injected a finding. A person's answer overrides what was recorded before."""
     graph, judge = tx.state.graph, tx.state.findings[finding].found_by
-    steps = steps_of_phase(graph, judge, phase) if judge in graph.steps else ()
-    tx.add(e.FindingReclassified(tx.now, finding, phase, by, steps))
+    phases = phases_meant(tx.state, phase)
+    found = (steps_of_phase(graph, judge, each) for each in phases) if judge in graph.steps else ()
+    steps = tuple(dict.fromkeys(step for steps in found for step in steps))
+    several = phases if len(phases) > 1 else ()
+    tx.add(e.FindingReclassified(tx.now, finding, phase if several else phases[0], by, steps, several))
 
 
 def reclassify(tx: Transaction, command: Reclassify) -> None:
@@ -301,7 +363,7 @@ def reclassify(tx: Transaction, command: Reclassify) -> None:
         raise NotFound(
             f"unknown finding {command.finding!r} in run {tx.state.run!r}: use an id that `backedge show` lists"
         )
-    if command.phase not in tx.state.graph.phases:
+    if not phases_meant(tx.state, command.phase):
         raise IllegalCommand(f"unknown phase {command.phase!r}: {did_you_mean(command.phase, tx.state.graph.phases)}")
     _record_phase(tx, tracked.id, command.phase, printable_line(command.by))
     loop = tx.state.loops.get(tracked.loop or "")

@@ -29,6 +29,9 @@ STEP_OPTIONS = ("continue", "skip", "cancel")
 DO_OPTIONS = ("resolve", "skip", "cancel")
 
 
+VOTE_OPTIONS = ("resolve", "continue", "skip", "cancel")
+
+
 RUN_OPTIONS = ("continue", "cancel")
 
 
@@ -38,11 +41,14 @@ PROTECTED_OPTIONS = ("approve", "reject", "cancel")
 REFUSED_OPTIONS = ("continue", "cancel")
 
 
-def escalate_loop(tx: Transaction, loop: Loop, breach: Breach | None, reason: str = "") -> None:
-    """Hand a loop to a person. If a limit was reached, the workflow's `on_breach` applies."""
-    options: tuple[str, ...] = LOOP_OPTIONS
+def escalate_loop(
+    tx: Transaction, loop: Loop, breach: Breach | None, reason: str = "", without: tuple[str, ...] = ()
+) -> None:
+    """Hand a loop to a person. If a limit was reached, the workflow's `on_breach` applies. The options in `without`
+    could not be carried out."""
     if not any(share.findings for share in loop.shares.values()):
-        options = tuple(option for option in options if option != "reclassify")
+        without = (*without, "reclassify")
+    options = tuple(option for option in LOOP_OPTIONS if option not in without)
     _escalate(tx, reason or _breach_reason(breach), options, loop=loop.id, breach=breach)
 
 
@@ -78,7 +84,7 @@ def ask_to_verify(tx: Transaction, loop: Loop) -> None:
 
 def ask_approval(tx: Transaction, step: str, about: Question) -> None:
     """Ask a person to approve a step that is ready to start."""
-    reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it; continue approves, cancel rejects"
+    reason = f"{NO_APPROVER}: {step!r} runs only if a person approves it: approve or reject"
     tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, STEP_OPTIONS, step=step, about=about))
 
 
@@ -116,6 +122,22 @@ def _said(state: RunState, packet: Escalation) -> tuple[str, str]:
 
 def escalate_step(tx: Transaction, step: str, breach: Breach | None, reason: str) -> None:
     _escalate(tx, reason, STEP_OPTIONS, step=step, breach=breach)
+
+
+def escalate_vote(tx: Transaction, step: str, loop: str, breach: Breach | None, reason: str, last: bool) -> None:
+    """Hand over a target of a choice that cannot take a position. The others still choose, unless it is the last one."""
+    tx.add(
+        e.EscalationOpened(
+            tx.now,
+            tx.next_escalation(),
+            reason,
+            VOTE_OPTIONS,
+            step=step,
+            breach=breach,
+            vote=loop,
+            failed=(loop,) if last else (),
+        )
+    )
 
 
 def escalate_run(tx: Transaction, breach: Breach) -> None:

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.feedback.loop import Loop
-from backedge.core.model import HUMAN, Option
-from backedge.core.state.run import Escalation, RunState
-from backedge.core.value import Value
+from backedge.core.feedback.offers import offered_options
+from backedge.core.model import HUMAN, SIDE_MODES, Option
+from backedge.core.state.run import ASKED, Escalation, RunState
+from backedge.core.text import counted, finding_ids
+from backedge.core.value import Value, replace
 from backedge.core.workflow.limits import BUDGETS, OF_THE_RUN
 
 
@@ -27,21 +29,107 @@ class PacketOption(Value, frozen=True):
     """What has to be given with it: option, note, target or phase. If several are listed, one of them."""
     option: str = ""
     """The option of the feedback itself that this answer chooses."""
+    recommended: str = ""
+    """Why it is recommended; empty if it is not."""
+
+
+HISTORY = PacketOption("history", "prints every round in full; the question stays open", "none", "nothing changes")
+"""What every escalation offers in addition to its decisions."""
 
 
 def packet_options(state: RunState, packet: Escalation, loop: Loop | None) -> tuple[PacketOption, ...]:
-    """The options of an escalation, in its own order. Options of the feedback come first."""
+    """The options of an escalation, the recommended one first, then options of the feedback, then its own order."""
+    found = _options(state, packet, loop)
+    choice, why = recommendation(packet, loop)
+    best = [each for each in found if each.choice == choice and not each.option][:1]
+    rest = [each for each in found if each not in best]
+    return (*(replace(each, recommended=why) for each in best), *rest)
+
+
+def choice_words(state: RunState, packet: Escalation) -> tuple[str, ...]:
+    """The words that answer an escalation, each once, the recommended one first."""
+    options = packet_options(state, packet, state.loop(packet.loop) if packet.loop else None)
+    return tuple(dict.fromkeys(option.choice for option in options))
+
+
+def recommendation(packet: Escalation, loop: Loop | None) -> tuple[str, str]:
+    """The choice that helps most often, and why. None for what only a person can judge: a verdict, an approval, one of
+    several options, an answer."""
+    limit = packet.breach.limit if packet.breach is not None else ""
+    if loop is None:
+        if limit == "errors_in_a_row":
+            return "continue", "if you have removed the cause of the error"
+        return "", ""
+    if "continue" not in packet.options or "revise" not in packet.options or not limit:
+        return "", ""
+    if limit in NOT_CONVERGING:
+        return "revise", "another round of the same is likely to end the same"
+    return _after_rounds(loop)
+
+
+NOT_CONVERGING = ("same_finding", "no_change", "oscillation", "diverging")
+"""The limits that say that more rounds of the same do not help."""
+
+
+def _after_rounds(loop: Loop) -> tuple[str, str]:
+    """What to do after the last round that the limits allow: go on if the last fix helped."""
+    past = loop.past_rounds[-1] if loop.past_rounds else None
+    before, now = set(past.findings if past else ()), set(loop.finding_ids)
+    if loop.feedback is not None:
+        same = past is not None and past.message == loop.feedback.message
+        return ("revise", "the last fix did not help") if same else ("continue", "the last fix changed something")
+    gone, stayed = len(before - now), len(before & now)
+    if gone and stayed:
+        return "continue", f"the last fix removed {gone} of {gone + stayed} findings"
+    if gone:
+        return "continue", "the last fix removed what was wrong, and something else was found"
+    return "revise", "the last fix removed none of its findings"
+
+
+def _options(state: RunState, packet: Escalation, loop: Loop | None) -> list[PacketOption]:
     if loop is not None:
         choices = [_of_loop(state, packet, loop, choice) for choice in packet.options]
-        return (*_offered(loop), *choices) if "resolve" in packet.options else tuple(choices)
+        return [*_offered(state, loop), *choices] if "resolve" in packet.options else choices
+    if packet.vote is not None and packet.step is not None:
+        return list(_of_vote(state, packet.step, packet.vote, packet.options))
     if packet.step is not None:
-        return tuple(_of_step(state, packet, packet.step, choice) for choice in packet.options)
-    return tuple(_of_run(state, packet, choice) for choice in packet.options)
+        verdicts = _verdicts(packet.step) if asks_verdict(state, packet) else []
+        choices = [_of_step(state, packet, packet.step, choice) for choice in packet.options]
+        return [*verdicts, *(each for each in choices if not verdicts or each.choice != "resolve")]
+    return [_of_run(state, packet, choice) for choice in packet.options]
 
 
-def _offered(loop: Loop) -> list[PacketOption]:
-    """The options of the feedback itself."""
-    offers = loop.feedback.options if loop.feedback else ()
+def asks_verdict(state: RunState, packet: Escalation) -> bool:
+    """Whether a person is asked to judge: the answer is a verdict."""
+    about = packet.about
+    return (
+        packet.reason == ASKED
+        and about is not None
+        and about.mode not in SIDE_MODES
+        and packet.step in state.graph.judges
+    )
+
+
+def _verdicts(step: str) -> list[PacketOption]:
+    words = "your verdict becomes the verdict of"
+    return [
+        PacketOption("pass", f"{words} {step}; the run continues", "you look at it", "it counts as verified by you"),
+        PacketOption("fail", f"{words} {step}; your note goes back as a finding", "one more round", "", ("note",)),
+        PacketOption(
+            "needs_improvement", f"{words} {step}; the run continues", "you look at it", "your note is kept for later"
+        ),
+    ]
+
+
+def is_measured(state: RunState, loop: Loop) -> bool:
+    """Whether a check, a gate or a test started a loop. These cannot use an answer: it is for the steps that rework."""
+    if not loop.by_verdict:
+        return False
+    return loop.source in state.graph.engine_judges or state.graph.steps[loop.source].tests
+
+
+def _offered(state: RunState, loop: Loop) -> list[PacketOption]:
+    """The options of the feedback, or of the check, itself."""
     return [
         PacketOption(
             "resolve",
@@ -50,11 +138,13 @@ def _offered(loop: Loop) -> list[PacketOption]:
             offer.impact,
             option=offer.option,
         )
-        for offer in offers
+        for offer in offered_options(state, loop)
     ]
 
 
 def _what_follows(loop: Loop, offer: Option) -> str:
+    if loop.by_verdict and not offer.accept:
+        return f"{_reworking(offer.rework or loop.targets)} with {offer.option!r}; then {loop.source} verifies the fix"
     if offer.rework:
         return f"rework of {_listed(offer.rework)} with {offer.option!r}; {_once_more(loop)}"
     how = (
@@ -83,12 +173,17 @@ def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> Pa
             granted = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds"
             return PacketOption(choice, other, "one attempt, plus the steps that it makes stale", granted, ("target",))
         case "reclassify":
-            phase = f"the phase that you name reworks {what}, and is recorded as the one that injected it"
+            them = "them" if len(loop.finding_ids) > 1 else "it"
+            phase = f"the phase that you name reworks {what}, and is recorded as the one that injected {them}"
             granted = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds"
             return PacketOption(choice, phase, "one attempt, plus the steps that it makes stale", granted, ("phase",))
         case "resolve":
+            needs = ("option", "note")
+            if is_measured(state, loop):
+                advised = f"{_rework(loop)} with your answer as advice; then {source} verifies the fix"
+                return PacketOption(choice, advised, per_round, "one more round is granted", needs)
             after = f"{loop.id} is closed with your answer; {_once_more(loop)}"
-            return PacketOption(choice, after, "your answer", "counts as resolved by you", ("option", "note"))
+            return PacketOption(choice, after, "your answer", "counts as resolved by you", needs)
         case "accept":
             debt = f"{what}: recorded as debt; the run ends as accepted at best"
             return PacketOption(choice, f"{loop.id} is closed; {accepted}", "none", debt)
@@ -101,26 +196,43 @@ def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> Pa
             return _cancel()
 
 
+def _of_vote(state: RunState, step: str, id: str, choices: Iterable[str]) -> Iterator[PacketOption]:
+    """The options about a target of a choice that cannot take a position."""
+    loop = state.loop(id)
+    assert loop is not None
+    position = f"counts as the position of {step}"
+    for offer in offered_options(state, loop) if loop.choosing else ():
+        yield PacketOption("resolve", f"{offer.option!r} {position}", offer.effort, offer.impact, option=offer.option)
+    for choice in choices:
+        match choice:
+            case "resolve":
+                yield PacketOption(choice, f"your answer {position}", "your answer", "", ("option", "note"))
+            case "skip":
+                yield PacketOption(choice, f"{id} is decided without {step}", "none", "the other positions stay")
+            case "continue":
+                yield PacketOption(choice, f"{step} is asked again", f"{DEFAULT_ROUNDS} more tries")
+            case _:
+                yield _cancel()
+
+
 def _of_step(state: RunState, packet: Escalation, step: str, choice: str) -> PacketOption:
     match choice:
         case "continue":
             if packet.asks_approval:
                 return PacketOption(
-                    choice, f"{step} runs with your approval", "one attempt", "you are asked again before it reruns"
+                    "approve", f"{step} runs with your approval", "one attempt", "you are asked again before it reruns"
                 )
-            more = f"{DEFAULT_ROUNDS} more tries" if packet.breach else "one attempt"
+            more = counted(DEFAULT_ROUNDS, "more try") if packet.breach else "one attempt"
             return PacketOption(choice, f"{step} is tried again", more, "nothing else changes")
         case "resolve":
-            judge = step in state.graph.judges
-            answer = "your verdict becomes the verdict" if judge else "your answer becomes the outcome"
-            needs = ("option",) if judge else ("option", "note")
-            return PacketOption(choice, f"{answer} of {step}; the run continues with it", "you do the step", "", needs)
+            answer = f"your answer becomes the outcome of {step}; the run continues with it"
+            return PacketOption(choice, answer, "you do the step", "", ("option", "note"))
         case "skip":
             below = _listed(each for each in state.graph.steps if each in state.graph.downstream[step])
             then = f"{step} is skipped" + (f"; these steps continue without it: {below}" if below else "")
             return PacketOption(choice, then, "none", "the run ends as accepted at best")
         case _:
-            return _cancel()
+            return replace(_cancel(), choice="reject") if packet.asks_approval else _cancel()
 
 
 def _of_run(state: RunState, packet: Escalation, choice: str) -> PacketOption:
@@ -157,8 +269,11 @@ def _continuation(loop: Loop) -> str:
 
 
 def _rework(loop: Loop) -> str:
-    verb = "reworks" if len(loop.targets) == 1 else "rework"
-    return f"{_listed(loop.targets)} {verb} {_what(loop)}"
+    return f"{_reworking(loop.targets)} {_what(loop)}"
+
+
+def _reworking(steps: Sequence[str]) -> str:
+    return f"{_listed(steps)} {'reworks' if len(steps) == 1 else 'rework'}"
 
 
 def _once_more(loop: Loop) -> str:
@@ -166,18 +281,18 @@ def _once_more(loop: Loop) -> str:
 
 
 def _what(loop: Loop) -> str:
-    return _listed(f"F-{id}" for id in loop.finding_ids) or f"what {loop.source} asked for"
+    return finding_ids(loop.finding_ids) or f"what {loop.source} asked for"
 
 
 def _per_round(state: RunState, targets: Iterable[str]) -> str:
     """How many attempts one more round may take: its targets, and every step that they can make stale."""
     steps = [target for target in targets if target != HUMAN]
     touched = set(steps).union(*(state.graph.downstream[step] for step in steps))
-    return f"up to {len(touched)} attempts per round" if touched else "your answer"
+    return f"up to {counted(len(touched), 'attempt')} per round" if touched else "your answer"
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-__all__ = ["PacketOption", "packet_options"]
+__all__ = ["HISTORY", "PacketOption", "asks_verdict", "choice_words", "packet_options", "recommendation"]

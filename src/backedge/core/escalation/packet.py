@@ -20,8 +20,10 @@ from backedge.core.briefing import (
 )
 from backedge.core.errors import NotFound
 from backedge.core.escalation.options import PacketOption, packet_options
+from backedge.core.evidence.values import ProtectedFile
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import Breach, Position, Question, Severity
+from backedge.core.scheduling.pending import due_at
 from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.value import Json, Value, replace
 
@@ -71,6 +73,11 @@ class Packet(Value, frozen=True):
     blocking: bool = False
     message: str = ""
     """The message of the feedback, or the question of a step that a person does. Empty if findings say it."""
+    suggested_fix: str | None = None
+    requested_info: str | None = None
+    artifacts: tuple[str, ...] = ()
+    requirement_id: str | None = None
+    details: Json = None
     rounds: int = 0
     """How many rounds were delivered so far."""
     inputs: tuple[Material, ...] = ()
@@ -92,6 +99,8 @@ class Packet(Value, frozen=True):
     decided: str = ""
     """The choice that was made; empty while the escalation is open."""
     by: str = ""
+    due_at: float | None = None
+    """When the answer is due by `response_timeout`; None if it has no timeout or was acknowledged."""
 
 
 def packet(state: RunState, escalation: str) -> Packet:
@@ -103,12 +112,13 @@ def packet(state: RunState, escalation: str) -> Packet:
     basic = _basic(state, found, loop)
     if found.about is not None and found.step is not None and found.decided is None:
         basic = _with_material(state, basic, found.step, found.about)
+    loop = loop or (state.loop(found.vote) if found.vote else None)
     return basic if loop is None else _with_loop(state, basic, loop)
 
 
 def unknown_escalation(state: RunState, escalation: str) -> NotFound:
     known = f"open escalations: {', '.join(state.escalations)}" if state.escalations else "no escalations are open"
-    return NotFound(f"unknown escalation {escalation!r} in run {state.run!r} ({known})")
+    return NotFound(f"unknown escalation {escalation!r} in run {state.run!r} ({known}); `backedge inbox` lists all")
 
 
 def _basic(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
@@ -124,10 +134,21 @@ def _basic(state: RunState, found: Escalation, loop: Loop | None) -> Packet:
         step=found.step,
         message=state.graph.steps[found.step].question if found.step and found.reason == ASKED else "",
         last_error=state.steps[found.step].last_error if found.step else "",
-        changes=tuple(briefed_change(each) for each in state.protected.values() if each.id in found.protected),
+        changes=tuple(_asked(state, each) for each in state.protected.values() if each.id in found.protected),
         decided=found.decided.choice if found.decided else "",
         by=found.decided.by if found.decided else "",
+        due_at=due_at(state, found) if found.decided is None else None,
     )
+
+
+def _asked(state: RunState, changed: ProtectedFile) -> BriefedChange:
+    """A change that a person is asked about. If it hides a failure of the start, with the reviewers who passed the work."""
+    if not changed.red:
+        return briefed_change(changed)
+    reviewers = [name for name in state.graph.judges_of.get(changed.step, ()) if not state.graph.steps[name].tool]
+    verdicts = {name: state.steps[name].verdict for name in reviewers}
+    passed = tuple(name for name, verdict in verdicts.items() if verdict is not None and verdict.word != "fail")
+    return replace(briefed_change(changed), passed_by=passed)
 
 
 def _with_material(state: RunState, basic: Packet, step: str, about: Question) -> Packet:
@@ -141,19 +162,25 @@ def _with_material(state: RunState, basic: Packet, step: str, about: Question) -
             if (made := state.steps[name].artifact) is not None
         ),
         findings=briefed_findings(state, (*about.findings, *state.steps[step].open_findings)),
-        requests=tuple(request for loop in raised if (request := request_of(loop)) is not None),
+        requests=tuple(request for loop in raised if (request := request_of(state, loop)) is not None),
     )
 
 
 def _with_loop(state: RunState, basic: Packet, loop: Loop) -> Packet:
+    raised = loop.feedback
     return replace(
         basic,
+        suggested_fix=raised.suggested_fix if raised else None,
+        requested_info=raised.requested_info if raised else None,
+        artifacts=raised.artifacts if raised else (),
+        requirement_id=raised.requirement_id if raised else None,
+        details=raised.details if raised else None,
         kind=loop.kind_name,
         source=loop.source,
         targets=loop.targets,
         severity=loop.severity,
         blocking=loop.blocking,
-        message=loop.feedback.message if loop.feedback else "",
+        message=raised.message if raised else "",
         rounds=loop.round,
         history=_history(state, loop),
         positions=loop.positions,
@@ -180,7 +207,7 @@ def _history(state: RunState, loop: Loop) -> tuple[PacketRound, ...]:
 
 
 def _findings(state: RunState, ids: Iterable[int]) -> tuple[BriefedFinding, ...]:
-    return tuple(briefed_finding(state.findings[id]) for id in ids)
+    return tuple(briefed_finding(state.findings[id], state.graph) for id in ids)
 
 
 __all__ = ["Material", "Packet", "PacketRound", "packet"]

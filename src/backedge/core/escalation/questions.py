@@ -25,6 +25,8 @@ def withdrawal_reason(state: RunState, packet: Escalation) -> str | None:
     if packet.protected:
         asked = tuple(each.id for each in unanswered_changes(state))
         return None if asked == packet.protected else "the files have changed since"
+    if packet.vote is not None:
+        return _choice_over(state, packet.vote, packet.step)
     if packet.about is None:
         return None
     assert packet.step is not None
@@ -38,3 +40,10 @@ def withdrawal_reason(state: RunState, packet: Escalation) -> str | None:
         if new.inputs.get(name) != version:
             return f"the question was about an older version of {name!r} ({version}); it is asked again when that is settled"
     return f"the work for {packet.step!r} has changed since; the question is asked again"
+
+
+def _choice_over(state: RunState, id: str, target: str | None) -> str | None:
+    """Why a target of a choice need not take a position any more; None if it still should."""
+    loop = state.loops.get(id)
+    share = loop.shares.get(target or "") if loop is not None and loop.choosing else None
+    return None if share is not None and not share.done else f"the choice in {id} is made without it"

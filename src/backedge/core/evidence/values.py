@@ -89,6 +89,8 @@ class Evidence(Value, frozen=True):
 
 
 NO_EVIDENCE = Evidence()
+DENIED = "denied "
+"""Before the name of a tool that an agent was not permitted to use, in the notes about its attempt."""
 NOT_ENDED = " (it could not be ended)"
 """Behind the name of a process that an attempt left and that is still there."""
 

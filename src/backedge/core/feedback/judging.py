@@ -13,6 +13,7 @@ from backedge.core.feedback.routing import Route, route_for
 from backedge.core.findings.disputes import find_dispute
 from backedge.core.findings.identity import fingerprints
 from backedge.core.findings.ledger import TrackedFinding, ledger_key
+from backedge.core.findings.unwritable import unwritable_reason
 from backedge.core.findings.verdicts import REMOVED_STATUSES, changes_since, read_verdict
 from backedge.core.model import HUMAN, Finding, Kind, Outcome, Resolution, Status, VerdictWord
 from backedge.core.scheduling.skipping import is_skipped
@@ -60,6 +61,12 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     after = tx.state.loops.get(loop.id)
     if reading.ask and after is not None and after.state is not LoopState.ESCALATING:
         escalate_loop(tx, after, None, "the judge reported new findings that it could have reported earlier")
+        return
+    # Asked once: a person may have sent the findings of earlier rounds on.
+    new = [sighting.id for sighting in reading.sightings if sighting.fingerprint and sighting.id in reading.actionable]
+    reason = unwritable_reason(tx.state, name, new)
+    if reason and after is not None and after.state is not LoopState.ESCALATING:
+        escalate_loop(tx, after, None, reason)
 
 
 def _kind_of(state: RunState, judge: str) -> Kind:

@@ -18,7 +18,7 @@ from backedge.core.feedback.routing import (
     target_problem,
 )
 from backedge.core.feedback.voting import option_refusal
-from backedge.core.model import HUMAN, ROOT, SERIOUS, Feedback, Kind, MalformedFeedback
+from backedge.core.model import HUMAN, ROOTS, SERIOUS, Feedback, Kind, MalformedFeedback
 from backedge.core.state.loops import question_key
 from backedge.core.state.run import Running, RunState
 from backedge.core.transaction import Transaction
@@ -48,7 +48,7 @@ def raise_feedback(
         _escalate_or_ask(tx, rejected.id)
         return
     caused_by = _deepest(tx.state, running.loops) if running is not None else None
-    reason = refusal_reason(tx.state, source, feedback, caused_by) or no_target_left(tx.state, feedback)
+    reason = refusal_reason(tx.state, source, feedback, caused_by) or no_target_left(tx.state, source, feedback)
     if reason is not None:
         _refuse(tx, source, feedback, reason, running)
         return
@@ -102,7 +102,7 @@ def _rule(feedback: Feedback) -> str:
 
 
 def with_targets(state: RunState, feedback: Feedback, source: str, mentions: Mentions) -> Feedback:
-    """The feedback with its targets filled in. `root` means the workflow's first step, unless a step is called root.
+    """The feedback with its targets filled in. `root` and `workflow-root` mean the first step, unless a step has that name.
     Feedback without targets goes to a planner if it asks for steps or another design, and to the owner of its
     requirement if it names one."""
     if goes_to_requirement_owner(feedback) and feedback.requirement_id is not None:
@@ -112,9 +112,10 @@ def with_targets(state: RunState, feedback: Feedback, source: str, mentions: Men
         adds = requests_new_steps(feedback.kind)
         planner = step_adder_for(state.graph, source) if adds else planner_for(state.graph, source)
         return replace(feedback, to=(planner,)) if planner is not None else feedback
-    if ROOT not in feedback.to or ROOT in state.graph.steps:
+    words = [word for word in ROOTS if word in feedback.to and word not in state.graph.steps]
+    if not words:
         return feedback
-    return replace(feedback, to=tuple(dict.fromkeys(state.graph.root if to == ROOT else to for to in feedback.to)))
+    return replace(feedback, to=tuple(dict.fromkeys(state.graph.root if to in words else to for to in feedback.to)))
 
 
 def _escalate_or_ask(tx: Transaction, id: str) -> None:

@@ -14,8 +14,8 @@ from backedge.core.feedback.closing import close_loop, settle_findings
 from backedge.core.feedback.judging import deliver_round, route_of
 from backedge.core.feedback.loop import BY_OPTION, SETTLED_BY_CHOICE, Loop, LoopState, result_so_far
 from backedge.core.model import HUMAN, Feedback, Status
-from backedge.core.scheduling.skipping import is_skipped
-from backedge.core.scheduling.staleness import upstream_settled
+from backedge.core.scheduling.skipping import is_skipped, starts_with
+from backedge.core.scheduling.staleness import permanently_skipped
 from backedge.core.state.run import RunState
 from backedge.core.transaction import Transaction
 from backedge.core.value import replace
@@ -24,20 +24,13 @@ BY_CONDITION = "when"
 """What `by` says when a condition closes the loop of a skipped step."""
 
 
-def permanently_skipped(state: RunState, name: str) -> bool:
-    """Whether a step is skipped, and nothing that is running or due could change that."""
-    return (
-        name != HUMAN
-        and is_skipped(state, name)
-        and state.steps[name].running is None
-        and upstream_settled(state, name)
-    )
-
-
-def no_target_left(state: RunState, feedback: Feedback) -> str | None:
-    """Why no target can do the rework that feedback asks for; None if one can. A skipped step can still answer."""
+def no_target_left(state: RunState, source: str, feedback: Feedback) -> str | None:
+    """Why no target can do the rework that feedback asks for; None if one can. A skipped step can still answer, and
+    feedback may be what its condition waits for."""
     needs_rework = feedback.kind not in SETTLED_BY_CHOICE and not feedback.options
     if not needs_rework or not all(permanently_skipped(state, target) for target in feedback.to):
+        return None
+    if any(starts_with(state, target, source, feedback.to) for target in feedback.to):
         return None
     return f"{_why(state, feedback.to)}: no step would receive the fix; send the feedback to a step that runs"
 
@@ -110,7 +103,8 @@ def _reroute(tx: Transaction, loop: Loop, skipped: tuple[str, ...]) -> None:
                 shares.setdefault(target, list(had.findings) if had and not had.done else []).append(id)
     unchanged = tuple(target for target, share in others.items() if share.counted and target not in shares)
     if not shares and not unchanged:
-        escalate_loop(tx, loop, None, f"no step is left to fix it: {_why(tx.state, skipped)}")
+        reason = f"no step is left to fix it: {_why(tx.state, skipped)}"
+        escalate_loop(tx, loop, None, reason, without=("continue", "revise"))
         return
     if loop.choice is not None:
         rules[BY_OPTION] = []

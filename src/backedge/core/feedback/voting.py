@@ -9,65 +9,88 @@ from typing import assert_never
 
 from backedge.core import events as e
 from backedge.core.breaches import first_breach
-from backedge.core.escalation.opening import escalate_loop
+from backedge.core.escalation.opening import escalate_loop, escalate_vote
 from backedge.core.feedback.closing import close_loop
 from backedge.core.feedback.loop import BY_DISAGREEMENT, BY_OPTION, Loop, LoopState, positions_by_target
+from backedge.core.feedback.offers import find_option, offered_options, same_option
 from backedge.core.feedback.routing import legal_targets
-from backedge.core.model import Decision, Feedback, Option, Position, Resolution
-from backedge.core.state.run import RunState
+from backedge.core.model import Breach, Decision, Feedback, Option, Position, Resolution
+from backedge.core.state.run import ASKED, RunState
 from backedge.core.suggestions import did_you_mean
 from backedge.core.transaction import Transaction
 from backedge.core.workflow.bound import bounded_by_pairs
 
 
-def find_option(loop: Loop, text: str) -> Option | None:
-    """The option with this text. If the feedback offers no options, any text is an option."""
-    if not loop.options:
-        return Option(text.strip()) if text.strip() else None
-    return next((each for each in loop.options if _same(each.option, text)), None)
-
-
-def choice_problem(loop: Loop, decision: Decision | None) -> str | None:
+def choice_problem(state: RunState, loop: Loop, decision: Decision | None) -> str | None:
     """Why a decision is not a valid choice in a loop; None if it is."""
-    offered = ", ".join(option.option for option in loop.options)
+    offered = ", ".join(option.option for option in offered_options(state, loop))
     among = f" among {offered}" if offered else ""
     if decision is None or not decision.option.strip():
         return f"no decision: the step was asked to choose{among}; return `decision` with an option and a reason"
-    if find_option(loop, decision.option) is None:
+    if find_option(state, loop, decision.option) is None:
         return f"option {decision.option!r} was not offered: use one of {offered}"
     return None
 
 
 def take_position(tx: Transaction, id: str, target: str, decision: Decision) -> None:
     """Record the position of a target. If that settles the choice, carry it out."""
-    option = find_option(tx.state.loops[id], decision.option)
-    assert option is not None
+    option = _option_named(tx.state.loops[id], decision.option)
     tx.add(e.PositionTaken(tx.now, id, target, option.option, decision.reason))
+    settle_choice(tx, id)
+
+
+def skip_target(tx: Transaction, id: str, target: str, reason: str) -> None:
+    """Let the other targets of a choice decide without this one. If there is none, a person decides."""
+    tx.add(e.TargetSkipped(tx.now, id, target, reason))
     loop = tx.state.loops[id]
-    if loop.state is LoopState.ESCALATING:
-        return  # a person is already deciding about it: that decision comes first
-    complete = all(share.done for share in loop.shares.values())
-    match tx.state.workflow.agreement:
+    if loop.shares:
+        settle_choice(tx, id)
+    else:
+        escalate_loop(tx, loop, None, f"no target is left to choose: {reason}", without=("continue", "revise"))
+
+
+def lose_target(tx: Transaction, id: str, target: str, breach: Breach | None, reason: str) -> None:
+    """Ask a person about a target of a choice whose agent cannot answer. The others choose without it."""
+    loop = tx.state.loops[id]
+    others = [each for each in loop.shares if each != target and not cannot_choose(tx.state, loop, each)]
+    escalate_vote(tx, target, id, breach, reason, last=not others)
+    settle_choice(tx, id)
+
+
+def cannot_choose(state: RunState, loop: Loop, target: str) -> bool:
+    """Whether a person was told that a target cannot take a position."""
+    return any(packet.vote == loop.id and packet.step == target for packet in state.escalations.values())
+
+
+def settle_choice(tx: Transaction, id: str) -> None:
+    """Carry out a choice if the targets that can choose have settled it, by the workflow's agreement rule."""
+    state, loop = tx.state, tx.state.loops[id]
+    decided_by_person = any(packet.loop == id and packet.reason != ASKED for packet in state.escalations.values())
+    if decided_by_person or not loop.current_positions:
+        return
+    complete = all(share.done or cannot_choose(state, loop, target) for target, share in loop.shares.items())
+    match state.workflow.agreement:
         case "first":
-            choose(tx, loop, option, target, decision.reason)
+            position = loop.current_positions[0]
+            choose(tx, loop, _option_named(loop, position.option), position.who, position.reason)
         case "authority" if complete:
-            position = _highest_authority(tx.state, loop)
-            choose(tx, loop, _option_of(loop, position), position.who, position.reason)
+            position = _highest_authority(state, loop)
+            choose(tx, loop, _option_named(loop, position.option), position.who, position.reason)
         case "all" if complete:
             _agree(tx, loop)
         case "authority" | "all":
             return
         case _:
-            assert_never(tx.state.workflow.agreement)
+            assert_never(state.workflow.agreement)
 
 
 def _agree(tx: Transaction, loop: Loop) -> None:
     """Choose the option that all targets are for. If they differ, ask them once more with all positions, then a person."""
     first = loop.current_positions[0]
-    if all(_same(position.option, first.option) for position in loop.current_positions):
+    if all(same_option(position.option, first.option) for position in loop.current_positions):
         names = ", ".join(position.who for position in loop.current_positions)
         reasons = dict.fromkeys(position.reason for position in loop.current_positions if position.reason)
-        choose(tx, loop, _option_of(loop, first), names, "; ".join(reasons))
+        choose(tx, loop, _option_named(loop, first.option), names, "; ".join(reasons))
     elif loop.disputed:
         escalate_loop(tx, loop, None, f"the targets do not agree: {describe_positions(loop.current_positions)}")
     else:
@@ -105,15 +128,9 @@ def _highest_authority(state: RunState, loop: Loop) -> Position:
     return min(loop.current_positions, key=lambda position: rank[position.who])
 
 
-def _option_of(loop: Loop, position: Position) -> Option:
-    option = find_option(loop, position.option)
-    assert option is not None
-    return option
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two texts name the same option. Case and surrounding white space do not matter."""
-    return one.strip().casefold() == other.strip().casefold()
+def _option_named(loop: Loop, text: str) -> Option:
+    """The option with this text. A text that was not offered is an option without rework or acceptance."""
+    return next((each for each in loop.options if same_option(each.option, text)), Option(text.strip()))
 
 
 def describe_positions(positions: tuple[Position, ...]) -> str:
@@ -130,7 +147,7 @@ def option_refusal(state: RunState, source: str, feedback: Feedback) -> str | No
     for index, option in enumerate(feedback.options):
         if not option.option.strip():
             return "an option has no text: describe what could be done"
-        if any(_same(option.option, other.option) for other in feedback.options[:index]):
+        if any(same_option(option.option, other.option) for other in feedback.options[:index]):
             return f"option {option.option!r} is offered twice: give each option its own text"
         if option.accept and option.rework:
             return f"option {option.option!r} both accepts and asks for rework: split it into two options"

@@ -58,6 +58,11 @@ class TrackedFinding(Value, frozen=True):
         return self.rounds_seen >= 2
 
     @property
+    def claim(self) -> str:
+        """What the step that reworked it says, in words; empty if it says nothing."""
+        return f"{self.resolution.status} {self.resolution.note}".strip() if self.resolution else ""
+
+    @property
     def needs_answer(self) -> bool:
         return self.status in UNSETTLED
 

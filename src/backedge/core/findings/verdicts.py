@@ -23,6 +23,7 @@ from backedge.core.state.run import RunState, number
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
 from backedge.core.workflow.definition import PassRule
+from backedge.core.workflow.profiles import PROFILES
 
 _IGNORED: dict[Mode, tuple[str, ...]] = {
     "answer": ("verdict", "findings", "resolutions", "decision", "approvals"),
@@ -140,15 +141,31 @@ def with_stated_findings(outcome: Outcome) -> Outcome:
 
 
 def with_known_phases(state: RunState, outcome: Outcome) -> Outcome:
-    """The outcome with phases spelled as in the workflow. Judges may use other capitals."""
+    """The outcome with phases spelled as in the workflow. Judges may use other capitals, and the words that the profile
+    has for several phases."""
     if not any(finding.affected_phase for finding in outcome.findings):
         return outcome
-    known = {phase.casefold(): phase for phase in state.graph.phases}
-    findings = tuple(
-        replace(each, affected_phase=tuple(known.get(phase.casefold(), phase) for phase in each.affected_phase))
-        for each in outcome.findings
-    )
+    known = _words_for_several(state) | {phase.casefold(): (phase,) for phase in state.graph.phases}
+    findings = tuple(replace(each, affected_phase=_spelled(each.affected_phase, known)) for each in outcome.findings)
     return replace(outcome, findings=findings)
+
+
+def phases_meant(state: RunState, word: str) -> tuple[str, ...]:
+    """The phases that a person names: one, or several with a word of the profile; empty if the word is unknown."""
+    return (word,) if word in state.graph.phases else _words_for_several(state).get(word.casefold(), ())
+
+
+def _words_for_several(state: RunState) -> dict[str, tuple[str, ...]]:
+    """The words that the profile has for several phases, in lower case, and the phases of the workflow among these."""
+    return {
+        word: meant
+        for word, several in PROFILES[state.workflow.profile].phase_words
+        if (meant := tuple(phase for phase in several if phase in state.graph.phases))
+    }
+
+
+def _spelled(phases: tuple[str, ...], known: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for phase in phases for each in known.get(phase.casefold(), (phase,))))
 
 
 ACTIONABLE = (Status.OPEN, Status.NOT_FIXED, Status.REGRESSED)

@@ -1,7 +1,7 @@
 """An index of the run, so that a decision does not have to look at every step.
 
 It holds four small sets: the unsettled steps, those of them that could start next, the running steps, and the steps
-whose last attempt ended with an error. It ignores loops: the scheduler adds what open loops ask for. It also leaves out
+whose last attempt ended with an error or at a limit. It ignores loops: the scheduler adds what open loops ask for. It also leaves out
 steps that depend on a condition, because these are always examined. The fold notes which steps changed
 (`RunState.derived`); when the index is needed, it is updated from these steps and their consumers. It is never stored:
 replaying a journal builds it again."""
@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 from backedge.core.model import SIDE_MODES
 from backedge.core.scheduling.staleness import is_fresh
-from backedge.core.state.run import Derived, Running, RunState
+from backedge.core.state.run import Derived, Running, RunState, StepState
 from backedge.core.value import Value
 from backedge.core.workflow.graph import Graph
 
@@ -29,7 +29,7 @@ class Index(Value, frozen=True):
     """The unsettled steps that are not running and need nothing unsettled, as positions in `graph.by_urgency`."""
     running: dict[str, None] = {}
     erring: dict[str, None] = {}
-    """Steps whose last attempt ended with an error."""
+    """Steps whose last attempt ended with an error or at a limit of the provider."""
 
 
 def index_of(state: RunState) -> Index:
@@ -58,7 +58,7 @@ def _built(state: RunState) -> Index:
         unsettled,
         tuple(sorted(front)),
         {name: None for name, step in state.steps.items() if step.running is not None},
-        {name: None for name, step in state.steps.items() if step.errors},
+        {name: None for name, step in state.steps.items() if is_retrying(step)},
     )
 
 
@@ -73,8 +73,13 @@ def _updated(old: Index, state: RunState, changed: tuple[str, ...]) -> Index:
     for name in dict.fromkeys((*touched, *flipped, *consumers_of_flipped)):
         front = _with_membership(front, graph, name, _in_front(state, unsettled, name))
     started_or_ended = [name for name in touched if (name in old.running) != (steps[name].running is not None)]
-    erred_or_recovered = [name for name in touched if (name in old.erring) != bool(steps[name].errors)]
+    erred_or_recovered = [name for name in touched if (name in old.erring) != is_retrying(steps[name])]
     return Index(unsettled, front, _toggled(old.running, started_or_ended), _toggled(old.erring, erred_or_recovered))
+
+
+def is_retrying(step: StepState) -> bool:
+    """Whether the last attempt of a step ended with an error or at a limit of its provider."""
+    return bool(step.errors or step.limits_in_a_row)
 
 
 def _unsettled(state: RunState, name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, SIDE_MODES
-from backedge.core.scheduling.index import index_of, running_attempts
+from backedge.core.scheduling.index import index_of, is_retrying, running_attempts
 from backedge.core.scheduling.scheduler import Start, passes, ready
 from backedge.core.scheduling.skipping import condition_pending, is_skipped, must_repeat
 from backedge.core.scheduling.staleness import is_fresh
@@ -72,7 +72,7 @@ def needs_input_check(state: RunState, start: Start) -> bool:
 def next_wake(state: RunState, now: float) -> float | None:
     """When the next retry or timeout is due. Retries that are already due do not count: nothing has to wake up for them."""
     steps = (state.steps[name] for name in index_of(state).erring)
-    times = [step.retry_at for step in steps if step.errors and step.retry_at > now and step.running is None]
+    times = [step.retry_at for step in steps if is_retrying(step) and step.retry_at > now and step.running is None]
     times += [packet.opened_at + timeout for packet, timeout in _unanswered(state)]
     return min(times, default=None)
 
@@ -82,12 +82,25 @@ def overdue(state: RunState, now: float) -> list[tuple[Escalation, float]]:
     return [(packet, timeout) for packet, timeout in _unanswered(state) if packet.opened_at + timeout <= now]
 
 
+def due_at(state: RunState, packet: Escalation) -> float | None:
+    """When the answer to a question is due; None if it has no timeout, or if somebody works on it."""
+    if packet.breach is not None:
+        return packet.opened_at + packet.breach.bound if packet.breach.limit == "response_timeout" else None
+    return next((packet.opened_at + timeout for each, timeout in _unanswered(state) if each is packet), None)
+
+
+def response_due(state: RunState, loop: str) -> float | None:
+    """When a person's answer to a loop is due; None if nobody has to answer in time."""
+    times = (due_at(state, packet) for packet in state.escalations.values() if packet.loop == loop)
+    return min((due for due in times if due is not None), default=None)
+
+
 def _unanswered(state: RunState) -> list[tuple[Escalation, float]]:
     """The questions that can still time out, with their timeout. Each does so once; acknowledged ones never do."""
     found = []
     for packet in state.escalations.values():
         loop = state.loops[packet.loop] if packet.loop and packet.reason == ASKED and packet.breach is None else None
-        if loop is None or loop.state is LoopState.ESCALATING or HUMAN in loop.acknowledged:
+        if loop is None or loop.state is LoopState.ESCALATING or HUMAN in loop.acknowledged or HUMAN not in loop.shares:
             continue
         if loop.limits.response_timeout is not None:
             found.append((packet, loop.limits.response_timeout))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN, SIDE_MODES, Mode
-from backedge.core.scheduling.index import index_of, running_attempts
+from backedge.core.scheduling.index import index_of, is_retrying, running_attempts
 from backedge.core.scheduling.skipping import condition_pending, is_skipped, must_repeat
 from backedge.core.scheduling.staleness import is_fresh
 from backedge.core.scheduling.verification import human_feedback_to_verify
@@ -168,7 +168,9 @@ class _Scheduler:
         held: set[str] = set()
         for packet in self.state.escalations.values():
             loop = self.state.loops.get(packet.loop) if packet.loop else None
-            if packet.step is not None:
+            if packet.vote is not None and packet.step is not None:
+                self.waiting_for_person.add(packet.step)
+            elif packet.step is not None:
                 held |= self.graph.downstream[packet.step]
                 (self.waiting_for_person if packet.about is not None else held).add(packet.step)
             elif packet.refused or packet.protected:
@@ -257,7 +259,7 @@ class _Scheduler:
             name in self.escalated and self.due[name] not in SIDE_MODES
         ):
             return False
-        if step.errors and step.retry_at > self.now and not eventually:
+        if is_retrying(step) and step.retry_at > self.now and not eventually:
             return False
         if self.due[name] in SIDE_MODES and not self._needs_no_run(name):
             return True

@@ -25,11 +25,19 @@ from backedge.core.evidence.protected import changes_to_review, question_text, u
 from backedge.core.feedback.closing import close_loop, end_run
 from backedge.core.feedback.loop import Loop, LoopState, result_so_far
 from backedge.core.feedback.rerouting import reroute_around_skipped
+from backedge.core.feedback.voting import cannot_choose, lose_target, skip_target
 from backedge.core.model import HUMAN, SERIOUS, SIDE_MODES, Breach, Resolution, Status
 from backedge.core.scheduling.index import running_attempts
 from backedge.core.scheduling.pending import is_complete, is_stuck, needs_input_check, overdue
 from backedge.core.scheduling.scheduler import Start, passes, ready
-from backedge.core.scheduling.skipping import condition_basis, condition_pending, input_versions, is_skipped, unmet
+from backedge.core.scheduling.skipping import (
+    condition_basis,
+    condition_pending,
+    counts_loops,
+    input_versions,
+    is_skipped,
+    unmet_when,
+)
 from backedge.core.scheduling.staleness import consumed_by, upstream_settled
 from backedge.core.scheduling.verification import not_delivered_yet, unverified_fixes
 from backedge.core.state.run import RunState
@@ -106,6 +114,10 @@ def _withdraw_questions(tx: Transaction) -> bool:
 def _escalate_overdue(tx: Transaction) -> bool:
     for packet, bound in overdue(tx.state, tx.now):
         assert packet.loop is not None
+        loop = tx.state.loops[packet.loop]
+        if loop.choosing and any(not cannot_choose(tx.state, loop, each) for each in loop.shares if each != HUMAN):
+            skip_target(tx, loop.id, HUMAN, f"no answer within {bound:g} s")
+            return True
         breach = Breach("response_timeout", tx.now - packet.opened_at, bound)
         tx.add(e.LoopOverdue(tx.now, packet.loop, breach))
         apply_policy(tx, packet.id, f"limit {breach}")
@@ -202,10 +214,11 @@ def start_attempt(tx: Transaction, start: Start) -> bool:
     """Start one attempt; False if it was not started. Its condition is evaluated first, a limit that forbids it is
     escalated, and a person is asked for approval or to do the step."""
     if start.mode not in SIDE_MODES and condition_pending(tx.state, start.step):
-        unmet_condition = unmet(tx.state, tx.state.graph.conditions[start.step])
-        basis = condition_basis(tx.state, start.step)
+        unmet_condition = unmet_when(tx.state, start.step)
+        loops = counts_loops(tx.state, start.step)
+        basis = condition_basis(tx.state, start.step, loops)
         text = unmet_condition.text if unmet_condition else ""
-        tx.add(e.ConditionEvaluated(tx.now, start.step, unmet_condition is None, text, basis))
+        tx.add(e.ConditionEvaluated(tx.now, start.step, unmet_condition is None, text, basis, loops))
         return False
     breach = first_breach(tx.state, tx.now, step=start.step)
     if breach is not None:
@@ -213,7 +226,11 @@ def start_attempt(tx: Transaction, start: Start) -> bool:
             escalate_run(tx, breach)
         else:
             error = tx.state.steps[start.step].last_error
-            escalate_step(tx, start.step, breach, f"the agent of {start.step!r} keeps ending with an error: {error}")
+            reason = f"the agent of {start.step!r} keeps ending with an error: {error}"
+            if start.mode == "decide":
+                lose_target(tx, start.loops[0], start.step, breach, reason)
+            else:
+                escalate_step(tx, start.step, breach, reason)
         return False
     for id in start.loops:
         loop = tx.state.loops[id]

@@ -1,7 +1,8 @@
 """Conditions: steps that `when` skips, and steps that `repeat` runs until a condition is met.
 
 A condition is evaluated when its step could start, and again when what it refers to has changed. The result is
-recorded. Steps that need a skipped step run without it.
+recorded. Steps that need a skipped step run without it. A condition on loops says when a step joins the run: once the
+step has an artifact, it stays.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from hashlib import sha256
 from backedge.core.model import HUMAN, Feedback, Kind
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
-from backedge.core.workflow.conditions import Condition, holds
+from backedge.core.workflow.conditions import OPEN_LOOPS, Condition, holds
 from backedge.core.workflow.values import MISSING, Missing
 
 
 def value_of(state: RunState, condition: Condition) -> Json | Missing:
     """The value that a condition refers to; MISSING if the step has no artifact or is skipped."""
     if condition.of is None:
-        return len(state.loops)
+        return _count(state, condition)
     step = state.steps[condition.of.step]
     if step.artifact is None or step.condition_false:
         return MISSING
@@ -32,11 +33,59 @@ def unmet(state: RunState, conditions: Iterable[Condition]) -> Condition | None:
     return next((each for each in conditions if not holds(each, value_of(state, each))), None)
 
 
-def condition_basis(state: RunState, name: str) -> str:
-    """A digest of the artifact values that the condition of a step depends on. The number of open loops is left out: it
-    changes too often."""
-    values = [value_of(state, each) for each in state.graph.conditions[name] if each.of is not None]
-    known = [[each] if not isinstance(each, Missing) else [] for each in values]
+def unmet_when(state: RunState, name: str) -> Condition | None:
+    """The first `when` condition of a step that is not met; None if all are."""
+    return next((each for each in state.graph.conditions[name] if not _met(state, name, each)), None)
+
+
+def _met(state: RunState, name: str, condition: Condition) -> bool:
+    if condition.of is None and state.steps[name].artifact is not None:
+        return True
+    return holds(condition, value_of(state, condition))
+
+
+def _count(state: RunState, condition: Condition) -> int:
+    """The number of loops that a condition counts."""
+    if condition.count == OPEN_LOOPS:
+        return len(state.loops)
+    every = condition.count.startswith("feedback")
+    return sum(
+        _is_counted(condition, loop.source, loop.involved)
+        for loop in (*state.loops.values(), *(state.closed_loops.values() if every else ()))
+    )
+
+
+def _is_counted(condition: Condition, source: str, targets: tuple[str, ...]) -> bool:
+    """Whether a condition counts a loop with this source and these targets."""
+    if not condition.step:
+        return True
+    return condition.step == source if condition.count.endswith("_from") else condition.step in targets
+
+
+def counts_loops(state: RunState, name: str) -> bool:
+    """Whether the condition of a step counts loops."""
+    return any(each.of is None for each in state.graph.conditions[name])
+
+
+def starts_with(state: RunState, name: str, source: str, targets: tuple[str, ...]) -> bool:
+    """Whether feedback from this source to these targets would meet the condition of a skipped step."""
+    for each in state.graph.conditions.get(name, ()):
+        value = value_of(state, each)
+        more = each.of is None and _is_counted(each, source, targets)
+        if not holds(each, value + 1 if more and not isinstance(value, Missing) else value):
+            return False
+    return name in state.graph.conditions
+
+
+def condition_basis(state: RunState, name: str, loops: bool) -> str:
+    """A digest of what the condition of a step depends on: the artifact values, and whether each condition on loops is
+    met, if `loops` says so. The numbers of loops are left out: they change too often."""
+    known: list[Json] = []
+    for each in state.graph.conditions[name]:
+        if each.of is None and not loops:
+            continue
+        value = value_of(state, each) if each.of is not None else _met(state, name, each)
+        known.append([] if isinstance(value, Missing) else [value])
     return sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
@@ -45,7 +94,7 @@ def condition_pending(state: RunState, name: str) -> bool:
     if name not in state.graph.conditions:
         return False
     seen = state.steps[name].condition
-    return seen is None or seen.basis != condition_basis(state, name)
+    return seen is None or seen.basis != condition_basis(state, name, seen.loops)
 
 
 def is_skipped(state: RunState, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from backedge.core.feedback.loop import Loop, LoopState
-from backedge.core.model import SIDE_MODES, OutputDigest
+from backedge.core.model import HUMAN, SIDE_MODES, OutputDigest
 from backedge.core.scheduling.skipping import condition_pending, is_skipped, must_repeat
 from backedge.core.state.run import Running, RunState
 from backedge.core.value import Json
@@ -83,8 +83,10 @@ def is_settled(state: RunState, name: str) -> bool:
 
 def _changes_soon(loop: Loop, name: str) -> bool:
     """Whether a step is about to be reworked for a loop. Escalated loops do not count: they may wait long, or never
-    continue."""
-    return name in loop.shares and not loop.shares[name].done and loop.state is not LoopState.ESCALATING
+    continue. An answer or a choice changes no artifact."""
+    if name not in loop.shares or loop.shares[name].done or loop.answers_only or loop.choosing:
+        return False
+    return loop.state is not LoopState.ESCALATING
 
 
 def upstream_settled(state: RunState, name: str) -> bool:
@@ -98,3 +100,13 @@ def upstream_settled(state: RunState, name: str) -> bool:
         if not is_skipped(state, other) and any(_changes_soon(loop, other) for loop in state.loops.values()):
             return False
     return True
+
+
+def permanently_skipped(state: RunState, name: str) -> bool:
+    """Whether a step is skipped, and nothing that is running or due could change that."""
+    return (
+        name != HUMAN
+        and is_skipped(state, name)
+        and state.steps[name].running is None
+        and upstream_settled(state, name)
+    )

@@ -7,9 +7,14 @@ from backedge.core.evidence.values import NO_EVIDENCE
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import SIDE_MODES, Change, FindingResolution, Status
 from backedge.core.state import version_0_1
-from backedge.core.state.run import Artifact, Running, RunState, StepState, number, with_loop, with_step
+from backedge.core.state.run import Artifact, Running, RunState, StepState, TriedAttempt, number, with_loop, with_step
+from backedge.core.text import shortened
 from backedge.core.value import replace
 
+MAX_TRIED = 5
+"""How many attempts of a step are remembered with what they did."""
+LONGEST_SUMMARY = 1_000
+"""How many characters of each are."""
 MAX_VERSIONS_TRACED = 4
 """How many versions of an artifact keep their changes, so that a new finding can be traced to the fix that caused it."""
 
@@ -76,7 +81,9 @@ def _delivered(loop: Loop, target: str) -> Loop:
 
 
 def _attempt_over(
-    state: RunState, event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped, step: StepState
+    state: RunState,
+    event: e.AttemptSucceeded | e.AttemptFailed | e.AttemptLimited | e.AttemptDropped,
+    step: StepState,
 ) -> RunState:
     """What all ends of an attempt have in common: the cost is added, and the step becomes `step`, which is not running."""
     busy, since, worked = state.busy - 1, state.busy_since, state.seconds_worked
@@ -115,6 +122,8 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         approved=step.approved and side,
         errors_granted=0,
         last_error="",
+        limits_in_a_row=0,
+        limit_message="",
         session=event.session or step.session,
         loop_by_question={},
         replaced=step.replaced and side,
@@ -124,6 +133,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         rejudge=step.rejudge and side,
         evidence=step.evidence if side else NO_EVIDENCE,
         overtaken=step.overtaken if side else running.overtaken,
+        tried=step.tried if side or not event.summary.strip() else _tried(state, step, running, event),
     )
     state = _attempt_over(state, event, done)
     if side:
@@ -135,6 +145,13 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
     if event.claims:
         return _with_resolutions(state, event.claims, (*running.to_address, *running.must_keep_fixed))
     return state
+
+
+def _tried(state: RunState, step: StepState, running: Running, event: e.AttemptSucceeded) -> tuple[TriedAttempt, ...]:
+    """What the last attempts of a step did, with this one. Texts are cut, so that a briefing stays small."""
+    round = max((state.loops[id].round for id in running.loops if id in state.loops), default=0)
+    tried = TriedAttempt(event.attempt, round, shortened(event.summary, LONGEST_SUMMARY))
+    return (*step.tried, tried)[-MAX_TRIED:]
 
 
 def _artifact_of(event: e.AttemptSucceeded, step: StepState, running: Running) -> Artifact:
@@ -196,9 +213,27 @@ def attempt_failed(state: RunState, event: e.AttemptFailed) -> RunState:
         errors=step.errors + 1,
         retry_at=event.retry_at,
         last_error=event.error,
+        limits_in_a_row=0,
+        limit_message="",
         session=event.session or step.session,
     )
     return _attempt_over(state, event, failed)
+
+
+def attempt_limited(state: RunState, event: e.AttemptLimited) -> RunState:
+    step = state.steps[event.step]
+    limited = replace(
+        step,
+        running=None,
+        results_due=_undelivered_results(state, step),
+        retry_at=event.retry_at,
+        limits_in_a_row=step.limits_in_a_row + 1,
+        limited_since=step.limited_since if step.limits_in_a_row else event.at,
+        limit_message=event.message,
+        session=event.session or step.session,
+    )
+    made = event.step not in state.graph.engine_judges
+    return _attempt_over(replace(state, limited_attempts=state.limited_attempts + made), event, limited)
 
 
 def attempt_dropped(state: RunState, event: e.AttemptDropped) -> RunState:

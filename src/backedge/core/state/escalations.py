@@ -6,7 +6,7 @@ from backedge.core import events as e
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN
 from backedge.core.state.loops import reports_made
-from backedge.core.state.run import ASKED, REPEAT, Escalation, RunState, number, with_loop, with_step
+from backedge.core.state.run import ASKED, PROVIDER_WAIT, REPEAT, Escalation, RunState, number, with_loop, with_step
 from backedge.core.state.waits import without_waiter
 from backedge.core.value import replace
 from backedge.core.workflow.limits import BUDGETS, OF_THE_RUN
@@ -24,6 +24,7 @@ def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         event.about,
         event.protected,
         event.refused,
+        event.vote,
     )
     state = replace(
         state,
@@ -34,12 +35,14 @@ def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         state = _person_asked(state, event.loop) if event.breach is None else state
         loop = replace(state.loops[event.loop], escalation=packet.id, breach=event.breach)
         if event.reason != ASKED:
-            loop = loop.on("escalated")
+            # A loop whose fix failed waits for a person already.
+            loop = loop if loop.state is LoopState.ESCALATING else loop.on("escalated")
             state = without_waiter(state, loop)
         return with_loop(state, loop)
-    if event.step is not None and event.breach is not None:
+    if event.step is not None and (event.breach is not None or event.failed):
         # The fix failed, so the loops that wait for this step now wait for the decision about it.
-        for loop in [each for each in state.loops.values() if _fixing(each, event.step)]:
+        waiting = [each for each in state.loops.values() if _fixing(each, event.step)]
+        for loop in [each for each in waiting if event.failed is None or each.id in event.failed]:
             failed = replace(loop.on("fix failed"), escalation=packet.id)
             state = without_waiter(with_loop(state, failed), failed)
     return state
@@ -83,7 +86,8 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         escalations=open_ones,
         decided_escalations=state.decided_escalations.set(number(packet.id), replace(packet, decided=event)),
     )
-    continues = event.choice in ("continue", "revise", "reassign", "reclassify")
+    # An answer that grants a round is advice for it: the loop goes on.
+    continues = event.choice in ("continue", "revise", "reassign", "reclassify") or _is_advice(event)
     limit = packet.breach.limit if packet.breach else ""
     if continues and limit in OF_THE_RUN:
         more = event.amount if limit in BUDGETS else event.rounds
@@ -94,10 +98,13 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         if limit == REPEAT:
             step = replace(step, repeats_granted=step.repeats_granted + event.rounds)
         else:
-            step = replace(step, errors_granted=step.errors_granted + event.rounds, retry_at=event.at)
+            granted = 0 if limit == PROVIDER_WAIT else event.rounds
+            step = replace(step, errors_granted=step.errors_granted + granted, retry_at=event.at, limits_in_a_row=0)
         state = with_step(state, packet.step, step)
     loops = dict(state.loops)
-    for id, loop in state.loops.items():
+    if packet.vote in loops and event.choice in ("continue", "resolve", "skip"):
+        loops[packet.vote] = _choosing_again(loops[packet.vote], open_ones)
+    for id, loop in loops.items():
         if loop.escalation == packet.id:
             loop = replace(loop, escalation=next((other for other in open_ones if open_ones[other].loop == id), None))
             if continues and loop.state is LoopState.ESCALATING:
@@ -110,10 +117,27 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
     return replace(state, loops=loops, replanned=state.replanned or event.choice == "replan")
 
 
+def _choosing_again(loop: Loop, escalations: dict[str, Escalation]) -> Loop:
+    """A choice that goes on, unless a person decides about it: one of its targets tries again, has an answer, or is
+    skipped."""
+    asked = any(each.loop == loop.id and each.reason != ASKED for each in escalations.values())
+    return loop.on("continued") if loop.state is LoopState.ESCALATING and not asked else loop
+
+
 def _back_to_source(loop: Loop) -> Loop:
     """No step works on the loop any more. Its source verifies it again after the new plan was carried out."""
     done = {target: replace(share, done=True) for target, share in loop.shares.items()}
     return replace(loop.resumed().on("fix done"), shares=done)
+
+
+def _is_advice(event: e.EscalationDecided) -> bool:
+    return event.choice == "resolve" and event.rounds > 0
+
+
+def _advice(event: e.EscalationDecided) -> str:
+    """What the steps that rework are told about a decision. For advice, that includes the option that was chosen."""
+    chosen = event.option if _is_advice(event) and event.option else ""
+    return ": ".join(part for part in (chosen, event.note) if part)
 
 
 def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
@@ -138,5 +162,5 @@ def _granted(state: RunState, loop: Loop, event: e.EscalationDecided) -> Loop:
         loop,
         granted=loop.granted + event.rounds,
         granted_until=loop.round + event.rounds,
-        advice=event.note or loop.advice,
+        advice=_advice(event) or loop.advice,
     )

@@ -16,6 +16,7 @@ from backedge.core.state.attempts import (
     answer_given,
     attempt_dropped,
     attempt_failed,
+    attempt_limited,
     attempt_started,
     attempt_succeeded,
 )
@@ -34,6 +35,7 @@ from backedge.core.state.loops import (
     loop_closed,
     loop_opened,
     position_taken,
+    target_skipped,
 )
 from backedge.core.state.run import (
     ConditionResult,
@@ -111,6 +113,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return replace(state, ended=event)
         case e.AttemptFailed():
             return attempt_failed(state, event)
+        case e.AttemptLimited():
+            return attempt_limited(state, event)
         case e.AttemptDropped():
             return attempt_dropped(state, event)
         case e.RefusedFeedback():
@@ -123,6 +127,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return answer_given(state, event)
         case e.PositionTaken():
             return position_taken(state, event)
+        case e.TargetSkipped():
+            return target_skipped(state, event)
         case e.ChoiceMade():
             return choice_made(state, event)
         case e.WaitBegan():
@@ -142,7 +148,7 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return with_step(state, event.step, step, has_accepted=True)
         case e.ConditionEvaluated():
             basis = event.basis or version_0_1.condition_basis(state, event.step)
-            result = ConditionResult(event.met, basis)
+            result = ConditionResult(event.met, basis, event.loops)
             return with_step(
                 state, event.step, replace(state.steps[event.step], condition=result, condition_false=not event.met)
             )

@@ -90,7 +90,9 @@ def _unconfirmed(before: Map[int, bool], changed: dict[int, TrackedFinding]) -> 
 def finding_reclassified(state: RunState, event: e.FindingReclassified) -> RunState:
     id = event.finding
     before = state.findings[id]
-    tracked = replace(before, reclassified=(event.phase,), introduced_by=event.introduced_by or before.introduced_by)
+    tracked = replace(
+        before, reclassified=event.phases or (event.phase,), introduced_by=event.introduced_by or before.introduced_by
+    )
     state = replace(state, findings=state.findings.set(id, tracked))
     loop = state.loops.get(tracked.loop or "")
     if loop is None or not any(id in share.findings for share in loop.shares.values() if not share.counted):

@@ -206,6 +206,12 @@ def position_taken(state: RunState, event: e.PositionTaken) -> RunState:
     return with_loop(state, replace(loop, shares=shares, positions=(*loop.positions, position)[-MAX_POSITIONS:]))
 
 
+def target_skipped(state: RunState, event: e.TargetSkipped) -> RunState:
+    loop = state.loops[event.loop]
+    others = {target: share for target, share in loop.shares.items() if target != event.target}
+    return with_loop(state, replace(loop, shares=others))
+
+
 def choice_made(state: RunState, event: e.ChoiceMade) -> RunState:
     """The choice is over. The loop waits for its source, unless the chosen option asks steps for rework."""
     loop = state.loops[event.loop]

@@ -20,6 +20,9 @@ from backedge.core.workflow.graph import Graph
 REPEAT = "repeat"
 """The name in a breach for the `max` of a step that repeats until a condition is met."""
 
+PROVIDER_WAIT = "provider_wait"
+"""The name of the limit on waiting for a provider."""
+
 ASKED = "asked"
 """The reason of an escalation that asks a person a question because feedback was sent to them, not because of a breach."""
 NO_APPROVER = "no approver"
@@ -95,12 +98,22 @@ class LastVerdict(Value, frozen=True):
     """The folder of these files."""
 
 
+class TriedAttempt(Value, frozen=True):
+    """What an attempt did, in its own words, for later briefings."""
+
+    attempt: int
+    round: int
+    summary: str
+
+
 class ConditionResult(Value, frozen=True):
     """The result of evaluating the condition of a step."""
 
     met: bool
     basis: str
     """The digest of the values that the condition refers to."""
+    loops: bool = False
+    """Whether the digest includes conditions on loops."""
 
 
 class StepState(Value, frozen=True):
@@ -115,6 +128,13 @@ class StepState(Value, frozen=True):
     session: str | None = None
     """The conversation that its agent can continue."""
     retry_at: float = 0.0
+    """When the next attempt may start, after an error or a limit of the provider."""
+    limits_in_a_row: int = 0
+    """How often in a row its provider had reached a limit."""
+    limited_since: float = 0.0
+    """When the first attempt of these ended."""
+    limit_message: str = ""
+    """What the provider said about its limit."""
     rounds: int = 0
     """How many of its executions were rounds of feedback."""
     replaced: bool = False
@@ -135,6 +155,8 @@ class StepState(Value, frozen=True):
     """The loops whose results its next attempt has to be given."""
     loop_by_question: dict[str, str] = {}
     """Feedback raised by running attempts since the last finished one: its `question_key`, and its loop."""
+    tried: tuple[TriedAttempt, ...] = ()
+    """What its last attempts did."""
     verdict: LastVerdict | None = None
     verdicts: int = 0
     failures: int = 0
@@ -187,6 +209,8 @@ class Escalation(Value, frozen=True):
     """The changes of protected files that it asks about."""
     refused: int = 0
     """The number of the refused feedback that it tells about. It holds nothing up."""
+    vote: str | None = None
+    """The loop of a choice in which its step could not take a position. A person may do that for it."""
     decided: e.EscalationDecided | None = None
 
     @property
@@ -240,6 +264,8 @@ class RunState(Value, frozen=True):
     opened_escalations: int = 0
     usage: Usage = Usage()
     attempts: int = 0
+    limited_attempts: int = 0
+    """How many attempts a limit of a provider ended. Budgets and bounds do not count them."""
     rounds: int = 0
     recoveries: int = 0
     pairs: dict[tuple[str, str], int] = {}

@@ -9,7 +9,7 @@
 - Each execution is tried at most E times, where E is the limit `errors_in_a_row`.
 
 A run therefore makes at most E x (S + J) x (1 + R) attempts. People can grant more, and an attempt that a crash or an
-interruption cut short may be made again.
+interruption cut short, or that met a limit of its provider, is made again.
 """
 
 from __future__ import annotations

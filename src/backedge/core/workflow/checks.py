@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, get_args
 
 from backedge.core.errors import WorkflowError
-from backedge.core.model import HUMAN, Severity, severity_of
+from backedge.core.model import HUMAN, Option, Severity, severity_of
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json, Value
-from backedge.core.workflow.parsing import mapping, words
+from backedge.core.workflow.parsing import mapping, shown, words
 from backedge.core.workflow.values import Reference, parse_amount, parse_reference
 
 Rule = Literal["equal", "subset", "superset", "compatible"]
@@ -38,6 +38,8 @@ class Check(Value, frozen=True):
     """The steps in order of authority: the position of the first one that has a position wins."""
     severity: Severity = Severity.HIGH
     blocking: bool = False
+    options: tuple[Option, ...] = ()
+    """Ways to end a disagreement: the steps that disagree are told about them, and a person can choose one."""
 
     @property
     def references(self) -> tuple[Reference, ...]:
@@ -99,7 +101,8 @@ def needs_agent(measure: EngineJudge) -> bool:
     return measure.command if isinstance(measure, Check) else bool(measure.report)
 
 
-_CHECK_KEYS = ("compare", "rule", "compatible", "resolve", "authority", "severity")
+_CHECK_KEYS = ("compare", "rule", "compatible", "resolve", "authority", "severity", "options")
+_OPTION_KEYS = ("option", "effort", "impact", "rework", "accept")
 _GATE_KEYS = ("metric", *BOUNDS, "causes", "requests", "needs", "severity")
 
 
@@ -127,7 +130,32 @@ def parse_check(name: str, given: object) -> Check:
         words(f"check {name!r}: authority", fields.get("authority", ())),
         severity,
         blocking,
+        _options(f"check {name!r}: options", fields.get("options", ())),
     )
+
+
+def _options(where: str, given: object) -> tuple[Option, ...]:
+    """Options as a user writes them: a text each, or a mapping. Raises WorkflowError."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise WorkflowError(f"{where} is {shown(given)}: expected a list of options")
+    found = tuple(_option(where, {"option": each} if isinstance(each, str) else each) for each in given)
+    for index, each in enumerate(found):
+        if not each.option.strip():
+            raise WorkflowError(f"{where} has an option without text: describe what could be done")
+        if any(each.option.strip().casefold() == other.option.strip().casefold() for other in found[:index]):
+            raise WorkflowError(f"{where} has {each.option!r} twice: give each option its own text")
+        if each.accept and each.rework:
+            raise WorkflowError(f"{where}: {each.option!r} both accepts and asks for rework: split it into two options")
+    return found
+
+
+def _option(where: str, given: object) -> Option:
+    fields = _known(mapping(where, given), where, _OPTION_KEYS)
+    accept = fields.get("accept", False)
+    if not isinstance(accept, bool):
+        raise WorkflowError(f"{where} has accept {shown(accept)}: expected true or false")
+    text, effort, impact = (str(fields.get(key, "")) for key in ("option", "effort", "impact"))
+    return Option(text, effort, impact, words(f"{where}: rework", fields.get("rework", ())), accept)
 
 
 def parse_gate(name: str, given: object) -> Gate:

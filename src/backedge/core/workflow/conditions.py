@@ -1,7 +1,7 @@
-"""Conditions on artifacts: `plan:/ui == true`, `not plan:/ui`, `open_loops == 0`.
+"""Conditions on artifacts and feedback: `plan:/ui == true`, `not plan:/ui`, `open_loops == 0`, `feedback_from:test > 0`.
 
-A condition compares a value in an artifact, or the number of open loops, with a literal. A missing value counts as
-null: it equals only null, it is not true, and it is neither greater nor less than anything.
+A condition compares a value in an artifact, or a number of loops, with a literal. A missing value counts as null: it
+equals only null, it is not true, and it is neither greater nor less than anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from backedge.core.value import Json, Value
 from backedge.core.workflow.values import Missing, Reference, equal, parse_reference
 
 OPEN_LOOPS = "open_loops"
-"""The number of open loops of the run: the one value that does not come from an artifact."""
+"""The number of open loops of the run."""
+
+COUNTS = ("open_loops_from", "open_loops_to", "feedback_from", "feedback_to")
+"""The numbers of loops from a step or to it: those that are open, or all feedback so far. Written `count:step`."""
 
 Operator = Literal["", "not", "==", "!=", "<", "<=", ">", ">=", "in", "contains"]
 OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "contains")
@@ -27,13 +30,17 @@ _JOINING = {"and", "or", "&&", "||", "==", "!=", "<", "<=", ">", ">="}
 
 
 class Condition(Value, frozen=True):
-    """One comparison. `of` is None for the number of open loops."""
+    """One comparison. `of` is None for a number of loops."""
 
     text: str
     of: Reference | None
     operator: Operator = ""
     """Empty if the value has to be true, "not" if it has to be false."""
     literal: Json = None
+    count: str = OPEN_LOOPS
+    """Which loops are counted, if `of` is None."""
+    step: str = ""
+    """The step that these loops come from or go to; empty for all loops."""
 
 
 def parse_condition(text: str) -> Condition:
@@ -44,10 +51,10 @@ def parse_condition(text: str) -> Condition:
     if words[0] == "not" and len(words) > 1:
         if len(words) > 2:
             raise ValueError(f"condition {text!r} compares after `not`: use != or the opposite comparison")
-        return Condition(text, _value(text, words[1]), "not")
+        return _condition(text, words[1], "not")
     if len(words) == 1:
-        return Condition(text, _value(text, words[0]))
-    of = _value(text, words[0])
+        return _condition(text, words[0])
+    _condition(text, words[0])
     operator = _operator(text, words[1])
     if len(words) == 2:
         raise ValueError(f"condition {text!r} has nothing after {operator}: give the value to compare with")
@@ -58,7 +65,19 @@ def parse_condition(text: str) -> Condition:
         )
     if operator == "in" and not isinstance(literal, list | str):
         raise ValueError(f"condition {text!r} has {words[2]} after `in`: expected a list, such as [a, b]")
-    return Condition(text, of, operator, literal)
+    return _condition(text, words[0], operator, literal)
+
+
+def _condition(text: str, word: str, operator: Operator = "", literal: Json = None) -> Condition:
+    without_spaces = re.search(r"==|!=|<=|>=|<|>", word)
+    if without_spaces:
+        raise ValueError(f"condition {text!r} has no space around {without_spaces.group()}: {_SHAPE}")
+    count, _, step = word.partition(":")
+    if count in COUNTS and not step.startswith("/"):
+        if not step:
+            raise ValueError(f"condition {text!r} names no step: write `{count}:step`")
+        return Condition(text, None, operator, literal, count, step)
+    return Condition(text, _value(text, word), operator, literal)
 
 
 def holds(condition: Condition, value: Json | Missing) -> bool:
@@ -107,9 +126,6 @@ def _contains(container: Json, item: Json) -> bool:
 def _value(text: str, word: str) -> Reference | None:
     if word == OPEN_LOOPS:
         return None
-    without_spaces = re.search(r"==|!=|<=|>=|<|>", word)
-    if without_spaces:
-        raise ValueError(f"condition {text!r} has no space around {without_spaces.group()}: {_SHAPE}")
     try:
         return parse_reference(word)
     except ValueError as error:

@@ -89,6 +89,10 @@ class Step(Value, frozen=True):
     """Whether it may add, replace and remove steps during the run."""
     plans_judges: bool = False
     """Whether it may also replace and remove judges that the workflow started with."""
+    writes: tuple[str, ...] | None = None
+    """The files that it may change, as globs from the folder that it works in; None if that is not known."""
+    workspace: str = ""
+    """The folder that it works in; empty for that of the workflow file."""
     needs_groups: tuple[str, ...] = ()
     """The groups that its definition needs. A step that joins one of them later is needed too."""
     judges_groups: tuple[str, ...] = ()

@@ -74,6 +74,14 @@ class Limits(Value, frozen=True, omit_defaults=False):
             breaker=False,
         ),
     ] = 3
+    provider_wait: Annotated[
+        float | None,
+        LimitSpec(
+            "How long in a row one step may wait for a limit of its provider, such as a quota that resets later.",
+            "seconds",
+            breaker=False,
+        ),
+    ] = 86_400.0
     rounds_total: Annotated[
         int | None,
         LimitSpec(

@@ -19,6 +19,10 @@ class Profile(Value, frozen=True):
     """Judges of one step run in the order of the file, and a failing one skips the rest."""
     nearest_phase: bool = False
     """A phase that the workflow does not have means the nearest earlier one it has, otherwise its first."""
+    phase_words: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Words for several phases that judges may use in `affected_phase`, in lower case, and the phases they stand for."""
+    streaks_first: bool = False
+    """Limits on what repeats in a row are reported before limits on the number of rounds."""
 
 
 _AI_SDLC_ROUTES = (
@@ -46,11 +50,16 @@ PROFILES: dict[str, Profile] = {
         review_passes_if="ai-sdlc",
         nearest_phase=True,
     ),
-    "tight-loop": Profile(limits=replace(_ORIGINAL, rounds_per_loop=None, rounds_per_step=4), judges_in_order=True),
+    "tight-loop": Profile(
+        limits=replace(_ORIGINAL, rounds_per_loop=None, rounds_per_step=4),
+        judges_in_order=True,
+        streaks_first=True,
+    ),
     "asp": Profile(
         limits=replace(_ORIGINAL, rounds_per_loop=None, rounds_per_step=2),
         review_passes_if="asp",
         test_limits=replace(_ORIGINAL, rounds_per_loop=1, rounds_per_step=2),
+        phase_words=(("both", ("planning", "design")),),
     ),
     "reactree": Profile(limits=replace(_ORIGINAL, rounds_per_loop=None, rounds_per_pair=2)),
 }

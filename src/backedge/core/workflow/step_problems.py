@@ -109,6 +109,9 @@ def _condition_problems(where: str, text: str, names: Collection[str], at: Place
     except ValueError as error:
         yield WorkflowProblem(f"{where}: {error}", at, at[:2])
         return
+    if each.step and each.step not in (*names, HUMAN):
+        known = did_you_mean(each.step, [*names, HUMAN])
+        yield WorkflowProblem(f"{where} {text!r}: step {each.step!r} does not exist: {known}", at)
     if each.of is not None and each.of.step not in names:
         known = did_you_mean(each.of.step, names)
         yield WorkflowProblem(f"{where} {text!r}: step {each.of.step!r} does not exist: {known}", at)

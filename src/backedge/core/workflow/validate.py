@@ -11,8 +11,9 @@ from graphlib import CycleError
 from backedge.core.errors import WorkflowError, WorkflowProblem
 from backedge.core.model import HUMAN, Kind
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import counted
 from backedge.core.workflow.bound import max_attempts
-from backedge.core.workflow.checks import Check, Gate
+from backedge.core.workflow.checks import Check, EngineJudge, Gate
 from backedge.core.workflow.conditions import Condition
 from backedge.core.workflow.definition import DEFAULT_PHASES, Step, Workflow
 from backedge.core.workflow.graph import Graph, graph_of
@@ -36,7 +37,7 @@ def _engine_judge_problems(workflow: Workflow) -> Iterable[WorkflowProblem]:
             )
         taken.append(judge.name)
         try:
-            named = [*judge.producers, *(dict(judge.requests) if isinstance(judge, Gate) else judge.authority)]
+            named = [*judge.producers, *_others_named(judge)]
         except ValueError as error:
             yield WorkflowProblem(f"{where}: {error}", at)
             continue
@@ -51,9 +52,16 @@ def _engine_judge_problems(workflow: Workflow) -> Iterable[WorkflowProblem]:
             yield from _judge_requests(judge, steps)
 
 
+def _others_named(judge: EngineJudge) -> Iterable[str]:
+    """The other steps that a check or gate names: those of its requests, its authority or its options."""
+    if isinstance(judge, Gate):
+        return dict(judge.requests)
+    return (*judge.authority, *(name for option in judge.options for name in option.rework))
+
+
 def _check_problems(check: Check) -> Iterable[str]:
     if len(check.compare) < 2:
-        yield f"compares {len(check.compare)} values: name two or more"
+        yield f"compares {counted(len(check.compare), 'value')}: name two or more"
     if check.resolve == "authority":
         if not set(check.authority) & set(check.producers):
             yield f"has no authority among {', '.join(check.producers)}: name the step whose value wins"
@@ -113,6 +121,7 @@ def _upstream_problems(graph: Graph) -> Iterable[WorkflowProblem]:
                 step_place(repeat.to),
             )
     yield from _gate_targets(graph)
+    yield from _option_targets(graph)
 
 
 def _gate_targets(graph: Graph) -> Iterable[WorkflowProblem]:
@@ -124,6 +133,19 @@ def _gate_targets(graph: Graph) -> Iterable[WorkflowProblem]:
                     f"gate {gate.name!r} requests something of {target!r}, which is not before it: "
                     f"use one of {', '.join(legal)}",
                     ("gates", gate.name),
+                    step_place(target),
+                )
+
+
+def _option_targets(graph: Graph) -> Iterable[WorkflowProblem]:
+    for check in graph.workflow.checks:
+        legal = graph.legal_targets(check.name)
+        for target in (name for option in check.options for name in option.rework):
+            if target not in legal:
+                yield WorkflowProblem(
+                    f"check {check.name!r} has an option that asks for rework of {target!r}, which is a judge or not before "
+                    f"it: use one of {', '.join(legal)}",
+                    ("checks", check.name),
                     step_place(target),
                 )
 
@@ -189,7 +211,7 @@ def _naming_problems(workflow: Workflow) -> Iterable[WorkflowProblem]:
         yield WorkflowProblem(f"phase {phase!r} is listed twice in phases: remove one of them", ("phases", phase))
     if workflow.plans and len(workflow.steps) > workflow.max_steps:
         yield WorkflowProblem(
-            f"the workflow has {len(workflow.steps)} steps, but max_steps is {workflow.max_steps}: raise max_steps",
+            f"the workflow has {counted(len(workflow.steps), 'step')}, but max_steps is {workflow.max_steps}: raise max_steps",
             ("max_steps",),
         )
     for name in [name for name, count in names.items() if count > 1]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 
 from backedge.core import commands as c
 from backedge.core.briefing import brief
-from backedge.core.errors import AgentError
+from backedge.core.errors import AgentError, ProviderLimit
 from backedge.core.evidence.values import NO_EVIDENCE, Evidence
 from backedge.core.model import NO_USAGE, Outcome, Usage
 from backedge.core.state.run import Running, RunState
@@ -155,14 +155,18 @@ def failed_report(
     step: str, attempt: int, error: BaseException, seconds: float, usage: Usage = NO_USAGE, result: Result = _NO_RESULT
 ) -> AttemptReport:
     """The report of an attempt that an error ended, with what it had used and printed until then."""
-    log, session, seen = result.log, result.session, NO_EVIDENCE
+    log, session, seen, lasting = result.log, result.session, NO_EVIDENCE, False
     if isinstance(error, AgentError):
+        lasting = error.lasting
         usage += _usage(error.usage)
         log, session = error.log or log, error.session or session
         seen = Evidence(ended=error.ended) if error.ended else seen
     digest = digest_of(log) if log else None
-    command = c.FailAttempt(step, attempt, error_text(error), usage, seconds, digest, session, seen)
-    return AttemptReport(command, {digest: log} if digest else {})
+    text, payloads = error_text(error), {digest: log} if digest else {}
+    if isinstance(error, ProviderLimit):
+        limited = c.LimitAttempt(step, attempt, text, error.wait, usage, seconds, digest, session, seen)
+        return AttemptReport(limited, payloads)
+    return AttemptReport(c.FailAttempt(step, attempt, text, usage, seconds, digest, session, seen, lasting), payloads)
 
 
 def _usage(given: object) -> Usage:

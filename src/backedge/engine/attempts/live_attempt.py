@@ -141,6 +141,8 @@ def resolution_of(state: RunState, id: str) -> Resolution | None:
         return None
     if loop.resolution is not None:
         return loop.resolution
+    if loop.state is LoopState.ESCALATING and loop.breach is not None and loop.breach.limit == "response_timeout":
+        return Resolution("timeout", text=f"limit {loop.breach}")
     if loop.state is LoopState.ESCALATING:
         packet = state.escalations.get(loop.escalation or "")
         return Resolution("escalated", text=packet.reason if packet else "")

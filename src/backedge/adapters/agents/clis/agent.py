@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from backedge.adapters.agents.artifact import ArtifactFiles
 from backedge.adapters.agents.attempt_folder import Ended
 from backedge.adapters.agents.briefing_json import briefing_json
 from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Options, Session, refusals
-from backedge.adapters.agents.clis.folder import Begun, CliFolder
+from backedge.adapters.agents.clis.folder import SCRATCHPAD, Begun, CliFolder
 from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.clis.report import UnknownSession, log_of, outcome_of
 from backedge.adapters.agents.clis.response_contract import ResponseContract
@@ -34,8 +35,9 @@ from backedge.adapters.agents.witness import Witness, witnessed
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError, WorkflowError
-from backedge.core.evidence.values import NO_EVIDENCE
+from backedge.core.evidence.values import DENIED, NO_EVIDENCE
 from backedge.core.model import Usage
+from backedge.core.prices import Price, cost_of
 from backedge.core.value import Json
 from backedge.ports import Attempt, Result
 
@@ -74,9 +76,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         env: Mapping[str, str] | None = None,
         accepts: Mapping[str, Json] | None = None,
         schema: Json = None,
-        phases: Sequence[str] = (),
-        steps: Sequence[str] = (),
-        kinds: Sequence[str] = (),
+        agents: Sequence[str] = (),
         timeout: float | None = None,
         max_stdout: int = 256 * 1024 * 1024,
         grace: float = 2.0,
@@ -84,7 +84,9 @@ class CliAgent(ProgramAgent[CliFolder]):
         digests: FileDigests | None = None,
         secrets: Secrets = NO_SECRETS,
         witness: Witness | None = None,
+        prices: Mapping[str, Price] | None = None,
     ) -> None:
+        self._prices = prices or {}
         self._cli: Cli = CLIS[name]
         self._options = options or Options()
         problems = [text for _, text in refusals(self._cli, self._options)]
@@ -97,7 +99,7 @@ class CliAgent(ProgramAgent[CliFolder]):
         self._workplace = Workplace(workplace.folder.absolute(), workplace.state.absolute(), workplace.writes)
         self._judges = judges
         self._resumes = session == "resume"
-        self._contract = ResponseContract(self._cli, judges, phases, steps, schema, kinds)
+        self._contract = ResponseContract(self._cli, judges, schema, agents)
         self._files = ArtifactFiles(workplace.folder, workplace.state, workplace.writes, digests, judges)
         super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
         self._views = views
@@ -145,10 +147,12 @@ class CliAgent(ProgramAgent[CliFolder]):
 
     async def _called(self, briefing: Briefing, before: Snapshot | None, begun: Begun) -> Result | None:
         schema = self._contract.schema(briefing)
+        views = self._views(briefing.run) if self._views else {}
         folder = self._attempt_folder(
             briefing,
             {
-                "briefing.json": briefing_json(briefing, self._views(briefing.run) if self._views else None),
+                **_rounds_so_far(views),
+                "briefing.json": briefing_json(briefing, views),
                 "schema.json": msgspec.json.encode(schema),
                 "call.json": msgspec.json.encode(replace(begun, cli=self._cli.name)),
             },
@@ -175,7 +179,8 @@ class CliAgent(ProgramAgent[CliFolder]):
         shortened, or whose @ is written \\@, a secret would not be recognised."""
         shown = self._secrets.value(briefing)
         template, answer = self._secrets.text(self._template), self._secrets.text(self._contract.words(shown))
-        text = prompt(template, shown, answer, str(folder.whole), self._cli.mentions)
+        scratchpad = str(folder.path / SCRATCHPAD) if folder.has(SCRATCHPAD) else ""
+        text = prompt(template, shown, answer, str(folder.whole), self._cli.mentions, scratchpad)
         return text.encode("utf-8", "replace")
 
     def _result(self, briefing: Briefing, folder: CliFolder, ended: Ended, before: Snapshot | None) -> Result | None:
@@ -199,16 +204,32 @@ class CliAgent(ProgramAgent[CliFolder]):
         digest, changes = self._files.after(briefing, before, folder)
         folder.before.unlink(missing_ok=True)
         seen = self._witness.after(briefing, folder.path) if self._witness is not None else NO_EVIDENCE
+        if report.denied:
+            seen = replace(seen, notes=(*seen.notes, *(f"{DENIED}{each}" for each in report.denied)))
         return Result(replace(outcome, usage=report.usage), digest, changes, log, session, seen)
 
     def _report(self, folder: CliFolder, stderr: str) -> CliReport:
         resumed = Session.of(folder.begun.session, self._cli.name)
-        return self._cli.read(folder.events(), stderr, resumed.used if resumed else Usage())
+        report = self._cli.read(folder.events(), stderr, resumed.used if resumed else Usage())
+        return dataclasses.replace(report, usage=self._priced(report, resumed.cached if resumed else 0))
+
+    def _priced(self, report: CliReport, cached_before: int) -> Usage:
+        """The usage with its cost, from the prices in the workflow file if the CLI reports none."""
+        names = (self._options.model, report.model, self._cli.name)
+        price = next((self._prices[name] for name in names if name in self._prices), None)
+        usage = report.usage
+        if price is None or usage.cost_usd:
+            return usage
+        cumulative = report.used != Usage() and report.cached >= cached_before
+        cached = report.cached - cached_before if cumulative else report.cached
+        return replace(usage, cost_usd=cost_of(price, usage.tokens_in, usage.tokens_out, cached))
 
     def _left(self, report: CliReport, resumed: Session | None) -> str | None:
         """The conversation that the next attempt can continue."""
         if report.session is not None:
-            return str(Session(self._cli.name, report.session, report.used))
+            return str(
+                Session(self._cli.name, report.session, report.used, report.cached if report.used != Usage() else 0)
+            )
         return str(resumed) if resumed and not report.unknown_session else None
 
 
@@ -218,6 +239,14 @@ def _installed(cli: Cli, path: str | None) -> str:
     if found is None:
         raise NotInstalled(f"{cli.name} is not installed: run `npm install -g {cli.package}`, or put it on the PATH")
     return os.path.abspath(found)
+
+
+def _rounds_so_far(views: Mapping[str, str]) -> dict[str, bytes]:
+    """The file of all iterations, as it is now. A copy in the folder of the attempt can be read in a sandbox too."""
+    try:
+        return {SCRATCHPAD: Path(views["scratchpad"]).read_bytes()} if "scratchpad" in views else {}
+    except OSError:
+        return {}
 
 
 def _marks(briefing: Briefing, folder: CliFolder) -> dict[str, str]:

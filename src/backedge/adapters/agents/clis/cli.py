@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from backedge.adapters.agents.clis.provider_limit import ReachedLimit
 from backedge.core.model import Usage
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
@@ -40,10 +41,13 @@ class Session:
     cli: str
     id: str
     used: Usage = NONE
+    cached: int = 0
+    """How many of the tokens in came from a cache."""
 
     def __str__(self) -> str:
-        """As the journal stores it: claude:0f5c…, codex:0199…:2400:60."""
-        used = (self.used.tokens_in, self.used.tokens_out) if self.used != NONE else ()
+        """As the journal stores it: claude:0f5c…, codex:0199…:2400:60, codex:0199…:2400:60:1200."""
+        used = [self.used.tokens_in, self.used.tokens_out] if self.used != NONE else []
+        used += [self.cached] if used and self.cached else []
         return ":".join([self.cli, self.id, *map(str, used)])
 
     @classmethod
@@ -53,7 +57,9 @@ class Session:
         if owner != cli or not rest or not _ID.fullmatch(rest[0]):
             return None
         numbers = [int(each) for each in rest[1:] if each.isascii() and each.isdigit()]
-        return cls(cli, rest[0], Usage(0.0, *numbers) if len(numbers) == 2 else NONE)
+        if len(numbers) not in (2, 3):
+            return cls(cli, rest[0])
+        return cls(cli, rest[0], Usage(0.0, *numbers[:2]), sum(numbers[2:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +89,21 @@ class CliReport:
     """What this invocation used."""
     used: Usage = NONE
     """What its conversation used in total, if the CLI counts that way."""
+    cached: int = 0
+    """How many of the tokens that it read came from a cache; those of the whole conversation if `used` is."""
+    model: str = ""
+    """The model that it used, if it says so."""
     session: str | None = None
     unknown_session: bool = False
     """It did not find the conversation that it should continue, and did nothing."""
     transcript: tuple[str, ...] = ()
     """Its messages and tool calls while it worked, one line each."""
+    denied: tuple[str, ...] = ()
+    """The tools that it asked for and was not permitted to use, each with what it was for."""
+    refused: str = ""
+    """Why its last answer did not match the schema, if it gave no other after that."""
+    limit: ReachedLimit | None = None
+    """The limit of its provider that ended it, or that it was waiting for."""
 
 
 class Cli(ABC):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, mapping, words
+from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, items, mapping, words
+from backedge.adapters.agents.clis.provider_limit import ReachedLimit, is_limit
+from backedge.adapters.agents.clis.tool_calls import denied_call, denied_line, tool_call
 from backedge.core.model import Usage
 from backedge.core.text import one_line
 
@@ -31,8 +33,9 @@ class Codex(Cli):
         return [*found, *([call.resume] if call.resume else []), "-"]
 
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:
-        session, transcript, text, used = None, [], "", before
-        complete, problem, begun = False, "", False
+        session, transcript, text, used, cached = None, [], "", before, 0
+        complete, problem, begun, error = False, "", False, ""
+        denied: list[str] = []
         for event in events:
             kind, item = event.get("type"), mapping(event.get("item"))
             if kind == "thread.started":
@@ -40,26 +43,37 @@ class Codex(Cli):
             elif kind == "item.completed":
                 line = _transcript_line(item)
                 transcript += [line] if line else []
+                if item.get("status") == "declined":
+                    denied.append(denied_call(words(item.get("tool")) or "command", item))
+                    transcript.append(denied_line(denied[-1]))
                 if item.get("type") == "agent_message":
                     text = words(item.get("text"))
             elif kind == "turn.completed":
                 usage = mapping(event.get("usage"))
                 complete, problem = True, ""
                 used = Usage(0.0, count(usage.get("input_tokens")), count(usage.get("output_tokens")))
+                cached = count(usage.get("cached_input_tokens"))
             elif kind == "turn.failed":
                 complete = True
                 problem = f"codex failed: {one_line(words(mapping(event.get('error')).get('message'))) or 'it printed nothing'}"
             elif kind == "error":
-                transcript.append(f"error: {words(event.get('message'))}")
+                error = words(event.get("message"))
+                transcript.append(f"error: {error}")
+                continue
+            error = "" if kind != "turn.failed" else error
+        refused = problem if complete else f"codex waits: {error}" if error else ""
         return CliReport(
             complete=complete,
             problem=problem,
             text=text,
             usage=_since(before, used),
             used=used,
+            cached=cached,
             session=session,
             unknown_session=not begun and "no rollout found" in stderr,
             transcript=tuple(transcript),
+            denied=tuple(dict.fromkeys(denied)),
+            limit=ReachedLimit(refused) if is_limit(refused) else None,
         )
 
 
@@ -74,11 +88,17 @@ def _transcript_line(item: Event) -> str:
         case "agent_message" | "reasoning":
             return words(item.get("text"))
         case "command_execution":
-            return f"[command] {words(item.get('command'))} (exit code {item.get('exit_code')})"
+            code = item.get("exit_code")
+            return tool_call("command", item) + (f" (exit code {code})" if code else "")
+        case "file_change":
+            changes = [mapping(each) for each in items(item.get("changes"))]
+            return ", ".join(f"{words(each.get('kind')) or 'update'} {words(each.get('path'))}" for each in changes)
+        case "mcp_tool_call":
+            return tool_call(f"{words(item.get('server'))}.{words(item.get('tool'))}", mapping(item.get("arguments")))
         case "error":
             return f"error: {words(item.get('message'))}"
         case kind:
-            return f"[{kind}] {json.dumps({key: value for key, value in item.items() if key not in ('id', 'type')})}"
+            return tool_call(str(kind), {key: value for key, value in item.items() if key not in ("id", "type")})
 
 
 CLI = Codex()

@@ -3,6 +3,7 @@
 prompt.md      its prompt, also on its stdin
 briefing.json  the whole briefing, for values that are too long for a prompt
 schema.json    the form of its answer
+feedback-scratchpad.md  all iterations so far, if there are any
 call.json      the conversation that it continues, and other facts that are known only when it is called
 """
 
@@ -19,6 +20,7 @@ from backedge.adapters.agents.clis.cli import Event
 from backedge.adapters.agents.outcome import require_unique_keys
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 
+SCRATCHPAD = "feedback-scratchpad.md"
 STRUCTURED = b'"structured_output"'
 """The key of an answer that is JSON, not text."""
 
@@ -56,6 +58,10 @@ class CliFolder(AttemptFolder):
         super().make()
         for name, text in self._more.items():
             self.write(self.path / name, text)
+
+    def has(self, name: str) -> bool:
+        """Whether the attempt is given this file."""
+        return name in self._more
 
     @property
     def begun(self) -> Begun:

@@ -6,12 +6,16 @@ mode without approval, tools that would need one are not offered.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, mapping, words
+from backedge.adapters.agents.clis.provider_limit import ReachedLimit, is_limit
+from backedge.adapters.agents.clis.tool_calls import denied_call, denied_line, tool_call
 from backedge.core.model import Usage
 from backedge.core.text import one_line
+
+DENIALS = ("tool_not_registered", "policy_violation", "permission_denied")
+"""The errors of a tool that was not offered, or that a policy forbids."""
 
 
 class Gemini(Cli):
@@ -32,18 +36,26 @@ class Gemini(Cli):
         return [*found, *(["--resume", call.resume] if call.resume else [])]
 
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
-        session, transcript, pieces, result = None, [], list[str](), None
+        session, transcript, pieces, result, model = None, [], list[str](), None, ""
+        calls: dict[str, tuple[str, Event]] = {}
+        denied: list[str] = []
         for event in events:
             kind = event.get("type")
             if kind == "init":
-                session = words(event.get("session_id")) or None
+                session, model = words(event.get("session_id")) or None, words(event.get("model"))
             elif kind == "message" and event.get("role") == "assistant":
                 pieces.append(words(event.get("content")))
             elif kind == "tool_use":
                 # A message before a tool call is not the final message.
                 transcript += ["".join(pieces)] if pieces else []
-                transcript.append(f"[{words(event.get('tool_name'))}] {json.dumps(event.get('parameters'))}")
+                call = words(event.get("tool_name")), mapping(event.get("parameters"))
+                calls[words(event.get("tool_id"))] = call
+                transcript.append(tool_call(*call))
                 pieces = []
+            elif kind == "tool_result" and mapping(event.get("error")).get("type") in DENIALS:
+                id = words(event.get("tool_id"))
+                denied.append(denied_call(*calls.get(id, (id.partition("__")[0], {}))))
+                transcript.append(denied_line(denied[-1]))
             elif kind == "error":
                 transcript.append(f"error: {words(event.get('message'))}")
             elif kind == "result":
@@ -52,15 +64,35 @@ class Gemini(Cli):
         transcript += [text] if text else []
         if result is None:
             lost = session is None and "Error resuming session" in stderr
-            return CliReport(session=session, unknown_session=lost, transcript=tuple(transcript))
+            waiting = _waiting(stderr) if not text else None
+            return CliReport(
+                session=session,
+                unknown_session=lost,
+                transcript=tuple(transcript),
+                denied=tuple(dict.fromkeys(denied)),
+                limit=waiting,
+            )
+        problem = _problem(result)
         return CliReport(
             complete=True,
-            problem=_problem(result),
+            problem=problem,
             text=text,
             usage=_usage(result),
+            cached=count(mapping(result.get("stats")).get("cached")),
+            model=model,
             session=session,
             transcript=tuple(transcript),
+            denied=tuple(dict.fromkeys(denied)),
+            limit=ReachedLimit(problem) if is_limit(problem) else None,
         )
+
+
+def _waiting(stderr: str) -> ReachedLimit | None:
+    """The limit that it was waiting for when it was ended: it prints each retry to stderr."""
+    _, retry, message = stderr.rpartition("failed")
+    if not retry or "Retrying" not in message or not is_limit(f"failed{message}"):
+        return None
+    return ReachedLimit(f"gemini waits: {one_line(message.partition('    at ')[0])[:300]}")
 
 
 def _problem(result: Event) -> str:

@@ -6,10 +6,11 @@ final message is read. It has no flag for tools or turns; `permission_mode` is `
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, mapping, money, words
+from backedge.adapters.agents.clis.provider_limit import ReachedLimit, is_limit
+from backedge.adapters.agents.clis.tool_calls import denied_call, denied_line, tool_call
 from backedge.core.model import Usage
 from backedge.core.text import one_line
 
@@ -32,8 +33,10 @@ class OpenCode(Cli):
         return [*found, *(["--session", call.resume] if call.resume else [])]
 
     def read(self, events: Iterable[Event], stderr: str, before: Usage) -> CliReport:  # noqa: ARG002
-        session, transcript, pieces, usage = None, [], list[str](), Usage()
+        session, transcript, pieces, usage, cached = None, [], list[str](), Usage(), 0
         complete, problem = False, ""
+        denied: list[str] = []
+        limit: ReachedLimit | None = None
         for event in events:
             session = words(event.get("sessionID")) or session
             kind, part = event.get("type"), mapping(event.get("part"))
@@ -43,9 +46,12 @@ class OpenCode(Cli):
                 pieces.append(words(part.get("text")))
                 transcript.append(pieces[-1])
             elif kind == "tool_use":
-                transcript.append(f"[{words(part.get('tool'))}] {json.dumps(mapping(part.get('state')).get('input'))}")
+                refused, line = _tool(part)
+                denied += [refused] if refused else []
+                transcript.append(line)
             elif kind == "step_finish":
                 usage += _usage(part)
+                cached += count(mapping(mapping(part.get("tokens")).get("cache")).get("read"))
                 reason = words(part.get("reason"))
                 complete = reason != "tool-calls"
                 problem = (
@@ -53,15 +59,39 @@ class OpenCode(Cli):
                 )
             elif kind == "error":
                 complete, problem = True, f"opencode failed: {_error(mapping(event.get('error')))}"
+                limit = _limit(problem, mapping(mapping(event.get("error")).get("data")))
         return CliReport(
             complete=complete,
             problem=problem,
             text="".join(pieces),
             usage=usage,
+            cached=cached,
             session=session,
             unknown_session=session is None and "Session not found" in stderr,
             transcript=tuple(transcript),
+            denied=tuple(dict.fromkeys(denied)),
+            limit=limit,
         )
+
+
+def _tool(part: Event) -> tuple[str, str]:
+    """The tool if it was denied, and the line about it. A tool that is switched off is reported as an invalid one."""
+    name, state = words(part.get("tool")), mapping(part.get("state"))
+    given = mapping(state.get("input"))
+    if name == "invalid" and "unavailable tool" in words(given.get("error")):
+        refused = denied_call(words(given.get("tool")), {})
+    elif state.get("status") == "error" and "permission" in words(state.get("error")):
+        refused = denied_call(name, given)
+    else:
+        return "", tool_call(name, given)
+    return refused, denied_line(refused)
+
+
+def _limit(problem: str, data: Event) -> ReachedLimit | None:
+    if not is_limit(problem, data.get("statusCode")):
+        return None
+    stated = words(mapping(data.get("responseHeaders")).get("retry-after"))
+    return ReachedLimit(problem, wait=float(stated) if stated.isascii() and stated.isdigit() else None)
 
 
 def _usage(part: Event) -> Usage:

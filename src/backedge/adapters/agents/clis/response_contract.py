@@ -10,7 +10,9 @@ from backedge.adapters.agents.clis.cli import Cli
 from backedge.adapters.agents.clis.schemas import answer_schema, decision_schema, judge_schema, producer_schema, strict
 from backedge.adapters.agents.prompts import fenced
 from backedge.core.briefing import Briefing, KnownStep
-from backedge.core.model import SIDE_MODES
+from backedge.core.feedback.guidelines import AnswerRules, guidelines
+from backedge.core.model import HUMAN, SIDE_MODES
+from backedge.core.text import one_line
 from backedge.core.value import Json
 
 _FLAGGED = "Your final answer is one JSON object that follows the required JSON Schema."
@@ -22,14 +24,28 @@ _DECIDE = (
     "your reason into `decision`."
 )
 _JUDGE = (
-    "`verdict` is pass, fail or needs_improvement. A pass has no critical or high finding; a fail has at least one finding. "
-    "Severity is critical, high, medium or low. `affected_phase` names the phase that caused a finding if it is "
-    "not the one under review{phases}."
+    "`verdict` is pass, fail or needs_improvement (it may go on, and the findings can wait). A pass has no critical or high "
+    "finding; a fail has at least one finding. "
+)
+_COMPUTED = (
+    "Report findings and no verdict: backedge computes it from the severity of your findings. The work passes if {rule}. "
+    "`summary` says what you looked at and what you conclude. "
+)
+_FINDINGS = (
+    "Report each defect as one finding. Severity is critical, high, medium or low; `blocking` means that nothing may go on "
+    "before it is fixed. Give the `file` and `line`, or the `path` (a JSON pointer) in the output you judge."
+)
+_PHASES = "`affected_phase` names the phase that caused a finding, which gets it back to correct:"
+_ASK = (
+    "If you cannot judge because you lack a fact (an expected value, a missing requirement), do not guess: raise `feedback`, "
+    "for example a context_request, to a step that knows it{steps}, and report your findings too."
 )
 _PRODUCER = (
     "`output` is what the next steps work from: any JSON. Do not repeat the files that you changed. `summary` says in "
-    "one sentence what you did. Use `feedback` only for what another step{steps} has to fix."
+    "one sentence what you did and why; later attempts and judges read it. "
 )
+_TO_STEPS = "Use `feedback` only for what another step{steps} has to fix or to tell you."
+_TO_PERSON = "Use `feedback` only for what a person (`human`) has to decide or to tell you."
 _FIXED = " In `resolutions`, report each finding listed above by its id as fixed or, with a reason, as contested."
 _VERIFIED = " In `resolutions`, report each finding listed above by its id as fixed, not_fixed, withdrawn or duplicate."
 
@@ -47,7 +63,24 @@ _PLANNER = (
 def _step_line(step: KnownStep) -> str:
     needs = f" needs {', '.join(step.needs)}" if step.needs else ""
     running = ", running" if step.running else ""
-    return f"{step.name} ({step.phase or 'no phase'}, {step.attempts} attempts{running}){needs}"
+    attempts = f"{step.attempts} attempt{'' if step.attempts == 1 else 's'}"
+    judges = f", judges {', '.join(step.judges)}" if step.judges else ""
+    return f"{step.name} ({step.phase or 'no phase'}, {attempts}{running}{judges}){needs}"
+
+
+def _bounds(rules: AnswerRules) -> list[str]:
+    """Which files may be changed, and by which steps the work is judged."""
+    parts = []
+    if rules.writes is not None:
+        only = (
+            f"only files that match {', '.join(f'`{one_line(glob)}`' for glob in rules.writes)}"
+            if rules.writes
+            else "no files"
+        )
+        parts.append(f"Change {only}: any other change is refused, and the attempt does not count.")
+    if rules.judged_by:
+        parts.append(f"Your work will be judged by {', '.join(rules.judged_by)}.")
+    return [" ".join(parts)] if parts else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +89,53 @@ class ResponseContract:
 
     cli: Cli
     judges: bool
-    phases: Sequence[str] = ()
-    steps: Sequence[str] = ()
     output: Json = None
     """The step's own schema."""
-    kinds: Sequence[str] = ()
-    """The workflow's own kinds of feedback."""
+    agents: Sequence[str] = ()
+    """The agents that steps of a planner can name."""
 
     def schema(self, briefing: Briefing) -> Json:
+        rules = briefing.rules
         if briefing.mode == "answer":
             shape = answer_schema()
         elif briefing.mode == "decide":
             offered = briefing.feedback.requests[0].options if briefing.feedback.requests else ()
             shape = decision_schema([option.option for option in offered])
         elif self.judges:
-            shape = judge_schema(self.phases, [each.id for each in briefing.changes.protected])
+            shape = judge_schema(rules, [each.id for each in briefing.changes.protected])
         else:
             output = None if self.cli.strict else self.output
-            shape = producer_schema(self.steps, output, bool(briefing.steps), self.kinds)
+            shape = producer_schema(rules, output, bool(briefing.steps))
         return strict(shape) if self.cli.strict else shape
 
     def words(self, briefing: Briefing) -> str:
+        rules = briefing.rules
+        targets = f" ({', '.join(rules.targets)})" if rules.targets else ""
+        parts: list[str] = []
         if briefing.mode == "answer":
             instructions = _ANSWER
         elif briefing.mode == "decide":
             instructions = _DECIDE
         elif self.judges:
-            instructions = _JUDGE.format(phases=f" ({', '.join(self.phases)})" if self.phases else "")
+            instructions = _COMPUTED.format(rule=rules.passes_if) if rules.passes_if else _JUDGE
+            instructions += _FINDINGS
             instructions += _VERIFIED if briefing.verify else ""
             if briefing.changes.protected:
                 instructions += _APPROVED.format(first=briefing.changes.protected[0].id)
+            if choices := guidelines(rules.phases, briefing.phase):
+                parts.append(f"{_PHASES}\n{choices}")
+            parts.append(_ASK.format(steps=targets))
         else:
-            instructions = _PRODUCER.format(steps=f" ({', '.join(self.steps)})" if self.steps else "")
+            instructions = _PRODUCER + (_TO_PERSON if rules.targets == (HUMAN,) else _TO_STEPS.format(steps=targets))
             instructions += _FIXED if briefing.feedback.findings else ""
-        parts = [instructions]
+        parts.insert(0, instructions)
+        if not self.judges and briefing.mode not in SIDE_MODES:
+            parts += _bounds(rules)
         if briefing.steps and not self.judges and briefing.mode not in SIDE_MODES:
             parts.append(_PLANNER.format(most=int(briefing.left["max_steps"])))
             parts.append(fenced("\n".join(map(_step_line, briefing.steps))))
+            if self.agents:
+                parts.append(f"The `agent` of a new step is one of these: {', '.join(self.agents)}.")
         if self.output is not None and not self.judges and briefing.mode not in SIDE_MODES:
             parts.append("`output` must match this JSON Schema:")
             parts.append(fenced(json.dumps(self.output, indent=2, ensure_ascii=False)))

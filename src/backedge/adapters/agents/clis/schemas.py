@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backedge.adapters.agents.outcome import require_unique_keys
+from backedge.core.feedback.guidelines import AnswerRules
 from backedge.core.model import Kind, Severity
 from backedge.core.value import Json
 
@@ -15,6 +16,9 @@ LARGEST = 64 * 1024
 length."""
 
 _Shape = dict[str, Any]
+_FREE = ("output", "answer", "add_steps", "details")
+"""The parts of an answer that may be any JSON. A strict schema has them as text."""
+NO_RULES = AnswerRules()
 
 
 def _text(description: str) -> _Shape:
@@ -50,7 +54,7 @@ def _resolutions(*statuses: str) -> _Shape:
     return _list(item, "One entry for each finding that the briefing names.")
 
 
-def _feedback(steps: Sequence[str], kinds: Sequence[str]) -> _Shape:
+def _feedback(rules: AnswerRules) -> _Shape:
     option = _object(
         {
             "option": _text("What could be done."),
@@ -61,10 +65,11 @@ def _feedback(steps: Sequence[str], kinds: Sequence[str]) -> _Shape:
         },
         "option",
     )
-    to: _Shape = {"type": "string", "enum": list(steps)} if steps else _text("A step.")
+    steps = list(rules.targets)
+    to: _Shape = {"type": "string", "enum": steps} if steps else _text("A step.")
     item = _object(
         {
-            "kind": {"type": "string", "enum": [*(kind.value for kind in Kind), *kinds]},
+            "kind": {"type": "string", "enum": [*(kind.value for kind in Kind), *rules.kinds]},
             "to": _list(to, "The steps that can fix it; `human` asks a person."),
             "message": _text("What is wrong or missing."),
             "severity": {"type": "string", "enum": list(Severity)},
@@ -74,12 +79,13 @@ def _feedback(steps: Sequence[str], kinds: Sequence[str]) -> _Shape:
             "artifacts": _list(_text("A location, such as spec.md:42."), "Where it shows."),
             "options": _list(option, "The options, if there is a choice to make."),
             "requirement_id": _text("The requirement it is about."),
+            "details": {"type": "object", "description": "Anything else that the targets need, by name."},
         },
         "kind",
         "to",
         "message",
     )
-    return _list(item, "Only what another step has to fix so that this step can do its work; usually empty.")
+    return _list(item, "Only what another step has to fix or to tell so that this step can do its work; usually empty.")
 
 
 def _finding(phases: Sequence[str]) -> _Shape:
@@ -90,11 +96,12 @@ def _finding(phases: Sequence[str]) -> _Shape:
             "severity": {"type": "string", "enum": list(Severity)},
             "blocking": {"type": "boolean", "description": "Nothing may continue until it is fixed."},
             "category": _text("One word, like security or correctness."),
-            "affected_phase": _list(phase, "The phase that caused it; empty if it is the one under review."),
+            "affected_phase": _list(phase, "The phases that caused it; if you are not certain, the one under review."),
             "evidence": _text("What shows it."),
             "impact": _text("What happens because of it."),
             "file": _text("The file it is in."),
             "line": {"type": "integer", "description": "The line in that file."},
+            "path": _text("If it is in an output and not in a file: where, as a JSON pointer like /api/users."),
             "suggested_fix": _text("How it could be fixed."),
             "requirement_id": _text("The requirement it violates."),
         },
@@ -130,31 +137,35 @@ def _approvals(changes: Sequence[str]) -> _Shape:
     return _list(item, "One entry for each changed test or configuration of a judge that the briefing names.")
 
 
-def judge_schema(phases: Sequence[str] = (), changes: Sequence[str] = ()) -> _Shape:
-    """The answer of a judge. `changes` are the ids of changed protected files that it has to answer for."""
+def judge_schema(rules: AnswerRules = NO_RULES, changes: Sequence[str] = ()) -> _Shape:
+    """The answer of a judge. `changes` are the ids of changed protected files that it has to answer for. If the verdict is
+    computed from the findings, it does not state one."""
     verdict = {
         "type": "string",
         "enum": ["pass", "fail", "needs_improvement"],
         "description": "fail if anything critical or high is wrong; needs_improvement if the rest can wait.",
     }
+    every = (
+        f"Every defect you see. The work passes if {rules.passes_if}." if rules.passes_if else "Every defect you see."
+    )
+    stated = {} if rules.passes_if else {"verdict": verdict}
     return _object(
         {
-            "verdict": verdict,
-            "summary": _SUMMARY,
-            "findings": _list(_finding(phases), "Every defect you see."),
+            **stated,
+            "summary": _text("What you looked at and what you conclude: the author reads it."),
+            "findings": _list(_finding(rules.phases), every),
             "resolutions": _resolutions("fixed", "not_fixed", "withdrawn", "duplicate"),
+            "feedback": _feedback(rules),
             **({"approvals": _approvals(changes)} if changes else {}),
         },
-        "verdict",
+        *stated,
         "summary",
         "findings",
         *(["approvals"] if changes else []),
     )
 
 
-def producer_schema(
-    steps: Sequence[str] = (), output: Json = None, plans: bool = False, kinds: Sequence[str] = ()
-) -> _Shape:
+def producer_schema(rules: AnswerRules = NO_RULES, output: Json = None, plans: bool = False) -> _Shape:
     """The answer of a producer; `output` is the step's own schema. A planner may change steps."""
     free = {"description": "What the next steps work from: any JSON. Files that you changed need not be repeated."}
     planned = {
@@ -166,7 +177,7 @@ def producer_schema(
             "output": output if _passable(output) else free,
             "summary": _SUMMARY,
             "resolutions": _resolutions("fixed", "contested"),
-            "feedback": _feedback(steps, kinds),
+            "feedback": _feedback(rules),
             **(planned if plans else {}),
         },
         "output",
@@ -208,11 +219,7 @@ def without_nulls(outcome: Json) -> Json:
         return [without_nulls(each) for each in outcome]
     if not isinstance(outcome, dict):
         return outcome
-    return {
-        key: value if key in ("output", "answer", "add_steps") else without_nulls(value)
-        for key, value in outcome.items()
-        if value is not None
-    }
+    return {key: value if key in _FREE else without_nulls(value) for key, value in outcome.items() if value is not None}
 
 
 def unwrapped(outcome: Json) -> Json:
@@ -220,9 +227,10 @@ def unwrapped(outcome: Json) -> Json:
     key that is there twice."""
     if not isinstance(outcome, dict):
         return outcome
-    return {
-        key: _decoded(value) if key in ("output", "answer", "add_steps") else value for key, value in outcome.items()
-    }
+    found = {key: _decoded(value) if key in _FREE else value for key, value in outcome.items()}
+    if isinstance(found.get("feedback"), list):
+        found["feedback"] = [unwrapped(each) for each in found["feedback"]]
+    return found
 
 
 def _decoded(value: Json) -> Json:

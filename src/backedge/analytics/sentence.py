@@ -1,0 +1,98 @@
+"""What an escalation is about, in one sentence that a person understands without looking anything up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from backedge.analytics.rounds import LoopHistory
+from backedge.core.escalation.opening import VERIFY_OPTIONS
+from backedge.core.escalation.options import asks_verdict
+from backedge.core.feedback.loop import Loop
+from backedge.core.model import HUMAN, Kind
+from backedge.core.state.run import ASKED, Escalation, RunState
+from backedge.core.text import counted, finding_ids, shortened
+
+
+def sentence(state: RunState, packet: Escalation, history: LoopHistory) -> str:
+    """The question of an escalation in one or two sentences. `history` is that of its loop; without it, the rounds of
+    the loop are counted."""
+    loop = state.loop(packet.loop) if packet.loop else None
+    if loop is not None:
+        return _about_loop(state, packet, loop, history)
+    if packet.step is not None:
+        return _about_step(state, packet, packet.step)
+    if packet.breach is not None:
+        breach = packet.breach
+        return f"The run has used up its limit {breach.limit}: {breach.count:g} of {breach.bound:g}."
+    return _sentence(shortened(packet.reason))
+
+
+def _about_loop(state: RunState, packet: Escalation, loop: Loop, history: LoopHistory) -> str:
+    if loop.feedback is not None:
+        return _about_feedback(packet, loop)
+    times = sum(verdict.word == "fail" for verdict in history.verdicts) or loop.round + (not loop.delivered)
+    often = _often(times)
+    if loop.by_check:
+        said = f"The input of {loop.source} was refused {often}."
+    else:
+        said = f"{loop.source} rejected {_names(state.graph.steps[loop.source].judges)} {often}."
+    contested = f" {_sentence(shortened(packet.reason))}" if packet.breach is None else ""
+    return f"{said}{_still_wrong(state, loop)}{contested}"
+
+
+def _still_wrong(state: RunState, loop: Loop) -> str:
+    found = sorted((state.findings[id] for id in loop.finding_ids), key=lambda each: each.finding.severity.rank)
+    if not found:
+        return ""
+    first, *rest = found
+    more = f" (and {counted(len(rest), 'more finding')}: {finding_ids(each.id for each in rest)})" if rest else ""
+    return f" Still wrong: {shortened(first.finding.description, 200)}{more}"
+
+
+def _about_feedback(packet: Escalation, loop: Loop) -> str:
+    assert loop.feedback is not None
+    message, source = shortened(loop.feedback.message, 300), _who(loop.source)
+    if packet.options == VERIFY_OPTIONS:
+        return f"{_names(loop.targets)} reworked what you asked for. Is it resolved? You asked: {message}"
+    if packet.reason == ASKED:
+        if loop.choosing:
+            return f"{source} asks you to choose: {message}"
+        if loop.kind is Kind.CONTEXT_REQUEST:
+            return f"{source} asks you: {message}"
+        return f"{source} needs you ({loop.kind_name}): {message}"
+    if packet.breach is None:
+        return f"{_sentence(shortened(packet.reason))} {source} asked: {message}"
+    rounds = counted(loop.round, "round")
+    return f"After {rounds}, {_names(loop.targets)} did not satisfy {source} ({loop.kind_name}): {message}"
+
+
+def _about_step(state: RunState, packet: Escalation, step: str) -> str:
+    if asks_verdict(state, packet):
+        return f"You judge {_names(state.graph.steps[step].judges)} as {step}: pass or fail?"
+    if packet.asks_approval:
+        return f"{step} waits for your approval before it runs."
+    if packet.reason == ASKED:
+        question = state.graph.steps[step].question
+        return f"You do the step {step}{f': {shortened(question, 300)}' if question else '.'}"
+    error = state.steps[step].last_error
+    if packet.breach is not None and packet.breach.limit == "errors_in_a_row":
+        times = int(packet.breach.count)
+        last = (error.strip().splitlines() or [""])[-1]
+        return f"{step} broke {_often(times)}{' in a row' if times > 1 else ''}. Last error: {shortened(last, 300)}"
+    return f"{step}: {shortened(packet.reason)}"
+
+
+def _often(times: int) -> str:
+    return {1: "once", 2: "twice"}.get(times, f"{times} times")
+
+
+def _names(names: Sequence[str]) -> str:
+    return " and ".join(_who(name) for name in names)
+
+
+def _who(name: str) -> str:
+    return "a person" if name == HUMAN else name
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."

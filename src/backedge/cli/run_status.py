@@ -1,0 +1,184 @@
+"""How each run is doing now: whether a process executes it, what it waits for, and what to type next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from backedge.analytics.report import wait_of
+from backedge.analytics.rounds import LoopHistory, loop_histories
+from backedge.analytics.sentence import sentence
+from backedge.cli.common import clock_time, is_story, shown
+from backedge.core.errors import BackedgeError
+from backedge.core.events import AttemptStarted, Event
+from backedge.core.scheduling.pending import outcome_of
+from backedge.core.state.evolve import replay
+from backedge.core.state.run import RunState
+from backedge.engine.store import events_of
+from backedge.ports import JournalWithClaims, RunHead
+from backedge.project import Project
+
+LIVE, STOPPED, PAUSED, ASKS, UNREADABLE = "live", "stopped", "paused", "asks you", "damaged"
+MOST_ASKED = 3
+"""How many open questions of one run to name."""
+
+
+class RunStatus(msgspec.Struct, frozen=True):
+    """One run of the list."""
+
+    run: str
+    workflow: str
+    outcome: str
+    events: int
+    state: str
+    """live, stopped, paused, asks you or damaged; the outcome of a run that has ended."""
+    held_by: str | None
+    """The process that executes it now."""
+    started: str | None
+    changed: str | None
+    age_seconds: float
+    """Since it started."""
+    steps: tuple[str, ...]
+    """The attempts that are running, or the last one: code-2."""
+    cost_usd: float
+    asks: tuple[str, ...]
+    """The escalations that wait for a person."""
+    waits_until: float | None
+    """When the first step tries again that waits for a limit of its provider, in seconds since the epoch."""
+    reason: str
+    """What the first of them is about; of a damaged run, what is wrong with it."""
+    next: str
+    """The command to type next."""
+
+
+async def run_statuses(journal: JournalWithClaims, heads: Sequence[RunHead], spot: Project) -> list[RunStatus]:
+    """The status of each run. One that cannot be read does not hide the others."""
+    found = []
+    for head in heads:
+        try:
+            events = await events_of(journal, head.run)
+            found.append(_status(head, events, await journal.holder(head.run), spot, time.time()))
+        except BackedgeError as error:
+            more = (
+                head.run,
+                head.workflow,
+                head.outcome,
+                head.seq,
+                UNREADABLE,
+                None,
+                None,
+                None,
+                0.0,
+                (),
+                0.0,
+                (),
+                None,
+            )
+            found.append(RunStatus(*more, str(error), f"backedge audit verify {head.run}"))
+    return found
+
+
+def _status(head: RunHead, events: Sequence[Event], holder: str | None, spot: Project, now: float) -> RunStatus:
+    state = replay(events)
+    assert state is not None
+    word = _word(state, holder)
+    asks = tuple(state.escalations)
+    return RunStatus(
+        head.run,
+        head.workflow,
+        head.outcome,
+        head.seq,
+        word,
+        holder,
+        _moment(state.started_at),
+        _moment(state.last_at),
+        round(max(0.0, now - state.started_at), 1),
+        _attempts(state, events) if state.ended is None else (),
+        round(state.usage.cost_usd, 6),
+        asks,
+        min((wait.until for name in state.steps if (wait := wait_of(state, name)) is not None), default=None),
+        _question(state, events),
+        _next(state, word, is_story(spot, head.run)),
+    )
+
+
+def _question(state: RunState, events: Sequence[Event]) -> str:
+    first = next(iter(state.escalations.values()), None)
+    if first is None:
+        return ""
+    histories = loop_histories(events) if first.loop else {}
+    return sentence(state, first, histories.get(first.loop or "", LoopHistory()))
+
+
+def _word(state: RunState, holder: str | None) -> str:
+    if state.ended is not None:
+        return state.ended.outcome
+    if state.paused_by is not None:
+        return PAUSED
+    if state.escalations and outcome_of(state) == "waiting":
+        return ASKS
+    return STOPPED if holder is None else LIVE
+
+
+def _attempts(state: RunState, events: Sequence[Event]) -> tuple[str, ...]:
+    """The attempts that are running; if none is, the last one."""
+    running = [f"{name}-{step.running.attempt}" for name, step in state.steps.items() if step.running is not None]
+    last = next((event for event in reversed(events) if isinstance(event, AttemptStarted)), None)
+    return tuple(running or ([f"{last.step}-{last.attempt}"] if last is not None else []))
+
+
+def _next(state: RunState, word: str, story: bool) -> str:
+    if word == ASKS:
+        first = next(iter(state.escalations))
+        return f"backedge decide {first} --run {state.run}"
+    if word == LIVE:
+        return f"backedge watch {state.run}"
+    if word == PAUSED or (word == STOPPED and not story):
+        return f"backedge resume {state.run}"
+    return "backedge run" if word == STOPPED else f"backedge show {state.run}"
+
+
+def status_lines(statuses: Sequence[RunStatus], width: int) -> Iterator[str]:
+    """The list for a terminal of this width: one row for each run, and a second one where there is something to do."""
+    runs = max((len(shown(each.run)) for each in statuses), default=0)
+    words = max((len(each.state) for each in statuses), default=0)
+    ages = {each.run: age(each.age_seconds) if each.started else "" for each in statuses}
+    longest = max((len(each) for each in ages.values()), default=0)
+    costs = max((len(_money(each.cost_usd)) for each in statuses), default=0)
+    room = max(8, width - runs - words - longest - costs - 8)
+    names = min(room, max((len(each.workflow) for each in statuses), default=0))
+    for each in statuses:
+        name = shown(each.workflow, names)
+        row = f"{shown(each.run):{runs}}  {each.state:{words}}  {ages[each.run]:>{longest}}"
+        row += f"  {_money(each.cost_usd):>{costs}}  {name:{names}}"
+        doing = ", ".join(each.steps)
+        yield (f"{row}  {doing}" if doing and len(row) + 2 + len(doing) <= width else row).rstrip()
+        if each.asks or each.state == UNREADABLE:
+            asked = f"{', '.join(each.asks[:MOST_ASKED])}: " if each.asks else ""
+            yield f"    {shown(asked + each.reason, max(20, width - 4))}"
+        if each.waits_until is not None:
+            yield f"    waits for a provider until {clock_time(each.waits_until)}"
+        if each.state in (LIVE, STOPPED, PAUSED, ASKS, UNREADABLE):
+            yield f"    → {each.next}"
+
+
+def age(seconds: float) -> str:
+    """A time span in its two largest units: 3 s, 5 min, 2 h 10 min, 4 d."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min"
+    if seconds < 86400:
+        return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
+    return f"{seconds // 86400:.0f} d"
+
+
+def _money(amount: float) -> str:
+    return f"${amount:.2f}" if amount else "-"
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
