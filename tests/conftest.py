@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -29,6 +30,10 @@ settings.load_profile("backedge")
 os.environ.setdefault("BACKEDGE_SANDBOX", "off")
 _STATE = tempfile.mkdtemp(prefix="backedge-state-")
 os.environ["XDG_STATE_HOME"] = _STATE
+
+# A job that a shell script starts in the background ignores Ctrl-C, and so would every program that these tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure() -> None:
