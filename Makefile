@@ -15,8 +15,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## watch a small repository being built: work goes back until it is verified
-	$(BIN)/python -m backedge.demo
+demo: $(STAMP)   ## watch a small repository being built: work goes back until it is verified; KEEP=1 keeps its folder
+	$(BIN)/python -m backedge.demo $(if $(KEEP),--keep)
 
 test: $(STAMP)   ## the tests; a few minutes
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
@@ -41,7 +41,9 @@ format: $(STAMP) ## auto-fix format and lint
 	$(BIN)/ruff check --fix .
 
 coverage: $(STAMP) ## branch coverage of the core, 100 % or it fails
-	$(BIN)/python -m coverage run -m pytest tests/core tests/histories
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup tests/core tests/histories
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --fail-under=100
 
 mutate: $(STAMP) ## change the core in small ways and list the changes that no test catches

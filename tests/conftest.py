@@ -51,6 +51,7 @@ SLOW = (
     "cli/test_killed.py",
     "cli/test_limits.py",
     "cli/test_processes.py",
+    "cli/test_worktree.py",
     "cli_setup/test_demo.py",
     "cli_setup/test_patterns.py",
     "clis/",

@@ -157,10 +157,19 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_p
 
 
 def fits(got: str, shown: str) -> bool:
-    """Whether a program printed what a page shows; a number that is longer stands further to the left."""
-    expected = re.sub(r"^(\\ )+…", " *…", re.escape(shown.strip()), flags=re.MULTILINE)
-    expected = re.sub("^…", lambda _: r"(?s:.*)", expected, flags=re.MULTILINE)
-    return re.fullmatch(expected.replace("…", ".*"), got) is not None
+    """Whether a program printed what a page shows: `…` stands for anything in a line, and at its start for whole lines. A
+    number that is longer stands further to the left."""
+    lines, wanted = got.split("\n"), shown.strip().split("\n")
+
+    @cache
+    def fit(line: int, want: int) -> bool:
+        if want == len(wanted):
+            return line == len(lines)
+        pattern = re.sub(r"^(\\ )+…", " *…", re.escape(wanted[want])).replace("…", ".*")
+        last = len(lines) if wanted[want].startswith("…") else min(line + 1, len(lines))
+        return any(re.fullmatch(pattern, lines[at]) and fit(at + 1, want + 1) for at in range(line, last))
+
+    return fit(0, 0)
 
 
 def has(got: Any, shown: Any) -> bool:

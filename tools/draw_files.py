@@ -21,7 +21,7 @@ from backedge.adapters.agents.clis.registry import CLIS
 from backedge.adapters.agents.prompts import LONGEST, MOST
 from backedge.analytics import changes, inbox, report, rounds
 from backedge.catalog import ROLES
-from backedge.cli.commands import COMMANDS, main
+from backedge.cli.commands import TOPICS, main
 from backedge.cli.common import EXIT
 from backedge.cli.execute import INTERRUPTED
 from backedge.config.agents import AgentSpec
@@ -345,8 +345,8 @@ def workflow_file() -> str:
         "An entry of `checks`": "See [checks and gates](../how-to/checks-and-gates.md). A place is `step:/json/pointer`.",
         "An entry of `gates`": "`metric`, and exactly one of `at_least`, `at_most`, `equals` and `zero`.",
         "An entry of `prices`": "See [provider limits and prices](../how-to/provider-limits-and-prices.md).",
-        "`stories`": "The [tutorial](../tutorial-stories.md) shows how to use them. `.agentic-sdlc.json` next to the file "
-        "can set the same limits with `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; this "
+        "`stories`": "The [tutorial](../tutorial-stories.md) shows how to use them. `.ai-sdlc.json` or "
+        "`.agentic-sdlc.json` next to the file can set the same limits with `refinement.maxIterations`, `escalateOnMaxAttempts` and `enableCircuitBreaker`; this "
         "file takes precedence.",
     }
     text = []
@@ -518,8 +518,10 @@ def _bytes(count: int) -> str:
 
 def commands() -> str:
     context = click.Context(main, info_name="backedge")
-    listed = [f"- [`backedge {name}`](#backedge-{name}): {summary}" for name, (_, summary) in COMMANDS.items()]
-    text = ["\n".join(listed)]
+    text = []
+    for topic, named in TOPICS.items():
+        listed = [f"- [`backedge {name}`](#backedge-{name}): {summary}" for name, (_, summary) in named.items()]
+        text += [f"{topic}:", "\n".join(listed)]
     for path, each in every_command():
         text += _command(path, each, context)
     return "\n\n".join(text)

@@ -16,6 +16,7 @@ from typing import Protocol, Self
 import msgspec
 
 from backedge.adapters.journals.opening import open_journal
+from backedge.analytics.attempt_errors import errors_by_step, may_have_errors
 from backedge.analytics.report import Report, report
 from backedge.analytics.rounds import loop_histories
 from backedge.compat import format_of, read
@@ -109,6 +110,8 @@ class Engine:
         # A workflow from a file is stored with its run, so that another machine can continue it.
         files = getattr(workflow, "files", inner.NO_FILES)
         run = run or new_run_id(self._inner.clock.now())
+        if await self.journal.read(run):  # what was recorded when it began stays
+            raise IllegalCommand(f"run {run!r} exists: resume it, or choose another id")
         begin = getattr(workflow, "begin", None)
         baselines, payloads = await begin(run) if begin is not None else ((), {})
         live = await self._inner.start(
@@ -235,9 +238,10 @@ class Run:
         """The current state of the run, for people and programs."""
         state = await self._engine.state_of(self.id)
         large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
-        # Only loops have a history: most runs have none, and then the events need not be read.
-        histories = loop_histories(await self.events()) if state.opened_loops else {}
-        return report(state, await outputs(self._engine.journal, state, large), histories)
+        # Only loops and errors have a history: most runs have none, and then the events need not be read.
+        events = await self.events() if state.opened_loops or may_have_errors(state) else ()
+        found = await outputs(self._engine.journal, state, large)
+        return report(state, found, loop_histories(events), errors_by_step(events))
 
     async def state(self) -> RunState:
         """The state that the rules work on; `report` is easier to read."""
@@ -299,7 +303,7 @@ class Run:
         target: str | None = None,
         phase: str | None = None,
     ) -> None:
-        """Answer an escalation: resolve, continue, revise, reassign, reclassify, accept, skip or cancel."""
+        """Answer an escalation: resolve, continue, revise, reassign, reclassify, rollback, accept, skip or cancel."""
         await self._submit(c.Decide(escalation, choice, by, note, rounds, amount, option, target, phase))
 
     async def raise_feedback(self, feedback: Feedback, source: str = HUMAN) -> str:

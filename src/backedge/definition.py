@@ -34,11 +34,14 @@ class Step:
     """One step of a workflow and the function that does it.
 
     `agent` takes a Briefing, or a Briefing and an Attempt. A list of agents is a ladder: round 2 and later use the next one.
+    For a judge, `{"first": …, "verify": …}` has one agent for verdicts and one that verifies fixes of its findings.
     "human" is a person: the step becomes a question in the inbox, and the decision completes it; `question` is its text.
     `reviews` or `tests` makes it a judge of other steps. `accepts` declares the types of inputs, by producer (or one
     type if it needs one step only), which are checked before it runs; `returns` the type of its output. `reads` names
     the parts of inputs, as JSON pointers, whose change makes it stale. `idempotent` says that an attempt which a crash
-    left in doubt may run again. `approval="human"` asks a person to approve each execution before it starts. A step that
+    left in doubt may run again. `approval="human"` asks a person to approve each execution before it starts;
+    `{"when": {"files": 10, "paths": ["infra/**"], "confidence": 0.6}}` asks after it, if the result is beyond one of
+    these, before anything uses it. A step that
     `plans` may add, replace and remove steps with its outcome, but it may not change the judges of the workflow, unless
     `plans` is `{"judges": True}`. A judge that is `hidden` is held out: producers learn that it failed, and nothing else.
 
@@ -48,7 +51,7 @@ class Step:
     """
 
     name: str
-    agent: Executor | Sequence[Executor]
+    agent: Executor | Sequence[Executor] | Mapping[str, Executor]
     phase: str = ""
     needs: Names = ()
     reviews: Names = ()
@@ -61,7 +64,7 @@ class Step:
     timeout: float | None = None
     idempotent: bool = False
     on_doubt: Literal["ask", "rerun"] | None = None
-    approval: Literal["human"] | None = None
+    approval: Literal["human"] | Mapping[str, Mapping[str, Any]] | None = None
     complete: bool | None = None
     hidden: bool = False
     when: Names = ()
@@ -69,13 +72,15 @@ class Step:
     group: str = ""
     question: str = ""
     plans: bool | Mapping[str, bool] = False
+    on_worse: Literal["keep", "rollback"] | None = None
 
 
 class Workflow:
     """A checked definition with its agents. Raises WorkflowError with all problems.
 
     `agents` registers agents for steps that are added during a run. There are never more than `max_steps` steps.
-    `on_protected` says whose approval a changed test needs if a judge asks about it.
+    `on_protected` says whose approval a changed test needs if a judge asks about it. With `on_worse="rollback"`, a rework
+    that leaves more or graver findings than before is rolled back; a judge may say it for reworks of its own findings.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class Workflow:
         checks: Mapping[str, Mapping[str, Any]] | None = None,
         gates: Mapping[str, Mapping[str, Any]] | None = None,
         on_protected: Literal["review", "ask", "refuse"] = "review",
+        on_worse: Literal["keep", "rollback"] = "keep",
         max_steps: int = core.MAX_STEPS,
         agents: Mapping[str, Executor] | None = None,
     ) -> None:
@@ -134,6 +140,7 @@ class Workflow:
             checks=checks,
             gates=gates,
             on_protected=on_protected,
+            on_worse=on_worse,
             max_steps=max_steps,
         )
         self.agents |= _measuring(self.definition, checks or {})
@@ -171,7 +178,7 @@ class Workflow:
             raise WorkflowError(f"its name is {step.name!r}: expected {name!r}, the name that it is added under")
         if step.accepts is not None or step.returns is not None:
             raise WorkflowError("it declares types, which a run cannot record: check them in the function")
-        ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
+        ladder = _ladder(step.agent)
         names = []
         for index, agent in enumerate(ladder):
             known = next((each for each, other in self._registered.items() if other is agent), None)
@@ -181,6 +188,10 @@ class Workflow:
             names.append(HUMAN if agent == HUMAN else known or own)
         more = {each.name: getattr(step, each.name) for each in fields(Step) if each.name in _RECORDED}
         usual = {each.name: each.default for each in fields(Step)}
+        if isinstance(step.agent, Mapping):
+            raise WorkflowError(
+                "it has an agent to verify, which only a step of the workflow can have: list its agents"
+            )
         return {"agent": names, **{key: value for key, value in more.items() if value and value != usual[key]}}
 
     def _fields(self, spec: Mapping[str, object]) -> dict[str, Any]:
@@ -205,11 +216,22 @@ def _names_of(workflow: core.Workflow) -> tuple[str, ...]:
     return tuple(step.name for step in workflow.steps)
 
 
+def _ladder(agent: Executor | Sequence[Executor] | Mapping[str, Executor]) -> Sequence[Executor]:
+    """The agents of a step, in order. Raises WorkflowError."""
+    if isinstance(agent, Mapping):
+        if {*agent} != {"first", "verify"}:
+            raise WorkflowError(
+                f"agent has the keys {', '.join(map(shown, agent)) or 'none'}: expected first and verify"
+            )
+        return agent["first"], agent["verify"]
+    return agent if isinstance(agent, Sequence) and not isinstance(agent, str) else (agent,)
+
+
 def _core_step(
     step: Step, taken: Collection[str], groups: Mapping[str, Sequence[str]], agents: dict[str, Agent]
 ) -> core.Step:
     """What a definition keeps of a step; its agents are added to the others, by the names that the definition uses."""
-    ladder = step.agent if isinstance(step.agent, Sequence) and not isinstance(step.agent, str) else (step.agent,)
+    ladder = _ladder(step.agent)
     if not ladder:
         raise WorkflowError("it has no agent: give at least one function")
     own = agent_names(step.name, len(ladder), {*taken, *agents})

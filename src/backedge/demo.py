@@ -28,6 +28,14 @@ from backedge.project.missing import install_words
 PATIENCE = 240.0
 """Seconds after which the demo gives up."""
 NOTE = "Fix the code, not the test: use Decimal for money and round half up"
+NEXT = (
+    ("cd your-repository", ""),
+    ("backedge doctor", "what is installed, and what is missing"),
+    ("backedge init", "writes backedge.yaml with your agent CLI, tests and linters"),
+    ("backedge check", "draws it, and says how many attempts a run makes"),
+    ('backedge run --input task="your task"', "starts it; `backedge inbox` lists what waits for you"),
+)
+"""What to do after the demo."""
 AGENTS = ("plan.py", "code.py", "review.py")
 
 
@@ -53,7 +61,10 @@ def main(keep: bool = False) -> int:
     demo = Demo(console, folder / "till", tools)
     backlog = BacklogDemo(console, folder / "backlog", tools)
     try:
-        return demo.told() or backlog.told()
+        code = demo.told() or backlog.told()
+        if not code:
+            _what_next(console)
+        return code
     except KeyboardInterrupt:
         console.print("\nThe demo was interrupted.")
         return 130
@@ -65,9 +76,18 @@ def main(keep: bool = False) -> int:
         demo.end()
         backlog.end()
         if keep:
-            console.print(f"To explore it: cd {folder / 'till'}; backedge show; backedge show --diff; git log")
+            console.print("\nThe folder of the demo is kept. To explore it:")
+            console.print(f"  cd {folder / 'till'}")
+            console.print("  backedge show; backedge show --diff; backedge logs; git log")
         else:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _what_next(console: Console) -> None:
+    """Say how to begin in a repository of one's own."""
+    console.print("\n── Now in your own repository ", style="bold")
+    for command, why in NEXT:
+        console.print(f"  {command:<38} {why}")
 
 
 def _tools() -> Tools | str:
@@ -331,4 +351,4 @@ if __name__ == "__main__":
     # Import it by name, so that all chapters share the same error class.
     from backedge.demo import main as tell
 
-    raise SystemExit(tell())
+    raise SystemExit(tell("--keep" in sys.argv[1:]))

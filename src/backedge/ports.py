@@ -11,7 +11,7 @@ import msgspec
 
 from backedge.core.briefing import Briefing
 from backedge.core.commands import DropAttempt, FailAttempt, FinishAttempt, LimitAttempt
-from backedge.core.evidence.values import NO_EVIDENCE, Evidence
+from backedge.core.evidence.values import NO_EVIDENCE, Evidence, RestoredFiles, RestoreRule
 from backedge.core.model import Change, Kind, Resolution, Usage
 from backedge.core.value import Json, Value
 from backedge.core.workflow.checks import Check, Gate
@@ -249,6 +249,21 @@ class Recoverable(Protocol):
         """The result of an attempt that an earlier process started; waits for it if it is still running.
 
         None if nothing shows how it ended: the attempt is then in doubt.
+        """
+        ...
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """An agent that can undo what attempts changed in its workspace."""
+
+    async def restore(
+        self, run: str, attempts: Sequence[tuple[str, int]], judges: Sequence[str], rule: RestoreRule
+    ) -> RestoredFiles:
+        """Undo what attempts of any steps in this workspace changed, the last one first; and let the `judges` remember only
+        what they did before. All files are restored, or none if `rule` is unless_edited and one of them was edited since.
+
+        May be called again for the same attempts after a crash.
         """
         ...
 

@@ -14,6 +14,8 @@ import msgspec
 import pytest
 
 from backedge.adapters.agents.attempt_folder import Ended, RunningProcess, Starting
+from backedge.adapters.agents.secrets import Secrets
+from backedge.adapters.agents.workspace import MOST_STORED, Snapshot
 from backedge.adapters.reports import ReportSpec
 from backedge.core.errors import AgentError
 from backedge.core.model import Change
@@ -260,10 +262,21 @@ def test_an_adopted_attempt_reports_the_files_that_it_changed(tmp_path: Path) ->
     (tmp_path / "kept.txt").write_text("one\ntwo\nthree\n")
     git("add", ".")
     git("commit", "-qm", "x")
-    abandoned(tmp_path, shell("echo . > ready; sleep 0.3; printf 'one\\n2\\nthree\\n' > kept.txt; echo {}"))
+    (tmp_path / "draft.txt").write_text("not known to git\n")
+    work = "printf 'one\\n2\\nthree\\n' > kept.txt; echo more >> draft.txt"
+    abandoned(tmp_path, shell(f"echo . > ready; sleep 0.3; {work}; echo {{}}"))
     result = recover(tmp_path, shell("true"))
     assert result is not None
-    assert set(result.files) == {Change("kept.txt", ((2, 2),)), Change("ready")}
+    assert set(result.files) == {Change("draft.txt", ((2, 2),)), Change("kept.txt", ((2, 2),)), Change("ready")}
+    assert "+more" in files_of(tmp_path).files.read_text(), "people see how, not only where"
+
+
+def test_of_the_contents_before_an_attempt_the_smallest_are_stored_without_secrets() -> None:
+    texts = {"large": b"x" * MOST_STORED, "small": b"key = hunter2", "empty": b""}
+    found = Snapshot(dict.fromkeys(texts, "f:0"), {}, texts).stored(Secrets({"KEY": "hunter2"}).data)
+    assert found.files.keys() == texts.keys()
+    assert found.texts.keys() == {"small", "empty"}
+    assert b"hunter2" not in found.texts["small"]
 
 
 def test_a_report_that_was_finished_is_adopted_and_so_is_an_exit_code_unless_nobody_saw_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 
 from tests.cheats.case import Case, Family
 from tests.cheats.cheats import (
+    crashes,
     disguises,
     environment,
     git,
@@ -22,10 +23,12 @@ from tests.cheats.cheats import (
     shell,
     special_casing,
     state,
+    stories,
     surroundings,
+    third_look,
     weakened,
 )
-from tests.cheats.controls import repositories_differ, tests_change, workflows_differ
+from tests.cheats.controls import exit_codes, repositories_differ, tests_change, workflows_differ
 
 CHEATS: list[Case] = [
     *removed.CASES,
@@ -46,8 +49,11 @@ CHEATS: list[Case] = [
     *disguises.CASES,
     *hidden.CASES,
     *second_look.CASES,
+    *third_look.CASES,
+    *stories.CASES,
+    *crashes.CASES,
 ]
-CONTROLS: list[Case] = [*tests_change.CASES, *repositories_differ.CASES, *workflows_differ.CASES]
+CONTROLS: list[Case] = [*tests_change.CASES, *repositories_differ.CASES, *workflows_differ.CASES, *exit_codes.CASES]
 CASES = [*CHEATS, *CONTROLS]
 
 

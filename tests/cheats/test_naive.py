@@ -5,16 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.cheats.case import Case
+from tests.cheats.cheats import stories
 from tests.cheats.naive import believe
 from tests.cheats.registry import CHEATS, selection
 from tests.cheats.running import is_there
 
 ENGINE = "it attacks what only an engine has: questions to people, limits, records of a run"
+STORY = "it attacks a story that begins after the one that it works on"
 LISTENS = "it fools an engine that takes a producer's word for a verdict"
 NOT_FOOLED = {
     **dict.fromkeys(("passes-for-a-person", "passes-as-somebody", "answers-by-library", "approves-a-step"), ENGINE),
     **dict.fromkeys(("grants-itself-rounds", "starts-its-own-run", "end-of-the-judge"), ENGINE),
     **dict.fromkeys(("kept-workflow", "workflow-in-the-journal"), ENGINE),
+    **dict.fromkeys((each.name for each in stories.CASES if each.name != "start-of-the-next-story"), STORY),
     **dict.fromkeys(("says-fixed", "contests-everything", "gives-itself-a-verdict"), LISTENS),
     "hard-coded-values-hidden-judge": "the hidden judge is the defence; hard-coded-values is the same without it",
 }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Make
-from tests.cli.project import Project, finished, passed
+from tests.cli.project import Project, failed, finished, passed
 
 STEPS = {"steps": {"code": {"phase": "code"}, "review": {"reviews": "code"}}}
 
@@ -85,3 +88,42 @@ def test_a_full_or_closed_place_is_told(make: Make) -> None:
     assert project.run().code == 0
     assert "cannot write" in project.refused("backup", "/proc/nothing/copy.db")
     assert os.listdir(project.folder / ".backedge").count("journal.db") == 1
+
+
+def test_drafts_of_killed_backups_are_removed_later(backed_up: tuple[Project, Path]) -> None:
+    project, copy = backed_up
+    old, new = copy.with_name(".a.db.12345678.draft"), copy.with_name(".b.db.12345678.draft")
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    assert project.backedge("backup", copy.with_name("second.db")).code == 0
+    assert (old.exists(), new.exists()) == (False, True), "a young draft may be somebody's"
+
+
+@pytest.mark.slow
+def test_backups_under_load_and_killed_ones_leave_only_whole_copies(make: Make) -> None:
+    """A run appends large outputs all the time; half of the backups are killed at some moment."""
+    rounds = 12
+    said = [{"output": f"{number}" + "x" * 300_000} for number in range(rounds + 1)]
+    verdicts = [failed(f"wrong {number}") for number in range(rounds)]
+    limits = {"rounds_per_loop": 50, "rounds_total": 50, "failures_in_a_row": 50, "diverging": False}
+    project = make({"limits": limits, **STEPS}, code=said, review=[*verdicts, passed()])
+    running = project.started("run", "--json")
+    project.wait_for_execution("code")
+    copies = project.folder.with_name("copies")
+    for number in range(10):
+        argv = [sys.executable, "-m", "backedge.cli.main", "backup", str(copies / f"{number}.db")]
+        going = subprocess.Popen(argv, cwd=project.folder, stdout=subprocess.DEVNULL)
+        if number % 2:
+            time.sleep(0.05 * number)
+            going.kill()
+        going.wait(60)
+    finished(running)
+    whole = sorted(copies.glob("*.db"))
+    assert {f"{number}.db" for number in range(0, 10, 2)} <= {path.name for path in whole}
+    for copy in whole:
+        assert project.backedge("audit", "verify", "--journal", copy).code == 0, copy
+    (project.folder / ".backedge").rename(project.folder.with_name("moved"))
+    assert project.backedge("restore", whole[0]).code == 0
+    assert project.resume().outcome in ("verified", "waiting", "failed")
+    assert project.backedge("audit", "verify").code == 0

@@ -314,8 +314,8 @@ def test_a1_22_a_reason_is_one_clean_line_on_the_terminal(make: Make) -> None:
         {"steps": {"a": {"phase": "code"}}, "limits": {"errors_in_a_row": 1}}, a=[{"!exit": 1, "!stderr": hostile}]
     )
     assert project.run().code == 3
-    (line,) = [each for each in project.backedge("inbox").out.splitlines() if each.startswith("E-1")]
-    assert "Max attempts reached" in line
+    (line,) = [each for each in project.backedge("show").out.splitlines() if "! a broke" in each]
+    assert line.endswith(": Max attempts reached")
 
 
 @pytest.mark.parametrize(

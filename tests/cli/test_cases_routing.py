@@ -32,7 +32,14 @@ def asp(make: Make, *reviews: Any) -> tuple[Project, Result]:
 def test_a3_01_a_review_that_passes_at_once_sends_no_feedback(make: Make) -> None:
     project, result = asp(make, passed())
     assert (result.attempts, result.outcome) == ({"plan": 1, "design": 1, "review": 1}, "verified")
-    nothing: dict[str, Any] = {"findings": [], "requests": [], "resolutions": [], "advice": [], "verdicts": []}
+    nothing: dict[str, Any] = {
+        "findings": [],
+        "requests": [],
+        "resolutions": [],
+        "advice": [],
+        "verdicts": [],
+        "answered": [],
+    }
     assert [told["feedback"] for name in result.attempts for told in project.briefings(name)] == [nothing] * 3
 
 

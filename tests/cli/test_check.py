@@ -47,11 +47,11 @@ def test_a_missing_program_is_a_warning_with_the_step_and_what_to_do(make: Make)
     (project.folder / "own.sh").write_text("#!/bin/sh\n")
     said = project.backedge("check", env=bare(project.folder))
     assert said.code == 0
-    assert "Any run makes at most" in said.out
+    assert "A run usually makes about" in said.out
     assert said.err.splitlines() == [
         "warning: step 'code': claude is not installed: run `npm install -g @anthropic-ai/claude-code`",
         "warning: step 'lint': 'ruff' is not installed: run `pip install ruff`, or correct `run`",
-        "warning: step 'own': './own.sh' is not executable: run chmod +x on it, or name its interpreter first",
+        "warning: step 'own': './own.sh' is not executable: run `chmod +x ./own.sh`, or write [sh, ./own.sh]",
         "warning: step 'odd': 'no-such-program' is not installed: install it, or correct `run`",
         "warning: step 'gone': 'tools/gone' is not installed: install it, or correct `run`",
     ]
@@ -189,7 +189,7 @@ def test_prompts_are_ejected_changed_and_used(make: Make) -> None:
 
 @pytest.mark.parametrize("prompt", ["test-writer", "review"])
 def test_a_role_can_be_named_as_the_prompt(make: Make, prompt: str) -> None:
-    project = make({"steps": {"code": {"phase": "code", "agent": "claude", "prompt": prompt}}})
+    project = make({"on_error": "keep", "steps": {"code": {"phase": "code", "agent": "claude", "prompt": prompt}}})
     # A CLI that only keeps what it is told.
     env = bare(
         project.folder, claude=f'exec {sys.executable} -c \'import sys; open("told", "w").write(sys.stdin.read())\''
@@ -347,3 +347,20 @@ def test_a_phase_outside_phases_is_refused_and_a_misspelt_one_is_a_warning(make:
     )
     assert (said.code, said.err) == (0, f"warning: {warning}\n")
     assert project.backedge("check", "--json").json["warnings"] == [warning]
+
+
+def test_check_says_how_many_attempts_are_usual_and_what_multiplies_the_most(make: Make) -> None:
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
+    project = make({"steps": steps}, review=[failed("bad"), passed()])
+    said = " ".join(project.backedge("check").out.split())
+    assert (
+        "A run usually makes about 2 attempts (one for each step, and more for what comes back), at most 189," in said
+    )
+    assert (
+        "What multiplies: 2 executions + 1 to judge again after late changes, in the first pass and in each of 20 rounds "
+        "of feedback (the limit rounds_total), each tried up to 3 times if its agent breaks (errors_in_a_row)." in said
+    )
+    assert project.run().code == 0
+    assert "about 4 attempts (the average of 1 run), at most 189" in project.backedge("check").out
+    limited = make({"limits": {"attempts": 5}, "steps": steps}).backedge("check").out
+    assert "at most 5, plus" in limited and "The limit attempts allows no more than 5." in limited

@@ -205,6 +205,65 @@ def test_a_step_runs_only_with_approval(make: Make, word: str, code: int, outcom
     assert (after.outcome, after.attempts["deploy"]) == (outcome, 1 if code == 0 else 0)
 
 
+def test_results_beyond_a_threshold_wait_for_approval(make: Make) -> None:
+    """Critical files and low confidence: a rejection reworks with the note, and nothing uses what was not approved."""
+    writes = 'mkdir -p infra; echo $BACKEDGE_ATTEMPT > infra/main.tf; echo \'{"output": 1, "confidence": 0.9}\''
+    approval = {"when": {"files": 3, "paths": ["infra/**"], "confidence": 0.5}}
+    project = make(
+        {
+            "steps": {
+                "code": {"phase": "code", "approval": approval, "run": ["sh", "-c", writes], "writes": ["infra/**"]},
+                "ship": {"phase": "test", "needs": ["code"], "writes": []},
+            }
+        }
+    )
+    assert "asks a person beyond a threshold" in project.backedge("check").out
+    result = project.run()
+    assert (result.code, result.attempts["ship"]) == (3, 0)
+    assert result.escalation["sentence"] == "code needs your approval: it changed infra/main.tf."
+    assert result.escalation["words"][:2] == ["approve", "reject"]
+    assert "needs a note" in project.refused("decide", "E-1", "reject")
+    after = project.answer("E-1", "reject", "--note", "not in the main region")
+    assert (after.attempts["code"], after.attempts["ship"]) == (2, 0)
+    assert after.findings[0]["description"] == "not in the main region"
+    done = project.answer("E-2", "approve")
+    assert (done.code, done.outcome, done.attempts["ship"]) == (0, "done", 1)
+
+
+def test_an_unsure_agent_is_looked_at_and_a_sure_one_is_not(make: Make) -> None:
+    steps = {"code": {"approval": {"when": {"confidence": 0.6}}}}
+    project = make({"steps": steps}, code=[{"confidence": 0.7}])
+    assert project.run().outcome == "done"
+    project.script(code=[{"confidence": 2}, {"confidence": 0.5}])
+    result = project.run()
+    assert (result.code, result.attempts["code"]) == (3, 2), "a confidence of 2 is an error of the agent"
+    assert result.escalation["sentence"].endswith("confidence 0.5, and less than 0.6 needs approval.")
+
+
+def test_a_cheaper_agent_verifies_the_fixes(make: Make) -> None:
+    agent = "import json, sys, os; told = json.load(sys.stdin); ok = told['attempt'] > 2; print(json.dumps({WORDS}))"
+    says = {
+        name: [
+            *("python3", "-c"),
+            agent.replace(
+                "{WORDS}",
+                f"{{'verdict': 'pass' if ok else 'fail', 'summary': '{name}', 'findings': [] if ok else [dict(description='x')]}}",
+            ),
+        ]
+        for name in ("strong", "cheap")
+    }
+    review = {"reviews": "code", "agents": {"first": "strong", "verify": "cheap"}}
+    workflow = {"agents": {name: {"run": run} for name, run in says.items()}, "steps": {"code": {}, "review": review}}
+    project = make(workflow, code=[{"output": 1}, {"output": 2}, {"output": 3}])
+    said = project.backedge("run")
+    assert said.code == 0, said
+    assert [
+        word in said.err for word in ("review by strong", "review (attempt 2) by cheap", "(attempt 3) by cheap")
+    ] == [True] * 3
+    project.write({**workflow, "steps": {"code": {"agents": {"first": "strong", "verify": "cheap"}}}})
+    assert "has an agent to verify but is not a judge" in project.refused("check")
+
+
 def test_a_loop_that_hits_its_limit_goes_to_the_planner_once(make: Make) -> None:
     project = make(
         {

@@ -329,7 +329,7 @@ def test_stats_name_the_means_and_only_phases_of_the_workflow(make: Make) -> Non
     )
     project.run()
     said = project.backedge("stats").out
-    assert "found by: tool 1" in said and "design" not in said and "research" not in said
+    assert "found by: lint 1\n  found by means of: tool 1\n" in said and "design" not in said and "research" not in said
 
 
 # Terminals
@@ -374,3 +374,159 @@ def test_the_list_of_feedback_has_the_words_of_every_verdict_and_an_answer_once(
     told = project.backedge("feedback", "list").out
     assert "review said in attempt 1: words 1" in told and "review says: words 2" in told
     assert told.count("it is fine") == 1, told
+
+
+def sixteen(make: Make) -> Project:
+    """Sixteen findings over four rounds, the last five of which stay."""
+    many = [
+        {
+            "description": f"problem number {n} of the refund service",
+            "severity": ["critical", "high", "medium", "low"][n % 4],
+            "evidence": f"Trace\nline {n}\nValueError: bad {n}",
+            "impact": f"impact {n}",
+            "suggested_fix": f"fix {n}",
+            "requirement_id": f"REQ-{n}",
+            "file": f"src/refund_{n}.py",
+        }
+        for n in range(1, 17)
+    ]
+    project = make(
+        {"steps": {**STEPS, "review": {"reviews": "code"}}, "limits": {"rounds_per_loop": 4}},
+        code=[{"output": {"version": n}, "summary": f"try number {n}"} for n in range(9)],
+        review=[failed(*many[:left], summary=f"{left} are left") for left in (16, 12, 8, 5, 5)],
+    )
+    assert project.run().code == 3
+    return project
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_packet_of_many_findings_and_rounds_fits_one_screen(make: Make, columns: int) -> None:
+    project = sixteen(make)
+    terminal = Terminal(project, "inbox", columns=columns, results=True)
+    try:
+        terminal.end()
+        lines = terminal.seen.splitlines()
+    finally:
+        terminal.close()
+    assert len(lines) <= 41 and max(map(len, lines)) <= columns, terminal.seen
+    for words in ("ValueError: bad 4", "fix 4", "REQ-4", "5 are left", "try number 4", "revise --note", "history"):
+        assert words in terminal.seen, words
+
+
+def test_the_list_of_feedback_and_its_lines_leave_nothing_out(make: Make) -> None:
+    project = sixteen(make)
+    told = project.backedge("feedback", "list").out
+    (loop,) = project.backedge("feedback", "list", "--json").json
+    line = project.backedge("export", "--format", "feedback-jsonl").out
+    for n in range(1, 17):
+        for words in (f"problem number {n} of", f"ValueError: bad {n}", f"impact {n}", f"fix {n}", f"REQ-{n}"):
+            assert words in told and words in line and words in json.dumps(loop), words
+    for words in ("16 are left", "12 are left", "8 are left"):
+        assert words in told and words in line and words in json.dumps(loop), words
+    assert "round 2  F-1…F-12 → code: attempt 3, try number 2" in told and '+  "version": 4' in told
+    assert [each["step"] for each in loop["changes"]] == ["code"] and len(loop["findings_in_full"]) == 16
+
+
+def test_the_list_of_feedback_has_the_positions_in_a_choice(make: Make) -> None:
+    options = [{"option": "batching", "rework": ["plan"]}, {"option": "push"}]
+    steps = {**STEPS, "pm": {"phase": "planning"}}
+    project = make(
+        {"steps": {**steps, "code": {"phase": "code", "needs": ["plan", "pm"]}}, "limits": {"rounds_per_loop": 2}},
+        plan=[{}, {"decision": {"option": "batching", "reason": "cheap enough"}}],
+        pm=[{}, {"decision": {"option": "push", "reason": "simple for us"}}],
+        code=[{"feedback": [raises("constraint_violation", "plan", "pm", options=options)]}, {}],
+    )
+    assert project.run().code == 3
+    told = project.backedge("feedback", "list").out
+    assert "plan is for “batching”: cheap enough" in told and "pm is for “push”: simple for us" in told
+    said = project.backedge("inbox").out
+    assert "about L-1: the targets do not agree\n" in said
+    assert "continue: plan, pm choose among the options" in said and "changed nothing" not in said
+
+
+def test_refused_feedback_keeps_everything_that_it_said(make: Make) -> None:
+    """By a limit, and in an outcome whose agent never gets it right."""
+    said = raises("fix_request", "plan", message="the study is wrong", **{**ASKED, "severity": "high"})
+    words = ("the study is wrong", "the maximum size of a page", "take 50", "spec.md:42", "REQ-7", "1000")
+    project = make(
+        {"steps": {"research": {"phase": "research"}, **STEPS}, "limits": {"chain_depth": 1}},
+        plan=[{"output": 1}, {"output": 2, "feedback": [{**said, "to": "research"}]}],
+        code=[{"feedback": [raises("fix_request", "plan", message="no refunds")]}, {}],
+    )
+    assert project.run().code == 3
+    for view in (["inbox"], ["inbox", "--json"], ["show"], ["show", "--json"], ["feedback", "list"]):
+        told = project.backedge(*view).out
+        assert all(each in told for each in words), view
+    assert "Feedback from plan was not delivered: chain_depth" in project.backedge("inbox").out
+    other = make({"steps": STEPS, "limits": {"errors_in_a_row": 1}}, code=[{"feedback": [{**said, "to": "nobody"}]}])
+    assert other.run().code == 3
+    for view in (["inbox"], ["inbox", "--json"], ["show"], ["show", "--json"]):
+        assert all(each in other.backedge(*view).out for each in words), view
+
+
+def test_the_packet_has_every_error_since_the_last_success(make: Make) -> None:
+    project = make(
+        {"steps": {"a": {"phase": "code"}}, "limits": {"errors_in_a_row": 2}},
+        a=[{"!exit": 3, "!stderr": "x\nKeyError: 'API_KEY'"}, {"!exit": 3, "!stderr": "y\nOSError: full"}],
+    )
+    run = project.run().run
+    said = project.backedge("inbox").out
+    assert "KeyError: 'API_KEY'" in said and "OSError: full" in said
+    assert f"its output: backedge logs {run} a-2" in said
+    assert project.backedge("logs", run, "a-2").code == 0
+    (item,) = project.backedge("inbox", "--json").json
+    assert [each["attempt"] for each in item["errors"]] == [1, 2]
+
+
+def test_show_has_what_is_to_be_approved(make: Make) -> None:
+    steps = {"plan": {"phase": "planning"}, "deploy": {"phase": "code", "needs": ["plan"], "approval": "human"}}
+    project = make({"steps": steps}, plan=[{"output": {"servers": ["east", "west"]}}])
+    project.run()
+    for view in ("inbox", "show"):
+        assert '"east"' in project.backedge(view).out, view
+
+
+def test_refused_feedback_and_earlier_errors_are_in_every_list(make: Make) -> None:
+    """Also after the run went on without them: nothing is dropped silently."""
+    steps = {
+        "a": {"phase": "planning"},
+        "b": {"phase": "design", "needs": ["a"]},
+        "c": {"phase": "code", "needs": ["b"]},
+    }
+    asked = raises("fix_request", "c", message="a back to c", severity="low", requirement_id="REQ-9")
+    project = make(
+        {"steps": steps, "scope": "any"},
+        a=[{"output": 1}, {"output": 2, "feedback": [asked]}, {}],
+        b=[{"output": 1}, {"output": 2, "feedback": [raises("fix_request", "a", message="b to a")]}, {}],
+        c=[{"!exit": 3, "!stderr": "no key"}, {"feedback": [raises("fix_request", "b", message="c to b")]}, {}],
+    )
+    said = project.backedge("run", "--run", "r-1")
+    assert said.code == 0
+    assert "! refused feedback from a to c: a back to c" in said.out and "! c broke once: " in said.out
+    *_, refused = project.backedge("feedback", "list", "--json").json
+    assert (refused["id"], refused["state"], refused["requirement_id"]) == ("refused-1", "refused", "REQ-9")
+    assert refused["reason"].startswith("causal cycle: c → b → a → c")
+    *_, line = map(json.loads, project.backedge("export", "--as", "feedback-jsonl").out.splitlines())
+    assert (line["feedback_id"], line["status"], line["message"]) == ("refused-1", "failed", "a back to c")
+    assert line["refused"] == refused["reason"]
+    (error,) = project.show().steps["c"]["errors"]
+    assert error["attempt"] == 1 and "no key" in error["error"]
+
+
+def test_the_packet_of_a_budget_says_which_step_spent_what(make: Make) -> None:
+    project = make(
+        {"steps": {**STEPS, "review": {"reviews": "code"}}, "limits": {"cost_usd": 1}},
+        plan=[{"usage": {"cost_usd": 0.1}}],
+        code=[{"output": n, "usage": {"cost_usd": 0.3}} for n in range(9)],
+        review=[failed("no login", usage={"cost_usd": 0.2})],
+    )
+    project.run()
+    told = project.backedge("inbox").out
+    assert "used by: code $0.60 in 2 attempts, review $0.40 in 2 attempts, plan $0.10 in 1 attempt" in told
+    assert "F-1 [high] not fixed: no login" in told
+    (item,) = project.backedge("inbox", "--json").json
+    assert [(each["step"], each["cost_usd"]) for each in item["spent"]] == [
+        ("code", 0.6),
+        ("review", 0.4),
+        ("plan", 0.1),
+    ]

@@ -15,7 +15,7 @@ STEPS: dict[str, Any] = {
     "review": {"reviews": "design"},
     "ship": {"needs": ["design"]},
 }
-CHOICES = ["continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel"]
+CHOICES = ["continue", "revise", "reassign", "reclassify", "rollback", "resolve", "accept", "skip", "cancel"]
 
 
 def stopped(make: Make, then: Any = None, **more: Any) -> tuple[Project, Result]:

@@ -90,12 +90,55 @@ def test_a_run_says_what_was_in_force_and_how_many_tests_there_were(make: Make) 
     assert summary[2].endswith(" room, no sandbox, baseline 3 tests, held not needed, environment same")
 
 
+def test_a_run_that_protects_nothing_says_so_and_counts_what_a_failed_attempt_changed(make: Make) -> None:
+    project = shop(make, {"tests/test_cart.txt": WEAKER, "cart.txt": None}, {}, protects=False, on_error="keep")
+    said = project.backedge("run", "--plain")
+    assert said.code == 0, "the test was weakened, and nobody asked"
+    summary = lines(said.out)
+    assert summary[1] == "changed: tests/test_cart.txt +1 −1"
+    assert summary[2].endswith(" baseline 3 tests, held no, environment same")
+    assert project.show().evidence["held"] == "no"
+
+
 def test_json_stays_alone_on_stdout(make: Make) -> None:
     project = shop(make, {"cart.txt": FIX})
     result = project.run()
     assert (result.outcome, result.evidence["baseline"], result.evidence["held"]) == ("verified", True, "not needed")
     assert result.evidence["judges"]["test"]["tool"] is True
     assert (result.steps["test"]["tests"]["tests"], result.baselines[0]["failing"]) == (3, [TOTAL])
+
+
+def test_files_that_a_judge_changes_are_named_before_anybody_works_until_it_keeps_them(make: Make) -> None:
+    project = shop(make, {"cart.txt": FIX})
+    judge = project.folder.parent / f"{project.folder.name}-tools" / "judge.py"
+    judge.write_text(JUDGE + 'open("tests/last.txt", "a").write("again")\n')
+    (project.folder / "tests/last.txt").write_text("once")
+    said = project.backedge("run", "--plain")
+    assert said.code == 3
+    told = said.err.splitlines()
+    named = next(
+        number for number, line in enumerate(told) if "it changes tests/last.txt: its verdict will not" in line
+    )
+    assert named < next(number for number, line in enumerate(told) if "▸ code" in line)
+    assert project.show().baselines[0]["changes"] == ["tests/last.txt"]
+    (project.folder / "cart.txt").write_text(PRODUCT)
+    project.write(
+        {
+            "sandbox": "off",
+            "steps": {
+                "code": {"phase": "code", "run": [*PYTHON, str(judge.with_name("coder.py"))]},
+                "test": {
+                    "tests": "code",
+                    "run": [*PYTHON, str(judge), "{report}"],
+                    "report": "junit",
+                    "keeps": ["tests/last.txt"],
+                },
+            },
+        }
+    )
+    result = project.run()
+    assert (result.outcome, result.evidence["held"], result.baselines[0]["changes"]) == ("verified", "not needed", [])
+    assert (project.folder / "tests/last.txt").read_text() == "onceagainagain"
 
 
 def test_a_finding_that_was_red_before_is_marked(make: Make) -> None:
@@ -217,11 +260,19 @@ def test_show_diff_has_first_versions_failed_attempts_and_what_was_undone(make: 
 
 
 def test_show_diff_has_what_an_agent_changed_before_it_broke(make: Make) -> None:
-    project = shop(make, {"cart.txt": FIX, "": None}, {"notes.txt": "x"})
+    project = shop(make, {"cart.txt": FIX, "": None}, {"notes.txt": "x"}, on_error="keep")
     assert project.run().outcome == "verified"
     told = lines(project.backedge("show", "--diff").out)
     assert told[0] == "code has no version, attempt 1" and told[1].startswith("broke: ")
     assert "+total 6" in told
+
+
+def test_the_summary_counts_all_changed_files_not_only_those_whose_lines_are_known(make: Make) -> None:
+    noise: dict[str, str | None] = {f"a{number}.txt": "x\n" for number in range(60)}
+    project = shop(make, {**noise, "cart.txt": FIX})
+    told = after(project.backedge("run", "--plain").out, "changed:")[0]
+    assert told.startswith("changed: 61 files, +50 −0 in 50 of them: ")
+    assert told.endswith(" … and 56 more")
 
 
 def test_show_diff_names_the_files_without_git_and_without_writes(make: Make) -> None:
@@ -317,7 +368,8 @@ def test_the_journal_names_the_processes_that_an_attempt_left_and_that_were_ende
     """Of a step that ends well, of one that breaks, and of a tool."""
     broken = f"[ -e tried ] || {{ touch tried; {LEAVES} exit 1; }}; {LEAVES} echo '{{}}'"
     lint = {"reviews": "code", "run": ["sh", "-c", f"{LEAVES} true"], "report": "exitcode"}
-    project = make({"sandbox": "off", "steps": {"code": {"phase": "code", "run": ["sh", "-c", broken]}, "lint": lint}})
+    code = {"phase": "code", "run": ["sh", "-c", broken], "on_error": "keep"}
+    project = make({"sandbox": "off", "steps": {"code": code, "lint": lint}})
     said = project.backedge("run")
     assert said.code == 0, said
     assert said.err.count("! code left a process, which was ended: sleep 61") == 2

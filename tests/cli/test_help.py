@@ -40,3 +40,13 @@ def test_the_help_of_every_command_has_an_example(make: Make, command: str) -> N
     assert "Example" in said.out
     if command in READING:
         assert "--json" in said.out
+
+
+def test_the_help_is_grouped_by_topic_and_has_every_command_once(make: Make) -> None:
+    lines = make().backedge("--help").out.splitlines()
+    topics = {line[:-1]: place for place, line in enumerate(lines) if line.endswith(":") and line[:1].isupper()}
+    assert [*topics][1:] == ["Start", "Run", "Look", "Answer", "Stories", "Journal and data", "Set up"]
+    listed = [line.split()[0] for line in lines[topics["Start"] :] if line.startswith("  ") and line[2] != " "]
+    assert listed == [*COMMANDS]
+    decide = next(place for place, line in enumerate(lines) if line.startswith("  decide "))
+    assert topics["Answer"] < decide < topics["Stories"]

@@ -57,6 +57,8 @@ def test_logs_have_what_every_attempt_was_told_and_printed(make: Make) -> None:
         (["code-2"], ["code-2"]),
         (["r-1", "code-1"], ["code-1"]),
         (["r-1", "plan"], ["plan-1"]),
+        (["review-2", "plan"], ["plan-1", "review-2"]),
+        (["r-1", "plan", "code-2"], ["plan-1", "code-2"]),
         (["r-1"], ["plan-1", "code-1", "review-1", "code-2", "review-2"]),
     ],
 )
@@ -79,6 +81,13 @@ def test_mistakes_are_answered_with_what_there_is(make: Make) -> None:
     project = reworked(make)
     assert project.refused("logs", "r-1", "cod") == "backedge: run r-1 has no step 'cod': did you mean 'code'?"
     assert "unknown run 'x-7'" in project.refused("logs", "x-7")
+    assert project.refused("logs", "revew").endswith(
+        "; run r-1 has no step of this name either: did you mean 'review'?"
+    )
+    assert project.refused("logs", "code", "plna").endswith("run r-1 has no step 'plna': did you mean 'plan'?")
+    assert project.refused("logs", "code-9") == "backedge: code has made 2 attempts in run r-1: there is no code-9"
+    project.backedge("run", "--step", "--run", "r-2")
+    assert project.backedge("logs", "plan", "code").err == "code has not started yet in run r-2\n"
 
 
 def test_the_logs_of_a_running_attempt_can_be_followed(make: Make) -> None:

@@ -123,7 +123,6 @@ def test_all_mistakes_in_a_file_are_reported_at_once(make: Make) -> None:
 # Each row: the program, and what has to be said about it.
 PROGRAMS: dict[str, tuple[list[str], str]] = {
     "not there": (["./no-such-program-here"], "there is no such program; install it, or correct `run`"),
-    "not executable": (["./plain.txt"], "it is not executable; run chmod +x on it"),
     "without its interpreter": (["./odd"], "the interpreter in its #! line does not exist"),
     "no program": (["./noise"], "cannot start './noise'"),
 }
@@ -133,7 +132,6 @@ PROGRAMS: dict[str, tuple[list[str], str]] = {
 def test_a_program_that_cannot_be_started(make: Make, row: str) -> None:
     argv, hint = PROGRAMS[row]
     project = make({"limits": {"errors_in_a_row": 1}, "steps": {"a": {"phase": "code", "run": argv}}})
-    (project.folder / "plain.txt").write_text("hello")
     for name, text in (("odd", "#!/no/such/interpreter\n"), ("noise", "\x01\x02")):
         (project.folder / name).write_text(text)
         (project.folder / name).chmod(0o755)
@@ -146,6 +144,31 @@ def test_a_program_that_cannot_be_started(make: Make, row: str) -> None:
         and "backedge decide E-1 continue|skip|cancel" in said.out
         and "then: backedge resume" in said.out
     )
+
+
+def test_a_script_that_cannot_start_as_it_is_is_reported_before_anything_starts(make: Make) -> None:
+    steps = {
+        "plan": {"phase": "planning"},
+        "code": {"phase": "code", "needs": ["plan"], "run": ["make.sh"]},
+        "test": {"tests": "code", "run": ["./test.py"]},
+        "lint": {"reviews": "code", "run": ["lint"]},
+        "docs": {"reviews": "code", "run": ["python3", "tools/gone.py"]},
+    }
+    project = make({"steps": steps})
+    for name, text, mode in (("make.sh", "", 0o644), ("test.py", "", 0o644), ("lint", "#!/usr/bin/env bash\n", 0o755)):
+        (project.folder / name).write_text(text)
+        (project.folder / name).chmod(mode)
+    complaint = project.refused("run")
+    for said in (
+        "step 'code': 'make.sh' is in the workspace and not on the PATH: write './make.sh' and run `chmod +x make.sh`, "
+        "or write [sh, make.sh]",
+        "step 'test': './test.py' is not executable: run `chmod +x ./test.py`, or write [python3, ./test.py]",
+        "step 'lint': 'lint' is in the workspace and not on the PATH: write './lint'",
+    ):
+        assert said in complaint
+        assert f"warning: {said}" in project.backedge("check").err
+    assert "there is no file 'tools/gone.py' for python3" in project.backedge("check").err
+    assert not (project.folder / ".backedge").exists()
 
 
 # Each row: what the agent says, and what has to be said about it.
@@ -256,7 +279,6 @@ def test_an_unknown_run_is_an_error_that_lists_the_newest_runs(ran: Project, arg
 @pytest.mark.parametrize(
     ("args", "meant"),
     [
-        (["show", "R-Known"], "r-known"),
         (["show", "--step", "A"], "a"),
         (["feedback", "raise", "--kind", "fix_request", "--to", "A", "--message", "x"], "a"),
         (["feedback", "raise", "--kind", "fix_request", "--to", "a", "--from", "HUMAN", "--message", "x"], "human"),
@@ -264,8 +286,12 @@ def test_an_unknown_run_is_an_error_that_lists_the_newest_runs(ran: Project, arg
         (["SHOW"], "show"),
     ],
 )
-def test_a_run_in_other_capitals_gets_a_suggestion(ran: Project, args: list[str], meant: str) -> None:
+def test_a_name_in_other_capitals_gets_a_suggestion(ran: Project, args: list[str], meant: str) -> None:
     assert f"did you mean {meant!r}?" in ran.refused(*args)
+
+
+def test_a_run_is_found_in_any_capitals(ran: Project) -> None:
+    assert ran.backedge("show", "R-Known").out.startswith("r-known ")
 
 
 def test_a_second_run_with_the_same_id_is_refused(ran: Project) -> None:

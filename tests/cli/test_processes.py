@@ -100,7 +100,7 @@ def test_ctrl_c_stops_watching_but_not_the_run(make: Make) -> None:
     project = make(ONE, a=[{"!wait": "go"}])
     process = project.started("run", "--json")
     project.wait_for_execution("a")
-    seen = project.folder / "seen"
+    seen = project.folder.parent / "seen"  # outside: what appears in the folder while an attempt breaks is undone
     with seen.open("wb") as out:
         watching = project.started("watch", stdout=out)
     until(lambda: seen.stat().st_size)
@@ -115,7 +115,8 @@ def test_watch_says_when_no_process_executes_the_run_any_more(make: Make) -> Non
     project = make(ONE, a=[{"!sleep": 60}, {"summary": "made it"}])
     process = project.started("run", "--json")
     run = project.wait_for_execution("a")[0]
-    seen = project.folder / "seen"
+    # Outside: what appears in the folder while an attempt breaks is undone with it.
+    seen = project.folder.parent / "seen"
     with seen.open("wb") as out:
         watching = project.started("watch", stdout=out)
     until(lambda: "▸ a" in seen.read_text())
@@ -229,7 +230,7 @@ def test_two_runs_of_the_same_id_have_one_winner(make: Make) -> None:
         ("accept\n", "accepted"),
         ("revise\nanother way\n", "resolved"),
         ("nonsense\nreassign\ncode\n", "resolved"),
-        ("6\n", "accepted"),
+        ("7\n", "accepted"),
         ("re\n99\nrev\nanother way\n", "resolved"),
     ],
 )

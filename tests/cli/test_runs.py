@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 from tests.cli.conftest import Make
@@ -67,3 +69,49 @@ def test_the_list_fits_a_narrow_terminal(make: Make) -> None:
         assert terminal.end() == 0
     assert max(map(len, terminal.lines)) <= 60, terminal.lines
     assert "    → backedge decide E-1 --run r-1234567890abcdef0" in terminal.lines
+
+
+def test_the_step_is_named_where_the_row_has_no_room_for_it(make: Make) -> None:
+    long = {"steps": {"implementation": {"phase": "code"}, "review": {"reviews": "implementation"}}, "name": "checkout"}
+    project = make(long)
+    project.backedge("run", "--step", "--run", "r-1a1ef08fec687f5cf")
+    with Terminal(project.folder, "runs", columns=60) as terminal:
+        assert terminal.end() == 0
+    assert " ago  " in terminal.lines[0]
+    assert terminal.lines[1:] == ["    last implementation-1", "    → backedge resume r-1a1ef08fec687f5cf"]
+
+
+# Works in the folder of the project: what each attempt writes and removes is in its script.
+WRITER = """\
+import json, os, time
+step, attempt = os.environ["BACKEDGE_STEP"], int(os.environ["BACKEDGE_ATTEMPT"])
+open("started-" + step, "w").close()
+while step in ("api", "web") and not all(os.path.exists("started-" + each) for each in ("api", "web")):
+    time.sleep(0.01)
+if step != "review":
+    lines = {("api", 1): ["a", "b", "c"], ("api", 2): ["a", "d"], ("web", 1): ["w"]}[step, attempt]
+    with open(step + ".py", "w") as file:
+        file.writelines(line + "\\n" for line in lines)
+    time.sleep(0.3 if step == "web" else 0)
+verdict = {"verdict": "fail", "findings": [{"description": "no d"}]} if attempt == 1 else {"verdict": "pass"}
+print(json.dumps(verdict if step == "review" else {"output": attempt, "usage": {"cost_usd": 0.5}}))
+"""
+
+
+def test_the_summary_counts_lines_from_the_start_to_the_end_as_git_does(make: Make) -> None:
+    """Steps that work at the same time see each other's changes, and a rework removes lines of the attempt before."""
+    run = [sys.executable, "agent.py"]
+    steps = {
+        "api": {"phase": "code", "run": run},
+        "web": {"phase": "code", "run": run},
+        "review": {"reviews": "api", "needs": ["web"], "run": run},
+    }
+    project = make({"steps": steps})
+    (project.folder / "agent.py").write_text(WRITER)
+    (project.folder / ".gitignore").write_text("started-*\n")
+    (project.folder / "api.py").write_text("a\nold\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=project.folder, check=True)
+    said = project.backedge("run", "--run", "r-1")
+    assert said.code == 0, said
+    assert "  changed: 2 files, +2 −1: api.py +1 −1, web.py +1 −0" in said.out.splitlines(), said.out

@@ -79,7 +79,6 @@ def test_a_step_that_may_not_install_is_told_what_would_let_it(tmp_path: Path, s
 
 PROGRAMS: dict[str, str] = {
     "./not-there": "there is no such program; install it, or correct `run`",
-    "./plain": "it is not executable; run chmod +x on it, or name its interpreter first",
     "./folder": "it is not executable; run chmod +x on it, or name its interpreter first",
     "./odd": "the interpreter in its #! line does not exist; install it",
     "./noise": "it is not a program and has no #! line; name its interpreter first",
@@ -99,7 +98,7 @@ def test_a_program_that_cannot_start_is_explained_alike_with_and_without_a_sandb
         f"  code: {{phase: code, run: {code}}}\n"
         f"  judge: {{reviews: code, run: {judge}}}\n"
     )
-    for name, text, mode in (("plain", "", 0o644), ("odd", "#!/no/such\n", 0o755), ("noise", "\1\2", 0o755)):
+    for name, text, mode in (("odd", "#!/no/such\n", 0o755), ("noise", "\1\2", 0o755)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(mode)
     (tmp_path / "folder").mkdir()

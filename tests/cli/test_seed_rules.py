@@ -333,3 +333,148 @@ def test_the_workflow_root_is_the_first_step(make: Make) -> None:
     asks = {"output": "x", "feedback": [raises("fix_request", "workflow-root", suggested_fix="say more")]}
     result = make(ASKING, code=[asks, {"output": "y"}]).run()
     assert (result.outcome, result.loop["targets"]) == ("done", ["plan"])
+
+
+FEEDBACK_EDGES = [
+    {
+        "type": "FEEDBACK",
+        "from_node": "processor",
+        "to_node": "workflow-root",
+        "feedback_type": "DEPENDENCY_MISSING",
+        "message": "needs a Refund model",
+        "suggested_action": "add Refund before the processor",
+        "priority": "critical",
+        "artifacts": ["app/processor.rb:12"],
+        "status": "failed",
+        "round": 2,
+    },
+    {
+        "type": "FEEDBACK",
+        "from_node": "controller",
+        "to_node": "service",
+        "feedback_type": "CONTEXT_REQUEST",
+        "message": "which signature?",
+        "requested_info": "method_name, parameters",
+        "priority": "medium",
+    },
+]
+
+
+def test_an_imported_loop_shows_everything_that_was_asked(make: Make) -> None:
+    project = make(ASP)
+    (project.folder / "edges.json").write_text(json.dumps(FEEDBACK_EDGES))
+    loops = json.loads(project.backedge("import", "edges.json", "--json").out)["loops"]
+    assert [(each["suggested_fix"], each["requested_info"], each["artifacts"]) for each in loops] == [
+        ("add Refund before the processor", None, ["app/processor.rb:12"]),
+        (None, "method_name, parameters", []),
+    ]
+    asked = ("add Refund before the processor", "app/processor.rb:12", "method_name, parameters")
+    for view in ("show", "feedback list"):
+        said = project.backedge(*view.split()).out
+        assert [each for each in asked if each not in said] == [], view
+
+
+def test_an_imported_escalation_and_its_details_are_shown(make: Make) -> None:
+    project = make(ASP)
+    loop = {
+        "source_agent": "developer",
+        "target_agents": ["architect", "pm"],
+        "issue_type": "constraint_violation",
+        "description": "no websockets",
+        "state": "ESCALATING",
+        "status": "escalated",
+        "escalation_reason": "timeout",
+        "details": {"requirement_id": "REQ-123", "constraint": "no persistent connections"},
+    }
+    (project.folder / "loops.json").write_text(json.dumps({"feedback_loops": [loop]}))
+    project.backedge("import", "loops.json")
+    said = project.backedge("show").out
+    assert "loop-1 was escalated: timeout" in said and "requirement: REQ-123" in said
+    assert "no persistent connections" in said and "backedge decide" not in said
+    assert project.show().loop["requirement_id"] == "REQ-123"
+
+
+def test_feedback_to_two_targets_is_one_loop_again_after_an_export_and_an_import(make: Make) -> None:
+    steps = {**ASP["steps"], "code": {"phase": "code", "needs": ["design"]}}
+    asks = raises("fix_request", "plan", "design", suggested_fix="say more", requirement_id="REQ-7")
+    project = make(
+        {**ASP, "steps": steps}, code=[{"output": "x", "feedback": [asks]}, {"output": "y"}], review=[passed()]
+    )
+    run = project.run().run
+    for form, name in (("feedback-jsonl", "edges.jsonl"), ("loops", "loops.json")):
+        (project.folder / name).write_text(project.backedge("export", "--as", form, run).out)
+        (loop,) = json.loads(project.backedge("import", name, "--json").out)["loops"]
+        assert (loop["id"], loop["targets"]) == ("L-1", ["plan", "design"])
+        assert (loop["suggested_fix"], loop["requirement_id"]) == ("say more", "REQ-7")
+
+
+def test_the_defects_of_an_imported_log_are_shown(make: Make) -> None:
+    project = make(ASP)
+    defect = {"defect": "no log-in", "phase_injected": "Planning", "phase_detected": "Design Review"}
+    (project.folder / "defects.json").write_text(json.dumps([defect]))
+    project.backedge("import", "defects.json")
+    said = project.backedge("show").out
+    assert "F-1 [high] no log-in: fixed" in said and "injected in planning, found by Design Review" in said
+
+
+def test_tests_that_were_not_run_have_no_result_in_a_scratchpad(make: Make) -> None:
+    project = make(TIGHT)
+    for words in ("", " N/A", " skipped", " -", " not run"):
+        text = f"## Iteration 1\n- **Review Result**: FAIL - a\n- **Test Result**:{words}\n- **Status**: continuing\n"
+        (project.folder / "pad.md").write_text(text)
+        said = project.backedge("import", "pad.md")
+        assert (said.code, said.err) == (0, ""), words
+
+
+def test_a_person_sees_what_a_broken_target_was_asked(make: Make) -> None:
+    choice = raises("constraint_violation", "plan", message="no websockets", options=[{"option": "queue"}])
+    fix = raises("fix_request", "plan", message="the plan has no log-in", suggested_fix="add a unit")
+    for item, asked in ((choice, ["no websockets", "queue"]), (fix, ["the plan has no log-in", "add a unit"])):
+        asks = {"output": "draft", "feedback": [item]}
+        project = make(ASKING, code=[asks], plan=[{"output": "plan"}, {"!exit": 1}])
+        project.run()
+        said = project.backedge("inbox").out
+        assert [each for each in asked if each not in said] == []
+        assert asked[0] in project.backedge("inbox", "--json").out
+
+
+def test_a_broken_step_shows_the_findings_that_it_had_to_address(make: Make) -> None:
+    work = {"steps": {"code": {"phase": "code"}, "review": {"reviews": "code"}}, "limits": {"errors_in_a_row": 1}}
+    project = make(work, code=[{"output": 1}, {"!exit": 1}], review=[failed("no log-in")])
+    project.run()
+    assert "F-1 [high] open: no log-in" in project.backedge("inbox").out
+
+
+def test_missing_words_of_a_person_are_refused_and_not_kept(make: Make) -> None:
+    project = make(ASKING)
+    project.run()
+    before = len(project.events())
+    for words, missing in ((["--to", "plan", "--message", " "], "message"), (["--message", "slow"], "to")):
+        assert f"{missing} is missing" in project.refused("feedback", "raise", "--kind", "fix_request", *words)
+    assert len(project.events()) == before
+
+
+def test_small_texts(make: Make) -> None:
+    work = {**CHECKED, "limits": {"rounds_per_loop": 0}}
+    work["checks"] = {
+        "stack": {"compare": ["pm:/b", "arch:/b"], "options": [{"option": "live with it", "accept": True}]}
+    }
+    project = make(work, pm=[{"output": {"b": 1}}], arch=[{"output": {"b": 2}}])
+    project.run()
+    said = project.backedge("inbox").out
+    assert "recommended: continue (nothing was tried yet)" in said
+    assert "feedback needs a command: use one of raise, " in project.refused("feedback")
+    for typed, meant in (("feedbck_to:pm", "feedback_to:pm"), ("open_loops_form:pm > 0", "open_loops_from:pm")):
+        wrong = make({"steps": {"pm": {"phase": "planning"}, "x": {"when": typed}}})
+        assert f"did you mean `{meant}`?" in wrong.refused("check")
+    placed = {"description": "the page is wrong", "file": "docs/a.md"}
+    steps = {"code": {"phase": "code", "writes": ["src/**"]}, "review": {"reviews": "code"}}
+    project = make({"steps": steps}, review=[failed(placed)])
+    project.run()
+    assert "Still wrong: the page is wrong. No step may write" in project.backedge("inbox").out
+
+
+def test_reclassifying_to_both_names_both_phases(make: Make) -> None:
+    project = make({**ASP, "limits": {"rounds_per_step": 0}}, review=[failed("no log-in"), passed()])
+    project.run()
+    assert project.backedge("feedback", "reclassify", "F-1", "--phase", "Both").out == "F-1: planning, design\n"

@@ -37,7 +37,7 @@ def test_opposite_demands_go_to_the_inbox_and_nothing_is_reworked(make: Make) ->
         "contested: F-1 of review wants 'take the lock', F-2 of security wants 'take no lock', both at api.py:12"
     )
     assert [each["status"] for each in result.findings] == ["contested", "contested"]
-    assert "contested: F-1 of review" in project.backedge("inbox").out
+    assert "Contested: F-1 of review wants 'take the lock'" in project.backedge("inbox").out
     assert project.backedge("resume", "--json").json["steps"]["code"]["attempts"] == 3
 
 

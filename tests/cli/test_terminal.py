@@ -101,6 +101,24 @@ def test_ctrl_c_at_the_question_stops_the_run_cleanly(make: Make) -> None:
         terminal.type("\x03")
         assert terminal.end() == 130
     assert terminal.lines[-1] == "interrupted; continue with `backedge resume r-1`"
+    assert "stopping" not in terminal.text, "nothing was running"
+
+
+def test_the_summary_breaks_between_words_and_keeps_its_commands_whole(make: Make) -> None:
+    project = asking(make)
+    with Terminal(project.folder, "run", "--run", "r-1", columns=50, rows=20) as terminal:
+        terminal.wait_for("later): ")
+        terminal.type("\n")
+        assert terminal.end() == 3
+    end = terminal.lines[terminal.lines.index(next(row for row in terminal.lines if row.startswith("waiting: "))) :]
+    assert end[1:] == [
+        "  findings: 2 found, 2 open",
+        "  E-1 about L-1: limit rounds_per_loop (1/1)",
+        "     review rejected code twice. Still wrong: no",
+        "       logout",
+        "     backedge decide E-1 --run r-1",
+        "  then: backedge resume r-1",
+    ]
 
 
 def test_a_hundred_findings_do_not_make_a_long_line(make: Make) -> None:

@@ -78,3 +78,23 @@ def story(folder: Path, wrong: int = 2) -> Path:
         (folder / name).write_text(text.replace("WRONG", str(wrong)))
     (folder / "backedge.yaml").write_text(WORKFLOW.replace("PYTHON", sys.executable))
     return folder
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+    done = subprocess.run(
+        ["git", *who, *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    return done.stdout
+
+
+def install(bare: dict[str, str], name: str) -> None:
+    program = Path(bare["PATH"]) / name
+    program.write_text("#!/bin/sh\necho 2.1.0\n")
+    program.chmod(0o755)

@@ -39,6 +39,9 @@ def test_the_demo_ends_verified(tmp_path: Path) -> None:
     ):
         assert beat in said
     assert "│" not in said
+    ending = said[said.index("── Now in your own repository") :]
+    for command in ("backedge doctor", "backedge init", "backedge check", 'backedge run --input task="your task"'):
+        assert f"\n  {command} " in ending
     assert list(tmp_path.iterdir()) == []
 
 

@@ -76,7 +76,8 @@ def test_a_damaged_journal_and_a_wrong_file(make: Make) -> None:
     (project.folder / "backedge.yaml").write_text("steps: {code: {agnt: 1}}")
     found = looked(project, 1)
     assert (found["journal"]["health"], found["workflow file"]["health"]) == ("broken", "broken")
-    assert "restore" in found["journal"]["todo"]
+    assert "move journal.db out of" in found["journal"]["todo"]
+    assert "then `backedge restore FILE`" in found["journal"]["todo"]
 
 
 @pytest.mark.parametrize("columns", ["60", "100"])
@@ -85,3 +86,19 @@ def test_the_screen(make: Make, columns: str) -> None:
     assert said.code == 0
     assert "✓ backedge " in said.out
     assert "none yet: the first run makes it" in said.out
+
+
+def test_a_machine_without_git_and_bubblewrap_and_with_an_old_node(make: Make, tmp_path: Path) -> None:
+    both = {"code": {"phase": "code", "run": ["nosuch"]}, "test": {"tests": "code", "run": ["nosuch"]}}
+    project = make({"steps": both})
+    program(tmp_path / "bin", "node", "echo v18.19.0")
+    env = {"PATH": f"{tmp_path / 'bin'}"}
+    found = looked(project, 1, **env)
+    assert (found["git"]["health"], found["sandbox"]["health"]) == ("missing", "missing")
+    assert "install the package bubblewrap" in found["sandbox"]["todo"]
+    assert (found["node"]["health"], found["node"]["found"]) == ("missing", "18.19.0 is too old")
+    assert found["program"]["found"] == "'nosuch' is not installed (steps 'code', 'test')"
+    program(tmp_path / "bin", "node", "echo v20.20.2")
+    assert found["node"]["todo"] != looked(project, 1, **env)["node"]["todo"] != ""
+    program(tmp_path / "bin", "node", "echo v24.1.0")
+    assert looked(project, 1, **env)["node"]["todo"] == ""

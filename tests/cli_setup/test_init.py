@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from backedge.catalog import AGENT_CLIS
 from backedge.config import EDITOR_LINE, load
 from backedge.templates import PATTERNS, TEMPLATES, Found, found_in, rendered
-from tests.cli_setup.parts import asked, backedge
+from tests.cli_setup.parts import asked, backedge, git, install
 
 TOOLS = Path(sys.executable).parent
 FLOWS = tuple(name for name in TEMPLATES if name not in PATTERNS)
@@ -23,48 +22,16 @@ FLOWS = tuple(name for name in TEMPLATES if name not in PATTERNS)
 NODE = "node --test --test-reporter {reporter} --test-reporter-destination {report}"
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> dict[str, str]:
-    """A machine with Python and git, and nothing else."""
-    place = tmp_path / "bin"
-    place.mkdir()
-    for name, target in (("python3", sys.executable), ("git", shutil.which("git"))):
-        (place / name).write_text(f'#!/bin/sh\nexec "{target}" "$@"\n')
-        (place / name).chmod(0o755)
-    return {"PATH": str(place)}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "shop"
-    made.mkdir()
-    return made
-
-
-def git(folder: Path, *words: str) -> str:
-    who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
-    done = subprocess.run(
-        ["git", *who, *words],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-    )
-    return done.stdout
-
-
 @pytest.mark.parametrize("template", [name for name in FLOWS if name != "stories"])
 def test_an_empty_folder_gets_a_workflow_that_runs_at_once(template: str, folder: Path, bare: dict[str, str]) -> None:
     git(folder, "init", "-q")
     said = backedge(folder, "init", "--template", template, env=bare).stdout
     missing = ", ".join((*AGENT_CLIS, "pytest", "ruff", "npm"))
     assert f"found    git      a repository\nmissing  {missing}\n" in said
-    assert "wrote    agents/review.py" in said
+    assert "wrote    .backedge-agents/review" in said
     assert "next:    backedge check" in said
     assert (folder / "backedge.yaml").read_text().startswith(EDITOR_LINE)
-    assert "Any run makes at most" in backedge(folder, "check", env=bare).stdout
+    assert "A run usually makes about" in backedge(folder, "check", env=bare).stdout
     backedge(folder, "run", "--quiet", env=bare)
     report = asked(folder, "show")
     assert (report["outcome"], report["workflow"]) == ("verified", "shop")
@@ -121,13 +88,13 @@ def test_the_folder_that_init_makes_for_the_journal_is_for_its_user_only(folder:
 def test_init_overwrites_nothing_without_force(folder: Path, bare: dict[str, str]) -> None:
     backedge(folder, "init", env=bare)
     (folder / "backedge.yaml").write_text("mine")
-    (folder / "agents" / "code.py").write_text("mine")
+    (folder / ".backedge-agents" / "code").write_text("mine")
     assert "exists: use `--force` to overwrite it" in backedge(folder, "init", env=bare, expect=2).stderr
     (folder / "backedge.yaml").unlink()
-    assert "kept     agents/code.py" in backedge(folder, "init", env=bare).stdout
-    assert (folder / "agents" / "code.py").read_text() == "mine"
+    assert "kept     .backedge-agents/code" in backedge(folder, "init", env=bare).stdout
+    assert (folder / ".backedge-agents" / "code").read_text() == "mine"
     backedge(folder, "init", "--force", "--name", 'a "strange": name', env=bare)
-    assert (folder / "agents" / "code.py").read_text() != "mine"
+    assert (folder / ".backedge-agents" / "code").read_text() != "mine"
     assert load(folder / "backedge.yaml").definition.name == 'a "strange": name'
 
 
@@ -135,7 +102,7 @@ def test_state_stays_out_of_the_repository(folder: Path, bare: dict[str, str]) -
     git(folder, "init", "-q")
     backedge(folder, "init", env=bare)
     backedge(folder, "run", "--quiet", env=bare)
-    assert ".backedge" not in git(folder, "status", "--short")
+    assert ".backedge/" not in git(folder, "status", "--short", "--untracked-files=all")
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -164,12 +131,12 @@ def test_every_generated_file_is_valid(template: str, cli: str, found: Found, tm
     assert "@" not in made["backedge.yaml"]
     assert "#?" not in made["backedge.yaml"]
     programs = {Path(spec.run[1]).as_posix() for spec in loaded.agents.values() if spec.run[:1] == ("python3",)}
-    assert programs == {path for path in made if path.startswith("agents/")}
+    assert programs == {path for path in made if path.startswith(".backedge-agents/")}
     kinds = {spec.cli for spec in loaded.agents.values() if spec.kind == "cli"}
     assert kinds == ({cli} if cli else set())
     if cli:
         # A stand-in would test the example of the stand-in coder, which no real agent writes.
-        assert "agents/check.py" not in made
+        assert ".backedge-agents/check" not in made
     reports = {name: extras.report.kind for name, extras in loaded.steps.items() if extras.report}
     if template in PATTERNS:
         assert reports == {}, "a pattern has judges of its own"
@@ -177,13 +144,7 @@ def test_every_generated_file_is_valid(template: str, cli: str, found: Found, tm
         assert (reports.get("test"), reports.get("lint")) == ("junit", "sarif")
     else:
         assert reports.get("test") == (found.test.report if found.test else None)
-        assert reports.get("lint") == (found.lint.report if found.lint else None)
-
-
-def install(bare: dict[str, str], name: str) -> None:
-    program = Path(bare["PATH"]) / name
-    program.write_text("#!/bin/sh\necho 2.1.0\n")
-    program.chmod(0o755)
+        assert reports.get("lint") == (found.judges["lint"].report if "lint" in found.judges else None)
 
 
 @pytest.mark.parametrize("cli", AGENT_CLIS)
@@ -192,7 +153,7 @@ def test_the_only_agent_cli_that_is_installed_is_proposed(cli: str, folder: Path
     said = backedge(folder, "init", env=bare).stdout
     assert f"found    {cli:8} installed" in said
     assert f"agent: {cli}\n" in (folder / "backedge.yaml").read_text()
-    assert not (folder / "agents").exists(), "no stand-ins where there is a real agent"
+    assert not (folder / ".backedge-agents").exists(), "no stand-ins where there is a real agent"
     backedge(folder, "check", env=bare)
 
 
@@ -275,10 +236,10 @@ def test_a_runner_in_node_modules_is_started_directly(folder: Path) -> None:
 
 
 def test_a_proposed_linter_does_not_change_what_it_judges() -> None:
-    ruff = Found(ruff="ruff", python_files=True).lint
-    assert ruff is not None and "--no-fix" in ruff.run
-    eslint = Found(npm=True, scripts={"lint": "eslint --fix --max-warnings 0 src"}).lint
-    assert eslint is not None and eslint.run == ("npx", "--no", "--", "eslint", "--max-warnings", "0", "src")
+    ruff = Found(ruff="ruff", python_files=True).judges["lint"]
+    assert "--no-fix" in ruff.run
+    eslint = Found(npm=True, scripts={"lint": "eslint --fix --max-warnings 0 src"}).judges["lint"]
+    assert eslint.run == ("npx", "--no", "--", "eslint", "--max-warnings", "0", "src")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_question_to_a_person_shows_how_to_answer_it() -> None:
     told = rows(play, width=140)
     assert "waits for a person" in told[0]
     assert any("? E-1 about L-1: limit rounds_per_loop (1/1)" in row for row in told)
-    assert any("backedge decide E-1 continue|" in row and "--run r" in row for row in told)
+    assert any("backedge decide E-1 revise|continue|" in row and "--run r" in row for row in told)
 
 
 def test_a_narrow_terminal_gets_more_rows_and_no_truncated_command() -> None:

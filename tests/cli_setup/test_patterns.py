@@ -39,8 +39,8 @@ class Story:
 def told(folder: Path, pattern: str, expect: int = 0) -> Story:
     """Start from a template, check it and run it."""
     said = backedge(folder, "init", "--template", pattern, "--agent", "scripts", "--name", pattern).stdout
-    assert f"wrote    agents/{pattern}.py" in said
-    assert "Any run makes at most" in backedge(folder, "check").stdout
+    assert f"wrote    .backedge-agents/{pattern}" in said
+    assert "A run usually makes about" in backedge(folder, "check").stdout
     backedge(folder, "run", "--quiet", expect=expect)
     return retold(folder)
 

@@ -58,17 +58,17 @@ def test_gemini_trusts_the_folder_and_approves_edits_of_producers_only() -> None
 
 
 def test_opencode_has_agents_for_modes() -> None:
-    assert words("opencode") == ["run", "--format", "json"]
-    assert words("opencode", Options("m", None, "auto"), resume="ses_1")[3:] == [
+    assert words("opencode") == ["run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
+    assert words("opencode", Options("m", None, "auto"), resume="ses_1")[6:] == [
         "-m",
         "m",
         "--auto",
         "--session",
         "ses_1",
     ]
-    assert words("opencode", Options(permission_mode="plan"))[3:] == ["--agent", "plan"]
-    assert words("opencode", judges=True)[3:] == ["--agent", "plan"], "a judge changes nothing"
-    assert words("opencode", Options(permission_mode="build"), judges=True)[3:] == ["--agent", "build"]
+    assert words("opencode", Options(permission_mode="plan"))[6:] == ["--agent", "plan"]
+    assert words("opencode", judges=True)[6:] == ["--agent", "plan"], "a judge changes nothing"
+    assert words("opencode", Options(permission_mode="build"), judges=True)[6:] == ["--agent", "build"]
 
 
 def program(folder: Path, cli: str, code: str) -> Path:

@@ -274,8 +274,10 @@ def test_a_target_of_a_choice_is_asked_for_a_decision() -> None:
     decision = asking.schema(asked)["properties"]["decision"]
     assert decision["properties"]["option"]["enum"] == ["polling"]
     assert "`decision`" in asking.words(asked)
+    assert asking.words(asked).startswith("Only choose one of the options")
     free = Briefing("r", "plan", "planning", 2, "decide")
     assert "enum" not in asking.schema(free)["properties"]["decision"]["properties"]["option"]
+    assert asking.words(free).startswith("Only say what should be done")
 
 
 def test_options_too_long_for_a_schema_are_only_in_the_prompt() -> None:

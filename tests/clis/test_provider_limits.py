@@ -192,6 +192,23 @@ def test_a_timeout_while_the_cli_waits_for_its_provider_is_no_error_of_the_agent
     assert limit("gemini", stderr=RETRYING, ended=TIMED_OUT).wait == 41
 
 
+LOGGED = (
+    'timestamp=2026-11-18T14:31:10.936Z level=ERROR run=d message="stream error" providerID=anthropic small=false '
+    """error.error="AI_APICallError: This request would exceed your account's rate limit. Please try again later."\n"""
+)
+
+
+def test_opencode_logs_what_it_waits_for_and_events_after_that_end_the_wait() -> None:
+    refused_at = int(datetime.fromisoformat("2026-11-18T14:31:10.936Z").timestamp() * 1000)
+    tool = {"type": "step_start", "timestamp": refused_at - 50, "sessionID": "ses_1", "part": {}}
+    found = limit("opencode", tool, stderr=LOGGED, ended=TIMED_OUT)
+    assert "while opencode waited for a limit of its provider: opencode waits: AI_APICallError: This" in str(found)
+    answered = CLIS["opencode"].read(iter([tool, {**tool, "timestamp": refused_at + 50}]), LOGGED, Usage())
+    assert answered.limit is None
+    broken = LOGGED.replace("This request would exceed your account's rate limit.", "Invalid key.")
+    assert CLIS["opencode"].read(iter([tool]), broken, Usage()).limit is None
+
+
 def test_a_timeout_after_the_model_answered_is_an_error() -> None:
     answer = {"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "working"}]}}
     item = {"type": "item.completed", "item": {"type": "agent_message", "text": "working"}}

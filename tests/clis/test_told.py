@@ -93,6 +93,21 @@ def test_targets_and_phases_in_schema_and_prompt_are_the_legal_ones(shop: FakeCl
     assert finding["affected_phase"]["items"]["enum"] == ["planning", "code"]
 
 
+def test_resolutions_may_name_the_findings_that_are_told_and_no_others(shop: FakeClaude) -> None:
+    for step in ("code", "test"):
+        first, second = (shop.schema(step, n)["properties"]["resolutions"] for n in (1, 2))
+        assert first["description"] == "Leave it empty."
+        ids = second["items"]["properties"]["finding"]["enum"]
+        assert ids and all(f"- **{id}**" in shop.prompt(step, 2) for id in ids)
+        good = [{"finding": ids[0], "status": "fixed"}]
+        assert Schema(second).input_errors(good) == []
+        assert Schema(second).input_errors([{**good[0], "finding": "F-99"}]) != []
+    told = shop.prompt("test", 2)
+    assert "not_fixed counts as found again: do not list the same defect in `findings` too." in told
+    kind = shop.schema("code")["properties"]["feedback"]["items"]["properties"]["kind"]
+    assert "context_request: answer a question; nothing is changed" in kind["description"]
+
+
 def test_a_judge_gets_guidelines_for_the_phase_and_for_uncertainty(shop: FakeClaude) -> None:
     told = shop.prompt("review")
     assert "- planning: a requirement or a unit of work is missing" in told
@@ -110,7 +125,7 @@ def test_a_producer_is_told_which_files_it_may_change_and_who_judges(shop: FakeC
     told = shop.prompt("code")
     assert "Change only files that match `*.py`: any other change is refused, and the attempt does not count." in told
     assert "Your work will be judged by review, test." in told
-    assert "Change no files: " in shop.prompt("plan")
+    assert "Change no files: any change is refused" in shop.prompt("plan")
     assert "what a person (`human`) has to decide" in shop.prompt("plan")
 
 
@@ -148,12 +163,11 @@ def test_a_planner_is_told_the_agents_that_new_steps_can_have(tmp_path: Path) ->
     )
 
 
-def test_after_a_refused_answer_the_next_attempt_is_told_why(tmp_path: Path) -> None:
-    refusal = {
-        "type": "tool_result",
-        "is_error": True,
-        "content": "Output does not match required schema: root: must have required property 'summary'",
-    }
+@pytest.mark.parametrize("blocks", [False, True])
+def test_after_a_refused_answer_the_next_attempt_is_told_why(tmp_path: Path, blocks: bool) -> None:
+    why = "Output does not match required schema: root: must have required property 'summary'"
+    content = [{"type": "text", "text": why}] if blocks else why
+    refusal = {"type": "tool_result", "is_error": True, "content": content}
     refused = {"!text": "Done!", "!lines": [{"type": "user", "message": {"content": [refusal]}}]}
     claude = FakeClaude(tmp_path, "name: r\nsteps:\n  code: {agent: claude, writes: []}\n", code=[refused, made("x")])
     assert claude.run().returncode == 0

@@ -89,7 +89,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         FINE + "zzz: 1\n",
         [
             "3:1: zzz: unknown key: use one of: name, profile, phases, scope, limits, routes, on_breach, new_findings, "
-            "agreement, authority, kinds, checks, gates, on_protected, max_steps, protects, room, sandbox, "
+            "agreement, authority, kinds, checks, gates, on_protected, on_error, on_worse, max_steps, protects, room, sandbox, "
             "baseline, agents, prices, redact, stories, steps"
         ],
     ),

@@ -57,6 +57,8 @@ routes:
   - {to: code, keywords: [typo, "null pointer"]}
 on_breach: skip
 on_protected: ask
+on_worse: rollback
+on_error: restore
 protects: {add: [golden/**], except: [package.json]}
 room: copy
 sandbox: "off"
@@ -101,6 +103,7 @@ steps:
     approval: human
     group: building
     installs: true
+    on_error: keep
     when: ["plan:/units", "plan:/api != none"]
     repeat: {until: "code:/score >= 90", max: 3, to: plan}
   review:
@@ -111,6 +114,7 @@ steps:
     passes_if: {critical: 0, high: 2.0}
     limits: {rounds_per_loop: 1, same_finding: false}
     complete: true
+    on_worse: keep
     on_doubt: rerun
     accepts: {code: schemas/plan.json}
   lint: {reviews: code, run: [ruff], report: {kind: sarif, path: build/lint.sarif}, writes: [], accepts: schemas/plan.json,
@@ -164,6 +168,10 @@ def test_every_key_at_the_top_arrives(everything: WorkflowFile) -> None:
     )
     assert made.on_breach == "skip"
     assert made.on_protected == "ask"
+    assert (made.on_worse, [(step.name, step.on_worse) for step in made.steps if step.on_worse]) == (
+        "rollback",
+        [("review", "keep")],
+    )
     assert [made.policy_for(each) for each in Severity] == ["rework", "rework", "ask", "defer"]
     assert everything.redact == ("API_KEY",)
     assert everything.prices == {"gpt": Price(1.25, 10.0, 0.125), "gemini": Price(0.0, 2.0)}
@@ -213,6 +221,7 @@ def test_every_key_of_a_step_arrives(everything: WorkflowFile) -> None:
     assert extras["lint"].report == ToolReport("sarif", "build/lint.sarif")
     assert extras["test"].report == ToolReport("exitcode")
     assert (extras["code"].installs, extras["lint"].installs) == (True, False)
+    assert (extras["code"].on_error, extras["lint"].on_error, everything.evidence.on_error) == ("keep", None, "restore")
     lint_evidence, test_evidence = extras["lint"], extras["test"]
     assert (lint_evidence.room, lint_evidence.sandbox, lint_evidence.baseline) == ("overlay", "bwrap", True)
     assert (lint_evidence.keeps, test_evidence.keeps) == (("lint.txt",), ())
@@ -371,3 +380,11 @@ def test_a_price_lets_it_be_reached(more: str, tmp_path: Path) -> None:
 def test_a_cost_limit_that_counts_only_some_agents_is_warned_of(tmp_path: Path) -> None:
     (told,) = read(COSTS + "  b: {agent: claude}\n  c: {agent: gemini, needs: b}\n", tmp_path).warnings
     assert "limits.cost_usd: does not count codex, gemini, which reports tokens and no cost: add its price" in told
+
+
+@pytest.mark.parametrize(("top", "own"), [("on_worse: rollback\n", ""), ("", ", on_worse: rollback")])
+def test_a_rollback_of_functions_restores_only_outputs(tmp_path: Path, top: str, own: str) -> None:
+    text = f"name: w\n{top}steps:\n  code: {{agent: 'python:m:f'}}\n  review: {{reviews: code, run: [x]{own}}}\n"
+    (told,) = read(text, tmp_path).warnings
+    assert "a rollback restores only the output of code: it is not known which files a Python function changes" in told
+    assert read(text.replace("rollback", "keep"), tmp_path).warnings == ()

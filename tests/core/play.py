@@ -15,7 +15,7 @@ from backedge.core.checks import measure
 from backedge.core.decide import transact
 from backedge.core.diff import changes
 from backedge.core.errors import ProviderLimit
-from backedge.core.evidence.values import NO_EVIDENCE, Evidence
+from backedge.core.evidence.values import NO_EVIDENCE, Evidence, RestoredFiles
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import (
     HUMAN,
@@ -23,13 +23,22 @@ from backedge.core.model import (
     Finding,
     FindingResolution,
     Kind,
+    MalformedFeedback,
     Outcome,
     OutputDigest,
     Severity,
     Usage,
     VerdictWord,
 )
-from backedge.core.scheduling.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.scheduling.pending import (
+    AskPerson,
+    CheckInputs,
+    RestoreFiles,
+    RunAttempt,
+    WakeAt,
+    outcome_of,
+    pending,
+)
 from backedge.core.scheduling.staleness import part
 from backedge.core.state.run import RunState
 from backedge.core.workflow.build import build_workflow
@@ -142,6 +151,8 @@ class Play:
         self.state: RunState | None = None
         self.calls: dict[str, int] = {}
         self.briefings: dict[str, list[Briefing]] = {}
+        self.files: dict[str, RestoredFiles] = {}
+        """What becomes of the files of rollbacks, by workspace."""
         if start:
             self.do(c.StartRun("r", workflow))
 
@@ -166,7 +177,7 @@ class Play:
         made = {each: step.artifact.output for each, step in self.s.steps.items() if step.artifact is not None}
         return brief(self.s, name, self.now, self.s.input, made)
 
-    def raises(self, source: str, feedback: Feedback) -> Play:
+    def raises(self, source: str, feedback: Feedback | MalformedFeedback) -> Play:
         """Raise feedback from the running attempt, or from a person."""
         running = self.s.steps[source].running if source in self.s.steps else None
         self.do(c.RaiseFeedback(source, feedback, running.attempt if running else 0))
@@ -237,7 +248,10 @@ class Play:
             effects = pending(self.s, self.now)
             attempts = [effect for effect in effects if isinstance(effect, RunAttempt)]
             checks = [effect for effect in effects if isinstance(effect, CheckInputs)]
-            if checks and self.slots > self.s.busy:
+            restores = [effect for effect in effects if isinstance(effect, RestoreFiles)]
+            if restores:
+                self.restore(restores[0])
+            elif checks and self.slots > self.s.busy:
                 name = checks[0].step
                 self.do(c.ReportInputCheck(name, self.checks[name](self) if name in self.checks else ()))
             elif attempts:
@@ -249,6 +263,11 @@ class Play:
             else:
                 return self
         raise AssertionError(f"still running after {most} iterations")
+
+    def restore(self, effect: RestoreFiles) -> tuple[e.Event, ...]:
+        """Report the files of a rollback, as `self.files` says, if they are restored unless edited; else restored."""
+        found = self.files if effect.rule == "unless_edited" else {}
+        return self.do(c.ReportRestored({name: found.get(name, RestoredFiles()) for name in effect.undo}))
 
     def decide(self, choice: str, escalation: str | None = None, **more: Any) -> Play:
         id = escalation or next(iter(self.s.escalations))

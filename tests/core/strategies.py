@@ -19,6 +19,8 @@ from backedge.core import commands as c
 from backedge.core import events as e
 from backedge.core.decide import transact
 from backedge.core.errors import IllegalCommand
+from backedge.core.escalation.options import asks_verdict
+from backedge.core.evidence.values import NO_EVIDENCE, Evidence, RestoredFiles
 from backedge.core.model import (
     HUMAN,
     Answer,
@@ -32,10 +34,20 @@ from backedge.core.model import (
     Severity,
     Usage,
 )
-from backedge.core.scheduling.pending import CheckInputs, RunAttempt, WakeAt, outcome_of, pending
+from backedge.core.scheduling.pending import (
+    CheckInputs,
+    RestoreFiles,
+    RunAttempt,
+    WakeAt,
+    files_to_restore,
+    outcome_of,
+    pending,
+)
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState, StepState
-from backedge.core.workflow.definition import DEFAULT_PHASES, PassRule, Policy, Step, Workflow
+from backedge.core.value import replace
+from backedge.core.workflow.build import with_approvers
+from backedge.core.workflow.definition import DEFAULT_PHASES, PassRule, Policy, Step, Thresholds, Workflow
 from backedge.core.workflow.limits import NAMES, Limits
 from backedge.core.workflow.profiles import PROFILES
 from backedge.core.workflow.routes import RouteRule
@@ -140,6 +152,7 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
             judges.add(steps[-1].name)
         else:
             steps.append(_a_producer(pick, f"s{index}", earlier, ranks))
+    steps = with_approvers(steps)
     profile = one_of(pick, ("default", "bmad", "ai-sdlc", "tight-loop", "asp", "reactree"))
     defaults = PROFILES[profile]
     policies: tuple[Policy, ...] = ("rework", "defer", "ask")
@@ -156,6 +169,7 @@ def a_workflow(pick: Pick, most: int = 8) -> Workflow:
         nearest_phase=defaults.nearest_phase,
         agreement=one_of(pick, ("all", "first", "authority")),
         authority=(one_of(pick, steps).name,),
+        on_worse=one_of(pick, ("keep", "rollback")),
     )
     if problems_of(workflow):
         # These limits do not bound the run: use the defaults.
@@ -188,6 +202,7 @@ def _a_producer(pick: Pick, name: str, earlier: list[str], ranks: dict[str, int]
         checked=bool(needs) and rarely(pick, 5),
         reads=((needs[0], ("/a",)),) if needs and rarely(pick, 4) else (),
         approval="human" if rarely(pick, 8) else None,
+        thresholds=Thresholds(confidence=0.5) if rarely(pick, 6) else None,
         limits=a_limits(pick) if rarely(pick, 8) else None,
     )
 
@@ -212,6 +227,7 @@ def _a_judge(pick: Pick, name: str, producers: list[str], ranks: dict[str, int])
         checked=rarely(pick, 8),
         reads=((first, ("/a",)),) if rarely(pick, 6) else (),
         limits=a_limits(pick) if rarely(pick, 5) else None,
+        on_worse=one_of(pick, (None, None, None, "keep", "rollback")),
     )
 
 
@@ -294,17 +310,24 @@ def an_outcome(pick: Pick, state: RunState, name: str, behaviour: str) -> Outcom
         if behaviour == "nonsense":
             claims = (FindingResolution("F-99", "withdrawn"),)
         output = {"a": 0, "b": 0} if behaviour == "steady" else an_output(pick)
-        return Outcome(made(output, before, pointers), resolutions=claims, feedback=feedback, usage=usage)
+        output = {"a": running.attempt, "b": 0} if behaviour == "improves" else output
+        sure = one_of(pick, (1.0, 0.1, None)) if state.graph.steps[name].thresholds is not None else None
+        return Outcome(made(output, before, pointers), "", None, (), claims, feedback, usage=usage, confidence=sure)
     return _a_verdict(pick, step, behaviour, Outcome(made(None, before, pointers), feedback=feedback, usage=usage))
 
 
 def _a_verdict(pick: Pick, step: StepState, behaviour: str, blank: Outcome) -> Outcome:
     open_ones = [f"F-{id}" for id in step.open_findings]
-    words = {"steady": ("pass",), "fails": ("fail",), "nonsense": (None, "pass")}.get(
-        behaviour, ("pass", "fail", "fail", "needs_improvement")
-    )
+    words = {
+        "steady": ("pass",),
+        "fails": ("fail",),
+        "nonsense": (None, "pass"),
+        "worse": ("fail", "fail", "pass"),
+    }.get(behaviour, ("pass", "fail", "fail", "needs_improvement"))
     word = one_of(pick, words)
     findings = tuple(a_finding(pick) for _ in range(1 + pick(2))) if word != "pass" else ()
+    if behaviour == "worse" and word == "fail":
+        findings = tuple(replace(a_finding(pick), description=f"{step.verdicts}.{n}") for n in range(1 + pick(4)))
     if behaviour == "nonsense":
         findings = (Finding("defect", affected_phase=("nowhere",)),)
     answers: tuple[Answer, ...] = ("fixed", "not_fixed", "withdrawn", "duplicate")
@@ -384,17 +407,34 @@ class RandomRun:
         if isinstance(outcome, str):
             self.do(c.FailAttempt(name, running.attempt, outcome, Usage(cost_usd=0.5), 1.0))
         else:
-            self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0))
+            self.do(c.FinishAttempt(name, running.attempt, outcome, 1.0, evidence=self.evidence(name)))
+
+    def evidence(self, name: str) -> Evidence:
+        """What backedge sees of a producer in a run with rollbacks: its files, if it has some."""
+        if name in self.s.graph.judges or not self.s.graph.rolls_back or not self.pick(2):
+            return NO_EVIDENCE
+        return Evidence(one_of(self.pick, ("", "other")), tree=f"t{self.pick(3)}", files=("a.py",))
+
+    def restore(self, effect: RestoreFiles) -> None:
+        """Report the files of a rollback: restored, or edited by somebody."""
+        trouble = one_of(
+            self.pick, (RestoredFiles(), RestoredFiles(edited=("a.py",)), RestoredFiles(problem="the disk is full"))
+        )
+        seen = replace(trouble, evidence=Evidence(tree=f"t{self.pick(3)}"))
+        self.do(c.ReportRestored(dict.fromkeys(effect.undo, seen)))
 
     # Each of these makes one random move
 
     def move(self) -> None:
         busy = [name for name, step in self.s.steps.items() if step.running is not None]
         checks = [effect.step for effect in pending(self.s, self.now) if isinstance(effect, CheckInputs)]
+        restore = files_to_restore(self.s)
         self.now += one_of(self.pick, (1.0, 0.0, 40.0, -1.0))
         choice = self.pick(16)
         if choice < 9:
-            if busy:
+            if restore is not None:
+                self.restore(restore)
+            elif busy:
                 self.finish(one_of(self.pick, busy))
             elif checks:
                 self.check(one_of(self.pick, checks))
@@ -462,6 +502,9 @@ class RandomRun:
 
     def decide(self, escalation: str, choice: str | None = None) -> None:
         pick, packet = self.pick, self.s.escalations[escalation]
+        options: tuple[str | None, ...] = (None, "polling")
+        if asks_verdict(self.s, packet):
+            options = ("pass", "fail") if choice is None else ("pass",)
         self.do(
             c.Decide(
                 escalation,
@@ -470,7 +513,7 @@ class RandomRun:
                 note=one_of(pick, ("do it another way", "yes")),
                 rounds=1 + pick(2),
                 amount=one_of(pick, (None, 2.0)),
-                option=one_of(pick, (None, "polling")),
+                option=one_of(pick, options),
                 target=one_of(pick, (*self.s.steps, HUMAN)),
                 phase=one_of(pick, DEFAULT_PHASES),
             )
@@ -491,6 +534,7 @@ class RandomRun:
             "accept",
             "skip",
             "resolve",
+            "rollback",
             "cancel",
             "approve",
             "reject",
@@ -531,7 +575,10 @@ class RandomRun:
             effects = pending(self.s, self.now)
             busy = [effect.step for effect in effects if isinstance(effect, RunAttempt)]
             checks = [effect.step for effect in effects if isinstance(effect, CheckInputs)]
-            if busy:
+            restores = [effect for effect in effects if isinstance(effect, RestoreFiles)]
+            if restores:
+                self.do(c.ReportRestored(dict.fromkeys(restores[0].undo, RestoredFiles())))
+            elif busy:
                 self.now += 1
                 self.finish(busy[0], behaviour)
             elif outcome_of(self.s) != "running":

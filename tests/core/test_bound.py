@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from backedge.core.errors import WorkflowError
-from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.bound import bound_of, max_attempts
 from backedge.core.workflow.limits import Limits
 from backedge.core.workflow.validate import valid_graph
 from tests.core.play import Play, Reply, failed, flow, grows, step
@@ -83,3 +83,18 @@ def test_the_worst_possible_agents_stay_within_the_bound() -> None:
     assert play.attempts() == {"plan": 3, "design": 15, "review": 15}
     expected = max_attempts(play.workflow)
     assert expected is not None and play.s.attempts <= expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "rounds_by"),
+    [
+        ({"rounds_total": 3}, "rounds_total"),
+        ({"rounds_total": None, "rounds_per_step": 2}, "rounds_per_step"),
+        ({"rounds_total": None, "rounds_per_step": None, "rounds_per_pair": 2}, "rounds_per_pair"),
+    ],
+)
+def test_the_bound_names_the_limit_that_it_follows_from(limits: dict[str, Any], rounds_by: str) -> None:
+    product = bound_of(flow(*STEPS, limits={**limits, "attempts": 1}))
+    assert product is not None
+    assert product.rounds_by == rounds_by
+    assert product.attempts == product.tries * (product.executions + product.judges) * (1 + product.rounds)

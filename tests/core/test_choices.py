@@ -676,6 +676,7 @@ class TestInWords:
         assert "- polling (effort low; impact slower; rework of architect)" in text
         assert "- queue (effort high; impact faster)" in text
         assert "- live with it (accepted as a limitation)" in text
+        assert "```\nWhat was preferred so far:\n```\n- Round 1: " in text, "positions are not options"
         assert "- Round 1: architect prefers queue, because architect knows" in text
 
     def test_without_options_the_target_is_asked_what_should_be_done(self) -> None:
@@ -693,19 +694,21 @@ class TestInWords:
         play = choosing(limits_it("pm"), pm=chooses("polling")).run()
         text = feedback_text(play.briefings["architect"][-1])
         assert "Chosen by pm. Do your part of it:\n```\npolling (pm knows)\n```" in text
+        about = "What was said about that option:\n```\neffort low; impact slower; rework of architect\n```"
+        assert about in text
         assert "- queue" not in text
 
     def test_the_source_reads_what_was_chosen_and_by_whom(self) -> None:
         play = choosing(architect=chooses("queue"), pm=chooses("queue")).run()
         text = feedback_text(play.briefings["code"][-1])
         heading = "### The feedback you raised (L-1, constraint_violation) is chosen by architect, pm\n"
-        assert f"{heading}```\nno websockets here\nqueue\narchitect knows; pm knows\n" in text
+        assert f"{heading}```\nno websockets here\nChosen: queue\nReason: architect knows; pm knows\n" in text
         assert "\narchitect: queue (architect knows)\npm: queue (pm knows)\n```" in text
 
     def test_a_choice_without_a_reason_has_none(self) -> None:
         play = choosing(limits_it("pm"), pm=lambda p, n: out(p.now, decision=Decision("polling"))).run()
         assert "Chosen by pm. Do your part of it:\n```\npolling\n```" in feedback_text(play.briefings["architect"][-1])
-        assert "\npolling\npm: polling\n```" in feedback_text(play.briefings["code"][-1])
+        assert "\nChosen: polling\npm: polling\n```" in feedback_text(play.briefings["code"][-1])
 
 
 SKIPPABLE = (

@@ -70,6 +70,7 @@ def test_a_condition_is_met_or_not(text: str, value: Any, met: bool) -> None:
         (":/ui", "is not a reference: write step:/json/pointer"),
         ("not plan:/ui == true", "compares after `not`"),
         ("feedback_from: > 0", "names no step: write `feedback_from:step`"),
+        ("feedbck_from:test > 0", "did you mean `feedback_from:test`?"),
         ("feedback_from:test==1", "no space around =="),
         ("plan:/ui in 3", "after `in`: expected a list"),
     ],

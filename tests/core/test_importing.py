@@ -20,7 +20,7 @@ def test_an_imported_run_has_the_file_and_has_ended() -> None:
     assert [type(event) for event in events] == [e.RunStarted, e.FileImported, e.RunEnded]
     assert replay(events) == state
     assert outcome_of(state) == "imported"
-    assert state.imported == e.FileImported(7.0, "feedback-jsonl", "log.jsonl", "{}\n", reading=2)
+    assert state.imported == e.FileImported(7.0, "feedback-jsonl", "log.jsonl", "{}\n", reading=3)
     assert (state.workflow.name, state.attempts, pending(state, 8.0)) == ("log.jsonl", 0, ())
 
 

@@ -580,3 +580,63 @@ class TestAnswersOfPeople:
     )
     def test_an_option_names_a_step_before_the_check(self, name: str, problem: str) -> None:
         assert problem in problems_of(checked(options=(Option("x", rework=(name,)),)))[0]
+
+
+class TestIdentity:
+    """A missed threshold and a disagreement are one defect each, whatever was measured."""
+
+    GATE = Gate("coverage", metric="test:/coverage", bound="at_least", threshold=80)
+    STEPS: ClassVar = (step("code"), step("test", "code"))
+
+    def measured(self, *values: int, **more: Any) -> Play:
+        tests = [out({"coverage": value}) for value in values]
+        return Play(flow(*self.STEPS, gates=(self.GATE,), **more), {"code": grows, "test": tests}).run()
+
+    def test_a_gate_that_measures_other_values_has_one_finding(self) -> None:
+        play = self.measured(67, 70, 75, 82)
+        found = play.finding()
+        assert (play.outcome, found.rounds_seen, found.status) == ("verified", 3, Status.FIXED)
+        told = [each.feedback.findings[0] for each in play.briefings["test"][1:]]
+        assert [each.persistent for each in told] == [False, True, True]
+        assert "is 75" in told[-1].description
+        said = [each.summary for each in play.of(e.AttemptSucceeded) if each.step == "coverage"]
+        assert said == [f"test:/coverage is {value}, expected at least 80" for value in (67, 70, 75, 82)]
+
+    def test_each_request_of_a_gate_is_a_finding(self) -> None:
+        gate = replace(self.GATE, requests=(("code", "add tests"), ("test", "run all")))
+        tests = [out({"coverage": value}) for value in (67, 70, 82)]
+        play = Play(flow(*self.STEPS, gates=(gate,)), {"code": grows, "test": tests}).run()
+        assert [each.rounds_seen for each in play.s.findings.values()] == [2, 2]
+
+    def test_only_the_same_value_again_counts_as_the_same_report(self) -> None:
+        limits = {"same_finding": 2, "rounds_per_loop": 3}
+        assert self.measured(67, 70, 75, 78, limits=limits).breach() == "rounds_per_loop"
+        assert self.measured(67, 70, 70, limits=limits).breach() == "same_finding"
+
+    def test_continue_is_recommended_while_the_measured_value_changes(self) -> None:
+        recommended = {
+            values: packet(self.measured(*values, limits={"rounds_per_loop": 1}).s, "E-1").options[0]
+            for values in ((67, 70), (67, 67))
+        }
+        assert [(each.choice, each.recommended) for each in recommended.values()] == [
+            ("continue", "the last fix changed what was measured"),
+            ("revise", "the last fix removed none of its findings"),
+        ]
+
+    def test_accepting_a_value_does_not_accept_another_one(self) -> None:
+        plain = (*self.STEPS, step("ship", "test"), step("look", reviews="ship"))
+        looks = [failed(Finding("slow", affected_phase=("code",))), failed(Finding("big", affected_phase=("code",)))]
+        tests = [out({"coverage": value}) for value in (72, 72, 40, 40)]
+        steps = tuple(replace(each, phase="code" if each.name == "code" else "test") for each in plain)
+        play = Play(
+            flow(*steps, gates=(self.GATE,), limits={"rounds_per_loop": 0}),
+            {"code": grows, "test": tests, "look": looks},
+        ).run()
+        play.decide("accept").run()
+        assert play.finding().status is Status.ACCEPTED
+        play.decide("continue", rounds=1).run()
+        assert play.finding().status is Status.ACCEPTED  # 72 again
+        play.decide("continue", rounds=1).run()
+        assert play.finding().status is Status.NOT_FIXED  # 40
+        play.decide("continue", rounds=1).run()
+        assert play.finding().status is Status.NOT_FIXED  # 40 again

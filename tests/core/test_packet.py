@@ -10,10 +10,11 @@ from hypothesis import given
 
 from backedge.core import commands as c
 from backedge.core import events as e
-from backedge.core.errors import NotFound
+from backedge.core.errors import IllegalCommand, NotFound
 from backedge.core.escalation.packet import Packet, packet
 from backedge.core.evidence.values import ProtectedChange, ProtectedQuestion
-from backedge.core.model import HUMAN, Breach, Feedback, Finding, Kind, Option, Severity
+from backedge.core.feedback.raising import missing_words, said_words
+from backedge.core.model import HUMAN, Breach, Feedback, Finding, Kind, MalformedFeedback, Option, Severity
 from tests.core.play import Play, Reply, ask, failed, flow, grows, out, passed, seen, step, texts
 from tests.core.strategies import Pick, a_random_run, effort, picks
 
@@ -108,12 +109,10 @@ def test_each_option_has_its_effort_its_impact_and_what_is_next() -> None:
     assert continued.next == "design reworks F-2, F-3; then review verifies the fix"
     assert continued.effort == "up to 3 attempts per round"
     assert continued.impact == "every limit of L-1 is raised by 3 rounds"
-    assert chosen(shown, "accept").next == "L-1 is closed; review counts as passed"
-    assert chosen(shown, "accept").impact == "F-2, F-3: recorded as debt; the run ends as accepted at best"
-    assert (
-        chosen(shown, "skip").next == "L-1 is closed; review is skipped, and the steps that need it continue without it"
-    )
-    assert chosen(shown, "resolve").next == "L-1 is closed with your answer; review runs once more with it"
+    assert chosen(shown, "accept").next == "L-1 is closed; review counts as passed; F-2, F-3 are recorded as debt"
+    assert chosen(shown, "accept").impact == "the run ends as accepted at best"
+    assert chosen(shown, "skip").next == "review is skipped, and what needs it continues without it"
+    assert chosen(shown, "resolve").next == "your answer closes L-1; review runs once more with it"
     assert chosen(shown, "cancel").impact == "the work is kept"
     assert {each.choice: each.needs for each in shown.options if each.needs} == {
         "revise": ("note",),
@@ -144,7 +143,10 @@ def test_the_options_of_the_feedback_come_first() -> None:
         "L-1 is accepted as 'as it is': the run ends as accepted at best; design runs once more with it"
     )
     assert [each.choice for each in shown.options[3:]] == ["resolve", "accept", "skip", "cancel"]
-    assert chosen(shown, "accept").next == "L-1 is closed; design continues as it is"
+    assert (
+        chosen(shown, "accept").next
+        == "L-1 is closed; design continues as it is; what design asked for is recorded as debt"
+    )
     assert (shown.history[0].state, shown.history[0].message) == ("under way", "which?")
 
 
@@ -154,7 +156,7 @@ def test_options_of_feedback_to_a_step_can_be_chosen_when_its_loop_is_escalated(
     play.raises("design", ask("plan", options=(Option("polling"),)))
     shown = newest(play)
     assert [each.option for each in shown.options if each.option] == ["polling"]
-    assert chosen(shown, "continue").next == "plan reworks what design asked for; then design verifies the fix"
+    assert chosen(shown, "continue").next == "plan chooses among the options"
 
 
 def test_a_question_that_a_limit_stopped_is_asked_on_continue() -> None:
@@ -169,7 +171,7 @@ def test_a_person_is_asked_to_verify_the_fix_of_their_feedback() -> None:
     shown = newest(play)
     assert shown.reason == "the fix waits for your verification"
     assert chosen(shown, "continue").next == "a reworks what human asked for; then you verify the fix"
-    assert chosen(shown, "resolve").next == "L-1 is closed with your answer; nothing runs again"
+    assert chosen(shown, "resolve").next == "your answer closes L-1; nothing runs again"
     assert shown.history[-1].state == "done"
     stopped = Play(flow(step("a"), limits={"rounds_per_loop": 0})).run().person_raises("a")
     assert chosen(newest(stopped), "skip").next == "L-1 is closed; the fix is not verified"
@@ -252,6 +254,7 @@ def recommended(play: Play) -> tuple[str, str]:
         ((("a", "b"), ("b",)), {}, ("continue", "the last fix removed 1 of 2 findings")),
         ((("a",), ("b",)), {}, ("continue", "the last fix removed what was wrong, and something else was found")),
         ((("a",), ("a",)), {}, ("revise", "the last fix removed none of its findings")),
+        ((("a",),), {"rounds_per_loop": 0}, ("continue", "nothing was tried yet")),
         (
             (("a",), ("a",)),
             {"rounds_per_loop": 9, "same_finding": 2},
@@ -279,6 +282,44 @@ def test_after_errors_it_is_recommended_to_try_again() -> None:
     assert recommended(play) == ("continue", "if you have removed the cause of the error")
     budget = Play(flow(*WORK, limits={"attempts": 2})).run()
     assert recommended(budget) == ("continue", "")
+
+
+def test_the_packet_of_a_broken_step_has_what_it_was_to_address() -> None:
+    asks = [out(1, feedback=(ask("plan", message="how many?"),)), out(2)]
+    work = flow(step("plan"), step("code", "plan"), step("other"), limits={"errors_in_a_row": 1})
+    shown = newest(Play(work, {"code": asks, "plan": [out(1), Exception("no key")]}).run())
+    assert ([each.message for each in shown.requests], shown.findings) == (["how many?"], ())
+    work = flow(step("code"), step("review", reviews="code"), limits={"errors_in_a_row": 1})
+    shown = newest(Play(work, {"code": [out(1), Exception("no key")], "review": [failed("no log-in")]}).run())
+    assert (texts(shown.findings), shown.requests) == (["no log-in"], ())
+    shown = newest(Play(work, {"code": [out(1)], "review": [Exception("no key")]}).run())
+    assert (shown.findings, shown.requests) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("feedback", "problem"),
+    [
+        (Feedback(Kind.FIX_REQUEST, ("a",), " "), "message is missing"),
+        (Feedback(Kind.FIX_REQUEST, (), "x"), "to is missing"),
+        (Feedback(Kind.FIX_REQUEST, ("a",), "x"), ""),
+        (Feedback(Kind.ARCHITECTURE_ISSUE, (), "x"), ""),
+    ],
+)
+def test_what_feedback_does_not_say(feedback: Feedback, problem: str) -> None:
+    assert missing_words(feedback).partition(":")[0] == problem
+
+
+def test_the_packet_of_a_budget_has_what_is_still_wrong() -> None:
+    shown = newest(stuck(failed("x"), limits={"attempts": 5}))
+    assert (shown.loop, shown.step, texts(shown.findings)) == (None, None, ["x"])
+
+
+def test_a_mistyped_history_is_recognised() -> None:
+    play = stuck()
+    with pytest.raises(IllegalCommand, match="did you mean 'history'"):
+        play.decide("histroy")
+    with pytest.raises(IllegalCommand, match="use one of: continue"):
+        play.decide("history")
 
 
 def test_continue_of_a_budget_adds_its_size_or_the_given_amount() -> None:
@@ -313,6 +354,8 @@ def test_every_escalation_of_any_run_has_a_packet_with_each_of_its_options(pick:
     for found in (*tale.s.escalations.values(), *tale.s.decided_escalations.values()):
         shown = packet(tale.s, found.id)
         words = {"approve": "continue", "reject": "cancel"} if found.asks_approval else {}
+        if found.step in tale.s.graph.steps and tale.s.graph.steps[found.step].approver:
+            words = {"approve": "resolve", "reject": "resolve"}
         words |= dict.fromkeys(("pass", "fail", "needs_improvement"), "resolve")
         choices = {words.get(each.choice, each.choice) for each in shown.options if not each.option}
         assert choices == set(found.options)
@@ -347,3 +390,38 @@ def test_a_person_who_reworks_sees_the_feedback_to_address() -> None:
     play.decide("resolve", note="short").run()
     (request,) = newest(play).requests
     assert (request.source, request.message) == ("code", "which one?")
+
+
+def test_refused_feedback_is_in_its_packet_in_full() -> None:
+    play = Play(flow(*WORK))
+    play.finish("plan")
+    asked = ask("code", message="no size", suggested_fix="50", requirement_id="REQ-7", options=(Option("push"),))
+    play.raises("design", asked)
+    shown = newest(play)
+    assert (shown.source, shown.targets, shown.message, shown.kind) == ("design", ("code",), "no size", asked.kind)
+    assert (shown.suggested_fix, shown.requirement_id, shown.offers) == ("50", "REQ-7", (Option("push"),))
+
+
+def test_refused_feedback_that_could_not_be_parsed_is_in_its_packet() -> None:
+    play = Play(flow(*WORK))
+    play.finish("plan")
+    play.raises("design", MalformedFeedback(("plan",), "kind 'wish' is unknown", "no size"))
+    shown = newest(play)
+    assert (shown.source, shown.targets, shown.message, shown.kind) == ("design", ("plan",), "no size", "")
+
+
+def test_the_error_about_feedback_quotes_everything_that_it_said() -> None:
+    asked = ask("plan", message="no size", suggested_fix="50", artifacts=("a.md",), details={"x": 1})
+    assert said_words(asked) == '; it said: no size; suggested fix: 50; artifacts: a.md; details: {"x": 1}'
+    assert said_words(MalformedFeedback((), "kind is missing", "no size")) == "; it said: no size"
+    assert said_words(MalformedFeedback((), "message is missing")) == ""
+
+
+def test_several_targets_choose_and_one_finding_goes_to_its_phase() -> None:
+    play = Play(flow(*WORK[:2], step("code", "design", phase="code"), limits={"rounds_per_loop": 0}))
+    play.finish("plan")
+    play.finish("design")
+    play.raises("code", ask("plan", "design", options=(Option("polling"),)))
+    assert chosen(newest(play), "continue").next == "plan, design choose among the options"
+    alone = newest(stuck(failed("x"), failed("y")))
+    assert chosen(alone, "reclassify").next == "F-2 goes to the phase that you name as its cause"

@@ -360,7 +360,8 @@ class TestMissing:
         play = self.play(circle)
         assert (play.loop().targets, play.loop().routed_by, play.outcome) == (("plan",), "planner", "done")
         alone = Play(flow(step("a")), {"a": [out(feedback=(circle,))]}).run()
-        assert error(alone, "a") == "its feedback can go nowhere: to is missing: name at least one target"
+        expected = "its feedback can go nowhere: to is missing: name at least one target; it said: a circle"
+        assert error(alone, "a") == expected
 
     def test_the_root_cannot_ask_itself(self) -> None:
         play = Play(flow(step("a")), {"a": [out(feedback=(missing(),))]}).run()

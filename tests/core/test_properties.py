@@ -20,7 +20,7 @@ from backedge.core.findings.identity import fingerprint
 from backedge.core.findings.ledger import UNSETTLED, ledger_key
 from backedge.core.findings.verdicts import stated_findings
 from backedge.core.model import HUMAN, SIDE_MODES, Severity
-from backedge.core.scheduling.pending import WakeAt, outcome_of, pending
+from backedge.core.scheduling.pending import RestoreFiles, WakeAt, outcome_of, pending
 from backedge.core.scheduling.scheduler import ready
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
@@ -95,7 +95,7 @@ def something_is_always_pending(run: RandomRun) -> None:
         effects = pending(state, result.now)
         assert effects
         if outcome_of(state) == "running" and not state.busy and not ready(state, result.now):
-            assert any(isinstance(effect, WakeAt) for effect in effects), "nothing would wake the run"
+            assert any(isinstance(effect, WakeAt | RestoreFiles) for effect in effects), "nothing would wake the run"
         running = [step.running for step in state.steps.values() if step.running is not None]
         if running and all(attempt.awaits for attempt in running) and not state.escalations:
             assert ready(state, float("inf")), "all attempts wait for each other"
@@ -182,6 +182,8 @@ def each_finding_reaches_each_phase_once(run: RandomRun) -> None:
                 done[event.loop] = Counter()
                 # An attempt that is still choosing does not count for the round that a choice began without it.
                 carried = {at: tuple(id for id in loops if id != event.loop) for at, loops in carried.items()}
+            elif isinstance(event, e.RolledBack):
+                done |= {id: Counter() for id in event.shares}
             elif isinstance(event, e.AttemptStarted):
                 assert len(set(event.loops)) == len(event.loops)
                 carried[event.step, event.attempt] = event.loops
@@ -291,7 +293,10 @@ def deciding_is_pure(run: RandomRun) -> None:
             assert str(result.illegal)
         else:
             assert decide(result.before, result.command, result.now, result.room) == result.events
-            assert sum(isinstance(event, e.AttemptStarted) for event in result.events) <= result.room
+            started = [event for event in result.events if isinstance(event, e.AttemptStarted)]
+            # Approval that nobody has to give takes no slot.
+            approvers = {step.name for step in run.workflow.steps if step.approver}
+            assert sum(event.step not in approvers for event in started) <= result.room
             times = [event.at for event in result.events]
             assert times == sorted(times) and (result.before is None or not times or times[0] >= result.before.last_at)
 
@@ -312,6 +317,8 @@ def while_paused_only_awaited_steps_start(run: RandomRun) -> None:
                     blocking.add(event.loop)
             elif isinstance(event, e.LoopClosed):
                 blocking.discard(event.loop)
+            elif isinstance(event, e.RolledBack):
+                blocking -= {id for id in event.shares if not after.loops[id].pauses}
             elif isinstance(event, e.AttemptStarted):
                 assert before.paused_by is None
                 assert not blocking or event.step in _awaited_steps(before), (event, blocking)

@@ -254,6 +254,23 @@ class TestAReviewer:
         assert [each.status for each in run.of(e.ProtectedAnswered)] == ["approved"]
         assert (run.outcome, file_of(run).approved) == ("waiting", "")
 
+    @pytest.mark.parametrize("trusted", [False, True])
+    @pytest.mark.parametrize("reply", [passed(), answers(passed(), P_1=("approved",))])
+    def test_that_a_planner_added_approves_only_if_planners_may_choose_judges(
+        self, reply: Outcome, trusted: bool
+    ) -> None:
+        plan = step("plan", phase="planning", plans=True, plans_judges=trusted)
+        run = play(
+            *(plan, step("code", "plan", phase="code"), TEST),
+            code=changes("a"),
+            test=[asks()],
+            review=[reply],
+            scripts={"plan": [planned("p", step("review", "test", reviews="code"))]},
+        )
+        assert run.briefings["review"][0].changes.protected[0].id == "P-1"
+        found = run.outcome, file_of(run).approved
+        assert found == (("verified", "review") if trusted else ("waiting", ""))
+
     @pytest.mark.parametrize("first", [("test", "review"), ("review", "test")])
     def test_approves_what_hides_a_failure_by_its_id(self, first: tuple[str, str]) -> None:
         test = step("test", *(("review",) if first[0] == "review" else ()), tests="code", tool=True)
@@ -594,9 +611,12 @@ def test_a_finding_that_blames_a_judge_or_nobody_goes_where_the_other_rules_say(
 
 
 def test_the_base_of_the_tests_is_recorded_with_the_start() -> None:
-    run = Play(flow(CODE, TEST), start=False)
-    run.do(c.StartRun("r", run.workflow, baselines=(Baseline("test", TestCounts(8)),)))
-    assert run.s.baselines == {"test": Baseline("test", TestCounts(8))}
+    run = Play(flow(CODE, TEST), {"code": [out("a")], "test": [passed()]}, start=False)
+    baseline = Baseline("test", TestCounts(8), start="digest")
+    run.do(c.StartRun("r", run.workflow, baselines=(baseline,)))
+    assert run.s.baselines == {"test": baseline}
+    run.run()
+    assert [run.briefings[name][0].start for name in ("code", "test")] == ["", "digest"]
 
 
 def test_an_approval_in_one_workspace_is_none_for_the_same_file_of_another() -> None:

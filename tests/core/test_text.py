@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backedge.core.text import clean, counted, escaped, finding_ids, one_line
+from backedge.core.text import amount, clean, counted, escaped, finding_ids, one_line
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,11 @@ def test_a_number_and_its_noun_agree(count: int, noun: str, words: str) -> None:
 )  # fmt: skip
 def test_findings_in_a_row_are_named_as_a_range(ids: Iterable[int], words: str) -> None:
     assert finding_ids(ids) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(3, "3"), (3.0, "3"), (1_200_000, "1200000"), (1_200_000.0, "1200000"), (5.92999, "5.93"), (2.5, "2.5"), (0.05, "0.05"), (0.051249, "0.0512")],
+)  # fmt: skip
+def test_an_amount_is_written_as_people_write_it(number: float, words: str) -> None:
+    assert amount(number) == words

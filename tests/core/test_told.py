@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backedge.core.feedback.guidelines import MOST_TARGETS, answer_rules, guidelines, rule_in_words
+from backedge.core.feedback.guidelines import ASKS_FOR, MOST_TARGETS, answer_rules, guidelines, rule_in_words
 from backedge.core.findings.verdicts import verdict_by_rule
 from backedge.core.model import HUMAN, Kind
 from backedge.core.state.attempts import LONGEST_SUMMARY, MAX_TRIED
@@ -233,3 +233,99 @@ def test_the_details_of_a_request_are_told() -> None:
     play = Play(flow(*CHAIN)).run()
     play.person_raises("design", details={"cent": 0.5})
     assert 'Details:\n```\n{\n  "cent": 0.5\n}\n```' in feedback_text(play.briefings["design"][1])
+
+
+def test_an_attempt_is_told_which_findings_its_resolutions_may_name() -> None:
+    play = coded([failed("x", "y"), failed("z", resolutions=(FindingResolution("F-1", "fixed"),)), passed()])
+    assert [each.rules.findings for each in play.briefings["code"]] == [(), ("F-1", "F-2"), ("F-3",)]
+    assert play.briefings["review"][1].rules.findings == ("F-1", "F-2")
+    unmentioned = play.briefings["review"][2].rules.findings
+    assert unmentioned == ("F-3", "F-2"), "a judge may answer for what its last verdict did not mention"
+    assert [each.id for each in play.briefings["review"][2].verify] == ["F-3"]
+
+
+def test_a_step_that_only_answers_has_no_findings_to_resolve() -> None:
+    question = ask("plan", kind=Kind.CONTEXT_REQUEST)
+    play = Play(
+        flow(*CHAIN), {"plan": [out("p", answer="7")], "code": [out("1", feedback=(question,)), out("2")]}
+    ).run()
+    assert play.briefings["plan"][1].mode == "answer" and play.briefings["plan"][1].rules.findings == ()
+
+
+def test_what_each_of_two_judges_says_about_the_same_finding_is_kept() -> None:
+    one = Finding("x", file="a.py", evidence="line 3", suggested_fix="lock it")
+    two = Finding("x", file="a.py", evidence="log: deadlock", suggested_fix="lock it", severity=Severity.LOW)
+    judges = (step("r1", reviews="code"), step("r2", reviews="code"))
+    play = Play(
+        flow(CODE_ALONE, *judges), {"code": grows, "r1": [failed(one), passed()], "r2": [failed(two), passed()]}
+    )
+    (found,) = play.run().briefings["code"][1].feedback.findings
+    assert (found.evidence, found.suggested_fix, found.impact) == ("line 3\nlog: deadlock", "lock it", "")
+
+
+def test_advice_alone_is_told_and_is_to_be_followed() -> None:
+    first = coded([passed()]).briefings["code"][0]
+    text = feedback_text(replace(first, feedback=replace(first.feedback, advice=("use a queue",))))
+    assert "### Advice from a person\n```\nuse a queue\n```\nA person who decides about this run wrote that" in text
+
+
+def test_amounts_of_limits_have_their_units() -> None:
+    play = coded([failed("x"), passed()], cost_usd=5.0, wall_clock=7200.0, tokens=1000)
+    text = feedback_text(play.briefings["code"][1])
+    assert "cost_usd $5.00, tokens 1000, wall_clock 1 h 59 min, rounds_total 19" in text
+
+
+def test_the_count_of_the_scratchpad_is_explained() -> None:
+    text = feedback_text(coded([failed("x"), passed()]).briefings["code"][1], "/pad.md")
+    assert "Read first what happened so far: /pad.md\n(It counts whole cycles: its iteration 1 is" in text
+
+
+def test_the_other_targets_of_a_request_are_named() -> None:
+    play = Play(flow(*CHAIN)).run()
+    play.person_raises("plan", "design")
+    assert "Sent to plan, design. Do your part of it.\n" in feedback_text(play.briefings["plan"][1])
+
+
+def test_without_a_phase_under_review_an_uncertain_judge_leaves_the_phase_out() -> None:
+    told = guidelines(("planning", "code"), "")
+    assert "If you are not certain, leave `affected_phase` empty, and say" in told
+
+
+def test_every_kind_of_feedback_is_explained() -> None:
+    assert set(ASKS_FOR) == set(Kind)
+
+
+def test_a_judge_of_several_steps_is_told_what_each_of_them_did() -> None:
+    names = ("a", "b", "c")
+    judge = replace(step("review", reviews="a"), judges=names)
+    scripts = {name: [out(f"{name}{n}", summary=f"{name} {n}") for n in range(6)] for name in names}
+    replies = [failed("x", f"y{n}", summary=f"no {n}") for n in range(5)]
+    play = Play(flow(*(step(name) for name in names), judge), {**scripts, "review": [*replies, passed()]}).run()
+    tried = [each.step for each in play.briefings["review"][-1].tried]
+    assert {name: tried.count(name) for name in tried} == {"a": 2, "b": 2, "c": 2, "review": 2}
+
+
+def test_a_judge_is_not_told_that_the_fix_it_looks_at_failed() -> None:
+    insists = failed(resolutions=(FindingResolution("F-1", "not_fixed", "line 3"),))
+    text = feedback_text(coded([failed("x"), insists, passed()]).briefings["review"][2])
+    assert "- **F-1** (you found it in more than one round)" in text and "You said last: line 3" in text
+    assert "did not resolve it" not in text
+
+
+def test_the_answer_to_feedback_stays_known_to_later_attempts() -> None:
+    """A fresh conversation knows nothing of what an earlier attempt was told."""
+    asks = out("v1", feedback=(ask("plan", kind=Kind.CONTEXT_REQUEST, message="which currency?"),))
+    play = Play(
+        flow(*CHAIN[:4]),
+        {
+            "plan": [out("p"), out(None, answer="EUR")],
+            "code": [asks, out("v2"), out("v3")],
+            "review": [failed("no login"), passed()],
+        },
+    ).run()
+    told = [play.briefings["code"][n].feedback for n in (1, 2)]
+    assert [len(each.resolutions) for each in told] == [1, 0]
+    assert [[result.answers for result in each.answered] for each in told] == [[], [{"plan": "EUR"}]]
+    said = feedback_text(play.briefings["code"][2])
+    assert "### Feedback that you raised in an earlier attempt (L-1, context_request) is answered" in said
+    assert "which currency?\nplan: EUR" in said

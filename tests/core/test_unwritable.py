@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from backedge.core.workflow.definition import Step
 from backedge.core.workflow.globs import matches_any
 from tests.core.play import Finding, Play, failed, flow, grows, passed, step
 
@@ -75,3 +76,25 @@ def test_an_open_question_about_the_loop_is_enough() -> None:
 )
 def test_globs(glob: str, path: str, matches: bool) -> None:
     assert matches_any((glob,), path) is matches
+
+
+DB, UI = step("db", phase="code", writes=("db/*",)), step("ui", "db", phase="code", writes=("ui/*",))
+
+
+@pytest.mark.parametrize(
+    ("finding", "ui", "target", "rule"),
+    [
+        (Finding("x", file="db/a.sql"), UI, "db", "writes"),
+        (Finding("x", file="ui/a.js"), UI, "ui", "subject"),
+        (Finding("x"), UI, "ui", "subject"),
+        (Finding("x", file="db/a.sql", affected_phase=("code",)), UI, "ui", "affected_phase"),
+        (Finding("x", file="db/a.sql"), step("ui", "db", phase="code"), "ui", "subject"),
+    ],
+)
+def test_a_file_that_only_another_step_may_write_is_sent_to_that_step(
+    finding: Finding, ui: Step, target: str, rule: str
+) -> None:
+    work = flow(DB, ui, step("review", reviews="ui"))
+    play = Play(work, {"db": grows, "ui": grows, "review": [failed(finding), passed()]}).run()
+    loop = play.loop()
+    assert (play.outcome, loop.targets, loop.routed_by) == ("verified", (target,), rule)

@@ -161,6 +161,8 @@ def test_kills_leave_nothing_behind_and_lose_nothing(tmp_path: Path) -> None:
         kills += run_with_kills(shop, chance, met)
     print(f"{kills} kills at {dict(met)}")
     assert len(met) >= 4, f"the kills met too few parts: {dict(met)}"
+    for store in (shop.home / "runs").glob("*"):
+        os.utime(store, (0, 0))  # that of a run which was killed before it started is kept for an hour
     shop.asked("prune", "--keep", "0s", "--json")
     assert not list((shop.home / "runs").glob("*"))
 
@@ -220,4 +222,25 @@ def check(shop: Shop) -> None:
     give_up = time.monotonic() + 10
     while shop.leftovers() and time.monotonic() < give_up:
         time.sleep(0.05)
+    assert not shop.leftovers()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("crash")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_cancel_ends_a_judge_that_outlived_backedge(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    runner = shop.folder / "agents/runner.sh"
+    runner.write_text(f"{RUNNER}[ $(cat total) = 100 ] || sleep 600\n")
+    process, give_up = shop.start("run"), time.monotonic() + PATIENCE
+    while not (found := [*shop.folder.glob(".backedge/attempts/*/test-1/delivered/process.json")]):
+        assert time.monotonic() < give_up, (shop.folder.parent / "out").read_text()
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert [*processes(shop.log)], "the judge is still at work"
+    assert shop.start("cancel", found[0].parents[2].name).wait(PATIENCE) == 0
+    while [*processes(shop.log)] and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert not [*processes(shop.log)]
     assert not shop.leftovers()

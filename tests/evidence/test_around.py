@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backedge.adapters.evidence.around import settings_around
+from backedge.adapters.evidence.around import places_around, settings_around
 from tests.evidence.parts import write
 
 
@@ -54,3 +54,27 @@ def test_the_main_checkout_above_a_story_counts_only_where_the_story_has_no_such
     assert changed_names(tmp_path, {"projects/pytest.ini": "x\n"}, inside) == set()
     assert changed_names(tmp_path, {"projects/conftest.py": "x\n"}, inside) == {"../../../conftest.py"}
     assert changed_names(tmp_path, {"pytest.ini": "x\n"}, inside) == {"../../../../pytest.ini"}
+
+
+def test_packages_above_and_what_a_login_shell_reads_are_part_of_judges(tmp_path: Path) -> None:
+    env = {"HOME": os.fspath(tmp_path / "home"), "PYTHONPATH": os.pathsep.join(["../lib", "app", ""])}
+    write(tmp_path, {"shop/package.json": "{}", "home/.local/lib/python3.12/site-packages/a.pth": "", "other/a": ""})
+
+    def places(folder: str, *argv: str) -> set[str]:
+        found = places_around(os.fspath(tmp_path / folder), [argv], env)
+        return {os.path.relpath(each, tmp_path) for each in found if each.startswith(os.fspath(tmp_path))}
+
+    modules = {each for each in places("other", "pytest") if "lib" in each}
+    assert os.path.normpath("lib/pytest.py") in modules and len(modules) > 20
+    assert places("other", "pytest", "-l") == modules
+    assert places("shop", "sh", "-c", "bash -l") == modules | {"node_modules"}
+    assert "home/.bash_profile" in places("other", "env", "bash", "-lc", "make")
+    assert "home/.profile" in places("other", "/bin/sh", "--login", "check.sh")
+    assert "home/.local/lib/python3.12/site-packages" in places("other", "python", "-E", "-m", "pytest")
+    assert "home/.local/lib/python3.12/site-packages" not in places("other", "python", "-I", "-m", "pytest")
+
+
+def test_packages_of_the_main_checkout_are_not_those_of_a_story(tmp_path: Path) -> None:
+    write(tmp_path, {".backedge/stories/a/package.json": "{}"})
+    found = places_around(os.fspath(tmp_path / ".backedge/stories/a"), [], {"HOME": "/nowhere"})
+    assert os.fspath(tmp_path / "node_modules") not in found

@@ -66,3 +66,44 @@ def test_a_package_json_that_cannot_be_read_names_nothing() -> None:
 def test_a_file_that_is_gone_or_too_large_names_nothing() -> None:
     assert files_behind((), ["Makefile"], lambda _: None) == frozenset()
     assert behind({"Makefile": "include x.inc\n" + "#" * 300_000}) == set()
+
+
+def test_modules_of_a_tool_count_and_those_that_it_imports_from_the_product_do_not() -> None:
+    files = {
+        "tools/lint.py": "import json\nfrom rules import bad\nfrom tools.more.names import name\nimport shop.cart\n",
+        "tools/rules.py": "from . import words\n",
+        "tools/more/names.py": "",
+        "scripts/all.mjs": "import { a } from './a.js'\nconst b = require('../src/b')\n",
+        "scripts/a.js": "",
+        "src/b.js": "",
+        "shop/cart.py": "",
+        "rules.py": "",
+    }
+    assert behind(files, ("tools/lint.py", "scripts/all.mjs")) == {
+        "tools/rules.py",
+        "tools/more/names.py",
+        "scripts/a.js",
+    }
+
+
+def test_lists_of_exceptions_that_a_check_names_count() -> None:
+    files = {
+        "tools/lint.sh": "grep -v -f lint-allowlist.txt found | tee prices.txt > ./ci/baseline.json\n",
+        "lint-allowlist.txt": "",
+        "ci/baseline.json": "",
+        "prices.txt": "",
+        "ignored.txt": "",
+    }
+    assert behind(files, ("tools/lint.sh",)) == {"lint-allowlist.txt", "ci/baseline.json"}
+
+
+def test_plugins_that_pytest_is_told_to_load_count_unless_the_project_offers_them() -> None:
+    files = {
+        "pyproject.toml": 'addopts = "-q -p shop.plugin -p no:cacheprovider"\n',
+        "tests/conftest.py": 'pytest_plugins = [\n    "fixtures.cart",\n    "pytester",\n]\n',
+        "shop/plugin.py": "",
+        "src/fixtures/cart.py": "",
+        "shop/cart.py": "",
+    }
+    assert behind(files) == {"shop/plugin.py", "src/fixtures/cart.py"}
+    assert behind({**files, "setup.cfg": "[options.entry_points]\npytest11 =\n    shop = shop.plugin\n"}) == set()

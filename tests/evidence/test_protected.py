@@ -265,3 +265,19 @@ def test_new_files_that_tools_read_by_their_name_alone(name: str) -> None:
 )
 def test_programs_and_stubs_of_the_product_are_product(name: str) -> None:
     assert Protected(base={"shop/cart.py", "bin/diff", "shop/cart.pyi"}).kind(name) is None
+
+
+@pytest.mark.parametrize("name", ["integration-tests/cart.txt", "unittests/helpers.py", "test_cases/cart.json"])
+def test_folders_of_two_words_are_tests_too(name: str) -> None:
+    assert Protected().kind(name) == "test"
+
+
+@pytest.mark.parametrize("name", ["test_cases/models.py", "ab_test/split.py", "unittest_tools/run.py"])
+def test_code_in_folders_that_may_be_products_is_not(name: str) -> None:
+    assert Protected().kind(name) is None
+
+
+def test_a_runner_in_a_folder_that_is_no_package_shadows() -> None:
+    protected = Protected(base=["app/tool.py", "shop/__init__.py"])
+    assert protected.kind("app/pytest.py") == "config"
+    assert protected.kind("shop/pytest.py") is None

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from backedge.analytics.report import report
-from backedge.core.scheduling.pending import AskPerson, CheckInputs, RunAttempt, WakeAt, pending
+from backedge.core.scheduling.pending import AskPerson, CheckInputs, RestoreFiles, RunAttempt, WakeAt, pending
 from backedge.core.scheduling.scheduler import Start
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
@@ -113,6 +113,8 @@ def effects(state: RunState) -> list[list[Any]]:
                 found.append(["start", effect.step, effect.mode, list(effect.loops)])
             case CheckInputs():
                 found.append(["check", effect.step])
+            case RestoreFiles():
+                found.append(["restore", effect.undo, effect.rule])
             case AskPerson():
                 found.append(["ask", effect.escalation])
             case WakeAt():

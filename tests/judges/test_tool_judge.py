@@ -187,7 +187,7 @@ def test_a_judge_without_tests_at_the_start_needs_tests_later(tmp_path: Path) ->
 
 def test_a_judge_that_changes_what_it_judges_does_not_count(tmp_path: Path) -> None:
     shop = Shop(tmp_path, ("sh", "-c", f"echo 90 > total; {RUN_TESTS[2]}", "runner", "{report}"))
-    shop.begin()
+    assert shop.begin().changes == ("total",), "told before anybody works"
     with pytest.raises(AgentError, match="test changed what it judges: total; take `fix`") as found:
         shop.judged()
     assert found.value.lasting
@@ -205,6 +205,52 @@ def test_new_files_of_a_judge_are_dropped_unless_it_keeps_them(tmp_path: Path) -
     assert not (shop.folder / "rubbish").exists()
     assert first.evidence.after == "", "what a judge may leave is not part of what is judged"
     assert shop.judged(2).evidence.tree == first.evidence.tree
+
+
+WRITES_DATA = f"date +%s%N > tests/last.txt; {RUN_TESTS[2]}"
+
+
+def test_data_that_tests_write_and_their_judge_keeps_needs_no_answer(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, ("sh", "-c", WRITES_DATA, "runner", "{report}"), keeps=("tests/*.txt",))
+    shop.write("tests/last.txt", "0\n")
+    assert shop.begin().changes == ()
+    before = shop.read("tests/last.txt")
+    shop.write("total", "90\n")
+    first, second = shop.judged(1), shop.judged(2)
+    assert shop.read("tests/last.txt") != before
+    for found in (first, second):
+        assert (found.outcome.verdict, found.evidence.held, found.evidence.questions) == ("pass", False, ())
+        assert (found.evidence.tree, found.evidence.after) == (first.evidence.tree, "")
+    shop.write("tests/last.txt", "edited\n")
+    assert shop.judged(3).evidence.held, "what somebody else edits is evidence as before"
+    shop.write("tests/last.txt", "edited\n")
+    assert Shop(tmp_path, shop.command.argv, keeps=("tests/*.txt",)).judged(4).evidence.held, "also in another process"
+
+
+def test_a_golden_file_that_was_deleted_is_not_data_of_the_test_that_writes_it_again(tmp_path: Path) -> None:
+    golden = '[ -e tests/golden.txt ] || cp total tests/golden.txt; [ "$(cat tests/golden.txt)" = "$(cat total)" ]\n'
+    shop = Shop(tmp_path, keeps=("tests/*.txt",))
+    shop.write("tests/total.sh", golden)
+    shop.write("tests/golden.txt", "90\n")
+    shop.begin()
+    for attempt in (1, 2):
+        (shop.folder / "tests/golden.txt").unlink(missing_ok=True)
+        found = shop.judged(attempt)
+        assert found.evidence.held
+        assert found.outcome.verdict == "fail" or asked(found)
+    # What the judge wrote because it was missing is not a reference either.
+    found = shop.judged(3)
+    assert found.outcome.verdict == "fail" or asked(found)
+
+
+def test_a_judge_keeps_only_what_it_wrote_for_the_files_that_are_delivered(tmp_path: Path) -> None:
+    script = f"cat pyproject.toml > settings.txt; {RUN_TESTS[2]}"
+    shop = Shop(tmp_path, ("sh", "-c", script, "runner", "{report}"), keeps=("settings.txt",))
+    shop.write("pyproject.toml", "old\n")
+    shop.begin()
+    shop.write("pyproject.toml", "new\n")
+    assert shop.judged().evidence.held
+    assert shop.read("settings.txt") == "new\n"
 
 
 def test_what_only_the_room_forbids_is_explained(tmp_path: Path) -> None:

@@ -52,10 +52,19 @@ def test_changes_outside_writes_are_undone_named_and_kept(shop: Shop) -> None:
     with pytest.raises(
         AgentError, match=r"it changed files outside its `writes` \(docs/\*\*\): tests/total\.sh; they were restored"
     ):
-        shop.does("mkdir -p docs; echo a > docs/a; echo true > tests/total.sh", writes=("docs/**",))
+        shop.does("mkdir -p docs; echo a > docs/a; echo true > tests/total.sh", writes=("docs/**",), on_error="keep")
     assert shop.read("tests/total.sh") == FILES["tests/total.sh"]
     assert shop.read("docs/a") == "a\n"
     assert "+true" in patch_of(shop)
+
+
+def test_what_else_such_an_attempt_changed_is_undone_too_unless_it_is_to_stay(shop: Shop) -> None:
+    with pytest.raises(
+        AgentError, match=r"they were restored; so was the rest of what it changed: docs/a; the change is"
+    ):
+        shop.does("mkdir -p docs; echo a > docs/a; echo true > tests/total.sh", writes=("docs/**",))
+    assert not (shop.folder / "docs").exists()
+    assert "docs/a" in patch_of(shop)
 
 
 def test_they_are_undone_when_the_attempt_fails(shop: Shop) -> None:
@@ -181,9 +190,17 @@ def test_a_producer_that_may_write_everything_disturbs_nobody(shop: Shop) -> Non
     assert shop.read("total") == "90\n"
 
 
-def reviewer(tmp_path: Path, changes: str = "", files: dict[str, str] = REVIEWER, **settings: Any) -> Shop:
+ARGV = (sys.executable, "agents/review.py")
+
+
+def reviewer(
+    tmp_path: Path,
+    changes: str = "",
+    files: dict[str, str] = REVIEWER,
+    argv: tuple[str, ...] = ARGV,
+    **settings: Any,
+) -> Shop:
     """A shop whose reviewer is a script of the workspace, after a producer has done something."""
-    argv = (sys.executable, "agents/review.py")
     shop = Shop(tmp_path, argvs=[argv], **settings)
     for name, text in files.items():
         shop.write(name, text)
@@ -194,8 +211,7 @@ def reviewer(tmp_path: Path, changes: str = "", files: dict[str, str] = REVIEWER
     return shop
 
 
-def verdict_of(shop: Shop) -> str | None:
-    argv = (sys.executable, "agents/review.py")
+def verdict_of(shop: Shop, argv: tuple[str, ...] = ARGV) -> str | None:
     agent = shop.agent("", "review", argv=argv, judges=True)
     result: Any = asyncio.run(agent.work(briefing("review"), NOBODY))
     verdict: str | None = result.outcome.verdict
@@ -225,6 +241,13 @@ def test_a_reviewer_runs_as_it_was_and_sees_the_files_as_they_are(tmp_path: Path
     shop.write("total", "90\n")
     assert verdict_of(shop) == "pass"
     assert not shop.rooms
+
+
+def test_a_reviewer_without_an_ending_is_protected_with_the_modules_beside_it(tmp_path: Path) -> None:
+    argv = (sys.executable, ".backedge-agents/review")
+    files = {".backedge-agents/review": REVIEW, ".backedge-agents/rules.py": "STRICT = True\n"}
+    shop = reviewer(tmp_path, "echo 'STRICT = False' > .backedge-agents/rules.py", files, argv=argv)
+    assert verdict_of(shop, argv) == "fail"
 
 
 def test_an_unchanged_reviewer_needs_no_room(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backedge.adapters.judges.compiled import MODULES, built_since, compiled
+from backedge.adapters.judges.compiled import MODULES, built_since, compiled, compiled_packages
 from tests.reports.parts import write
 
 
@@ -44,3 +44,11 @@ def test_what_was_compiled_since_the_start_is_left_out_for_a_tool_that_compiles_
     assert built_since(["make", "test"], tmp_path, {"tracked.o"}, start) == found
     assert built_since(["sh", "-c", "cmake --build build && ctest"], tmp_path, {"tracked.o"}, start) == found
     assert built_since(["pytest", "make.py"], tmp_path, {"tracked.o"}, start) == []
+
+
+def test_new_bytecode_of_packages_is_left_out_for_a_python_without_its_environment(tmp_path: Path) -> None:
+    place = ".venv/lib/python3.12/site-packages/x/__pycache__/x.cpython-312.pyc"
+    write(tmp_path, {".venv/pyvenv.cfg": "", place: "", "venv/y.pyc": ""})
+    assert compiled_packages(["python", "-sE", "-m", "pytest"], tmp_path, 0) == [place]
+    assert compiled_packages(["python", "-I", "check.py"], tmp_path, (tmp_path / place).stat().st_ctime_ns + 1) == []
+    assert compiled_packages(["python", "-m", "pytest", "-q"], tmp_path, 0) == []

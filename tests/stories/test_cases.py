@@ -152,7 +152,7 @@ def test_a1_12_13_16_reject_rework_implement_approve_ends_with_create_pr(tmp_pat
     kinds = ["research", "plan", "implement", "review", "rework", "review", "create_pr"]
     assert project.actions("a") == kinds
     story = project.says("a")
-    assert (story["status"], story["reviews_complete"], story["refinement_count"]) == ("done", True, 0)
+    assert (story["status"], story["reviews_complete"], story["refinement_count"]) == ("done", True, 1)
     assert [each["decision"] for each in story["review_history"]] == ["REJECTED", "APPROVED"]
     assert [each["result"] for each in story["refinement_iterations"]] == ["success"]
     assert (project.folder / "pr.txt").read_text() == "made\n"
@@ -185,16 +185,18 @@ def test_a1_16_four_rejections_block_the_story_after_iterations_1_2_3(project: S
     done = project.json("run", "--auto", expect=3)
     assert [each["iteration"] for each in done["actions"] if each["kind"] == "rework"] == [1, 2, 3]
     story = project.says("a")
-    assert (story["status"], story["blocked_reason"]) == ("blocked", "Max refinement attempts (3/3)")
+    why = "Max refinement attempts (3/3): [blocker] wrong d"
+    assert (story["status"], story["blocked_reason"]) == ("blocked", why)
+    assert story["open_findings"] == ["[blocker] wrong d"], "what is wrong now, not what was wrong before"
     assert "Circuit breaker" in story["last_error"] and "maximum refinement attempts" in story["last_error"]
     assert story["blocked_at"].endswith("Z") and "E-1" in story["diagnostic"]
     assert [each["result"] for each in story["refinement_iterations"]] == ["failed"] * 3
     (action,) = project.json("next")
-    assert (action["kind"], action["priority"], action["reason"]) == ("person", 10_000, "Max refinement attempts (3/3)")
+    assert (action["kind"], action["priority"], action["reason"]) == ("person", 10_000, why)
     # Nothing more happens, and no new iteration is recorded.
     before = project.text("a")
     said = project.auto(expect=3)
-    assert "for you: a: Max refinement attempts (3/3)\n     backedge inbox\n     backedge decide E-1 continue|" in said
+    assert f"for you: a: {why}\n     backedge inbox\n     backedge decide E-1 continue|" in said
     assert project.text("a") == before
 
 
@@ -205,15 +207,13 @@ def test_a1_19_unblocking_grants_more_rounds_or_resets_the_count_and_keeps_the_r
     path = project.story("a", "Words of mine.\n", title="Mine", owner="me")
     path.write_text(path.read_text().replace("owner:", "# keep\nowner:"))
     project.script(a={"review": [*(rejected(f"wrong {each}") for each in "abcd"), {"verdict": "pass"}]})
-    assert "? blocked: Max refinement attempts (3/3)\na |              `backedge unblock a` grants" in project.auto(
-        expect=3
-    )
+    assert "(3/3): [blocker] wrong d\na |              `backedge unblock a` grants" in project.auto(expect=3)
     blocked = project.text("a")
     words = ["unblock", "a", "--reset"] if reset else ["unblock", "a"]
     assert project.backedge(*words)[0].startswith("a is in-progress")
     story = project.says("a")
     assert (story["status"], story["refinement_count"]) == ("in-progress", 0 if reset else 3)
-    assert not {"blocked_reason", "blocked_at", "diagnostic", "last_error"} & set(story)
+    assert not {"blocked_reason", "blocked_at", "diagnostic", "last_error", "open_findings"} & set(story)
     after = project.text("a")
     assert after.partition("\n---\n")[2] == blocked.partition("\n---\n")[2]
     assert "# keep\nowner: " in after and story["title"] == "Mine"

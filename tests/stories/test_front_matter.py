@@ -114,12 +114,36 @@ def test_bytes_that_are_not_text_are_refused_with_their_place() -> None:
         ("priority: high", "3:11", "priority is 'high': expected a whole number"),
         ("priority: true", "3:11", "priority is True"),
         ("max_refinement_attempts: 11", "3:26", "expected a whole number from 0 to 10"),
+        ("dependencies: {a: b}", "3:15", "dependencies is {'a': 'b'}: write a list of words"),
+        ("labels: [a, [b]]", "3:9", "write a list of words"),
+        ("epic: [a, b]", "3:7", "epic is not one name"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_place(line: str, where: str, what: str) -> None:
     with pytest.raises(StoryFileError) as error:
         read_summary(f"---\n# x\n{line}\n---\n".encode(), "s.md", "s")
     assert str(error.value).startswith(f"s.md:{where}: ") and what in str(error.value)
+
+
+@pytest.mark.parametrize("lists", ["[0042, b, b]", '\n  - 0042\n  # a comment\n  - "b"', "\n- 0042\n- b"])
+def test_dependencies_labels_and_the_epic_are_words(lists: str) -> None:
+    told = read_summary(f"---\ndependencies: {lists}\nlabels: {lists}\nepic: 1.10\n---\n".encode(), "s.md", "s")
+    assert (told.dependencies, told.labels, told.epic) == (("0042", "b"), ("0042", "b"), "1.10")
+    assert read_summary(b"---\nlabels: one word\n---\n", "s.md", "s").labels == ("one word",)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Words.\n# A  thing #\n# Other\n", "A thing"),
+        ("```sh\n# a comment\n```\n# The thing", "The thing"),
+        ("## Too low\n#hashtag\n", "stem"),
+        ("~~~\n# never closed\n", "stem"),
+    ],
+)
+def test_without_a_title_the_first_heading_is_the_title(text: str, title: str) -> None:
+    assert read_summary(f"---\nid: a\n---\n{text}".encode(), "s.md", "stem").title == title
+    assert read_summary(f"---\ntitle: Own\n---\n{text}".encode(), "s.md", "stem").title == "Own"
 
 
 def test_the_summary_of_a_story_and_its_defaults() -> None:
@@ -164,7 +188,8 @@ def test_any_change_can_be_read_back_and_no_change_changes_nothing(
 
 LINES = """id: a|id: 0042|title: b|title: 1.10|title: ~|priority: 3|- x|- x: y|  - y|  - y: "\\"z\\""|    w: 1|  w: 1
   w:|x:|y: |x: [a, b]|# c|  # c||  z: 1|&a|k: *a|q: 'a|b'|q: "b"|title: "a\\u0041\\n"|title: c # d|status: ready|status: "a|k: a:b|k: a - b
-k: -1|? a|{|%TAG|t: >|\t|x: [-]|x: [a, -]|x: [--, a]|k: it's|k: a#b|k: a:|k: - a|- - a|...|blocked_reason: 07""".replace(
+k: -1|? a|{|%TAG|t: >|\t|x: [-]|x: [a, -]|x: [--, a]|k: it's|k: a#b|k: a:|k: - a|- - a|...|blocked_reason: 07
+labels:|labels: [a, 07]|labels: x|dependencies:|dependencies: [0042, b-1]|- 07|  - 'q'  # c|epic: 1.0""".replace(
     "\n", "|"
 ).split("|")
 ODD = "\x00\x07\x7f\x85\xa0\u2028\ufeff\r\t ab:#-'\""

@@ -92,22 +92,10 @@ def test_on_breach_decides_what_a_story_at_its_limit_does_to_the_others(tmp_path
     project.script(bad=ALWAYS)
     project.auto(expect=code)
     assert (project.says("bad")["status"], project.says("good")["status"]) == ("blocked", "done")
-    assert project.says("bad")["blocked_reason"] == "Max refinement attempts (1/1)"
+    assert project.says("bad")["blocked_reason"] == "Max refinement attempts (1/1): [blocker] wrong b"
     # Whatever the policy, the story can be let go on.
     project.backedge("unblock", "bad")
     assert project.says("bad")["status"] == "in-progress"
-
-
-def test_a_story_keeps_the_limits_that_it_started_with(project: Stories) -> None:
-    project.workflow(steps=SMALL)
-    path = project.story("a", max_refinement_attempts=1)
-    project.script(a=ALWAYS)
-    project.backedge("run")
-    path.write_text(path.read_text().replace("max_refinement_attempts: 1", "max_refinement_attempts: 9"))
-    project.workflow(steps=SMALL, limits={"rounds_per_loop": 8})
-    project.auto(expect=3)
-    assert project.says("a")["blocked_reason"] == "Max refinement attempts (1/1)"
-    assert project.says("a")["max_refinement_attempts"] == 9
 
 
 def test_a_story_may_have_a_limit_of_its_own(project: Stories) -> None:
@@ -115,7 +103,7 @@ def test_a_story_may_have_a_limit_of_its_own(project: Stories) -> None:
     project.story("a", max_refinement_attempts=4)
     project.script(a=ALWAYS)
     project.auto(expect=3)
-    assert project.says("a")["blocked_reason"] == "Max refinement attempts (4/4)"
+    assert project.says("a")["blocked_reason"] == "Max refinement attempts (4/4): [blocker] wrong e"
     assert len(project.says("a")["refinement_iterations"]) == 4
 
 
@@ -124,10 +112,16 @@ def test_agentic_sdlc_json_sets_the_same_limits(project: Stories) -> None:
     project.story("a")
     project.script(a=ALWAYS)
     settings = {"maxIterations": 2, "escalateOnMaxAttempts": "error", "enableCircuitBreaker": True}
-    other = project.folder / ".agentic-sdlc.json"
+    other, newer = project.folder / ".agentic-sdlc.json", project.folder / ".ai-sdlc.json"
     other.write_text(json.dumps({"refinement": settings, "stageGates": {}}))
+    newer.write_text(json.dumps({"refinement": {**settings, "maxIterations": 3}}))
+    said = project.backedge("next", expect=2)[1]
+    assert (
+        ".ai-sdlc.json:1:1: its refinement differs from that of .agentic-sdlc.json: keep one of the two files" in said
+    )
+    newer.write_text(json.dumps({"refinement": settings}))
     project.auto(expect=1)
-    assert project.says("a")["blocked_reason"] == "Max refinement attempts (2/2)"
+    assert project.says("a")["blocked_reason"] == "Max refinement attempts (2/2): [blocker] wrong c"
     assert ".agentic-sdlc.json:1:102: stageGates: is not used here" in project.json("check")["warnings"]
     for wrong, what in (
         (
@@ -146,6 +140,7 @@ def test_agentic_sdlc_json_sets_the_same_limits(project: Stories) -> None:
     ):
         other.write_text(wrong)
         assert what in project.backedge("next", expect=2)[1]
+        newer.unlink(missing_ok=True)
 
 
 def test_without_the_circuit_breaker_only_the_run_as_a_whole_is_bounded(tmp_path: Path) -> None:
@@ -154,7 +149,7 @@ def test_without_the_circuit_breaker_only_the_run_as_a_whole_is_bounded(tmp_path
     project.story("a")
     project.script(a={"review": [rejected("always the same")]})
     assert "recorded refinement attempt 6, target implement" in project.auto(expect=3)
-    assert project.says("a")["blocked_reason"] == "Max refinement attempts (6/6)"
+    assert project.says("a")["blocked_reason"] == "Max refinement attempts (6/6): [blocker] always the same"
 
 
 def test_recoveries_have_a_limit_of_their_own(project: Stories) -> None:
@@ -164,7 +159,7 @@ def test_recoveries_have_a_limit_of_their_own(project: Stories) -> None:
     project.script(a={**ALWAYS, "implement": [{"output": "the same"}]})
     project.auto(expect=3)
     story = project.says("a")
-    assert story["blocked_reason"] == "Global recovery limit exceeded (2/2)"
+    assert story["blocked_reason"] == "Global recovery limit exceeded (2/2): [blocker] wrong c"
     assert [each["decision"] for each in story["review_history"]].count("RECOVERY") == 2
 
 

@@ -114,3 +114,30 @@ def test_a_story_does_not_begin_on_a_branch_that_somebody_else_has_made(project:
     git(project, "branch", "-qm", "story/b", "other")
     project.auto(expect=3)
     assert project.says("b")["status"] == "blocked"
+
+
+def test_a_story_does_not_begin_in_a_worktree_that_somebody_else_has_filled(project: Stories) -> None:
+    other_story(project, tampers="true")
+    place = project.folder / ".backedge" / "worktrees" / "b"
+    git(project, "worktree", "add", "-q", "-b", "story/b", str(place), "HEAD~1")
+    (place / "agent.py").write_text("weaker\n")
+    said = project.auto(expect=1)
+    assert "is there already, and no run of story b has made it: it has agent.py; look at it" in said
+    git(project, "-C", str(place), "update-index", "--assume-unchanged", "agent.py")
+    # It looks clean now: it is made again, from HEAD.
+    project.auto(expect=3)
+    assert (place / "agent.py").read_bytes() == (project.folder / "agent.py").read_bytes()
+    assert "exit 1" in (place / "backedge.yaml").read_text()
+
+
+def test_a_story_does_not_begin_in_another_repository(project: Stories) -> None:
+    other_story(project, tampers="true")
+    git(project, "clone", "-q", ".", ".backedge/worktrees/b")
+    said = project.auto(expect=1)
+    assert "no run of story b has made it: it has a repository of its own, or none" in said
+
+
+def test_a_story_does_not_begin_with_hooks_that_another_one_has_left(project: Stories) -> None:
+    other_story(project, tampers="echo true > ../../../.git/hooks/post-checkout")
+    said = project.auto(expect=1)
+    assert "git's settings have changed since this command began: .git/hooks" in said

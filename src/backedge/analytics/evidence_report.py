@@ -32,7 +32,7 @@ class EvidenceReport(Shape, frozen=True):
     baseline: bool
     """Whether every tool judge was run on the files of the start of the run."""
     held: str
-    """Whether judges also ran with the protected files as they were: yes, no, or not needed."""
+    """Whether judges also ran with the protected files as they were: yes, no, or not needed. No if nothing is protected."""
     environment: str
     """Whether the programs and libraries of the judges stayed the same: same, changed, or unknown."""
     judges: dict[str, JudgeEvidence] = {}
@@ -73,11 +73,12 @@ def evidence_report(state: RunState) -> EvidenceReport | None:
     environments = {each.environment for each in tools}
     # A change that somebody has approved, or that its owner made, is part of the reference.
     in_question = any(not each.approved for each in state.protected.values())
+    unguarded = any(not state.steps[name].evidence.protects for name in judges)
     return EvidenceReport(
         room="none" if not tools or "" in rooms else "copy" if "copy" in rooms else "overlay",
         sandbox="none" if not boxes or "" in boxes else ", ".join(sorted(boxes)),
         baseline=bool(tools) and all(each.baseline for each in tools),
-        held="yes" if any(each.held for each in tools) else "no" if in_question else "not needed",
+        held="yes" if any(each.held for each in tools) else "no" if in_question or unguarded else "not needed",
         environment="changed" if "changed" in environments else "same" if environments == {"same"} else "unknown",
         judges=judges,
         unwatched=tuple(

@@ -13,8 +13,8 @@ from backedge.analytics.tight_loop import TightLoop, tight_loop
 from backedge.compat.contents import Contents, Defect, LoopRecord
 from backedge.compat.formats import read
 from backedge.core import events as e
-from backedge.core.feedback.loop import Loop
-from backedge.core.model import Resolution
+from backedge.core.feedback.loop import Loop, LoopState
+from backedge.core.model import Feedback, Kind, Resolution
 from backedge.core.state.evolve import evolve
 from backedge.core.state.run import RunState
 from backedge.core.value import Json
@@ -45,12 +45,41 @@ def contents_of(events: Iterable[e.Event], iso: Callable[[float], str]) -> Conte
             replace(
                 _record(loop, log, iso(loop.opened_at), closed.get(loop.id), reasons.get(loop.id, "")),
                 earlier=_earlier(histories[loop.id].rounds, state) if loop.id in histories else (),
+                findings=tuple(_finding(state, id) for id in _finding_ids(loop, state)),
+                verdicts=tuple(
+                    {"judge": each.judge, "attempt": each.attempt, "verdict": each.word, "summary": each.summary}
+                    for each in (histories[loop.id].verdicts if loop.id in histories else ())
+                ),
             )
             for loop in loops
         ),
         tuple(log),
         progress_of(tight),
         notes_of(tight),
+        tuple(_refused(number, each, iso(each.at)) for number, each in enumerate(state.refused.values(), 1)),
+    )
+
+
+def _refused(number: int, refused: e.RefusedFeedback, at: str) -> LoopRecord:
+    said = refused.feedback or Feedback(Kind.FIX_REQUEST, (), refused.message)
+    return LoopRecord(
+        id=f"refused-{number}",
+        kind=said.word,
+        source=refused.source,
+        targets=refused.targets or ("unknown",),
+        message=said.message or refused.reason,
+        state=LoopState.FAILED,
+        severity=said.severity,
+        blocking=said.blocking,
+        suggested_fix=said.suggested_fix,
+        requested_info=said.requested_info,
+        artifacts=said.artifacts,
+        opened_at=at,
+        closed_at=at,
+        details=said.details,
+        options=said.options,
+        requirement_id=said.requirement_id,
+        refused=refused.reason,
     )
 
 
@@ -76,7 +105,33 @@ def _record(loop: Loop, log: Iterable[Defect], opened: str, closed: str | None, 
         resolution=_resolution(loop.resolution),
         details=raised.details if raised else None,
         options=raised.options if raised else (),
+        requirement_id=raised.requirement_id if raised else None,
     )
+
+
+def _finding_ids(loop: Loop, state: RunState) -> list[int]:
+    """The findings that a loop has or had, oldest first."""
+    given = {id for past in loop.past_rounds for id in past.findings} | set(loop.finding_ids)
+    return sorted(given | {id for id, each in state.findings.items() if each.loop == loop.id})
+
+
+def _finding(state: RunState, id: int) -> Json:
+    """A finding with everything that its judge said about it."""
+    tracked = state.findings[id]
+    found = tracked.finding
+    known: dict[str, Json] = {
+        "severity": str(found.severity),
+        "status": str(tracked.status),
+        "description": found.description,
+        "evidence": found.evidence,
+        "impact": found.impact,
+        "file": found.file,
+        "line": found.line,
+        "suggested_fix": found.suggested_fix,
+        "requirement_id": found.requirement_id,
+        "note": tracked.note,
+    }
+    return {"id": tracked.name, **{name: value for name, value in known.items() if value not in ("", None)}}
 
 
 def _earlier(rounds: Sequence[RoundReport], state: RunState) -> tuple[Json, ...]:
@@ -85,7 +140,13 @@ def _earlier(rounds: Sequence[RoundReport], state: RunState) -> tuple[Json, ...]
     for each in rounds[:-1]:
         ids = dict.fromkeys(int(id[2:]) for given in each.shares.values() for id in given)
         said = each.message or "; ".join(state.findings[id].finding.description for id in ids)
-        asked = {"suggested_fix": each.suggested_fix, "requested_info": each.requested_info}
+        asked: dict[str, Json] = {
+            "suggested_fix": each.suggested_fix,
+            "requested_info": each.requested_info,
+            "artifacts": list(each.artifacts),
+            "requirement_id": each.requirement_id,
+            "details": each.details,
+        }
         found.append({"round": each.number, "message": said, **{key: value for key, value in asked.items() if value}})
     return tuple(found)
 

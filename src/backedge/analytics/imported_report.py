@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
 from backedge.analytics.report import FindingReport, LoopReport, Report, UsageReport
+from backedge.analytics.rounds import RoundReport
 from backedge.compat import Defect, LoopRecord, read
 from backedge.core import events as e
 from backedge.core.model import Resolution
@@ -17,6 +22,7 @@ ROUTED_BY = "imported"
 def imported_report(state: RunState, file: e.FileImported) -> Report:
     """The contents of the file as a report. It has no steps, because nothing was executed here."""
     contents = read(file.form, file.text)
+    notes = (f"iteration {number}: {note}" for number, notes in contents.notes.items() for note in notes)
     by_loop: dict[str, list[str]] = {}
     for defect in contents.defects:
         by_loop.setdefault(defect.loop or "", []).append(defect.finding)
@@ -31,11 +37,57 @@ def imported_report(state: RunState, file: e.FileImported) -> Report:
         escalations=(),
         refused=(),
         usage=UsageReport(0.0, 0, 0, 0, 0.0),
-        decisions=tuple(f"iteration {number}: {note}" for number, notes in contents.notes.items() for note in notes),
+        decisions=(*(_reasons(contents.loops) if file.reading > 2 else ()), *notes),
     )
 
 
 def _loop(loop: LoopRecord, findings: list[str], reading: int) -> LoopReport:
+    found = _decided(loop, findings, reading)
+    return (
+        found
+        if reading < 3
+        else msgspec.structs.replace(
+            found,
+            suggested_fix=loop.suggested_fix,
+            requested_info=loop.requested_info,
+            artifacts=loop.artifacts,
+            requirement_id=loop.requirement_id,
+            details=_other_details(loop),
+            history=tuple(
+                _round(each, number, loop) for number, each in enumerate(loop.earlier, 1) if isinstance(each, dict)
+            ),
+        )
+    )
+
+
+def _other_details(loop: LoopRecord) -> Json:
+    """The details without what has a place of its own."""
+    if not isinstance(loop.details, dict):
+        return loop.details
+    shown = {"requirement_id": loop.requirement_id, "options": loop.options}
+    return {name: value for name, value in loop.details.items() if not shown.get(name)} or None
+
+
+def _round(said: dict[str, Json], number: int, loop: LoopRecord) -> RoundReport:
+    """What was asked in an earlier round."""
+    stated = said.get("round")
+    return RoundReport(
+        stated if isinstance(stated, int) else number,
+        "done",
+        loop.targets,
+        {},
+        message=_word(said, "message"),
+        suggested_fix=_word(said, "suggested_fix") or None,
+        requested_info=_word(said, "requested_info") or None,
+    )
+
+
+def _reasons(loops: Iterable[LoopRecord]) -> Iterator[str]:
+    """Why people were asked. These are no open questions: nobody can answer them here."""
+    return (f"{loop.id} was escalated: {one_line(loop.reason)}" for loop in loops if loop.reason)
+
+
+def _decided(loop: LoopRecord, findings: list[str], reading: int) -> LoopReport:
     return LoopReport(
         id=loop.id,
         kind=loop.kind,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from backedge.analytics.attempt_errors import AttemptError
 from backedge.analytics.blast import Blast
 from backedge.analytics.changes import AttemptChange
-from backedge.analytics.report import EscalationReport, escalation_report
+from backedge.analytics.report import EscalationReport, RollbackReport, escalation_report, rollbacks_of
 from backedge.analytics.rounds import LoopHistory, RoundReport, VerdictReport
 from backedge.analytics.sentence import sentence
 from backedge.analytics.shape import Shape
+from backedge.core import events as e
 from backedge.core.briefing import BriefedFinding, Request, briefed_findings
 from backedge.core.escalation.options import HISTORY, PacketOption
 from backedge.core.escalation.packet import Packet
@@ -63,6 +67,16 @@ class Estimate(Shape, frozen=True):
     seconds: float
 
 
+class StepSpent(Shape, frozen=True):
+    """What the attempts of one step have used of a budget."""
+
+    step: str
+    attempts: int
+    cost_usd: float
+    tokens: int
+    seconds: float
+
+
 class InboxItem(EscalationReport, frozen=True):
     """One open escalation."""
 
@@ -110,6 +124,29 @@ class InboxItem(EscalationReport, frozen=True):
     """The approach that a person gave in an earlier decision."""
     last_error: str = ""
     """The last error of the step's agent."""
+    errors: tuple[AttemptError, ...] = ()
+    """Why its attempts did not count since the last one that did, oldest first."""
+    rolled_back: tuple[RollbackReport, ...] = ()
+    """The rounds that were rolled back, oldest first."""
+    spent: tuple[StepSpent, ...] = ()
+    """For a budget that is used up: what each step has used of it, the largest part first."""
+
+
+def spent_by_step(events: Iterable[e.Event], limit: str) -> tuple[StepSpent, ...]:
+    """What each step has used so far, the largest part of a budget first. Attempts that failed count too."""
+    found: dict[str, StepSpent] = {}
+    for event in events:
+        if isinstance(event, e.AttemptSucceeded | e.AttemptFailed | e.AttemptDropped | e.AttemptLimited):
+            before, usage = found.get(event.step, StepSpent(event.step, 0, 0.0, 0, 0.0)), event.usage
+            found[event.step] = StepSpent(
+                event.step,
+                before.attempts + 1,
+                round(before.cost_usd + usage.cost_usd, 6),
+                before.tokens + usage.tokens_in + usage.tokens_out,
+                round(before.seconds + event.seconds, 3),
+            )
+    part = {"wall_clock": "seconds"}.get(limit, limit)
+    return tuple(sorted(found.values(), key=lambda each: getattr(each, part), reverse=True))
 
 
 def inbox_item(
@@ -122,6 +159,8 @@ def inbox_item(
     last_changes: tuple[AttemptChange, ...] = (),
     inputs: tuple[InboxInput, ...] = (),
     changes: tuple[InboxChange, ...] = (),
+    errors: tuple[AttemptError, ...] = (),
+    spent: tuple[StepSpent, ...] = (),
 ) -> InboxItem:
     """An open escalation with its whole packet. What has to be read from disk is given."""
     known = escalation_report(state, packet, history)
@@ -159,6 +198,9 @@ def inbox_item(
         changes=changes,
         advice=told.advice,
         last_error=told.last_error,
+        errors=errors,
+        rolled_back=rollbacks_of(state, loop) if loop is not None else (),
+        spent=spent,
     )
 
 

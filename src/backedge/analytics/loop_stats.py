@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from backedge.core.feedback.loop import FINAL, LoopState
+from backedge.core.feedback.loop import FINAL, Loop, LoopState
 from backedge.core.state.run import RunState
 
 
@@ -65,10 +65,19 @@ def loop_stats(states: Iterable[RunState]) -> LoopStats:
     """The statistics of the loops of some runs together."""
     tally = LoopTally()
     for state in states:
-        for loop in (*state.closed_loops.values(), *state.loops.values()):
+        for loop in counted_loops(state):
             tally.add(loop.kind_name, loop.severity, loop.state, loop.round)
         tally.escalations += state.opened_escalations
     return tally.stats()
+
+
+def counted_loops(state: RunState) -> list[Loop]:
+    """The loops of a run that say something about it. One that another continues after a rollback is left out, and so is
+    one about a version that was rolled back."""
+    every = [*state.closed_loops.values(), *state.loops.values()]
+    left_out = {loop.follows for loop in every if loop.carries}
+    left_out.update(id for event in state.rollbacks.values() for id in event.closed)
+    return [loop for loop in every if loop.id not in left_out]
 
 
 def per_cent(part: int, whole: int) -> float:

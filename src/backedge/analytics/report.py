@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from backedge.analytics.attempt_errors import AttemptError
 from backedge.analytics.changes import AttemptChange
 from backedge.analytics.evidence_report import (
     EvidenceReport,
@@ -13,9 +16,11 @@ from backedge.analytics.evidence_report import (
 from backedge.analytics.rounds import Histories, LoopHistory, RoundReport, VerdictReport
 from backedge.analytics.sentence import sentence
 from backedge.analytics.shape import Shape
+from backedge.core.briefing import rolled_back_round
 from backedge.core.escalation.options import choice_words
+from backedge.core.events import RefusedFeedback
 from backedge.core.evidence.values import Baseline, TestCounts
-from backedge.core.feedback.loop import Loop
+from backedge.core.feedback.loop import FINAL, Loop
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import Breach, ChosenOption, Option, Position, Resolution
 from backedge.core.scheduling.pending import outcome_of
@@ -56,6 +61,26 @@ class StepReport(Shape, frozen=True):
     """What its agent said about the newest artifact, in its own words; for a judge, about the last verdict."""
     waits: WaitReport | None = None
     """Until when it waits for a limit of its provider, and why; null if it does not."""
+    errors: tuple[AttemptError, ...] = ()
+    """Why attempts did not count, oldest first; also those before a later success."""
+
+
+class RollbackReport(Shape, frozen=True):
+    """A round that was rolled back: the versions before it count again."""
+
+    round: int
+    targets: tuple[str, ...]
+    """The steps whose fix it was."""
+    versions: dict[str, int]
+    """The versions that count again, by step."""
+    why: str
+    """What the fix left, against what there was before: "3 findings instead of 1"."""
+    caused: tuple[str, ...]
+    """The findings that were open after the fix, and not before it."""
+    by: str
+    """Who decided it; empty if `on_worse` did."""
+    files_kept: bool
+    """Whether the files stayed as they were, because somebody had edited them."""
 
 
 class LoopReport(Shape, frozen=True):
@@ -91,6 +116,8 @@ class LoopReport(Shape, frozen=True):
     """Every round, oldest first, in the words of that round."""
     verdicts: tuple[VerdictReport, ...] = ()
     """Every verdict about it, oldest first. The first one started the loop."""
+    rolled_back: tuple[RollbackReport, ...] = ()
+    """The rounds that were rolled back, oldest first."""
 
 
 class FindingReport(Shape, frozen=True):
@@ -127,6 +154,17 @@ class FindingReport(Shape, frozen=True):
     """What the step that reworked it says: fixed or contested, and why."""
 
 
+class ListedLoop(LoopReport, frozen=True):
+    """A loop as `feedback list` has it: with everything that a report has elsewhere."""
+
+    findings_in_full: tuple[FindingReport, ...] = ()
+    """Its findings, each with all that its judge said."""
+    changes: tuple[AttemptChange, ...] = ()
+    """The last change of each step that it is about, while it is open."""
+    reason: str = ""
+    """Why it was refused; empty if it was delivered."""
+
+
 class EscalationReport(Shape, frozen=True):
     id: str
     loop: str | None
@@ -159,6 +197,15 @@ class RefusalReport(Shape, frozen=True):
     reason: str
     message: str = ""
     """What it said."""
+    kind: str = ""
+    severity: str = ""
+    blocking: bool = False
+    suggested_fix: str | None = None
+    requested_info: str | None = None
+    artifacts: tuple[str, ...] = ()
+    requirement_id: str | None = None
+    details: Json = None
+    options: tuple[Option, ...] = ()
 
 
 class PlanReport(Shape, frozen=True):
@@ -220,11 +267,17 @@ class Report(Shape, frozen=True):
 
 
 NO_HISTORIES: Histories = {}
+NO_ERRORS: Mapping[str, tuple[AttemptError, ...]] = {}
 
 
-def report(state: RunState, outputs: dict[str, Json] | None = None, histories: Histories = NO_HISTORIES) -> Report:
+def report(
+    state: RunState,
+    outputs: dict[str, Json] | None = None,
+    histories: Histories = NO_HISTORIES,
+    errors: Mapping[str, tuple[AttemptError, ...]] = NO_ERRORS,
+) -> Report:
     """The report of a run. `outputs` has the ones that are too large for events, `histories` what happened to each
-    loop."""
+    loop, `errors` why attempts of each step did not count."""
     if state.imported is not None:
         from backedge.analytics.imported_report import imported_report
 
@@ -238,7 +291,7 @@ def report(state: RunState, outputs: dict[str, Json] | None = None, histories: H
     packets = sorted(
         (*state.decided_escalations.values(), *state.escalations.values()), key=lambda packet: int(packet.id[2:])
     )
-    steps = {name: _step(state, name, outputs or {}) for name in state.steps}
+    steps = {name: _step(state, name, outputs or {}, errors.get(name, ())) for name in state.steps}
     return Report(
         run=state.run,
         workflow=state.workflow.name,
@@ -247,14 +300,14 @@ def report(state: RunState, outputs: dict[str, Json] | None = None, histories: H
         steps={name: steps[name] for name in state.steps if name not in state.graph.engine_judges},
         checks={check.name: steps[check.name] for check in state.workflow.checks},
         gates={gate.name: steps[gate.name] for gate in state.workflow.gates},
-        loops=tuple(_loop(loop, by_loop.get(loop.id, []), histories.get(loop.id, LoopHistory())) for loop in loops),
+        loops=tuple(
+            _loop(state, loop, by_loop.get(loop.id, []), histories.get(loop.id, LoopHistory())) for loop in loops
+        ),
         findings=tuple(_finding(state, each) for each in tracked),
         escalations=tuple(
             escalation_report(state, packet, histories.get(packet.loop or "", LoopHistory())) for packet in packets
         ),
-        refused=tuple(
-            RefusalReport(each.source, each.targets, each.reason, each.message) for each in state.refused.values()
-        ),
+        refused=tuple(_refusal(each) for each in state.refused.values()),
         usage=UsageReport(
             round(state.usage.cost_usd, 6),
             state.usage.tokens_in,
@@ -276,7 +329,7 @@ def report(state: RunState, outputs: dict[str, Json] | None = None, histories: H
     )
 
 
-def _step(state: RunState, name: str, outputs: dict[str, Json]) -> StepReport:
+def _step(state: RunState, name: str, outputs: dict[str, Json], errors: tuple[AttemptError, ...]) -> StepReport:
     step = state.steps[name]
     artifact = step.artifact
     return StepReport(
@@ -292,6 +345,7 @@ def _step(state: RunState, name: str, outputs: dict[str, Json]) -> StepReport:
         ended=step.evidence.ended,
         summary=artifact.summary if artifact else "",
         waits=wait_of(state, name),
+        errors=errors,
     )
 
 
@@ -326,7 +380,25 @@ def _given(loop: Loop) -> list[str]:
     return [f"F-{id}" for findings in rounds for id in findings]
 
 
-def _loop(loop: Loop, findings: list[str], history: LoopHistory) -> LoopReport:
+def rollbacks_of(state: RunState, loop: Loop) -> tuple[RollbackReport, ...]:
+    """The rounds of a loop, or of one that it continues, that were rolled back."""
+    own = {number for number, event in state.rollbacks.items() if loop.id == event.loop or loop.id in event.shares}
+    rounds = (rolled_back_round(state, number) for number in sorted(own.union(loop.rollbacks)))
+    return tuple(
+        RollbackReport(
+            each.round,
+            each.targets,
+            each.versions,
+            each.why,
+            tuple(id for finding in each.caused for id in (finding.id, *finding.same_as)),
+            each.by,
+            each.files_kept,
+        )
+        for each in rounds
+    )
+
+
+def _loop(state: RunState, loop: Loop, findings: list[str], history: LoopHistory) -> LoopReport:
     raised = loop.feedback
     return LoopReport(
         loop.id,
@@ -356,6 +428,79 @@ def _loop(loop: Loop, findings: list[str], history: LoopHistory) -> LoopReport:
         loop.advice,
         history.rounds,
         history.verdicts,
+        rollbacks_of(state, loop),
+    )
+
+
+def listed_loops(report: Report) -> tuple[ListedLoop, ...]:
+    """The loops of a report, each with its findings and the last changes that it is about."""
+    return tuple(_listed(report, loop) for loop in report.loops)
+
+
+def listed_refusals(report: Report) -> tuple[ListedLoop, ...]:
+    """The feedback of a report that was refused, in the shape of loops: no loop was opened for it."""
+    return tuple(
+        ListedLoop(
+            f"refused-{number}",
+            each.kind,
+            each.source,
+            each.targets,
+            "refused",
+            0,
+            "",
+            None,
+            None,
+            (),
+            None,
+            None,
+            reason=each.reason,
+            **{name: getattr(each, name) for name in _SAID},
+        )
+        for number, each in enumerate(report.refused, 1)
+    )
+
+
+_SAID = (
+    "message",
+    "severity",
+    "blocking",
+    "suggested_fix",
+    "requested_info",
+    "artifacts",
+    "requirement_id",
+    "details",
+    "options",
+)
+
+
+def _listed(report: Report, loop: LoopReport) -> ListedLoop:
+    own, reworked = set(loop.findings), {step for turn in loop.history for step in turn.targets}
+    steps = reworked.union(loop.targets) if loop.state not in FINAL else set()
+    return ListedLoop(
+        **{name: getattr(loop, name) for name in loop.__struct_fields__},
+        findings_in_full=tuple(each for each in report.findings if each.id in own),
+        changes=tuple(each for each in report.changes if each.step in steps),
+    )
+
+
+def _refusal(refused: RefusedFeedback) -> RefusalReport:
+    said = refused.feedback
+    if said is None:
+        return RefusalReport(refused.source, refused.targets, refused.reason, refused.message)
+    return RefusalReport(
+        refused.source,
+        refused.targets,
+        refused.reason,
+        said.message,
+        said.word,
+        said.severity,
+        said.blocking,
+        said.suggested_fix,
+        said.requested_info,
+        said.artifacts,
+        said.requirement_id,
+        said.details,
+        said.options,
     )
 
 
@@ -394,7 +539,7 @@ def escalation_report(state: RunState, packet: Escalation, history: LoopHistory)
     """One escalation as reports have it. `history` is that of its loop."""
     decided = packet.decided
     loop = state.loop(packet.loop) if packet.loop else _asked_to_choose(state, packet.step)
-    raised = loop.feedback if loop else None
+    raised = loop.feedback if loop else state.refused[packet.refused - 1].feedback if packet.refused else None
     given = [id for share in loop.shares.values() for id in share.findings] if loop else []
     findings = "; ".join(state.findings[id].finding.description for id in dict.fromkeys(given))
     return EscalationReport(

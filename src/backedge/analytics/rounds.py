@@ -11,6 +11,9 @@ from backedge.core.feedback.loop import BY_OPTION
 from backedge.core.model import HUMAN, Feedback, FindingResolution, Option
 from backedge.core.value import Json
 
+Rules = Mapping[str, tuple[int, ...]]
+"""The findings that each rule routed."""
+
 
 class WorkReport(Shape, frozen=True):
     """What one target of a round did."""
@@ -57,14 +60,18 @@ class RoundReport(Shape, frozen=True):
     answers: dict[str, Json] = {}
     routed_by: tuple[str, ...] = ()
     """The rules that chose the targets."""
+    rolled_back: bool = False
+    """Whether the version before it was restored, because it made things worse or a person decided so."""
 
 
 class Round:
     """One round while the events are folded."""
 
-    def __init__(self, number: int, routed: e.FeedbackRouted, asked: Feedback | None) -> None:
-        self.number, self.shares, self.asked, self.rules = number, dict(routed.shares), asked, routed.rules
-        self.delivered = False
+    def __init__(
+        self, number: int, shares: Mapping[str, tuple[int, ...]], rules: Rules, asked: Feedback | None
+    ) -> None:
+        self.number, self.shares, self.asked, self.rules = number, dict(shares), asked, rules
+        self.delivered = self.rolled_back = False
         self.work: dict[tuple[str, int], WorkReport] = {}
         self.answers: dict[str, Json] = {}
         self._done: set[str] = set()
@@ -108,6 +115,7 @@ class Round:
             tuple(self.work.values()),
             self.answers,
             tuple(self.rules),
+            self.rolled_back,
         )
 
 
@@ -124,6 +132,7 @@ class LoopHistory:
         self.asked: Feedback | None = None
         self.closed = False
         self._current: Round | None = None
+        self._base = 0
 
     def route(self, event: e.FeedbackRouted) -> None:
         """The next round. What is routed again before it was delivered replaces what was routed before, and the rework
@@ -135,11 +144,28 @@ class LoopHistory:
             kept = {target: last.shares.get(target, ()) for target in event.kept}
             last.shares = {**(kept if event.kept else last.shares), **event.shares}
             return
-        number = 1 if last is None else last.number + last.delivered
+        self._next(event.shares, event.rules)
+
+    def _next(self, shares: Mapping[str, tuple[int, ...]], rules: Rules) -> None:
+        last = self._current
+        number = self._base + 1 if last is None else last.number + last.delivered
         if last is not None and not last.delivered:
             self.entries.remove(last)
-        self._current = Round(number, event, self.asked)
+        self._current = Round(number, shares, rules, self.asked)
         self.entries.append(self._current)
+
+    def continue_from(self, before: LoopHistory) -> None:
+        """Count on from the rounds of an earlier loop."""
+        self._base = before.current.number if before.current is not None else 0
+
+    def roll_back(self, event: e.RolledBack, shares: Mapping[str, tuple[int, ...]] | None) -> None:
+        """The last round was rolled back; `shares` is what has to be fixed again, None if the loop is closed."""
+        rounds = [entry for entry in self.entries if isinstance(entry, Round) and entry.delivered]
+        for last in rounds[-1:]:
+            last.rolled_back = True
+        self.entries.append(event)
+        if shares is not None:
+            self._next(shares, self._current.rules if self._current is not None else {})
 
     def start(self, event: e.AttemptStarted) -> Round | None:
         """An attempt works on the current round. The round begins when it is delivered, perhaps after a decision."""
@@ -206,6 +232,9 @@ class _Fold:
                 self._opened(event)
             case e.FeedbackRouted():
                 self._history(event.loop).route(event)
+            case e.RolledBack():
+                for id in dict.fromkeys((event.loop, *event.shares)):
+                    self._history(id).roll_back(event, event.shares.get(id))
             case e.AnswerGiven():
                 found = self._round(event.loop)
                 if found is not None:
@@ -241,6 +270,8 @@ class _Fold:
     def _opened(self, event: e.LoopOpened) -> None:
         history = self.found[event.loop] = LoopHistory()
         history.asked = event.feedback
+        if event.carries and event.follows is not None:
+            history.continue_from(self._history(event.follows))
         if event.feedback is None:
             self._by_judge[event.source] = event.loop
             if event.source in self._judged:

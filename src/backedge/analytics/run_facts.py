@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from backedge.analytics.defects import injected_phase
 from backedge.analytics.facts import OPEN, FindingFacts, LoopFacts, RunFacts, Spent
 from backedge.analytics.imported_facts import imported_facts
+from backedge.analytics.loop_stats import counted_loops
 from backedge.compat import read
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop, LoopState
@@ -158,7 +159,7 @@ def _add_replayed(facts: RunFacts, events: Iterable[e.Event]) -> None:
         imported_facts(facts, read(state.imported.form, state.imported.text))
         return
     escalated = {packet.loop for packet in state.escalations.values()}
-    for loop in (*state.closed_loops.values(), *state.loops.values()):
+    for loop in counted_loops(state):
         facts.loops[loop.id] = LoopFacts(loop.kind_name, loop.severity, loop.round, _state(loop, escalated))
     checks = (event for event in events if isinstance(event, e.VerdictGiven) and not event.attempt)
     checked = {sighting.id for event in checks for sighting in event.findings}
@@ -182,13 +183,15 @@ def _finding(graph: Graph, tracked: TrackedFinding, checked: bool) -> FindingFac
         found_by=tracked.found_by,
         detected=graph.phase_of.get(tracked.found_by, ""),
         injected=injected_phase(graph, tracked),
-        means="check" if checked else _means(judge),
+        means="check" if checked else _means(graph, judge),
         rounds_seen=tracked.rounds_seen,
     )
 
 
-def _means(judge: Step | None) -> str:
-    """How a judge finds defects: a tool such as a linter does not review."""
+def _means(graph: Graph, judge: Step | None) -> str:
+    """How a judge finds defects: a tool such as a linter does not review, and neither does a check or a gate."""
     if judge is None:
         return "review"
+    if judge.name in graph.engine_judges:
+        return "gate" if judge.name in graph.gates else "consistency check"
     return "test" if judge.tests else "tool" if judge.tool else "review"

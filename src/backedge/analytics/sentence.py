@@ -9,8 +9,9 @@ from backedge.core.escalation.opening import VERIFY_OPTIONS
 from backedge.core.escalation.options import asks_verdict
 from backedge.core.feedback.loop import Loop
 from backedge.core.model import HUMAN, Kind
+from backedge.core.scheduling.approval import approval_reasons
 from backedge.core.state.run import ASKED, Escalation, RunState
-from backedge.core.text import counted, finding_ids, shortened
+from backedge.core.text import amount, counted, finding_ids, shortened
 
 
 def sentence(state: RunState, packet: Escalation, history: LoopHistory) -> str:
@@ -23,7 +24,11 @@ def sentence(state: RunState, packet: Escalation, history: LoopHistory) -> str:
         return _about_step(state, packet, packet.step)
     if packet.breach is not None:
         breach = packet.breach
-        return f"The run has used up its limit {breach.limit}: {breach.count:g} of {breach.bound:g}."
+        return f"The run has used up its limit {breach.limit}: {amount(breach.count)} of {amount(breach.bound)}."
+    if packet.refused:
+        refused = state.refused[packet.refused - 1]
+        said = f" It said: {shortened(refused.message, 300)}" if refused.message else ""
+        return f"Feedback from {refused.source} was not delivered: {_ended(shortened(refused.reason))}{said}"
     return _sentence(shortened(packet.reason))
 
 
@@ -31,13 +36,16 @@ def _about_loop(state: RunState, packet: Escalation, loop: Loop, history: LoopHi
     if loop.feedback is not None:
         return _about_feedback(packet, loop)
     times = sum(verdict.word == "fail" for verdict in history.verdicts) or loop.round + (not loop.delivered)
-    often = _often(times)
+    count = often(times)
     if loop.by_check:
-        said = f"The input of {loop.source} was refused {often}."
+        said = f"The input of {loop.source} was refused {count}."
     else:
-        said = f"{loop.source} rejected {_names(state.graph.steps[loop.source].judges)} {often}."
-    contested = f" {_sentence(shortened(packet.reason))}" if packet.breach is None else ""
-    return f"{said}{_still_wrong(state, loop)}{contested}"
+        said = f"{loop.source} rejected {_names(state.graph.steps[loop.source].judges)} {count}."
+    wrong = _still_wrong(state, loop)
+    if packet.breach is not None:
+        return f"{said}{wrong}"
+    reason = shortened(packet.reason)
+    return f"{said}{_sentence(wrong) if wrong else ''} {_sentence(reason[:1].upper() + reason[1:])}"
 
 
 def _still_wrong(state: RunState, loop: Loop) -> str:
@@ -67,6 +75,10 @@ def _about_feedback(packet: Escalation, loop: Loop) -> str:
 
 
 def _about_step(state: RunState, packet: Escalation, step: str) -> str:
+    if state.graph.steps[step].approver and asks_verdict(state, packet):
+        return (
+            f"{_names(state.graph.steps[step].judges)} needs your approval: {'; '.join(approval_reasons(state, step))}."
+        )
     if asks_verdict(state, packet):
         return f"You judge {_names(state.graph.steps[step].judges)} as {step}: pass or fail?"
     if packet.asks_approval:
@@ -78,11 +90,13 @@ def _about_step(state: RunState, packet: Escalation, step: str) -> str:
     if packet.breach is not None and packet.breach.limit == "errors_in_a_row":
         times = int(packet.breach.count)
         last = (error.strip().splitlines() or [""])[-1]
-        return f"{step} broke {_often(times)}{' in a row' if times > 1 else ''}. Last error: {shortened(last, 300)}"
-    return f"{step}: {shortened(packet.reason)}"
+        return f"{step} broke {often(times)}{' in a row' if times > 1 else ''}. Last error: {shortened(last, 300)}"
+    said = shortened(packet.reason)
+    return _sentence(said) if repr(step) in said else f"{step}: {said}"
 
 
-def _often(times: int) -> str:
+def often(times: int) -> str:
+    """once, twice, 3 times"""
     return {1: "once", 2: "twice"}.get(times, f"{times} times")
 
 
@@ -95,4 +109,9 @@ def _who(name: str) -> str:
 
 
 def _sentence(text: str) -> str:
+    """A reason as a sentence."""
+    return _ended(text[:1].upper() + text[1:])
+
+
+def _ended(text: str) -> str:
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."

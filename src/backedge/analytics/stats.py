@@ -66,8 +66,10 @@ class FindingStats(Stat, frozen=True):
     total: int
     by_severity: dict[str, int]
     by_status: dict[str, int]
+    by_judge: dict[str, int]
+    """Found by each judge, by its name."""
     by_means: dict[str, int]
-    """Found by a review, a test, another tool such as a linter, or a check of inputs."""
+    """Found by a review, a test, another tool such as a linter, a check or gate of the engine, or a check of inputs."""
     by_phase: tuple[Origin, ...]
     yields: tuple[Yield, ...]
     persistent: int
@@ -162,6 +164,7 @@ class _Findings:
     def __init__(self) -> None:
         self._severities: Counter[str] = Counter()
         self._statuses: Counter[str] = Counter()
+        self._judges: Counter[str] = Counter()
         self._means: Counter[str] = Counter()
         self._origins: Counter[tuple[str, str]] = Counter()
         self._phases: list[str] = []
@@ -178,6 +181,7 @@ class _Findings:
         for finding in run.findings.values():
             self._severities[finding.severity] += 1
             self._statuses[finding.status] += 1
+            self._judges[finding.found_by] += 1
             self._means[finding.means] += 1
             self._origins[finding.injected, finding.detected] += 1
             for phase in _passed_through(finding, run.phases, rank):
@@ -212,6 +216,7 @@ class _Findings:
             total=self._origins.total(),
             by_severity=in_order(self._severities),
             by_status=in_order(self._statuses),
+            by_judge=in_order(self._judges),
             by_means=in_order(self._means),
             by_phase=tuple(Origin(injected, detected, count) for (injected, detected), count in origins),
             yields=tuple(

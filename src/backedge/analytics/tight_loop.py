@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from backedge.compat.progress import MOST_ITERATIONS, LoopStatus
 from backedge.core import events as e
+from backedge.core.feedback.undoable import words_of
 from backedge.core.findings.held_out import HELD_OUT, cut_finding, is_hidden
 from backedge.core.model import SIDE_MODES, Finding, Status
 from backedge.core.state.persistent_map import Map
@@ -31,7 +32,7 @@ _ENDS: dict[str, LoopStatus] = {
     "cancelled": "cancelled",
     "imported": "done",
 }
-_GRANTS = ("continue", "reassign", "reclassify")
+_GRANTS = ("continue", "reassign", "reclassify", "rollback")
 
 
 class Judged(Value, frozen=True):
@@ -133,6 +134,8 @@ def tight_loop(loop: TightLoop | None, event: e.Event) -> TightLoop:
             about = loop.sources.get(event.loop or "", "")
             noted = _noted(loop, f"{event.escalation} escalated: {shortened(event.reason)}")
             return replace(noted, escalations={**loop.escalations, event.escalation: about})
+        case e.RolledBack():
+            return _noted(loop, f"rolled back {words_of(event)}")
         case e.EscalationDecided():
             return _decided(loop, event)
         case e.StepsChanged():

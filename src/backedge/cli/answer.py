@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import click
 
 from backedge.adapters.agents.enclosing import enclosing_attempt
-from backedge.analytics.report import FindingReport, LoopReport
+from backedge.analytics.report import listed_loops, listed_refusals
 from backedge.app import Engine, Run
 from backedge.cli.by_hand import escalate, resolve, withdraw
 from backedge.cli.common import (
@@ -21,6 +20,7 @@ from backedge.cli.common import (
     json_option,
     own_id,
     print_json,
+    reading,
     say,
     the_run,
     where,
@@ -28,14 +28,17 @@ from backedge.cli.common import (
 from backedge.cli.live import refresh_views
 from backedge.cli.page import Page, width_of
 from backedge.cli.people import me, require_person, speaker
-from backedge.cli.story import loop_lines
+from backedge.cli.show import read_run
+from backedge.cli.story import loop_lines, refusal_lines
 from backedge.core.errors import FeedbackRefused, IllegalCommand, RunHeld
 from backedge.core.events import LoopOpened
+from backedge.core.feedback.raising import missing_words
 from backedge.core.model import MalformedFeedback, Option
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.protocol import Feedback, to_feedback
 from backedge.engine.store import events_of
 from backedge.project import end_agent, secrets_in
+from backedge.project.pruning import remove_rooms
 
 
 async def end_agents(run: Run, journal: Path | None) -> None:
@@ -122,11 +125,14 @@ def raise_(
 
 
 def _require_words(item: Feedback, workflow: Workflow, journal: Path | None) -> None:
-    """Refuse a mistyped kind or severity of a person at once: they can type it again, and the journal need not keep it.
+    """Refuse a mistyped or missing word of a person at once: they can type it again, and the journal need not keep it.
     What an attempt says is always recorded."""
+    if enclosing_attempt(where(journal).journal) is not None:
+        return
     read = to_feedback(item, workflow.kinds)
-    if isinstance(read, MalformedFeedback) and enclosing_attempt(where(journal).journal) is None:
-        raise FeedbackRefused(read.reason)
+    problem = read.reason if isinstance(read, MalformedFeedback) else missing_words(read)
+    if problem:
+        raise FeedbackRefused(problem)
 
 
 @feedback.command()
@@ -177,24 +183,25 @@ feedback.add_command(withdraw)
 @journal_option
 @json_option
 def list_(run_name: str | None, journal: Path | None, as_json: bool) -> None:
-    """List the loops of a run: who asks whom, everything that was asked, and what came of it. --json has every round.
+    """List the loops of a run: who asks whom, everything that was asked, and what came of it. --json has every round, and refused
+    feedback with the state `refused`.
 
     \b
     Example:
       backedge feedback list --json
     """
 
-    async def ask(engine: Engine) -> tuple[Sequence[LoopReport], Sequence[FindingReport]]:
-        report = await (await the_run(engine, run_name)).report()
-        return report.loops, report.findings
-
-    loops, findings = asking(journal, ask)
+    report = reading(journal, lambda opened: read_run(opened, journal, run_name)).report
+    loops = listed_loops(report)
     if as_json:
-        print_json(loops)
+        print_json((*loops, *listed_refusals(report)))
         return
     page = Page(width_of(sys.stdout))
     for loop in loops:
-        for line in loop_lines(loop, findings, page):
+        for line in loop_lines(loop, report, page):
+            click.echo(line)
+    for refusal in report.refused:
+        for line in refusal_lines(refusal, page):
             click.echo(line)
 
 
@@ -212,11 +219,13 @@ def reclassify(finding: str, phase: str, run_name: str | None, journal: Path | N
     """
     require_person(journal)
 
-    async def tell(engine: Engine) -> None:
-        await (await the_run(engine, run_name)).reclassify(finding, phase, me())
+    async def tell(engine: Engine) -> str:
+        run = await the_run(engine, run_name)
+        await run.reclassify(finding, phase, me())
+        found = next(each for each in (await run.state()).findings.values() if each.name == finding)
+        return ", ".join(found.phases)
 
-    asking(journal, tell)
-    click.echo(f"{finding}: {phase}")
+    click.echo(f"{finding}: {asking(journal, tell)}")
 
 
 @click.command()
@@ -258,6 +267,7 @@ def cancel(run_name: str, reason: str, journal: Path | None) -> None:
         run = await the_run(engine, run_name)
         await run.cancel(me(), secrets_in(where(journal), run.id).text(reason))
         await end_agents(run, journal)
+        remove_rooms(where(journal), run.id)
         await refresh_views(where(journal), run, say)
         return run.id
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -13,14 +14,17 @@ import click
 
 from backedge.app import Engine
 from backedge.cli.common import print_json, say, shown, terminal_width
-from backedge.cli.run_summary import summary_lines
-from backedge.cli.telling import Teller, closing_words, colour_of, rows_of
+from backedge.cli.run_summary import closing_words, decide_command, summary_lines
+from backedge.cli.telling import Teller, colour_of, rows_of
 from backedge.core import events as e
+from backedge.core.escalation.options import choice_words
+from backedge.project import Project
 from backedge.stories.backlog import Backlog
 from backedge.stories.entry import Entry
-from backedge.stories.rules.assessor import PERSON, reset_by
+from backedge.stories.rules.assessor import NOT_OURS, PERSON, reset_by
 from backedge.stories.rules.story_view import StoryView
 from backedge.stories.work import Done, End, Work
+from backedge.stories.worktrees import branch_of, worktree_path
 
 INTERRUPTED = 130
 BLANK = " " * 11
@@ -42,14 +46,20 @@ class TerminalNarrator:
     def restored(self, entry: Entry, text: str) -> None:
         self._of(entry, f"{BLANK}{text}")
 
-    def result(self, text: str) -> None:
-        if not self._quiet:
-            click.echo(text)
+    def result(self, text: str, slug: str = "") -> None:
+        """Print a line of the summary, about one story or about all."""
+        if self._quiet:
+            return
+        name = f"{slug:{self._widest}} | " if slug else ""
+        for row in rows_of(text, terminal_width(sys.stdout) - len(name)):
+            click.echo(name + row)
 
     def _of(self, entry: Entry, text: str) -> None:
         """Say something about a story. Every line names it: several stories may be worked on at once."""
-        if self._quiet:
-            return
+        if not self._quiet:
+            self._print(entry, text)
+
+    def _print(self, entry: Entry, text: str) -> None:
         self._widest = max(self._widest, len(entry.slug))
         name = f"{entry.slug:{self._widest}} | "
         for line in rows_of(text, terminal_width(sys.stderr) - len(name)):
@@ -57,6 +67,10 @@ class TerminalNarrator:
 
     def refined(self, entry: Entry) -> None:
         self._of(entry, "▸ leaves the backlog")
+
+    def unblocked(self, entry: Entry) -> None:
+        assert entry.raised is not None
+        self._of(entry, f"▸ unblocked: {entry.raised.why}")
 
     def resumed(self, entry: Entry, run: str, events: Sequence[e.Event]) -> None:
         self._tellers[run] = Teller(partial(self._of, entry), {run: list(events)})
@@ -76,7 +90,7 @@ class TerminalNarrator:
         self._tellers.pop(entry.run, None)
         if view.blocked_reason:
             self._of(entry, f"{BLANK}? blocked: {shown(view.blocked_reason, 200)}")
-            self._of(entry, f"{BLANK}  `backedge unblock {entry.id}` grants more rounds")
+            self._of(entry, f"{BLANK}  {unblock_words(entry.id, view)}")
         elif view.waiting:
             self._of(entry, f"{BLANK}? asks you: {shown(view.waiting, 200)}")
         elif view.status == "done":
@@ -84,13 +98,24 @@ class TerminalNarrator:
             self._of(entry, f"{BLANK}✓ done{how}")
 
     def failed(self, entry: Entry, error: str) -> None:
-        say(f"{entry.slug} | {BLANK}! {shown(error, 400)}")
+        self._print(entry, f"{BLANK}! {shown(error, 400)}")
 
     def not_written(self, entry: Entry, error: str) -> None:
-        say(f"{entry.slug} | {BLANK}! the story file cannot be written: {shown(error, 300)}")
+        self._print(entry, f"{BLANK}! the story file cannot be written: {shown(error, 300)}")
 
     def idle(self) -> None:
         self.remark("nothing to do: waiting for changes")
+
+
+def unblock_words(id: str, view: StoryView) -> str:
+    """How to let a blocked story continue: more rounds help only if it has reached a limit on them."""
+    if view.breach is None and view.blocked_by:
+        return f"`backedge decide {view.blocked_by} {'|'.join(view.choices)} --run {view.run}` answers its question"
+    if view.breach is None:
+        return f"`backedge unblock {id}` starts it again"
+    if view.breach.limit in ("rounds_per_loop", "rounds_total"):
+        return f"`backedge unblock {id}` grants more rounds, `--reset` resets the count"
+    return f"`backedge unblock {id}` grants more"
 
 
 def work_through(work: Work, narrator: TerminalNarrator, mode: Literal["one", "all", "watch"], as_json: bool) -> None:
@@ -130,10 +155,14 @@ async def _asked(work: Work, backlog: Backlog) -> dict[str, list[str]]:
         return {}
     async with Engine(work.project.journal) as engine:
         runs = {entry.id: await engine.find(entry.run) for entry in waiting}
-        packets = {id: (await run.state()).escalations.values() for id, run in runs.items()}
+        states = {id: await run.state() for id, run in runs.items()}
+    width = terminal_width(sys.stdout)
     return {
-        id: [f"backedge decide {each.id} {'|'.join(each.options)} --run {runs[id].id}" for each in asked]
-        for id, asked in packets.items()
+        id: [
+            decide_command(each.id, choice_words(state, each), runs[id].id, width)
+            for each in state.escalations.values()
+        ]
+        for id, state in states.items()
     }
 
 
@@ -148,20 +177,25 @@ def _say_left(
     if end is None:
         narrator.remark("interrupted; continue with `backedge run`")
         return
-    for line in asyncio.run(_summaries(work, backlog)):
-        narrator.result(line)
+    for slug, line in asyncio.run(_summaries(work, backlog)):
+        narrator.result(line, slug)
     for story, why in work.put_aside.items():
         narrator.result(f"set aside: {story}: {shown(why, 300)}")
     actions = backlog.actions()
     people = [action for action in actions if action.priority >= PERSON and action.kind == "person"]
     worked = {done.action.story for done in work.done} if mode == "one" else set()
     for action in [each for each in people if not worked or each.story in worked]:
-        about = "" if action.reason.startswith(action.story) else f"{action.story}: "
+        about = "" if action.reason.startswith(f"{action.story}:") else f"{action.story}: "
         narrator.result(f"for you: {about}{shown(action.reason, 300)}")
         answers = asked.get(action.story, ())
-        for line in ("backedge inbox", *answers) if answers else ():
-            narrator.result(f"     {line}")
-    ours = [action for action in actions if action.kind != "person"]
+        for remark in (entry.remark for entry in backlog.entries if entry.id == action.story and entry.remark):
+            narrator.result(f"     {remark}")
+        for line in ("     backedge inbox", *answers, "     then: backedge run --auto") if answers else ():
+            narrator.result(line)
+    for action in actions:
+        if action.kind == "wait" and mode != "one":
+            narrator.result(f"waits: {action.story}: {shown(action.reason, 300)}")
+    ours = [action for action in actions if action.kind not in NOT_OURS]
     if mode == "one" and ours:
         first = ours[0]
         narrator.result(f"next: {first.kind} {first.story} ({shown(first.reason, 100)}); start it with `backedge run`")
@@ -169,11 +203,12 @@ def _say_left(
         narrator.result("nothing is left to do")
 
 
-async def _summaries(work: Work, backlog: Backlog) -> list[str]:
-    """What was done for each story that this command finished, or that needs a person now: as at the end of a run."""
+async def _summaries(work: Work, backlog: Backlog) -> list[tuple[str, str]]:
+    """What was done for each story that this command finished, or that needs a person now: as at the end of a run. Each
+    line comes with the name of its story. What to type follows below, for all stories together."""
     worked = list(dict.fromkeys(done.action.story for done in work.done))
     entries = [entry for entry in backlog.entries if entry.id in worked and entry.run and entry.view is not None]
-    lines: list[str] = []
+    lines: list[tuple[str, str]] = []
     if not entries:
         return lines
     async with Engine(work.project.journal) as engine:
@@ -182,9 +217,17 @@ async def _summaries(work: Work, backlog: Backlog) -> list[str]:
             report = await run.report()
             if report.outcome == "running":
                 continue
-            words = closing_words(report, changes=False, more=summary_lines(report, await run.events(), work.project))
-            lines += [f"{entry.slug} | {line}" for line in words]
+            more = [*summary_lines(report, await run.events(), work.project), *_place(work.project, entry)]
+            words = closing_words(report, changes=False, more=more, answers=False)
+            lines += [(entry.slug, line) for line in words]
     return lines
+
+
+def _place(project: Project, entry: Entry) -> Iterator[str]:
+    """Where the work on a story is, if it is not in the folder of the project."""
+    tree = worktree_path(project, entry.id)
+    if tree is not None:
+        yield f"  work: branch {branch_of(entry.id)}, in {shown(os.path.relpath(tree), 200)}"
 
 
 async def _interruptible(work: Callable[[], Any]) -> End | None:

@@ -7,39 +7,59 @@ from keyword import iskeyword
 
 import click
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("setup", "Write a workflow file to start from."),
-    "check": ("inspect", "Validate and draw the workflow file; print the maximum number of attempts."),
-    "schema": ("inspect", "Print the JSON Schema of the workflow file."),
-    "run": ("execute", "Start a run and watch it."),
-    "resume": ("execute", "Continue a run where its journal ends."),
-    "runs": ("look", "List the runs: live, stopped, paused or asking you, and what to type next."),
-    "show": ("show", "Show what happened in a run."),
-    "watch": ("look", "Follow a run, whichever process executes it."),
-    "logs": ("logs", "Print the prompts, tool calls and output of attempts."),
-    "inbox": ("look", "List the open escalations of all runs."),
-    "decide": ("decide", "Answer an escalation."),
-    "feedback": ("answer", "Raise, acknowledge, list, reclassify, resolve, escalate or withdraw feedback."),
-    "what-if": ("inspect", "Show which steps the next round of a loop would run again, and the cost."),
-    "pause": ("answer", "Pause a run; running attempts finish."),
-    "cancel": ("answer", "End a run; the work so far is kept."),
-    "context": ("context", "Read the state of a run by path, and store your own values."),
-    "next": ("stories", "List the next action for each story, with the reason."),
-    "board": ("stories", "Show the stories as a board."),
-    "details": ("stories", "Show the phases, reviews and refinements of a story."),
-    "unblock": ("stories", "Unblock a story."),
-    "audit": ("audit", "Export or verify the events of a run."),
-    "export": ("files", "Print a run as a report, or in the format of another system."),
-    "import": ("files", "Import a file from another system as a run."),
-    "stats": ("stats", "Show how feedback ended, where defects came from, and what rework cost."),
-    "prune": ("prune", "Free disk space of runs that ended long ago; events are kept."),
-    "backup": ("backup", "Copy the journal to a file while runs go on."),
-    "restore": ("backup", "Make the journal from a backup."),
-    "agents": ("agents", "List the installed agent CLIs, or write their prompts to files."),
-    "doctor": ("doctor", "Check this machine and this project, and say what to do."),
-    "completions": ("setup", "Print the completion script for your shell."),
-    "demo": ("setup", "Watch a demo: a linter, tests and a reviewer send work back until it is verified."),
+TOPICS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start": {
+        "demo": ("setup", "Watch a demo: a linter, tests and a reviewer send work back until it is verified."),
+        "init": ("setup", "Write a workflow file for this folder."),
+        "check": ("inspect", "Validate and draw the workflow file; say how many attempts a run makes."),
+        "doctor": ("doctor", "Check this machine and this project, and say what to do."),
+    },
+    "Run": {
+        "run": ("execute", "Start a run and watch it."),
+        "resume": ("execute", "Continue a run where its journal ends."),
+        "pause": ("answer", "Pause a run; running attempts finish."),
+        "cancel": ("answer", "End a run; the work so far is kept."),
+        "merge": ("worktrees", "Merge what a run delivered in its worktree into the current branch."),
+        "discard": ("worktrees", "Remove the worktree of a run; its changes are kept as a patch."),
+        "worktrees": ("worktrees", "List the worktrees of runs and stories, or remove one."),
+    },
+    "Look": {
+        "runs": ("look", "List the runs: live, stopped, paused or asking you, and what to type next."),
+        "show": ("show", "Show what happened in a run."),
+        "watch": ("look", "Follow a run, whichever process executes it."),
+        "logs": ("logs", "Print the prompts, tool calls and output of attempts."),
+        "stats": ("stats", "Show how feedback ended, where defects came from, and what rework cost."),
+        "what-if": ("inspect", "Show which steps the next round of a loop would run again, and the cost."),
+    },
+    "Answer": {
+        "inbox": ("look", "List the open escalations of all runs."),
+        "decide": ("decide", "Answer an escalation."),
+        "feedback": ("answer", "Raise, acknowledge, list, reclassify, resolve, escalate or withdraw feedback."),
+        "context": ("context", "Read the state of a run by path, and store your own values."),
+    },
+    "Stories": {
+        "next": ("stories", "List the next action for each story, with the reason."),
+        "board": ("stories", "Show the stories as a board."),
+        "details": ("details", "Show the phases, reviews and refinements of a story."),
+        "unblock": ("stories", "Unblock a story."),
+        "story": ("new_stories", "Add a story, or import GitHub issues as stories."),
+    },
+    "Journal and data": {
+        "audit": ("audit", "Export or verify the events of a run."),
+        "backup": ("backup", "Copy the journal to a file while runs go on."),
+        "restore": ("backup", "Make the journal from a backup."),
+        "prune": ("prune", "Free disk space of runs that ended long ago; events are kept."),
+        "export": ("files", "Print a run as a report, or in the format of another system."),
+        "import": ("files", "Import a file from another system as a run."),
+    },
+    "Set up": {
+        "agents": ("agents", "List the installed agent CLIs, or write their prompts to files."),
+        "schema": ("inspect", "Print the JSON Schema of the workflow file."),
+        "completions": ("setup", "Print the completion script for your shell."),
+    },
 }
+"""The commands by topic, each with its module and a sentence, in the order of the help."""
+COMMANDS = {name: command for commands in TOPICS.values() for name, command in commands.items()}
 
 
 class EnoughRead(Exception):
@@ -79,8 +99,11 @@ class Lazy(click.Group):
             raise click.UsageError(f"unknown command {args[0]!r}: {hint}") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        # All topics use the same width, so that the sentences line up.
+        widest = max(map(len, COMMANDS))
+        for topic, commands in TOPICS.items():
+            with formatter.section(topic):
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in commands.items()])
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -95,4 +118,6 @@ def main() -> None:
     Example:
       backedge init && backedge check && backedge run
       backedge inbox; backedge decide E-1 continue
+
+    `backedge COMMAND --help` explains a command.
     """

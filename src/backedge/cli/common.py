@@ -173,6 +173,7 @@ async def run_id(journal: Listings, name: str | None) -> str:
         return heads[0].run
     exact = [head.run for head in heads if head.run == name]
     found = exact or [head.run for head in heads if head.run.startswith(name)]
+    found = found or [head.run for head in heads if head.run.casefold() == name.casefold()]
     if len(found) == 1:
         return found[0]
     if found:

@@ -19,7 +19,7 @@ from backedge.cli.common import asking, idle_words, journal_option, own_id, say,
 from backedge.cli.live import refresh_views
 from backedge.cli.packet_text import packet_lines
 from backedge.cli.packets import RunHistory, item_of
-from backedge.cli.page import Page, width_of
+from backedge.cli.page import Page, room_for_question, width_of
 from backedge.cli.people import me, require_person
 from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
@@ -72,7 +72,7 @@ def decide(
     yes: bool,
     journal: Path | None,
 ) -> None:
-    """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, accept, skip or cancel.
+    """Answer ESCALATION with CHOICE: resolve, continue, revise, reassign, reclassify, rollback, accept, skip or cancel.
 
     For an approval, use approve or reject; for a judgement, pass or fail. `history` prints every round in full and changes
     nothing. Without CHOICE, the command asks for it. Without ESCALATION, it takes the only open one. If a process is
@@ -202,7 +202,7 @@ async def _asked(engine: Engine, run: Run, escalation: str, project: Project, gi
     if sys.stdin is None or not sys.stdin.isatty():
         raise IllegalCommand(f"{escalation} needs a choice: use one of: {', '.join(words)}")
     page = Page(width_of(sys.stderr))
-    for line in packet_lines(item, page, time.time()):
+    for line in packet_lines(item, page, time.time(), room_for_question(sys.stderr)):
         click.echo(line, err=True)
     numbered = ", ".join(f"{number} {word}" for number, word in enumerate(words, 1))
     while True:

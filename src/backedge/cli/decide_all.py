@@ -16,7 +16,7 @@ from backedge.cli.decide import Answer, submit
 from backedge.cli.packets import open_items
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.findings.identity import normalised
-from backedge.core.text import counted
+from backedge.core.text import counted, shortened
 
 LISTED = 20
 """How many runs are named before the confirmation."""
@@ -72,11 +72,13 @@ def same_questions(items: Sequence[InboxItem], escalation: str | None, run: str 
         kinds.setdefault(identity(each), []).append(each)
     if len(kinds) > 1:
         listed = "; ".join(
-            f"{counted(len(found), 'run')} like {found[0].id} of {found[0].run}: {found[0].reason}"
+            f"{counted(len(found), 'run')} like {found[0].id} of {found[0].run}: {shortened(found[0].sentence, 160)}"
             for found in list(kinds.values())[:5]
         )
+        first = next(iter(kinds.values()))[0]
         raise IllegalCommand(
-            f"{counted(len(kinds), 'different question')} are open ({listed}): choose one with its id and --run"
+            f"{counted(len(kinds), 'different question')} are open ({listed}); choose one with its id and its run, for "
+            f"example `backedge decide {first.id} CHOICE --run {first.run} --all`"
         )
     key = identity(meant[0])
     return [each for each in items if identity(each) == key]

@@ -56,6 +56,7 @@ def steps_of(state: RunState, packet: Escalation) -> tuple[str, ...]:
     if loop is not None and loop.source in state.graph.judges:
         names += state.graph.steps[loop.source].judges
     names += packet.about.inputs if packet.about is not None else ()
+    names += [each.step for each in state.protected.values() if each.id in packet.protected]
     found = (name for name in dict.fromkeys(names) if name in state.steps and name not in state.graph.judges)
     return tuple(found)
 

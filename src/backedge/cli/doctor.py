@@ -72,11 +72,21 @@ def _checked(journal: Path | None) -> Iterator[Checked]:
         yield _without_file(error)
     yield from _agents(source)
     if source is not None:
-        clis = tuple(CLIS)
-        for problem in (each for each in missing_programs(source) if not each.partition(": ")[2].startswith(clis)):
-            found, _, todo = problem.rpartition(": ")
-            yield Checked("program", "broken", shown(found, 300), shown(todo, 300))
+        yield from _programs(source)
     yield _journal(spot)
+
+
+def _programs(source: WorkflowFile) -> Iterator[Checked]:
+    """The programs of the workflow that cannot be started, each with all steps that need it."""
+    steps: dict[str, list[str]] = {}
+    for each in missing_programs(source):
+        step, _, problem = each.partition(": ")
+        if not problem.startswith(tuple(CLIS)):
+            steps.setdefault(problem, []).append(step.removeprefix("step "))
+    for problem, names in steps.items():
+        found, _, todo = problem.partition(": ")
+        noun = "step" if len(names) == 1 else "steps"
+        yield Checked("program", "broken", shown(f"{found} ({noun} {', '.join(names)})", 300), shown(todo, 300))
 
 
 def _without_file(error: WorkflowFileError) -> Checked:
@@ -134,7 +144,10 @@ def _journal(spot: Project | None) -> Checked:
     try:
         runs, stopped = asyncio.run(ask())
     except BackedgeError as error:
-        return Checked("journal", "broken", shown(str(error), 300), "`backedge restore` makes it from a backup")
+        todo = (
+            f"move {spot.journal.name} out of {spot.state}, with its -wal and -shm files; then `backedge restore FILE`"
+        )
+        return Checked("journal", "broken", shown(str(error), 300), f"{todo} makes it from a backup")
     size = size_words(spot.journal.stat().st_size)
     found = f"{counted(runs, 'run')}, {size}, every link is valid"
     if stopped:

@@ -92,7 +92,13 @@ def _answer(changed: ProtectedReport) -> str:
 
 def baseline_line(baseline: Baseline) -> str:
     """What a tool judge reported about the files of the start."""
-    return f"baseline: {baseline.judge} … {', '.join(_baseline(baseline))}"
+    line = f"baseline: {baseline.judge} … {', '.join(_baseline(baseline))}"
+    if not baseline.changes:
+        return line
+    return (
+        f"{line}; it changes {', '.join(map(shown, baseline.changes))}: its verdict will not count if it still does so after the "
+        "work; take `fix` out of its command and its configuration, or name what it may write in `keeps`"
+    )
 
 
 def _baseline(baseline: Baseline) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import msgspec
@@ -29,15 +29,17 @@ from backedge.cli.common import (
     say,
     shown,
     tell_not_imported,
+    terminal_width,
     the_run,
     where,
+    wrapped,
 )
 from backedge.cli.in_place import answered
 from backedge.cli.live import RunProgress, view_on
-from backedge.cli.people import require_person
-from backedge.cli.run_summary import summary_lines
+from backedge.cli.people import me, require_person
+from backedge.cli.placing import placed
+from backedge.cli.run_summary import closing_words, next_words, summary_lines
 from backedge.cli.stepping import at_terminal, once, stepped
-from backedge.cli.telling import closing_words
 from backedge.config import WorkflowFile, find
 from backedge.core.errors import IllegalCommand, WorkflowError
 from backedge.core.events import Event
@@ -54,6 +56,7 @@ from backedge.project import (
     checked_file,
     end_agent,
     keep_workflow_file,
+    missing_programs,
     not_imported,
     sandbox_words,
     sandboxes,
@@ -79,7 +82,8 @@ class EndedEarly(Exception):
 class CommandRun:
     """How to execute and show a run, from the options of the command."""
 
-    auto: bool | None
+    auto: bool
+    step: bool
     max_parallel: int | None
     wait: bool
     quiet: bool
@@ -88,9 +92,9 @@ class CommandRun:
     journal: Path | None
     as_json: bool
 
-    @property
-    def step(self) -> bool:
-        return self.auto is False
+    def __post_init__(self) -> None:
+        if self.auto and self.step:
+            raise click.UsageError("--auto and --step exclude each other: make all attempts, or one at a time")
 
     @property
     def asks(self) -> bool:
@@ -105,7 +109,11 @@ class CommandRun:
     def tell(self, result: str) -> None:
         """Print the result on stdout, or on stderr if stdout has the JSON."""
         if not self.quiet:
-            click.echo(result, err=self.as_json)
+            click.echo(wrapped(result, self.results), err=self.as_json)
+
+    @property
+    def results(self) -> TextIO:
+        return sys.stderr if self.as_json else sys.stdout
 
     def progress(self, spot: Project) -> RunProgress:
         # A question and a live frame would overwrite each other.
@@ -115,10 +123,8 @@ class CommandRun:
 
 def execution_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that `run` and `resume` share."""
-    auto = (
-        "Make all attempts until the run ends or waits for a person (default), or stop after one attempt. "
-        "On a terminal, --step asks before each attempt."
-    )
+    auto = "Make all attempts until the run ends or waits for a person: the default, except for stories."
+    step = "Stop after one attempt. On a terminal, ask before each attempt."
     for option in (
         json_option,
         journal_option,
@@ -133,7 +139,8 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.IntRange(1),
             help="How many attempts run at once (default: 256), or how many stories (default: 1).",
         ),
-        click.option("--auto/--step", default=None, help=auto),
+        click.option("--step", is_flag=True, help=step),
+        click.option("--auto", is_flag=True, help=auto),
     ):
         command = option(command)
     return command
@@ -146,8 +153,20 @@ def execution_options(command: Callable[..., None]) -> Callable[..., None]:
     "--input-file", type=click.Path(dir_okay=False, path_type=Path), help="Read the input from a file: JSON or text."
 )
 @click.option("--story", type=click.Path(dir_okay=False, path_type=Path), help="Work on this story: a file or an id.")
+@click.option("--epic", metavar="NAME", help="Work on the stories of this epic.")
+@click.option(
+    "--max-iterations",
+    type=click.IntRange(0),
+    metavar="N",
+    help="The most refinements of a story. Default: as the story or the project says.",
+)
 @click.option("--watch", is_flag=True, help="Work through the stories, and continue whenever one changes.")
 @click.option("--run", "run_id", metavar="ID", help="The id of the new run.")
+@click.option(
+    "--worktree",
+    is_flag=True,
+    help="Work in a git worktree on a branch of its own, from the last commit; see `merge` and `discard`.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything and list what would start, without starting it.")
 @import_option
 @execution_options
@@ -157,7 +176,10 @@ def run(
     input_file: Path | None,
     story: Path | None,
     run_id: str | None,
+    worktree: bool,
     dry_run: bool,
+    epic: str | None,
+    max_iterations: int | None,
     watch: bool,
     imports: bool,
     **how: Any,
@@ -170,6 +192,9 @@ def run(
 
     The exit code is 0 if the run is verified or done, 4 if it is accepted, 1 if it failed or was cancelled, and 3 if it
     waits for a person. Ctrl-C stops it cleanly (130); `backedge resume` continues it.
+
+    With --worktree the run starts from the last commit and does not touch this folder: it works in `.backedge/worktrees`, on
+    the branch backedge/RUN. At the end, `backedge merge RUN` or `backedge discard RUN` decides what becomes of its work.
 
     \b
     Example:
@@ -185,22 +210,42 @@ def run(
     if not dry_run:
         require_person(execution.journal, spot)
     if not (pairs or input_file or run_id) and has_stories(source):
-        _work_through(source, spot, story, watch, dry_run, execution)
+        if worktree:
+            raise click.UsageError(
+                "--worktree is for a single run (--input, --input-file or --run); stories have `worktree: true` in `stories:`"
+            )
+        only = StoriesWanted(str(story) if story is not None else None, epic, max_iterations)
+        _work_through(source, spot, only, watch, dry_run, execution)
         return
-    if watch:
-        raise click.UsageError(
-            "--watch works on stories, and this project has none: `backedge init --template stories` adds some"
-        )
+    for_stories = {"--watch": watch, "--epic": epic is not None, "--max-iterations": max_iterations is not None}
+    for flag in (flag for flag, is_given in for_stories.items() if is_given):
+        single = f"{flag} works on stories, and --input, --input-file and --run start a single run: leave one out"
+        none = f"{flag} works on stories, and this project has none: `backedge init --template stories` adds some"
+        raise click.UsageError(single if has_stories(source) else none)
     progress = execution.progress(spot)
-    agents = agents_of(source, spot, progress.paths, imports=imports)
     given = secrets_of(source).value(_input(pairs, input_file, story))
     if dry_run:
+        agents_of(source, spot, progress.paths, imports=imports)
         _dry_run(source, [] if imports else not_imported(source), execution.as_json)
         return
+    name = run_id or new_run_id(time.time())
+    if worktree:
+        with placed(source, spot, name, say if not execution.quiet else lambda _: None) as there:
+            _start(there, spot, name, given, progress, execution, new=run_id is not None)
+    else:
+        _start(source, spot, name, given, progress, execution, new=run_id is not None)
+
+
+def _start(
+    source: WorkflowFile, spot: Project, name: str, given: Any, progress: RunProgress, execution: CommandRun, new: bool
+) -> None:
+    """Start a run and execute it. With `new`, a person chose its id: it must not exist yet."""
+    agents = agents_of(source, spot, progress.paths)
+    for warning in () if execution.quiet else missing_programs(source):
+        say(f"warning: {shown(warning, 300)}")
 
     async def start(engine: Engine) -> Run:
-        name = run_id or new_run_id(time.time())
-        if run_id and any(head.run == run_id for head in await engine.runs()):
+        if new and any(head.run == name for head in await engine.runs()):
             raise IllegalCommand(
                 f"run {name!r} already exists: continue it with `backedge resume {name}`, or choose another id"
             )
@@ -277,10 +322,13 @@ def _execute(spot: Project, begin: Begin, progress: RunProgress, execution: Comm
                 say("interrupted before an agent ran: nothing was changed")
             sys.exit(INTERRUPTED)
     more = summary_lines(report, events, spot)
-    for line in closing_words(report, more=more) if outcome is not None else ():
+    width = terminal_width(execution.results)
+    ended = report if outcome is not None else replace(report, outcome="interrupted")
+    next = next_words(spot, report)
+    for line in closing_words(ended, changes=outcome is not None, more=more, width=width, next=next):
         execution.tell(line)
     if outcome is None and not execution.quiet:
-        say(f"interrupted; continue with `backedge resume {report.run}`")
+        say(wrapped(f"interrupted; continue with `backedge resume {report.run}`", sys.stderr))
     if outcome == "running" and not execution.quiet:
         say(
             f"`backedge resume {report.run} --step` makes the next attempt, `backedge resume {report.run}` all the rest"
@@ -381,22 +429,35 @@ async def _rested(engine: Engine, run: Run, spot: Project, progress: RunProgress
             await run.changed(state.seq)
 
 
+@dataclass(frozen=True)
+class StoriesWanted:
+    """Which stories to work on, and how often they may be refined, from the options of the command."""
+
+    story: str | None
+    epic: str | None
+    max_iterations: int | None
+
+
 def _work_through(
-    source: WorkflowFile, spot: Project, story: Path | None, watch: bool, dry_run: bool, execution: CommandRun
+    source: WorkflowFile, spot: Project, wanted: StoriesWanted, watch: bool, dry_run: bool, execution: CommandRun
 ) -> None:
     from backedge.cli.backlog import TerminalNarrator, work_through
     from backedge.cli.stories import print_next
+    from backedge.stories.limits import with_max_iterations
     from backedge.stories.work import Work
 
-    only = str(story) if story is not None else None
+    if wanted.story is not None and wanted.epic is not None:
+        raise click.UsageError("--story and --epic exclude each other: name one story, or one epic")
+    source = with_max_iterations(source, wanted.max_iterations)
     if dry_run:
-        print_next(source, spot, only, 1, execution.as_json)
+        print_next(source, spot, 1, execution.as_json, story=wanted.story, epic=wanted.epic)
         return
     agents_of(source, spot)  # a missing agent is an error before anything starts
     narrator = TerminalNarrator(execution.quiet)
     _tell_sandbox(source, spot, narrator.remark)
-    work = Work(source, spot, narrator, only, execution.max_parallel or 1, execution.wait and not watch)
-    staying = watch or (execution.wait and bool(execution.auto))
+    work = Work(source, spot, narrator, wanted.story, wanted.epic, me(), execution.max_parallel or 1)
+    work.until_done = execution.wait and not watch
+    staying = watch or (execution.wait and execution.auto)
     work_through(work, narrator, "watch" if staying else "all" if execution.auto else "one", execution.as_json)
 
 

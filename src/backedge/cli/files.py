@@ -102,7 +102,7 @@ def _print_loops(report: Report, contents: Contents) -> None:
 
 
 def _print_lines(report: Report, contents: Contents) -> None:  # noqa: ARG001
-    click.echo(escaped(feedback_lines(contents.loops).encode()), nl=False)
+    click.echo(escaped(feedback_lines((*contents.loops, *contents.refused)).encode()), nl=False)
 
 
 def _print_defects(report: Report, contents: Contents) -> None:  # noqa: ARG001

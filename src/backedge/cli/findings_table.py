@@ -19,8 +19,10 @@ MARKS = {
     "duplicate": "same",
     "contested": "denied",
     "accepted": "ok",
+    "rolled_back": "undone",
 }
 """What a verdict says about a finding, in one short word. Others are shown as they are."""
+LEGEND = {"?": "not mentioned, so not confirmed as fixed", "·": "not asked about"}
 COLUMN = 7
 MOST_COLUMNS = 6
 MOST_ROWS = 8
@@ -45,7 +47,8 @@ def findings_table(item: InboxItem, page: Page) -> Iterator[str]:
     heads = "".join(f"{number:<{COLUMN}}" for number in range(first, first + len(verdicts)))
     title = f"verdict of {item.source}"
     yield f"    {title[:room]:{room}}{heads}".rstrip()
-    shown = rows if page.whole else rows[:MOST_ROWS]
+    shown = rows if page.whole else rows[: page.least(MOST_ROWS, 4)]
+    unclear: set[str] = set()
     for id in shown:
         found = known[id]
         place = f" {found.location}" if found.location and room > NARROW else ""
@@ -56,10 +59,14 @@ def findings_table(item: InboxItem, page: Page) -> Iterator[str]:
         for verdict in verdicts:
             mark = MARKS.get(verdict.findings.get(id, ""), verdict.findings.get(id, "·" if before else ""))
             before = before or id in verdict.findings
+            unclear.add(mark)
             marks.append(f"{mark:{COLUMN}}")
         yield f"    {text:{room}}{''.join(marks)}".rstrip()
+    legend = [f"{mark} {meaning}" for mark, meaning in LEGEND.items() if mark in unclear]
+    if legend:
+        yield f"    ({'; '.join(legend)})"
     if len(rows) > len(shown):
-        yield f"    … and {finding_ids(map(_number, rows[len(shown) :]))}: {_history(item)}"
+        yield _left_out(f"    … and {finding_ids(map(_number, rows[len(shown) :]))}", item, page)
 
 
 def finding_lines(finding: BriefedFinding, page: Page, indent: int = 0, brief: bool = False) -> Iterator[str]:
@@ -76,24 +83,32 @@ def finding_lines(finding: BriefedFinding, page: Page, indent: int = 0, brief: b
         ("lost", finding.gap),
         ("test", finding.test if finding.test not in finding.description else ""),
         ("requirement", finding.requirement_id or ""),
-        ("suggested fix", finding.suggested_fix or ""),
+        ("suggested fix", fix if (fix := finding.suggested_fix or "") not in finding.description else ""),
         (f"{page.cut(finding.found_by, 40)} says", finding.note),
         ("its author says", finding.claim),
     )
-    for label, text in parts:
-        if text:
-            yield from page.text(label, text, indent + 2)
+    known = [(label, text) for label, text in parts if text]
+    if page.brief > 1:  # short texts share a line
+        short = [f"{label}: {page.cut(text, 200)}" for label, text in known if "\n" not in text.strip()]
+        known = [(label, text) for label, text in known if "\n" in text.strip()]
+        if short:
+            yield from page.own_line("; ".join(short), indent + 2)
+    for label, text in known:
+        yield from page.text(label, text, indent + 2)
 
 
-def more_findings(left_out: Sequence[BriefedFinding], item: InboxItem, indent: int) -> Iterator[str]:
+def more_findings(left_out: Sequence[BriefedFinding], item: InboxItem, page: Page, indent: int) -> Iterator[str]:
     """Which findings are not shown in detail, and where they are."""
     if left_out:
         ids = finding_ids(_number(each.id) for each in left_out)
-        yield f"{' ' * indent}… and {counted(len(left_out), 'more finding')} in detail ({ids}): {_history(item)}"
+        more = f"{' ' * indent}… and {counted(len(left_out), 'more finding')} in detail ({ids})"
+        yield _left_out(more, item, page)
 
 
-def _history(item: InboxItem) -> str:
-    return f"backedge decide {item.id} history --run {item.run}"
+def _left_out(words: str, item: InboxItem, page: Page) -> str:
+    """What is left out, and the command that shows it; only its choice if the command does not fit the line."""
+    whole = f"{words}: backedge decide {item.id} history --run {item.run}"
+    return whole if len(whole) <= page.width else f"{words}: choose history"
 
 
 def _number(id: str) -> int:

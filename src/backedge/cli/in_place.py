@@ -18,7 +18,7 @@ from backedge.cli.keyboard import typed_line
 from backedge.cli.live import RunProgress, refresh_views
 from backedge.cli.packet_text import packet_lines
 from backedge.cli.packets import RunHistory, item_of
-from backedge.cli.page import Page, width_of
+from backedge.cli.page import Page, room_for_question, width_of
 from backedge.cli.people import me
 from backedge.core.errors import BackedgeError
 from backedge.core.escalation.options import HISTORY
@@ -43,7 +43,7 @@ async def answered(engine: Engine, run: Run, project: Project, progress: RunProg
     item = await item_of(engine.journal, project, history, known)
     with progress.asking():
         say()
-        for line in packet_lines(item, Page(width_of(sys.stderr)), time.time()):
+        for line in packet_lines(item, Page(width_of(sys.stderr)), time.time(), room_for_question(sys.stderr)):
             say(line)
         while True:
             asking = asyncio.create_task(_asked(item, history))

@@ -31,7 +31,8 @@ from backedge.cli.common import (
 from backedge.config import WorkflowFile, find, mermaid, picture, schema_text
 from backedge.core.errors import JournalError
 from backedge.core.text import clean, counted
-from backedge.core.workflow.bound import max_attempts
+from backedge.core.workflow.bound import bound_of, max_attempts
+from backedge.core.workflow.definition import Workflow
 from backedge.engine.store import events_of
 from backedge.ports import Journal
 from backedge.project import Project, agents_of, checked_file, in_force, missing_programs, not_imported
@@ -47,8 +48,8 @@ LOOKED_AT = 100
 @journal_option
 @json_option
 def check(file: Path | None, as_mermaid: bool, imports: bool, journal: Path | None, as_json: bool) -> None:
-    """Validate the workflow file, draw its graph with the back edges, and print the most attempts and the highest cost
-    of a run.
+    """Validate the workflow file, draw its graph with the back edges, and print how many attempts a run usually makes, how
+    many at most, and the highest cost.
 
     If there are problems, it lists all of them with line and column, and exits with 2. A program that is not installed
     is only a warning. Costs are estimated from the attempts in the journal.
@@ -73,6 +74,7 @@ def check(file: Path | None, as_mermaid: bool, imports: bool, journal: Path | No
         warnings.append(f"the cost of earlier runs is unknown: {error}")
     found = in_force(source, spot)
     warnings += found.warnings
+    warnings += _story_warnings(source, spot)
     if as_json:
         steps = [step.name for step in source.definition.steps]
         told = {"workflow": source.definition.name, "valid": True, "max_attempts": bound, "steps": steps}
@@ -89,8 +91,9 @@ def check(file: Path | None, as_mermaid: bool, imports: bool, journal: Path | No
         return
     click.echo(clean(mermaid(source.definition) if as_mermaid else picture(source.definition, _width())))
     if not as_mermaid:
-        most = f"Any run makes at most {counted(bound or 0, 'attempt')}, plus any attempts you grant."
-        click.echo(f"\n{wrapped(most, sys.stdout)}")
+        click.echo()
+        for line in _attempt_words(source.definition, bound or 0, cost):
+            click.echo(wrapped(line, sys.stdout))
         for line in _cost_words(cost, source.definition.limits.cost_usd, bound or 0):
             click.echo(wrapped(line, sys.stdout))
         said = list(found.lines())
@@ -101,6 +104,19 @@ def check(file: Path | None, as_mermaid: bool, imports: bool, journal: Path | No
     tell_not_imported(unchecked)
     for warning in warnings:
         say(wrapped(f"warning: {clean(warning)}", sys.stderr))
+
+
+def _story_warnings(source: WorkflowFile, spot: Project) -> list[str]:
+    """What is wrong with the stories of a project: a story that cannot be read, or dependencies that can never be done."""
+    from backedge.stories.files import has_stories
+
+    if not has_stories(source) or source.stories is None or not source.stories.folder.is_dir():
+        return []
+    from backedge.stories.backlog import read_backlog
+
+    entries = asyncio.run(read_backlog(source, spot, None)).entries
+    mistakes = [(entry, entry.hold.reason) for entry in entries if entry.hold is not None and entry.hold.mistake]
+    return [entry.trouble for entry in entries if entry.trouble] + [f"{entry.name}: {why}" for entry, why in mistakes]
 
 
 def _width() -> int:
@@ -120,6 +136,30 @@ def _costs(source: WorkflowFile, spot: Project, bound: int) -> Costs | None:
         return costs(runs, bound, source.definition.limits.cost_usd) if runs else None
 
     return asyncio.run(ask())
+
+
+def _attempt_words(workflow: Workflow, most: int, cost: Costs | None) -> Iterator[str]:
+    """How many attempts a run makes, and what multiplies the highest number."""
+    if cost is not None and cost.attempts:
+        usual, why = max(1, round(cost.attempts / cost.runs)), f"the average of {counted(cost.runs, 'run')}"
+    else:
+        usual, why = len(workflow.steps), "one for each step, and more for what comes back"
+    yield f"A run usually makes about {counted(usual, 'attempt')} ({why}), at most {most}, plus any that you grant."
+    product = bound_of(workflow)
+    if product is None or most != product.attempts:
+        yield f"The limit attempts allows no more than {most}."
+        return
+    rounds = {
+        "rounds_total": "",
+        "rounds_per_step": " for each step",
+        "rounds_per_pair": " for each pair of a judge and a step",
+    }[product.rounds_by]
+    again = f" + {product.judges} to judge again after late changes" if product.judges else ""
+    yield (
+        f"What multiplies: {counted(product.executions, 'execution')}{again}, in the first pass and in each of "
+        f"{counted(product.rounds, 'round')} of feedback (the limit {product.rounds_by}{rounds}), each tried up to "
+        f"{counted(product.tries, 'time')} if its agent breaks (errors_in_a_row)."
+    )
 
 
 def _cost_words(cost: Costs | None, limit: float | None, bound: int) -> Iterator[str]:

@@ -198,6 +198,7 @@ class RunProgress:
         self._views = RunViews(lambda run: place.kept_file(run).parent, view.remark if view is not None else say)
         self._view = view
         self._showing: AbstractAsyncContextManager[Any] = shown_by(view) if view is not None else nullcontext()
+        self._asks = False
         self.paths = self._views.paths
 
     def load(self, run: str, events: Iterable[Event]) -> None:
@@ -217,15 +218,17 @@ class RunProgress:
         """Leave the terminal to a question."""
         if self._view is not None:
             self._view.close(asks=True)
+        self._asks = True
         try:
             yield
         finally:
+            self._asks = False
             if self._view is not None:
                 self._view.open()
 
     def stopping(self) -> None:
-        """After the first Ctrl-C, while agents get a moment to end: say how to stop at once."""
-        self.remark("stopping; press Ctrl-C again to stop at once")
+        """After the first Ctrl-C, while agents get a moment to end: say how to stop at once. At a question nothing runs."""
+        self.remark("" if self._asks else "stopping; press Ctrl-C again to stop at once")
 
     def tell(self, run: str, event: Event) -> None:
         self._views.tell(run, event)

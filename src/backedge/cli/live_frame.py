@@ -13,6 +13,7 @@ from rich.text import Text
 from backedge.analytics.report import Report, StepReport, report
 from backedge.cli.back_edges import gutter
 from backedge.cli.common import clock_time, shown
+from backedge.cli.run_summary import decide_command
 from backedge.cli.telling import back_edge, round_of
 from backedge.core.breaches import spent
 from backedge.core.findings.ledger import UNSETTLED
@@ -170,10 +171,7 @@ def _escalations(told: Report, width: int) -> Iterable[Text]:
         if packet.decided is None:
             about = packet.loop or packet.step or "the run"
             yield Text(f"  ? {packet.id} about {about}: {shown(packet.reason, width)}", style="bold magenta")
-            choices = f"      backedge decide {packet.id} {'|'.join(packet.options)} --run {told.run}"
-            # A truncated command could not be copied. The short one asks for the choice.
-            short = f"      backedge decide {packet.id} --run {told.run}"
-            yield Text(choices if cell_len(choices) <= width else short, style="magenta")
+            yield Text(decide_command(packet.id, packet.words, told.run, width), style="magenta")
 
 
 def _totals(state: RunState, told: Report, now: float) -> list[Text]:

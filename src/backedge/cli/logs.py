@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from backedge.core import events as e
 from backedge.core.errors import JournalError, NotFound
 from backedge.core.state.evolve import replay
 from backedge.core.suggestions import did_you_mean
-from backedge.core.text import clean, escaped
+from backedge.core.text import clean, counted, escaped
 from backedge.engine.store import events_of
 from backedge.ports import JournalWithClaims
 from backedge.project import Project
@@ -36,16 +37,15 @@ class Asked:
     """The run, and which of its attempts to print."""
 
     run: str
-    step: str | None = None
-    attempt: int | None = None
+    steps: tuple[tuple[str, int | None], ...] = ()
+    """Each with the number of one attempt, or None for all of them. Without steps, everything."""
 
     def wants(self, step: str, attempt: int) -> bool:
-        return self.step in (None, step) and self.attempt in (None, attempt)
+        return not self.steps or any(each in ((step, None), (step, attempt)) for each in self.steps)
 
 
 @click.command()
-@click.argument("run_name", metavar="[RUN]", required=False)
-@click.argument("step_name", metavar="[STEP[-N]]", required=False)
+@click.argument("words", metavar="[RUN] [STEP[-N]]...", nargs=-1)
 @click.option("--follow", "-f", is_flag=True, help="Continue with what running attempts print, until the run stops.")
 @click.option(
     "--tail", type=click.IntRange(0), metavar="N", help="Print only the last N lines of each attempt. Default: all."
@@ -56,8 +56,7 @@ class Asked:
 @journal_option
 @click.option("--json", "as_json", is_flag=True, help="Print each line as a line of JSON.")
 def logs(
-    run_name: str | None,
-    step_name: str | None,
+    words: tuple[str, ...],
     follow: bool,
     tail: int | None,
     whole_prompt: bool,
@@ -66,20 +65,21 @@ def logs(
 ) -> None:
     """Print the prompts, tool calls and output of the attempts of RUN, or of the newest run.
 
-    Name a step to see only its attempts, or a step and a number to see one: code-2. The name of a story stands for its
-    run. Lines that begin with > are what an attempt was told, and a tool that an agent CLI was denied is a line with !.
+    Name one or more steps to see only their attempts, or a step and a number to see one: code-2. The name of a story
+    stands for its run. Lines that begin with > are what an attempt was told, and a tool that an agent CLI was denied is a line with !.
 
     \b
     Example:
       backedge logs -f
+      backedge logs code review --tail 20
       backedge logs r-0193 code-2 --prompt
     """
     spot = where(journal)
 
     async def ask(journal: JournalWithClaims) -> None:
-        asked = await _asked(journal, run_name, step_name)
-        steps = await _steps(journal, asked.run)
-        widest = max(map(len, steps), default=0) + 2 if asked.step is None else 0
+        asked, steps = await _asked(journal, words)
+        named = [step for step, _ in asked.steps] or steps
+        widest = max(map(len, named), default=0) + 2 if len(asked.steps) != 1 else 0
         printer = Printer(journal, spot, asked, tail, None if whole_prompt else PROMPT_LINES, as_json, widest)
         await printer.catch_up()
         while follow and not printer.over:
@@ -89,6 +89,8 @@ def logs(
             await asyncio.sleep(TICK)
             await printer.catch_up()
         printer.flush()
+        for line in printer.missing():
+            say(line)
 
     try:
         reading(journal, ask)
@@ -96,27 +98,32 @@ def logs(
         return
 
 
-async def _asked(journal: JournalWithClaims, first: str | None, second: str | None) -> Asked:
-    """What to print. A single word is a step of the newest run, or a run."""
-    if first is not None and second is None:
-        newest = await run_id(journal, None)
-        found = _step_of(first, await _steps(journal, newest))
-        if found is not None:
-            return Asked(newest, *found)
+async def _asked(journal: JournalWithClaims, words: Sequence[str]) -> tuple[Asked, list[str]]:
+    """What to print, and the steps of the run. The first word is a step of the newest run, or a run."""
+    newest = await run_id(journal, None)
+    steps = await _steps(journal, newest)
+    if not words or _step_of(words[0], steps) is not None:
+        return Asked(newest, _chosen(newest, words, steps)), steps
     try:
-        run = await run_id(journal, first)
-    except NotFound:
-        stories = [head.run for head in await journal.runs() if head.run == f"{STORY}{first}"]
+        run = await run_id(journal, words[0])
+    except NotFound as error:
+        stories = [head.run for head in await journal.runs() if head.run == f"{STORY}{words[0]}"]
         if not stories:
-            raise
+            hint = did_you_mean(words[0], steps)
+            raise NotFound(f"{error}; run {newest} has no step of this name either: {hint}") from None
         run = stories[0]
-    if second is None:
-        return Asked(run)
     steps = await _steps(journal, run)
-    found = _step_of(second, steps)
-    if found is None:
-        raise NotFound(f"run {run} has no step {second!r}: {did_you_mean(second, steps)}")
-    return Asked(run, *found)
+    return Asked(run, _chosen(run, words[1:], steps)), steps
+
+
+def _chosen(run: str, words: Sequence[str], steps: Sequence[str]) -> tuple[tuple[str, int | None], ...]:
+    found = []
+    for word in words:
+        step = _step_of(word, steps)
+        if step is None:
+            raise NotFound(f"run {run} has no step {word!r}: {did_you_mean(word, steps)}")
+        found.append(step)
+    return tuple(found)
 
 
 async def _steps(journal: JournalWithClaims, run: str) -> list[str]:
@@ -155,6 +162,7 @@ class Printer:
         self._open: dict[tuple[str, int], AttemptOutput] = {}
         self._verdicts: dict[tuple[str, int], e.VerdictGiven] = {}
         self._colours: dict[str, str] = {}
+        self._made: Counter[str] = Counter()
         self.over = False
         """Whether the run has ended."""
 
@@ -164,8 +172,8 @@ class Printer:
         self._seen += len(events)
         if not self._seen:
             return False
-        if self._asked.attempt == 0 and events and self._asked.step is not None:
-            await self._finish(self._asked.step, 0, None)  # the baseline, before the first attempt
+        for step in [step for step, attempt in self._asked.steps if attempt == 0 and events]:
+            await self._finish(step, 0, None)  # the baseline, before the first attempt
         self._verdicts |= {(each.judge, each.attempt): each for each in events if isinstance(each, e.VerdictGiven)}
         for event in events:
             await self._tell(event)
@@ -173,12 +181,28 @@ class Printer:
             self._print(*key, output.lines())
         return bool(events)
 
+    def missing(self) -> Iterator[str]:
+        """The steps that have not started, in words: silence could mean anything. Raises NotFound if there is no such
+        attempt."""
+        for step, attempt in self._asked.steps:
+            made = self._made[step]
+            if attempt is not None and attempt > made:
+                raise NotFound(
+                    f"{step} has made {counted(made, 'attempt')} in run {self._asked.run}: there is no {step}-{attempt}"
+                )
+            elif not made and attempt is None:
+                yield f"{step} has not started yet in run {self._asked.run}"
+        if not self._asked.steps and not self._made:
+            yield f"no attempt of run {self._asked.run} has started yet"
+
     def flush(self) -> None:
         """Print what attempts that are still running have printed so far."""
         for key, output in self._open.items():
             self._print(*key, output.lines(last=True))
 
     async def _tell(self, event: e.Event) -> None:
+        if isinstance(event, e.AttemptStarted):
+            self._made[event.step] = max(self._made[event.step], event.attempt)
         match event:
             case e.AttemptStarted() if self._asked.wants(event.step, event.attempt):
                 folder = AttemptOutput(self._spot.state, self._asked.run, event.step, event.attempt, self._prompt_lines)

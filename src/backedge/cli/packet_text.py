@@ -3,18 +3,23 @@ when, what was changed last, and what each choice does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from backedge.analytics.changes import AttemptChange
-from backedge.analytics.inbox import InboxChange, InboxInput, InboxItem
+from backedge.analytics.inbox import InboxChange, InboxInput, InboxItem, StepSpent
+from backedge.analytics.rounds import RoundReport
 from backedge.cli.findings_table import finding_lines, findings_table, more_findings
 from backedge.cli.packets import as_text
 from backedge.cli.page import Page, ago
 from backedge.core.briefing import Request
 from backedge.core.escalation.options import PacketOption
 from backedge.core.model import Option
-from backedge.core.text import clean, counted, one_line
+from backedge.core.text import amount, clean, counted, one_line
 
+ONE_SCREEN = 40
+"""How many lines a packet should have at most."""
+BRIEFEST = 3
+"""How often a packet is made briefer to fit."""
 MOST_LINES = 12
 """How many lines of one artifact to show."""
 MOST_DIFF_LINES = 40
@@ -25,28 +30,39 @@ DETAILED = 3
 """How many findings to show in detail."""
 SHORT = ("reassign", "reclassify", "cancel", "reject", "history")
 """The choices that one line explains."""
+SHORT_REASON = 60
+"""How much of a reason the first line says."""
 LISTED = 8
 """How many findings to list."""
 
 
-def packet_lines(item: InboxItem, page: Page, now: float) -> Iterator[str]:
-    """One escalation, from its id to the command that decides it."""
+def packet_lines(item: InboxItem, page: Page, now: float, screen: int = ONE_SCREEN) -> list[str]:
+    """One escalation, from its id to the command that decides it, on one screen if possible: whatever is long is shown
+    more briefly until it fits `screen` lines. What is left out is named, with the command that shows it."""
+    lines: list[str] = []
+    for brief in range(BRIEFEST + 1):
+        lines = list(_packet(item, Page(page.width, page.whole, brief), now))
+        if len(lines) <= min(screen, ONE_SCREEN) or page.whole:
+            break
+    return lines
+
+
+def _packet(item: InboxItem, page: Page, now: float) -> Iterator[str]:
     yield from page.own_line(_headline(item, page))
     yield from page.own_line(item.sentence, 2)
     yield from page.own_line(_since(item, now), 2)
-    for changed in item.changes:
-        yield from _change_lines(item, changed, page)
+    yield from _changed_lines(item, page)
     yield from _asked_lines(item, page)
     yield from _finding_lines(item, page)
     yield from _said_lines(item, page)
     for request in item.requests:
         yield from _request_lines(request, page)
-    for made in item.inputs:
-        yield from _input_lines(made, page)
-    yield from fix_lines(item, page)
-    counts = [f"{each.limit} {each.count:g}/{each.bound:g}" for each in item.numbers if each.count]
+    yield from _work_lines(item, page)
+    counts = [f"{each.limit} {amount(each.count)}/{amount(each.bound)}" for each in item.numbers if each.count]
     if counts:
         yield from page.own_line(f"numbers: {', '.join(counts)}", 2)
+    if item.spent and item.breach is not None:
+        yield from page.own_line(f"used by: {_spent(item.spent, item.breach.limit)}", 2)
     for said in item.positions:
         why = f": {page.cut(said.reason, 100)}" if said.reason else ""
         yield from page.own_line(
@@ -55,9 +71,43 @@ def packet_lines(item: InboxItem, page: Page, now: float) -> Iterator[str]:
     yield from choice_lines(item, page)
 
 
+def _spent(spent: Sequence[StepSpent], limit: str) -> str:
+    """Which step has used how much of a budget."""
+    said = []
+    for each in spent:
+        tries = counted(each.attempts, "attempt")
+        used = {
+            "cost_usd": f"${each.cost_usd:.2f} in {tries}",
+            "tokens": f"{each.tokens} tokens in {tries}",
+            "wall_clock": f"{ago(each.seconds)} in {tries}",
+        }.get(limit, tries)
+        said.append(f"{each.step} {used}")
+    return ", ".join(said)
+
+
+def material_lines(item: InboxItem, page: Page) -> Iterator[str]:
+    """What a question is about: changed tests, what is to be judged or approved, what was changed last."""
+    yield from _changed_lines(item, page)
+    yield from _work_lines(item, page)
+
+
+def _changed_lines(item: InboxItem, page: Page) -> Iterator[str]:
+    for changed in item.changes:
+        yield from _change_lines(item, changed, page)
+
+
+def _work_lines(item: InboxItem, page: Page) -> Iterator[str]:
+    for made in item.inputs:
+        yield from _input_lines(made, page)
+    yield from fix_lines(item, page)
+
+
 def _headline(item: InboxItem, page: Page) -> str:
     about = item.loop or item.step or "the run"
-    return f"{item.id}  {item.run}  {page.cut(item.workflow, 30)}  about {about}: {page.cut(item.reason, 100)}"
+    reason = page.cut(item.reason, 1000)
+    if len(reason) > SHORT_REASON:
+        reason = page.cut(reason.partition(": ")[0], SHORT_REASON)  # the sentence below says the rest
+    return f"{item.id}  {item.run}  {page.cut(item.workflow, 30)}  about {about}: {page.cut(reason, 100)}"
 
 
 def _since(item: InboxItem, now: float) -> str:
@@ -74,12 +124,15 @@ def _since(item: InboxItem, now: float) -> str:
 
 def _asked_lines(item: InboxItem, page: Page) -> Iterator[str]:
     """Everything that was asked, without the findings."""
-    if item.loop is not None:
+    if item.kind:
         word = " and blocks the run" if item.blocking else ""
         grade = f", {item.severity}{word}" if item.severity else ""
         targets = page.cut(", ".join(item.targets), 60)
-        yield from page.own_line(f"{item.loop} {item.kind}: {page.cut(item.source, 40)} → {targets}{grade}", 2)
-    if item.kind and item.message and not item.findings and _is_longer(item.message):
+        # A question about no loop and no step is about feedback that was refused.
+        which = f"{item.loop} " if item.loop else "" if item.step else "not delivered: "
+        yield from page.own_line(f"{which}{item.kind}: {page.cut(item.source, 40)} → {targets}{grade}", 2)
+    told = (item.loop is not None or item.step is None) and not _is_longer(item.message)
+    if item.kind and item.message and not item.findings and not told:
         yield from page.text("message", item.message, 4)
     for label, text in (("requested", item.requested_info), ("suggested fix", item.suggested_fix)):
         if text:
@@ -90,10 +143,27 @@ def _asked_lines(item: InboxItem, page: Page) -> Iterator[str]:
         yield from page.line(f"artifacts: {', '.join(item.artifacts)}", 4)
     if item.details is not None:
         yield from page.value("details", item.details, 4)
-    if item.last_error:
-        yield from page.text("last error", item.last_error, 2)
+    if item.loop is None and item.kind:
+        for option in item.offers:
+            yield from page.own_line(f"option: {option_text(option, page)}", 4)
+    yield from _error_lines(item, page)
+    for each in item.rolled_back:
+        caused = f"; it caused {', '.join(each.caused)}" if each.caused else ""
+        who = f"{page.cut(each.by, 40)} decided it" if each.by else f"it left {each.why}"
+        yield from page.own_line(f"round {each.round} was rolled back: {who}{caused}", 2)
     if item.advice:
         yield from page.text("earlier advice", item.advice, 2)
+
+
+def _error_lines(item: InboxItem, page: Page) -> Iterator[str]:
+    """What went wrong in the last attempts of a step, and where their output is."""
+    for earlier in item.errors[:-1]:
+        if earlier.error != item.last_error:
+            yield from page.text(f"attempt {earlier.attempt} broke", earlier.error, 2, page.least(4, 2))
+    if item.last_error:
+        yield from page.text("last error", item.last_error, 2)
+    if item.errors:
+        yield from page.own_line(f"its output: backedge logs {item.run} {item.step}-{item.errors[-1].attempt}", 2)
 
 
 def _is_longer(message: str) -> bool:
@@ -109,17 +179,18 @@ def _finding_lines(item: InboxItem, page: Page) -> Iterator[str]:
         detailed = [each for each in listed if len(list(finding_lines(each, Page()))) > 1]
     else:
         detailed = listed
-    most = len(detailed) if page.whole else LISTED if detailed is listed else DETAILED
+    detail = page.least(DETAILED, 1)
+    most = len(detailed) if page.whole else page.least(LISTED, 4) if detailed is listed else detail
     for place, finding in enumerate(detailed[:most]):
-        yield from finding_lines(finding, page, 2, brief=place >= DETAILED and not page.whole)
-    yield from more_findings(detailed[most:], item, 2)
+        yield from finding_lines(finding, page, 2, brief=place >= detail and not page.whole)
+    yield from more_findings(detailed[most:], item, page, 2)
 
 
 def _said_lines(item: InboxItem, page: Page) -> Iterator[str]:
     """What the judge said last, in its own words."""
     last = item.verdicts[-1] if item.verdicts else None
-    if last is not None and last.summary:
-        yield from page.text(f"{page.cut(last.judge, 40)} says", last.summary, 2, 4)
+    if last is not None and last.summary and not any(last.summary in each.description for each in item.findings):
+        yield from page.text(f"{page.cut(last.judge, 40)} says", last.summary, 2, page.least(4, 2))
 
 
 def _request_lines(request: Request, page: Page) -> Iterator[str]:
@@ -154,36 +225,53 @@ def _input_lines(made: InboxInput, page: Page) -> Iterator[str]:
     yield from page.own_line(f"{page.cut(made.step, 40)}, version {made.version}{summary}", 2)
     if made.output is None:
         return
-    lines = clean(as_text(made.output)).expandtabs().splitlines()
-    shown = list(page.block(lines[:MOST_LINES], 4, MOST_LINES))
+    lines, most = clean(as_text(made.output)).expandtabs().splitlines(), page.least(MOST_LINES, 4)
+    shown = list(page.block(lines[:most], 4, most))
     yield from shown
-    if made.payload is not None or len(lines) > MOST_LINES or any(line.endswith("…") for line in shown):
+    if made.payload is not None or len(lines) > most or any(line.endswith("…") for line in shown):
         yield f"    all of it: {made.whole}"
 
 
 def fix_lines(item: InboxItem, page: Page) -> Iterator[str]:
     """What is to be judged, or what the last fix changed."""
-    shown = {made.step for made in item.inputs if made.output is not None}
-    tried = {work.step: work for turn in item.history for work in turn.work}
-    for change in item.last_changes:
+    if not item.changes:  # their differences are shown instead
+        shown = {made.step for made in item.inputs if made.output is not None}
+        yield from last_change_lines(item.last_changes, item.history, item.run, page, shown)
+
+
+def last_change_lines(
+    changes: Iterable[AttemptChange],
+    history: Iterable[RoundReport],
+    run: str,
+    page: Page,
+    shown: Collection[str] = (),
+    indent: int = 2,
+) -> Iterator[str]:
+    """The last change of each step. The first output of the steps in `shown` is not repeated."""
+    tried = {work.step: work for turn in history for work in turn.work if not turn.options}
+    changes = list(changes)
+    for change in changes:
         lines = change.files_diff or (() if change.step in shown and change.version == 1 else change.diff)
         if not lines and not change.files:
             continue
         what = "made" if change.version == 1 else "last changed"
-        yield from page.own_line(f"what {change.step} {what} (attempt {change.attempt}){_summary(change, page)}", 2)
+        yield from page.own_line(
+            f"what {change.step} {what} (attempt {change.attempt}){_summary(change.summary, page)}", indent
+        )
         last = tried.get(change.step)
         if last is not None and last.attempt > change.attempt:
-            yield from page.own_line(f"attempt {last.attempt} changed nothing: {page.cut(last.summary, 200)}", 4)
+            why = _summary(last.error or last.summary, page)
+            yield from page.own_line(f"attempt {last.attempt} changed nothing{why}", indent + 2)
         if change.files:
-            yield from page.own_line(f"files: {_files(change)}", 4)
+            yield from page.own_line(f"files: {_files(change)}", indent + 2)
         left_out = change.files_left_out if change.files_diff else change.left_out
-        yield from _diff_lines(lines, left_out, FIX_LINES, page)
-        if len(lines) + left_out > FIX_LINES:
-            yield f"    all of it: backedge show {item.run} --diff --step {change.step}"
+        most = page.least(FIX_LINES, 4 if len(changes) == 1 else 2)
+        whole = f"backedge show {run} --diff --step {change.step}"
+        yield from _diff_lines(lines, left_out, most, page, indent + 2, whole)
 
 
-def _summary(change: AttemptChange, page: Page) -> str:
-    return f": {page.cut(change.summary, 200)}" if change.summary else ""
+def _summary(summary: str, page: Page) -> str:
+    return f": {page.cut(summary, 200)}" if summary else ""
 
 
 def _files(change: AttemptChange) -> str:
@@ -191,15 +279,18 @@ def _files(change: AttemptChange) -> str:
     return f"{named} and {len(change.files) - 6} more" if len(change.files) > 6 else named
 
 
-def _diff_lines(lines: Sequence[str], left_out: int, most: int, page: Page) -> Iterator[str]:
-    """The beginning of a difference, without the lines that only name the versions."""
+def _diff_lines(lines: Sequence[str], left_out: int, most: int, page: Page, indent: int, whole: str) -> Iterator[str]:
+    """The beginning of a difference, without the lines that only name the versions. `whole` is the command that shows all
+    of it."""
     told = [
         clean(line).expandtabs() for line in lines if not line.startswith(("--- ", "+++ ", "index ", "diff --git "))
     ]
+    if page.brief > 1:  # only what changed
+        told = [line for line in told if line.startswith(("+", "-"))] or told
     most = len(told) if page.whole else most
-    yield from page.block(told[:most], 4, most)
+    yield from page.block(told[:most], indent, most)
     if len(told) + left_out > most:
-        yield f"    … and {counted(len(told) - most + left_out, 'more line')}"
+        yield from page.own_line(f"… and {counted(len(told) - most + left_out, 'more line')}: {whole}", indent)
 
 
 def _change_lines(item: InboxItem, changed: InboxChange, page: Page) -> Iterator[str]:
@@ -219,10 +310,11 @@ def _change_lines(item: InboxItem, changed: InboxChange, page: Page) -> Iterator
         yield from page.line(f"tests: {', '.join(changed.tests)}", 4)
     if changed.note:
         yield from page.own_line(f"({changed.note})", 4)
-    yield from page.block(list(changed.diff[:MOST_DIFF_LINES]), 4, MOST_DIFF_LINES)
-    if len(changed.diff) > MOST_DIFF_LINES:
-        more = counted(len(changed.diff) - MOST_DIFF_LINES, "more line")
-        yield f"    … and {more}: backedge show {item.run} --diff"
+    most = page.least(MOST_DIFF_LINES, 12)
+    yield from page.block(list(changed.diff[:most]), 4, most)
+    if len(changed.diff) > most:
+        more = counted(len(changed.diff) - most, "more line")
+        yield from page.own_line(f"… and {more}: backedge show {item.run} --diff", 4)
 
 
 def choice_lines(item: InboxItem, page: Page) -> Iterator[str]:
@@ -234,7 +326,13 @@ def choice_lines(item: InboxItem, page: Page) -> Iterator[str]:
     for choice in item.choices:
         yield from _choice_lines(choice, item, page)
     words = "|".join(dict.fromkeys(choice.choice for choice in item.choices))
-    yield from page.own_line(f"backedge decide {item.id} {words} --run {item.run}", 2)
+    yield from page.own_line(decide_command(item.id, words, item.run, page, 2), 2)
+
+
+def decide_command(id: str, words: str, run: str, page: Page, indent: int) -> str:
+    """The command that decides an escalation; without the words for the choices if they do not fit the line."""
+    whole = f"backedge decide {id} {words} --run {run}"
+    return whole if indent + len(whole) <= page.width else f"backedge decide {id} CHOICE --run {run}"
 
 
 def _choice_lines(choice: PacketOption, item: InboxItem, page: Page) -> Iterator[str]:
@@ -242,7 +340,8 @@ def _choice_lines(choice: PacketOption, item: InboxItem, page: Page) -> Iterator
     words = f' --option "{page.cut(choice.option, 60)}"' if choice.option else ""
     words = words or (f" --{choice.needs[-1]} …" if choice.needs else "")
     yield from page.own_line(f"{choice.choice}{words}: {page.cut(choice.next, 200)}", 4)
-    if choice.choice in SHORT and not choice.recommended and not page.whole:
+    short = choice.choice in SHORT or (page.brief and not choice.option)
+    if short and (not choice.recommended or page.brief == BRIEFEST) and not page.whole:
         return
     effort = choice.effort
     if choice.choice in ("continue", "revise") and item.estimate is not None and item.estimate.seconds >= 1:

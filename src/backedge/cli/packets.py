@@ -7,8 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from backedge.analytics.attempt_errors import last_errors
 from backedge.analytics.blast import blast_in
-from backedge.analytics.inbox import InboxChange, InboxInput, InboxItem, inbox_item
+from backedge.analytics.inbox import InboxChange, InboxInput, InboxItem, inbox_item, spent_by_step
 from backedge.analytics.rounds import Histories, LoopHistory, loop_histories
 from backedge.core.errors import JournalError, NotFound
 from backedge.core.escalation.packet import Material, Packet, packet
@@ -16,6 +17,7 @@ from backedge.core.events import Event
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import Escalation, RunState
 from backedge.core.value import Json, replace
+from backedge.core.workflow.limits import BUDGETS
 from backedge.engine.store import events_of
 from backedge.ports import Journal
 from backedge.project import Project
@@ -80,6 +82,8 @@ async def item_of(journal: Journal, project: Project, history: RunHistory, found
             for each in told.inputs
         ),
         _changes(told, diffs_of(project, state, told)),
+        last_errors(history.events, found.step) if found.step is not None and found.loop is None else (),
+        spent_by_step(history.events, found.breach.limit) if found.breach and found.breach.limit in BUDGETS else (),
     )
 
 

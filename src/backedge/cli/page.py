@@ -12,6 +12,8 @@ from backedge.core.text import clean, counted, one_line
 from backedge.core.value import Json
 
 NARROWEST = 40
+QUESTION = 3
+"""How many lines a question takes below what it is about."""
 UNLIMITED = 10_000
 """The width where there is no terminal: lines stay whole, so that programs can search them."""
 
@@ -21,11 +23,20 @@ def width_of(out: TextIO) -> int:
     return max(NARROWEST, shutil.get_terminal_size().columns) if out.isatty() else UNLIMITED
 
 
+def room_for_question(out: TextIO) -> int:
+    """How many lines fit above a question, on the terminal that `out` writes to."""
+    return shutil.get_terminal_size().lines - QUESTION if out.isatty() else UNLIMITED
+
+
 class Page:
     """A page of a given width and the deepest detail that fits one screen; `whole` leaves nothing out."""
 
-    def __init__(self, width: int = UNLIMITED, whole: bool = False) -> None:
-        self.width, self.whole = width, whole
+    def __init__(self, width: int = UNLIMITED, whole: bool = False, brief: int = 0) -> None:
+        self.width, self.whole, self.brief = width, whole, brief
+
+    def least(self, most: int, least: int) -> int:
+        """How many to show of something: fewer, the briefer the page has to be, but not less than `least`."""
+        return max(least, most >> self.brief)
 
     def line(self, text: str, indent: int = 0, longest: int = 400) -> Iterator[str]:
         """Text of others as one paragraph: at most `longest` characters, wrapped between words."""
@@ -54,6 +65,7 @@ class Page:
     def text(self, label: str, text: str, indent: int, most: int = 6) -> Iterator[str]:
         """Labelled text of others. Several lines become a block of at most `most` lines; the first lines and the last one
         are kept, because the last line of an error says what it is."""
+        most = self.least(most, 2)
         lines = [line.rstrip() for line in clean(text).expandtabs().splitlines() if line.strip()]
         if len(lines) < 2:
             yield from self.line(f"{label}: {text}", indent, 400)

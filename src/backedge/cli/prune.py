@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import msgspec
 from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.views import PROGRESS, SCRATCHPAD
+from backedge.analytics.attempt_errors import AttemptError
 from backedge.analytics.report import Report, report
 from backedge.analytics.rounds import Histories
 from backedge.cli.amounts import size_words
@@ -166,14 +167,20 @@ def _files(spot: Project, run: str) -> Iterator[Path]:
         yield from (path for path in kept.iterdir() if path.name not in KEPT and not path.is_dir())
 
 
-async def report_of(journal: Journal, state: RunState, spot: Project, histories: Histories) -> tuple[Report, str]:
+async def report_of(
+    journal: Journal,
+    state: RunState,
+    spot: Project,
+    histories: Histories,
+    errors: Mapping[str, tuple[AttemptError, ...]],
+) -> tuple[Report, str]:
     """The report of a run, and a remark if its large outputs were pruned."""
     large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
     try:
-        return report(state, await outputs(journal, state, large), histories), ""
+        return report(state, await outputs(journal, state, large), histories, errors), ""
     except JournalDamaged:
         mark = spot.kept_file(state.run).parent / PRUNED
         if not mark.exists():
             raise
         at = time.strftime("%Y-%m-%d", time.localtime(mark.stat().st_mtime))
-        return report(state, histories=histories), f"its large outputs were pruned on {at}"
+        return report(state, histories=histories, errors=errors), f"its large outputs were pruned on {at}"

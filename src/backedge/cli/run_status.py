@@ -12,6 +12,7 @@ from backedge.analytics.report import wait_of
 from backedge.analytics.rounds import LoopHistory, loop_histories
 from backedge.analytics.sentence import sentence
 from backedge.cli.common import clock_time, is_story, shown
+from backedge.cli.run_summary import MERGED
 from backedge.core.errors import BackedgeError
 from backedge.core.events import AttemptStarted, Event
 from backedge.core.scheduling.pending import outcome_of
@@ -20,8 +21,11 @@ from backedge.core.state.run import RunState
 from backedge.engine.store import events_of
 from backedge.ports import JournalWithClaims, RunHead
 from backedge.project import Project
+from backedge.project.worktrees import has_worktree, run_worktree
 
 LIVE, STOPPED, PAUSED, ASKS, UNREADABLE = "live", "stopped", "paused", "asks you", "damaged"
+NO_STORY = "no story"
+"""The story of the run has been deleted, so `backedge run` never continues it."""
 MOST_ASKED = 3
 """How many open questions of one run to name."""
 
@@ -34,7 +38,7 @@ class RunStatus(msgspec.Struct, frozen=True):
     outcome: str
     events: int
     state: str
-    """live, stopped, paused, asks you or damaged; the outcome of a run that has ended."""
+    """live, stopped, paused, asks you, no story or damaged; the outcome of a run that has ended."""
     held_by: str | None
     """The process that executes it now."""
     started: str | None
@@ -52,15 +56,19 @@ class RunStatus(msgspec.Struct, frozen=True):
     """What the first of them is about; of a damaged run, what is wrong with it."""
     next: str
     """The command to type next."""
+    worktree: str = ""
+    """The folder in which it works, if that is a worktree of its own that is still there."""
 
 
 async def run_statuses(journal: JournalWithClaims, heads: Sequence[RunHead], spot: Project) -> list[RunStatus]:
     """The status of each run. One that cannot be read does not hide the others."""
     found = []
+    gone = await _without_story(heads, spot)
     for head in heads:
         try:
             events = await events_of(journal, head.run)
-            found.append(_status(head, events, await journal.holder(head.run), spot, time.time()))
+            status = _status(head, events, await journal.holder(head.run), spot, time.time())
+            found.append(_without(status) if head.run in gone and status.state in (STOPPED, PAUSED, ASKS) else status)
         except BackedgeError as error:
             more = (
                 head.run,
@@ -81,11 +89,32 @@ async def run_statuses(journal: JournalWithClaims, heads: Sequence[RunHead], spo
     return found
 
 
+async def _without_story(heads: Sequence[RunHead], spot: Project) -> frozenset[str]:
+    """The runs that have not ended and whose story has been deleted."""
+    runs = [head.run for head in heads if head.outcome in ("running", "waiting") and is_story(spot, head.run)]
+    if not runs:
+        return frozenset()
+    from backedge.stories.backlog import runs_without_story
+
+    try:
+        return await runs_without_story(spot, runs)
+    except (BackedgeError, OSError):
+        return frozenset()  # the stories cannot be read: nothing can be said about them
+
+
+def _without(status: RunStatus) -> RunStatus:
+    why = "its story has been deleted: restore the file, or end the run"
+    return msgspec.structs.replace(
+        status, outcome="waiting", state=NO_STORY, reason=why, next=f"backedge cancel {status.run}"
+    )
+
+
 def _status(head: RunHead, events: Sequence[Event], holder: str | None, spot: Project, now: float) -> RunStatus:
     state = replay(events)
     assert state is not None
     word = _word(state, holder)
     asks = tuple(state.escalations)
+    tree = str(run_worktree(spot, head.run).path) if has_worktree(spot, head.run) else ""
     return RunStatus(
         head.run,
         head.workflow,
@@ -101,7 +130,8 @@ def _status(head: RunHead, events: Sequence[Event], holder: str | None, spot: Pr
         asks,
         min((wait.until for name in state.steps if (wait := wait_of(state, name)) is not None), default=None),
         _question(state, events),
-        _next(state, word, is_story(spot, head.run)),
+        _next(state, word, is_story(spot, head.run), bool(tree)),
+        tree,
     )
 
 
@@ -130,12 +160,14 @@ def _attempts(state: RunState, events: Sequence[Event]) -> tuple[str, ...]:
     return tuple(running or ([f"{last.step}-{last.attempt}"] if last is not None else []))
 
 
-def _next(state: RunState, word: str, story: bool) -> str:
+def _next(state: RunState, word: str, story: bool, worktree: bool) -> str:
     if word == ASKS:
         first = next(iter(state.escalations))
         return f"backedge decide {first} --run {state.run}"
     if word == LIVE:
         return f"backedge watch {state.run}"
+    if worktree and state.ended is not None:
+        return f"backedge {'merge' if word in MERGED else 'discard'} {state.run}"
     if word == PAUSED or (word == STOPPED and not story):
         return f"backedge resume {state.run}"
     return "backedge run" if word == STOPPED else f"backedge show {state.run}"
@@ -145,7 +177,7 @@ def status_lines(statuses: Sequence[RunStatus], width: int) -> Iterator[str]:
     """The list for a terminal of this width: one row for each run, and a second one where there is something to do."""
     runs = max((len(shown(each.run)) for each in statuses), default=0)
     words = max((len(each.state) for each in statuses), default=0)
-    ages = {each.run: age(each.age_seconds) if each.started else "" for each in statuses}
+    ages = {each.run: f"{age(each.age_seconds)} ago" if each.started else "" for each in statuses}
     longest = max((len(each) for each in ages.values()), default=0)
     costs = max((len(_money(each.cost_usd)) for each in statuses), default=0)
     room = max(8, width - runs - words - longest - costs - 8)
@@ -155,13 +187,16 @@ def status_lines(statuses: Sequence[RunStatus], width: int) -> Iterator[str]:
         row = f"{shown(each.run):{runs}}  {each.state:{words}}  {ages[each.run]:>{longest}}"
         row += f"  {_money(each.cost_usd):>{costs}}  {name:{names}}"
         doing = ", ".join(each.steps)
-        yield (f"{row}  {doing}" if doing and len(row) + 2 + len(doing) <= width else row).rstrip()
-        if each.asks or each.state == UNREADABLE:
+        fits = len(row) + 2 + len(doing) <= width
+        yield (f"{row}  {doing}" if doing and fits else row).rstrip()
+        if doing and not fits:
+            yield f"    {'at' if each.state == LIVE else 'last'} {shown(doing, max(20, width - 9))}"
+        if each.asks or each.state in (UNREADABLE, NO_STORY):
             asked = f"{', '.join(each.asks[:MOST_ASKED])}: " if each.asks else ""
             yield f"    {shown(asked + each.reason, max(20, width - 4))}"
         if each.waits_until is not None:
             yield f"    waits for a provider until {clock_time(each.waits_until)}"
-        if each.state in (LIVE, STOPPED, PAUSED, ASKS, UNREADABLE):
+        if each.worktree or each.state in (LIVE, STOPPED, PAUSED, ASKS, NO_STORY, UNREADABLE):
             yield f"    → {each.next}"
 
 

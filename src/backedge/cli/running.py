@@ -47,6 +47,9 @@ def code_of() -> int:
 
 def _words(error: click.ClickException) -> str:
     """A usage error as one sentence, with the help of the command that was meant."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        path, names = error.ctx.command_path, ", ".join(error.ctx.command.commands)
+        return f"{path.partition(' ')[2]} needs a command: use one of {names}: see `{path} --help`"
     text = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
     if not command or "--help" in text:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,38 +15,70 @@ from backedge.catalog import AGENT_CLIS
 from backedge.config import EDITOR_LINE, SCHEMA_FILE, schema_text
 from backedge.core.errors import WorkflowError
 from backedge.project import STATE
-from backedge.templates import PATTERNS, TEMPLATES, found_in, rendered
+from backedge.templates import ABOUT, AGENTS, PATTERNS, TEMPLATES, Found, found_in, rendered
+from backedge.templates.runners import Tool
+from backedge.templates.runners import command as test_tool
+
+SCRIPTS = "scripts"
+"""The answer for scripts that play the agents."""
 
 
 @click.command()
-@click.option(
-    "--template", type=click.Choice(TEMPLATES), default="feature", show_default=True, help="The template to start from."
-)
+@click.option("--template", type=click.Choice(TEMPLATES), help="The template to start from. Default: feature.")
 @click.option(
     "--agent",
-    type=click.Choice([*AGENT_CLIS, "scripts"]),
+    type=click.Choice([*AGENT_CLIS, SCRIPTS]),
     help="The agent that does the work. Default: the first installed agent CLI.",
 )
+@click.option(
+    "--test", "test_command", metavar="COMMAND", help="The command that runs your tests. Default: what is found."
+)
 @click.option("--name", help="The name of the workflow. Default: the name of the folder.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing and take what is found, as without a terminal.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-def init(template: str, agent: str | None, name: str | None, force: bool) -> None:
-    """Write a workflow file for this folder, with the agent CLI, tests and linter that it finds.
+def init(
+    template: str | None, agent: str | None, test_command: str | None, name: str | None, yes: bool, force: bool
+) -> None:
+    """Write a workflow file for this folder, with the agent CLI, tests and linters that it finds.
 
-    If no agent CLI is installed, it also writes small scripts to agents/ that play the agents. The workflow runs at once,
-    and you can replace the scripts one by one.
+    On a terminal it asks three questions, each with an answer to accept: what to do, which agent does the work, and how
+    your tests are run.
+
+    If no agent CLI is installed, it also writes small scripts to .backedge-agents/ that play the agents. The workflow runs
+    at once, and you can replace the scripts one by one. No linter of yours looks at them, and a team can commit them.
 
     \b
     Example:
       backedge init --template tight-loop && backedge run
+      backedge init --yes --agent claude --test "uv run pytest tests/unit"
     """
     folder = Path.cwd()
-    found = found_in(folder)
-    cli = "" if agent == "scripts" else agent or found.cli
-    made = rendered(template, name or folder.name or "workflow", found, cli)
     target = folder / "backedge.yaml"
     if target.exists() and not force:
         raise WorkflowError(f"{target} already exists: use `--force` to overwrite it")
+    found = found_in(folder)
+    _tell_found(found)
+    ask = not yes and sys.stdin.isatty() and sys.stdout.isatty()
+    template = template or (_asked_template() if ask else "feature")
+    agent = agent or (_asked_agent(found) if ask else found.cli or SCRIPTS)
+    cli = "" if agent == SCRIPTS else agent
+    if test_command is None and ask and template not in PATTERNS:
+        test_command = _asked_test(found)
+    if test_command:
+        found = replace(found, typed=_typed(test_command))
+    made = rendered(template, name or folder.name or "workflow", found, cli)
     made = {"backedge.yaml": EDITOR_LINE + made.pop("backedge.yaml"), **made, SCHEMA_FILE: schema_text()}
+    for path, text in made.items():
+        kept = (folder / path).exists() and not force
+        click.echo(f"{'kept' if kept else 'wrote':8} {path}")
+        if not kept:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    private_folder(folder / STATE)
+    _tell_next(template, cli, found)
+
+
+def _tell_found(found: Found) -> None:
     words = list(found.words())
     for word, what in words:
         if what:
@@ -52,21 +86,53 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
     missing = [word for word, what in words if not what]
     if missing:
         click.echo(f"missing  {', '.join(missing)}")
-    for path, text in made.items():
-        kept = (folder / path).exists() and not force
-        click.echo(f"{'kept' if kept else 'wrote':8} {path}")
-        if not kept:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text, encoding="utf-8")
-    _ignored(folder / STATE)
+
+
+def _asked_template() -> str:
+    click.echo("\nWhat do you want to do?")
+    for name in TEMPLATES:
+        if name not in PATTERNS:
+            click.echo(f"  {name:12} {ABOUT[name]}")
+    choice: str = click.prompt("template", type=click.Choice(TEMPLATES), default="feature", show_choices=False)
+    return choice
+
+
+def _asked_agent(found: Found) -> str:
+    click.echo("\nWhich agent does the work? `scripts` are small programs that play one, to try things without cost.")
+    choices = [*AGENT_CLIS, SCRIPTS]
+    choice: str = click.prompt("agent", type=click.Choice(choices), default=found.cli or SCRIPTS)
+    return choice
+
+
+def _asked_test(found: Found) -> str:
+    click.echo("\nHow are your tests run? An empty answer takes the command below, if there is one.")
+    proposed = shlex.join(found.test.run) if found.test is not None else "none: an agent judges instead"
+    typed: str = click.prompt(f"test command [{proposed}]", default="", show_default=False)
+    return typed.strip()
+
+
+def _typed(command: str) -> Tool:
+    try:
+        return test_tool(command)
+    except ValueError as error:
+        raise WorkflowError(f"the test command {command!r} cannot be read: {error}; close its quotes") from error
+
+
+def _tell_next(template: str, cli: str, found: Found) -> None:
     if template == "review-only" and not found.git:
         first = "run `git init` first" if shutil.which("git") else "install git and run `git init` first"
         click.echo(f"\nThis template reviews a git change, and this folder is not in a repository: {first}.")
     if not cli:
         click.echo(
-            "\nThe scripts in agents/ play the agents: replace them with your own programs, or with `agent: claude`."
+            f"\nThe scripts in {AGENTS}/ play the agents: replace them with your own programs, or with `agent: claude`."
         )
-    click.echo("\nnext:    backedge check      draws the workflow, and prints the maximum number of attempts")
+    elif found.test is None and template not in PATTERNS:
+        click.echo(
+            "\nNo tests were found, so an agent judges the result. With tests of your own: `backedge init --force`."
+        )
+    click.echo("\nnext:    backedge check      draws the workflow, and says how many attempts a run makes")
+    if cli:
+        click.echo(f"         backedge doctor     says whether {cli} is logged in, and what else is missing")
     if template == "stories":
         click.echo("         backedge board      shows the stories; `backedge next` lists the next actions")
         click.echo("         backedge run --auto")
@@ -76,13 +142,6 @@ def init(template: str, agent: str | None, name: str | None, force: bool) -> Non
         return
     task = "base=HEAD" if template == "review-only" else 'task="describe the task"'
     click.echo(f"         backedge run --input {task}")
-
-
-def _ignored(state: Path) -> None:
-    """Keep the journal and the logs out of git, without changing the user's .gitignore."""
-    private_folder(state)
-    if not (state / ".gitignore").exists():
-        (state / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 @click.command()

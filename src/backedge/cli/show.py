@@ -73,7 +73,7 @@ def show(
     """
     from backedge.cli.difference import print_reworks
 
-    found = reading(journal, lambda opened: _read(opened, journal, run_name, step_name, diff))
+    found = reading(journal, lambda opened: read_run(opened, journal, run_name, step_name, diff))
     if diff:
         print_reworks(found.diffs, step_name, as_json)
     elif as_json:
@@ -82,9 +82,11 @@ def show(
         click.echo("\n".join(_lines(found, whole)))
 
 
-async def _read(
-    journal: JournalWithClaims, place: Path | None, run_name: str | None, step: str | None, diff: bool
+async def read_run(
+    journal: JournalWithClaims, place: Path | None, run_name: str | None, step: str | None = None, diff: bool = False
 ) -> Shown:
+    """Read a run, or what is about one step of it; with `diff` everything that its attempts changed."""
+    from backedge.analytics.attempt_errors import errors_by_step
     from backedge.analytics.rounds import loop_histories
     from backedge.cli.difference import last_changes, reworks, under_discussion
     from backedge.cli.packets import RunHistory, item_of
@@ -108,7 +110,7 @@ async def _read(
     state = teller.state(run)
     assert state is not None
     histories = loop_histories(events)
-    report, remark = await report_of(journal, state, spot, histories)
+    report, remark = await report_of(journal, state, spot, histories, errors_by_step(events))
     if report.outcome == "running" and await journal.holder(run) is None:
         remark = remark or idle_words(spot, run)
     if step is not None and step not in report.everybody:
@@ -168,8 +170,8 @@ def _reworked(history: Sequence[RoundReport]) -> list[str]:
 
 def _lines(found: Shown, whole: bool) -> list[str]:
     from backedge.cli.page import Page, width_of
+    from backedge.cli.run_summary import closing_words
     from backedge.cli.story import story
-    from backedge.cli.telling import closing_words
 
     report, page = found.report, Page(width_of(sys.stdout), whole)
     paused = "  (paused)" if report.paused else ""

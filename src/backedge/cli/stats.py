@@ -142,7 +142,8 @@ def _lines(found: Stats) -> Iterator[str]:
     yield f"findings   {findings.total}, {findings.persistent} of them seen in two or more rounds"
     yield from _counts("by severity", findings.by_severity)
     yield from _counts("by status", findings.by_status)
-    yield from _counts("found by", findings.by_means)
+    yield from _counts("found by", findings.by_judge, MOST_JUDGES)
+    yield from _counts("found by means of", findings.by_means)
     for origin in findings.by_phase:
         yield f"  injected in {_phase(origin.injected)}, detected in {_phase(origin.detected)}: {origin.findings}"
     for each in findings.yields:
@@ -166,9 +167,17 @@ def _lines(found: Stats) -> Iterator[str]:
         yield f"  {shown(run.run, 40)}  {shown(run.workflow, 30)}: {counted(run.rounds, 'round')}, {took}"
 
 
-def _counts(title: str, counts: Mapping[str, int]) -> Iterator[str]:
-    if counts:
-        yield f"  {title}: {', '.join(f'{shown(word, 40)} {count}' for word, count in counts.items())}"
+MOST_JUDGES = 10
+"""How many judges to list: those that found most."""
+
+
+def _counts(title: str, counts: Mapping[str, int], most: int | None = None) -> Iterator[str]:
+    if not counts:
+        return
+    listed = sorted(counts.items(), key=lambda each: -each[1])[:most] if most else counts.items()
+    words = [f"{shown(word, 40)} {count}" for word, count in listed]
+    words += [f"{len(counts) - len(words)} more"] if len(words) < len(counts) else []
+    yield f"  {title}: {', '.join(words)}"
 
 
 def _phase(phase: str) -> str:

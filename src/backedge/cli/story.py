@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from backedge.analytics.inbox import InboxItem
-from backedge.analytics.report import FindingReport, LoopReport, Report
+from backedge.analytics.report import FindingReport, ListedLoop, LoopReport, RefusalReport, Report
 from backedge.analytics.rounds import Histories, LoopHistory, Round, RoundReport, VerdictReport
 from backedge.cli.common import earlier, shown
 from backedge.cli.evidence import BEFORE, evidence_lines
-from backedge.cli.packet_text import fix_lines, option_text
+from backedge.cli.packet_text import last_change_lines, material_lines, option_text
 from backedge.cli.page import Page
 from backedge.core import events as e
 from backedge.core.events import Event
-from backedge.core.model import Resolution
+from backedge.core.feedback.undoable import words_of
+from backedge.core.model import HUMAN, Resolution
 from backedge.core.state.run import ASKED
 from backedge.core.text import counted, finding_ids
 from backedge.core.wording import tests_text
@@ -44,6 +45,7 @@ def story(
     for loop in report.loops:
         yield ""
         yield from _loop(loop, report.findings, histories.get(loop.id, LoopHistory()), page, most)
+    yield from _without_loop(report, page)
     yield from _open_questions(items, page)
     decisions = [*decided(events), *(shown(each) for each in report.decisions)]
     if decisions:
@@ -57,12 +59,30 @@ def story(
     yield from evidence_lines(report)
     for refusal in report.refused:
         yield ""
-        targets = shown(", ".join(refusal.targets), 60)
-        yield from page.own_line(
-            f"refused: feedback from {shown(refusal.source, 40)} to {targets}: {page.cut(refusal.reason, 300)}"
-        )
-        if refusal.message:
-            yield from page.text("it said", refusal.message, 2)
+        yield from refusal_lines(refusal, page)
+
+
+def refusal_lines(refusal: RefusalReport, page: Page) -> Iterator[str]:
+    """Feedback that was not delivered: why, and everything that it said."""
+    targets = shown(", ".join(refusal.targets), 60)
+    kind = f" ({refusal.kind}, {refusal.severity})" if refusal.kind else ""
+    yield from page.own_line(
+        f"refused: feedback from {shown(refusal.source, 40)} to {targets}{kind}: {page.cut(refusal.reason, 300)}"
+    )
+    if refusal.message:
+        yield from page.text("it said", refusal.message, 2)
+    yield from request_lines(refusal, page, 2)
+
+
+def _without_loop(report: Report, page: Page) -> Iterator[str]:
+    """The findings of an imported defect log, which has no loops."""
+    alone = [finding for finding in report.findings if finding.loop is None] if report.outcome == "imported" else []
+    if alone:
+        yield from ("", "findings")
+    for finding in alone:
+        yield from _finding_lines(finding, page)
+        phases = ", ".join(finding.affected_phase)
+        yield from page.own_line(f"injected in {shown(phases, 60)}, found by {shown(finding.found_by, 60)}", 4)
 
 
 def _open_questions(items: Sequence[InboxItem], page: Page) -> Iterator[str]:
@@ -72,7 +92,7 @@ def _open_questions(items: Sequence[InboxItem], page: Page) -> Iterator[str]:
     for item in items:
         overdue = " (overdue)" if item.overdue else ""
         yield from page.own_line(f"{item.id}{overdue}: {item.sentence}", 2)
-        yield from fix_lines(item, page)
+        yield from material_lines(item, page)
 
 
 def _loop(
@@ -97,28 +117,38 @@ def _loop(
     yield from lines[-(most or len(lines)) :]
 
 
-def loop_lines(loop: LoopReport, findings: Iterable[FindingReport], page: Page) -> Iterator[str]:
-    """A loop in a list: who asks whom, everything that was asked in every round, the words of its judge, and how it
-    ended."""
+def loop_lines(loop: ListedLoop, report: Report, page: Page) -> Iterator[str]:
+    """A loop in a list: who asks whom, everything that was asked and done in every round, the words of its judge, what
+    was changed last, what people decided, and how it ended."""
     rounds = f", {counted(loop.rounds, 'round')}" if loop.rounds else ""
     ways = f"{shown(loop.source, 40)} → {shown(', '.join(loop.targets))}"
     grade = f", {loop.severity}{' and blocking' if loop.blocking else ''}" if loop.severity else ""
     yield from page.own_line(f"{shown(loop.id, 40)}  {loop.state:16}  {loop.kind}: {ways}{grade}{rounds}")
     yield from asked_lines(loop, page, 4)
-    own = set(loop.findings)
-    for finding in findings:
-        if finding.id in own:
-            yield from _finding_lines(finding, page, 4)
+    for finding in loop.findings_in_full:
+        yield from _finding_lines(finding, page, 4)
     for turn in loop.history:
         if turn.message and turn.message != loop.message:
             yield from page.own_line(f"asked in round {turn.number}:", 4)
             yield from asked_lines(turn, page, 6)
+        yield from work_lines(turn, page, 4)
+        for taken in loop.positions:
+            if taken.round == turn.number:
+                why = f": {page.cut(taken.reason, 200)}" if taken.reason else ""
+                yield from page.own_line(f"{shown(taken.who, 40)} is for “{shown(taken.option, 60)}”{why}", 4 + _LABEL)
     for said in loop.verdicts:
         if said.summary:
             says = "says" if said is loop.verdicts[-1] else f"said in attempt {said.attempt}"
             yield from page.text(f"{shown(said.judge, 40)} {says}", said.summary, 4, 4)
+    yield from last_change_lines(loop.changes, loop.history, report.run, page, indent=4)
     if loop.breach is not None:
         yield from page.own_line(f"limit {loop.breach}", 4)
+    for asked in report.escalations:
+        if asked.loop == loop.id and asked.decided is None:
+            yield from page.own_line(f"open: backedge decide {asked.id} --run {report.run}", 4)
+        elif asked.loop == loop.id and asked.decided != "resolve":
+            note = f": {page.cut(asked.note, 200)}" if asked.note and asked.note != loop.advice else ""
+            yield from page.own_line(f"{asked.id} decided: {asked.decided}{_by(asked.by)}{note}", 4)
     if loop.advice and (loop.resolution is None or loop.advice != loop.resolution.text):
         yield from page.text("advice", loop.advice, 4)
     if loop.resolution is not None:
@@ -149,7 +179,7 @@ def _finding_lines(finding: FindingReport, page: Page, indent: int = 2) -> Itera
             yield from page.text(label, text, indent + 2)
 
 
-SETTLED = ("fixed", "withdrawn", "duplicate")
+SETTLED = ("fixed", "withdrawn", "duplicate", "rolled_back")
 """Findings that are over: their details are shown by --all only."""
 
 
@@ -160,6 +190,11 @@ def asked_lines(asked: LoopReport | RoundReport, page: Page, indent: int) -> Ite
             yield from page.text("message", asked.message, indent)
         else:
             yield from page.own_line(f"“{page.cut(asked.message, 400)}”", indent)
+    yield from request_lines(asked, page, indent)
+
+
+def request_lines(asked: LoopReport | RoundReport | RefusalReport, page: Page, indent: int) -> Iterator[str]:
+    """What feedback asked beside its message."""
     for label, text in (("requested", asked.requested_info), ("suggested fix", asked.suggested_fix)):
         if text:
             yield from page.text(label, text, indent)
@@ -200,6 +235,17 @@ _LABEL = len("round 1  ")
 
 def _round_lines(turn: Round, over: bool, message: str, page: Page, indent: int) -> Iterator[str]:
     told = turn.report(over)
+    yield from work_lines(told, page, indent)
+    if told.message and told.message != message:
+        yield from asked_lines(told, page, indent + _LABEL)
+    for work in told.work:
+        for claim in work.claims:
+            note = f": {page.cut(claim.note, 200)}" if claim.note else ""
+            yield from page.own_line(f"{work.step} says {claim.finding} is {claim.status}{note}", indent + _LABEL)
+
+
+def work_lines(told: RoundReport, page: Page, indent: int) -> Iterator[str]:
+    """What each target of a round got, and what it did."""
     state = f" ({told.state})" if told.state == "next" else ""
     label = f"round {told.number}{state}  "
     done: dict[str, list[str]] = {}
@@ -209,14 +255,9 @@ def _round_lines(turn: Round, over: bool, message: str, page: Page, indent: int)
     for target, ids in told.shares.items():
         given = f"{finding_ids(int(id[2:]) for id in ids)} → " if ids else "→ "
         by = f" (by {', '.join(told.routed_by)})" if len(told.routed_by) > 1 and label.strip() else ""
-        yield from page.own_line(f"{label}{given}{target}{by}: {'; '.join(done.get(target, ['not yet']))}", indent)
+        otherwise = "not yet" if told.state != "done" else "answered" if target == HUMAN else "no attempt"
+        yield from page.own_line(f"{label}{given}{target}{by}: {'; '.join(done.get(target, [otherwise]))}", indent)
         label = " " * len(label)
-    if told.message and told.message != message:
-        yield from asked_lines(told, page, indent + _LABEL)
-    for work in told.work:
-        for claim in work.claims:
-            note = f": {page.cut(claim.note, 200)}" if claim.note else ""
-            yield from page.own_line(f"{work.step} says {claim.finding} is {claim.status}{note}", indent + _LABEL)
 
 
 def _statuses(verdict: VerdictReport) -> str:
@@ -244,6 +285,8 @@ def _event_words(event: Event, page: Page) -> str:
         case e.ChoiceMade():
             why = f": {page.cut(event.reason, 200)}" if event.reason else ""
             return f"chosen by {shown(event.by, 60)}: “{shown(event.option, 60)}”{why}"
+        case e.RolledBack():
+            return f"rolled back {page.cut(words_of(event), 200)}"
         case e.LoopOverdue():
             return f"overdue: limit {event.breach}"
         case e.EscalationOpened():

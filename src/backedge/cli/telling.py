@@ -1,14 +1,13 @@
-"""A run in words: one line per event, and a summary at the end."""
+"""A run in words: one line per event."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from backedge.analytics.evidence_report import failed_before
-from backedge.analytics.report import Report
 from backedge.analytics.rounds import LoopHistory
 from backedge.analytics.sentence import sentence
 from backedge.cli.common import clock_time, shown
@@ -16,8 +15,6 @@ from backedge.cli.evidence import (
     BEFORE,
     answered,
     baseline_line,
-    closing_changes,
-    evidence_line,
     noticed,
     verdict_tests,
 )
@@ -25,11 +22,11 @@ from backedge.core import events as e
 from backedge.core.escalation.options import choice_words
 from backedge.core.events import Event
 from backedge.core.feedback.loop import Loop
+from backedge.core.feedback.undoable import words_of
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import ASKED, RunState
 from backedge.core.text import counted
-from backedge.ports import OPEN
 
 LONGEST = 240
 """How many characters a line may have."""
@@ -41,6 +38,7 @@ COLOURS: dict[str, dict[str, Any]] = {
     "✗": {"fg": "red"},
     "↩": {"fg": "yellow"},
     "?": {"bold": True, "fg": "magenta"},
+    "⤺": {"fg": "yellow"},
     "●": {"fg": "green"},
     "■": {"bold": True},
     "▸": {"fg": "cyan"},
@@ -194,6 +192,10 @@ def line_of(event: Event, state: RunState) -> str:
             return answered(event, state)
         case e.VerdictsVoided():
             return f"↻ {', '.join(event.judges)}: judged again ({shown(event.reason)})"
+        case e.RolledBack():
+            return f"⤺ rolled back {shown(words_of(event))}"
+        case e.FilesRestored():
+            return _restored(event)
         case e.LoopOpened(warning=str(warning)) if warning:
             return f"  ! {event.loop}: warning: {warning}"
         case e.PositionTaken():
@@ -211,7 +213,9 @@ def line_of(event: Event, state: RunState) -> str:
             return f"● {event.loop} {event.state}{who}"
         case e.EscalationDecided():
             who = f" by {shown(event.by, 40)}" if event.by else ""
-            return f"! {event.escalation} decided: {event.choice}{who} {shown(event.note, 60)}".rstrip()
+            chosen = shown(event.option, 60) if event.option else event.choice
+            note = f": {shown(event.note, 60)}" if event.note else ""
+            return f"! {event.escalation} decided: {chosen}{who}{note}"
         case e.ConditionEvaluated(met=False):
             return f"  » {event.step} is skipped: {shown(event.reason)} is false"
         case e.StepSkipped():
@@ -231,6 +235,15 @@ def line_of(event: Event, state: RunState) -> str:
             return f"■ {shown(event.reason)}" if says_it else f"■ {event.outcome} {shown(event.reason)}".rstrip()
         case _:
             return ""
+
+
+def _restored(event: e.FilesRestored) -> str:
+    if event.kept:
+        return "  ⤺ its files stay as they are"
+    files = [name for each in event.workspaces.values() for name in each.files]
+    patches = [each.patch for each in event.workspaces.values() if each.patch]
+    kept = f"; what was undone is in {shown(patches[0])}" if patches else ""
+    return f"  ⤺ {counted(len(files), 'file')} restored{kept}" if files else ""
 
 
 def _reset(event: e.AttemptLimited) -> str:
@@ -260,32 +273,3 @@ def _started(event: e.AttemptStarted, state: RunState) -> str:
     step = state.graph.steps[event.step]
     who = f" by {shown(step.display_name(event.agent), 40)}" if len(step.agents) > 1 else ""
     return f"▸ {event.step}{again}{who}{why}"
-
-
-def closing_words(
-    report: Report, changes: bool = True, more: Iterable[str] = (), questions: bool = True
-) -> Iterator[str]:
-    """The summary that `run` prints at the end; with `changes`, it names changed tests, and with `questions`, what open
-    escalations are about. `more` follows its first line."""
-    usage = report.usage
-    money = f", ${usage.cost_usd:.2f}" if usage.cost_usd else ""
-    yield f"{report.outcome}: {counted(usage.attempts, 'attempt')}{money}, {usage.seconds:.1f} s at work"
-    yield from more
-    evidence = evidence_line(report)
-    if evidence:
-        yield f"  {evidence}"
-    if changes:
-        yield from closing_changes(report)
-    for name, step in report.everybody.items():
-        if step.waits is not None:
-            yield f"  {name} waits until {clock_time(step.waits.until)} for its provider: {shown(step.waits.message)}"
-    waiting = [packet for packet in report.escalations if packet.decided is None]
-    for packet in waiting:
-        yield f"  {packet.id} about {packet.loop or packet.step or 'the run'}: {shown(packet.reason)}"
-        if questions and (packet.loop or packet.reason == ASKED):
-            yield f"     {shown(packet.sentence, 200)}"
-        yield f"     backedge decide {packet.id} {'|'.join(packet.words)} --run {report.run}"
-    if waiting:
-        yield f"  then: backedge resume {report.run}"
-    elif changes and report.outcome not in OPEN:
-        yield f"  next: backedge show {report.run}"

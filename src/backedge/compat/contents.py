@@ -38,6 +38,13 @@ class LoopRecord(msgspec.Struct, frozen=True):
     """What was asked in earlier rounds, oldest first: round, message, suggested_fix and requested_info."""
     options: tuple[Option, ...] = ()
     """What its targets could choose from."""
+    requirement_id: str | None = None
+    findings: tuple[Json, ...] = ()
+    """Its findings, each with all that its judge said."""
+    verdicts: tuple[Json, ...] = ()
+    """The verdicts about it, oldest first: judge, word and summary."""
+    refused: str = ""
+    """Why it was not delivered; empty if it was."""
 
     @property
     def open(self) -> bool:
@@ -77,3 +84,5 @@ class Contents(msgspec.Struct, frozen=True):
     """The iterations of a tight loop; None for a file without iterations."""
     notes: Mapping[int, tuple[str, ...]] = {}
     """Decisions by people, by iteration."""
+    refused: tuple[LoopRecord, ...] = ()
+    """Feedback that was not delivered. It opened no loop."""

@@ -6,13 +6,24 @@ a feedback. The last one counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from backedge.compat.contents import Contents, LoopRecord
-from backedge.compat.record_fields import MOST_PROBLEMS, RecordError, optional_text, text, texts, time, whole, word
+from backedge.compat.record_fields import (
+    MOST_PROBLEMS,
+    RecordError,
+    optional_text,
+    requirement,
+    text,
+    texts,
+    time,
+    whole,
+    word,
+)
 from backedge.core.errors import ImportRefused
 from backedge.core.feedback.loop import FINAL, LoopState
 from backedge.core.model import Severity
@@ -45,16 +56,17 @@ def read_feedback(content: str) -> Contents:
     """Read the lines. Raises ImportRefused with the number of every line that is wrong."""
     loops: dict[str, LoopRecord] = {}
     problems: list[str] = []
-    for number, line in _lines(content):
+    for place, line in _lines(content):
         try:
             record = _decoded(line)
             if _is_audit_entry(record):
                 found = _audited(record, loops.get(text(record, "feedback_id")))
             else:
-                found = _loop(record, f"L-{len(loops) + 1}")
+                id = optional_text(record, "feedback_id") or _free_id(loops)
+                found = _with_targets(_loop(record, id), loops.get(id))
             loops[found.id] = found
         except RecordError as error:
-            problems.append(f"line {number}: {error}")
+            problems.append(f"{place}: {error}")
             if len(problems) == MOST_PROBLEMS:
                 break
     if problems:
@@ -62,16 +74,35 @@ def read_feedback(content: str) -> Contents:
     return Contents(tuple(loops.values()))
 
 
-def _lines(content: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers. One object over several lines counts as one line."""
+def _lines(content: str) -> Iterator[tuple[str, str]]:
+    """The records and where they are: one per line, one over several lines, or the items of a list."""
     try:
-        single = isinstance(msgspec.json.decode(content), dict)
+        document = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):
-        single = False
-    if single:
-        yield 1 + content[: len(content) - len(content.lstrip())].count("\n"), content
-        return
-    yield from ((number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip())
+        document = None
+    if isinstance(document, list):
+        yield from ((f"item {number}", msgspec.json.encode(each).decode()) for number, each in enumerate(document, 1))
+    elif isinstance(document, dict):
+        yield f"line {1 + content[: len(content) - len(content.lstrip())].count(chr(10))}", content
+    else:
+        yield from ((f"line {number}", line) for number, line in enumerate(content.split("\n"), 1) if line.strip())
+
+
+def _free_id(loops: Mapping[str, LoopRecord]) -> str:
+    return next(id for number in count(len(loops) + 1) if (id := f"L-{number}") not in loops)
+
+
+def _with_targets(found: LoopRecord, before: LoopRecord | None) -> LoopRecord:
+    """Feedback to several targets has a line for each of them, with the same id."""
+    if before is None:
+        return found
+    _same_feedback(found.id, (before.source, before.kind) == (found.source, found.kind))
+    return msgspec.structs.replace(found, targets=tuple(dict.fromkeys((*before.targets, *found.targets))))
+
+
+def _same_feedback(id: str, same: bool) -> None:
+    if not same:
+        raise RecordError(f"feedback_id {id!r} was used for other feedback above: give each feedback its own id")
 
 
 def _is_audit_entry(record: dict[str, Any]) -> bool:
@@ -84,8 +115,8 @@ def _audited(record: dict[str, Any], before: LoopRecord | None) -> LoopRecord:
     state = STATUSES[word(record, "status", STATUSES)]
     at, kind = time(record, "timestamp"), TYPES[word(record, "type", TYPES)]
     source, target = text(record, "source"), text(record, "target")
-    if before is not None and (before.source, before.targets, before.kind) != (source, (target,), kind):
-        raise RecordError(f"feedback_id {id!r} was used for other feedback above: give each feedback its own id")
+    if before is not None:
+        _same_feedback(id, (before.source, before.targets, before.kind) == (source, (target,), kind))
     return LoopRecord(
         id=id,
         source=source,
@@ -135,7 +166,9 @@ def _loop(record: dict[str, Any], id: str) -> LoopRecord:
         opened_at=opened,
         closed_at=failed if state is LoopState.FAILED else resolved,
         details=record.get("details"),
+        requirement_id=requirement(record),
         earlier=_earlier(record),
+        refused=optional_text(record, "refused") or "",
     )
 
 
@@ -163,9 +196,15 @@ def _records(loop: LoopRecord) -> Iterator[dict[str, Any]]:
             "priority": loop.severity,
             "artifacts": list(loop.artifacts) or None,
             "details": loop.details,
+            "kind": loop.kind if loop.kind not in _TYPE_OF else None,
+            "requirement_id": loop.requirement_id,
+            "options": list(loop.options) or None,
+            "findings": list(loop.findings) or None,
+            "verdicts": list(loop.verdicts) or None,
             "earlier_rounds": list(loop.earlier) or None,
             "timestamp": loop.opened_at,
             "status": status,
+            "refused": loop.refused or None,
             "round": loop.rounds,
             "resolved_at": loop.closed_at if status == "resolved" else None,
             "failed_at": loop.closed_at if status == "failed" else None,

@@ -14,6 +14,7 @@ from backedge.compat.record_fields import (
     objects,
     optional_text,
     read_records,
+    requirement,
     severity,
     text,
     texts,
@@ -86,6 +87,10 @@ def _loop(record: dict[str, Any], default_id: str) -> LoopRecord:
         resolution=record.get("resolution"),
         details=record.get("details"),
         options=_options(record),
+        suggested_fix=optional_text(record, "suggested_fix"),
+        requested_info=optional_text(record, "requested_info"),
+        artifacts=texts(record, "artifacts"),
+        requirement_id=requirement(record),
     )
 
 
@@ -121,6 +126,10 @@ def _record(loop: LoopRecord) -> dict[str, Any]:
         "state": loop.state.upper(),
         "rounds": loop.rounds,
         "details": loop.details,
+        "requirement_id": loop.requirement_id,
+        "suggested_fix": loop.suggested_fix,
+        "requested_info": loop.requested_info,
+        "artifacts": list(loop.artifacts) or None,
         "options": [msgspec.to_builtins(each) for each in loop.options] or None,
         "escalation_reason": loop.reason or None,
         "resolution": loop.resolution,

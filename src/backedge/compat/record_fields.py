@@ -73,6 +73,15 @@ def optional_text(record: Mapping[str, Any], *names: str) -> str | None:
     return text(record, *names) if any(record.get(name) is not None for name in names) else None
 
 
+def requirement(record: Mapping[str, Any]) -> str | None:
+    """The id of the requirement; some systems keep it in the details. Raises RecordError."""
+    details = record.get("details")
+    if record.get("requirement_id") is None and isinstance(details, dict):
+        stated = details.get("requirement_id")
+        return stated if isinstance(stated, str) and stated.strip() else None
+    return optional_text(record, "requirement_id")
+
+
 def texts(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """A list of texts; a single text counts as a list of one, and a missing one as empty. Raises RecordError."""
     value = record.get(name)

@@ -26,7 +26,9 @@ from backedge.core.text import counted
 
 _HEADING = re.compile(r"## Iteration (\d+)\s*")
 _FIELD = re.compile(r"- \*\*(Implementation|Review Result|Test Result|Person|Status)\*\*: ?(.*)")
-_RESULT = re.compile(r"(PASS|FAIL|not run)(?: - (.*))?")
+_NOT_RUN = r"not run|skipped|n/a|-|"
+_RESULT = re.compile(rf"(PASS|FAIL|(?i:{_NOT_RUN}))(?: - (.*))?")
+"""Tests that a failing review made superfluous have no result, in whatever words."""
 _COUNTED = re.compile(r"\d+ issues")
 _HEAD = re.compile(
     r"(?:Run (?P<run>\S+)\. )?Iteration (?P<current>\d+)(?: of at most (?P<most>\d+))?: (?P<status>\w+)\..*"
@@ -160,7 +162,7 @@ class _Reader:
             word = value.partition(" ")[0]
             raise RecordError(f"{name} {word!r} is unknown: {did_you_mean(word, ('PASS', 'FAIL', 'not run'))}")
         tests = name == "Test Result"
-        result: Result | None = None if found[1] == "not run" else ("PASS" if found[1] == "PASS" else "FAIL")
+        result: Result | None = ("PASS" if found[1] == "PASS" else "FAIL") if found[1] in ("PASS", "FAIL") else None
         self._set(**{"test_result" if tests else "review_result": result})
         if found[2] and not _COUNTED.fullmatch(found[2]):
             self._add_issue(tests, found[2])

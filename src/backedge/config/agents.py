@@ -81,9 +81,10 @@ def agents_of(source: Source, step: str, known: Mapping[str, AgentSpec]) -> list
     options = _options(source, trail, given)
     if "run" in given:
         return _with_options(source, trail, options, [_agent(source, trail, step, given)])
-    named: list[tuple[Trail, str]] = [
-        ((*trail, "agents", index), word) for index, word in enumerate(given.get("agents", ()))
-    ]
+    ladder = given.get("agents", ())
+    places = ladder.items() if isinstance(ladder, Mapping) else enumerate(ladder)
+    named: list[tuple[Trail, str]] = [((*trail, "agents", at), word) for at, word in places]
+    named.sort(key=lambda each: str(each[0][-1]) == "verify")
     if "agent" in given:
         named = [((*trail, "agent"), given["agent"])]
     agents = [_named_agent(source, where, word, known) for where, word in named]

@@ -87,6 +87,7 @@ def _relations(graph: Graph, name: str, targets: tuple[str, ...]) -> str:
         f"in {step.group}" if step.group else "",
         "may add steps" if step.plans else "",
         "asks a person first" if step.approval else "",
+        "asks a person beyond a threshold" if step.approver else "",
         f"when {' and '.join(step.when)}" if step.when else "",
         f"until {' and '.join(step.repeat.until)}, at most {step.repeat.max} times" if step.repeat else "",
     )

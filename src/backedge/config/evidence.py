@@ -16,6 +16,7 @@ UNPROTECTED = (
 )
 Room = Literal["auto", "overlay", "copy", "off"]
 SandboxChoice = Literal["auto", "bwrap", "off"]
+OnError = Literal["keep", "restore"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class EvidenceSpec:
     room: Room = "auto"
     sandbox: SandboxChoice = "auto"
     baseline: bool = True
+    on_error: OnError | None = None
+    """What happens to the files of broken attempts; None if the file does not say."""
 
 
 def evidence_of(value: Mapping[str, Json]) -> EvidenceSpec:
@@ -42,4 +45,5 @@ def evidence_of(value: Mapping[str, Json]) -> EvidenceSpec:
         room=value.get("room", "auto"),
         sandbox=value.get("sandbox", "auto"),
         baseline=value.get("baseline", True),
+        on_error=value.get("on_error"),
     )

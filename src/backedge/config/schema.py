@@ -132,8 +132,20 @@ _STEP = record(
             *AGENT_CLIS,
             "human",
         ),
-        "agents": listed(
-            "A ladder of agents: round 2 and later use the next one.", text("An agent."), ["coder", "claude"], least=1
+        "agents": either(
+            "A ladder of agents: round 2 and later use the next one; or, for a judge, one for its verdicts and one that "
+            "verifies fixes.",
+            listed("A ladder.", text("An agent."), ["coder", "claude"], least=1),
+            record(
+                "The agents of a judge.",
+                {
+                    "first": text("Gives the first verdict, and that about every change for another reason."),
+                    "verify": text("Verifies fixes of this judge's own findings: it may be cheaper."),
+                },
+                {"first": "reviewer", "verify": "quick-reviewer"},
+                required=["first", "verify"],
+            ),
+            examples=(["coder", "claude"], {"first": "reviewer", "verify": "quick-reviewer"}),
         ),
         "report": either(
             "The evidence that decides its verdict, read by backedge itself.",
@@ -196,7 +208,35 @@ _STEP = record(
             "The limits of the loops that a judge starts, where they differ from the workflow's.",
             {name: schema for name, schema in _LIMITS.items() if name not in OF_THE_RUN},
         ),
-        "approval": choice("Asks a person to approve each execution before it starts.", "human"),
+        "approval": either(
+            "Asks a person for approval: before each execution, or of each result beyond a threshold before it is used: so "
+            "many changed `files` or more, changes in these `paths`, or less `confidence` than this.",
+            choice("Before each execution.", "human"),
+            record(
+                "Of the result.",
+                {
+                    "when": record(
+                        "A person is asked if one of these is the case.",
+                        {
+                            "files": number(
+                                "From how many changed files on, since a person last approved.", 10, least=1, whole=True
+                            ),
+                            "paths": words("Globs of files whose change needs approval.", ["infra/**"]),
+                            "confidence": {
+                                **number(
+                                    "Below which confidence that the agent reports, from 0 to 1; also if it reports none."
+                                ),
+                                "maximum": 1,
+                            },
+                        },
+                        {"files": 10, "paths": ["infra/**"], "confidence": 0.6},
+                        minProperties=1,
+                    )
+                },
+                required=["when"],
+            ),
+            examples=("human", {"when": {"files": 10, "confidence": 0.6}}),
+        ),
         "plans": either(
             "It may add, replace and remove steps while the run goes on, but no judges of this file.",
             flag("Whether it may."),
@@ -208,6 +248,18 @@ _STEP = record(
         ),
         "on_doubt": choice("What happens to an attempt that a crash left in doubt.", "ask", "rerun"),
         "idempotent": flag("An attempt that a crash left in doubt may run again."),
+        "on_error": choice(
+            "What happens to the files that a broken attempt has changed: they stay, or are restored before the next one; if "
+            "neither is said, they are restored unless the next attempt continues the same conversation.",
+            "keep",
+            "restore",
+        ),
+        "on_worse": choice(
+            "For a judge: what happens to a rework of its findings that leaves more or graver ones, if that differs from the "
+            "workflow's.",
+            "keep",
+            "rollback",
+        ),
         "hidden": flag(
             "A held-out judge: the steps that rework learn only that it failed; keep its files outside the workspace."
         ),
@@ -405,6 +457,17 @@ SCHEMA: Schema = {
                 "review",
                 "ask",
                 "refuse",
+            ),
+            "on_error": choice(
+                "What happens to the files that broken attempts have changed, for all steps that do not say it themselves.",
+                "keep",
+                "restore",
+            ),
+            "on_worse": choice(
+                "What happens to a rework that leaves more or graver findings than there were before it: it stays, or the "
+                "version before it is restored, and the next round starts from that.",
+                "keep",
+                "rollback",
             ),
             "max_steps": number(
                 "With a planning step: the most steps that a run may ever have, including removed and replaced ones.",

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from backedge.catalog import REPORTERS, WITHOUT_FILE, ReportKind
 from backedge.config.agents import AgentSpec
-from backedge.config.evidence import Room, SandboxChoice
+from backedge.config.evidence import OnError, Room, SandboxChoice
 from backedge.config.problems import Trail, quoted
 from backedge.config.source import Source, listed
 from backedge.core.model import HUMAN
@@ -50,6 +50,8 @@ class StepExtras:
     schema: Json = None
     """The JSON Schema of its output."""
     installs: bool = False
+    on_error: OnError | None = None
+    """What happens to the files of a broken attempt; None if the file does not say."""
     room: Room | None = None
     sandbox: SandboxChoice | None = None
     baseline: bool | None = None
@@ -131,6 +133,7 @@ def extras_of(source: Source, name: str) -> StepExtras:
         accepts=_accepts(source, name, given) if "accepts" in given else {},
         schema=source.own_schema((*trail, "schema"), given["schema"]) if "schema" in given else None,
         installs=given.get("installs", False),
+        on_error=given.get("on_error"),
         room=given.get("room"),
         sandbox=given.get("sandbox"),
         baseline=given.get("baseline"),
@@ -170,10 +173,33 @@ def refuse_misplaced_report(source: Source, name: str, agents: Sequence[AgentSpe
 
 
 def warn_of_weak_evidence(source: Source, name: str, report: ToolReport | None) -> None:
-    """Warn of a judge whose verdict says little about the work."""
-    if report is not None and report.kind == "exitcode":
+    """Warn of a judge whose verdict says little about the work: tests that nobody can count. A linter or a type checker
+    names no tests."""
+    if report is not None and report.kind == "exitcode" and "reviews" not in source.value["steps"][name]:
         trail: Trail = ("steps", name, "report")
         source.warn(trail, EXIT_CODE)
+
+
+def warn_of_unwatched_files(source: Source, steps: Sequence[Step], agents: Mapping[str, AgentSpec]) -> None:
+    """Warn of rollbacks that restore only outputs, because nobody knows which files a Python function changes."""
+    trails: list[Trail] = [("on_worse",), *(("steps", step.name, "on_worse") for step in steps)]
+    trail = next((each for each in trails if _at(source.value, each) == "rollback"), None)
+    makers = (step for step in steps if not step.judges)
+    functions = [
+        step.name for step in makers if any(agents[name].kind == "python" for name in step.agents if name in agents)
+    ]
+    if trail is not None and functions:
+        source.warn(
+            trail,
+            f"a rollback restores only the output of {', '.join(functions)}: it is not known which files a Python function "
+            "changes",
+        )
+
+
+def _at(value: Json, trail: Trail) -> Json:
+    for key in trail:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def _no_file(kind: ReportKind) -> str:

@@ -26,6 +26,8 @@ class StoriesSpec:
     circuit_breaker: bool = True
     max_refinements: int | None = None
     """From .agentic-sdlc.json; None where the limits of the workflow apply."""
+    max_iterations: int | None = None
+    """From the command line: it comes before all others."""
 
 
 def stories_of(source: Source) -> StoriesSpec:

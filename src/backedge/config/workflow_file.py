@@ -24,6 +24,7 @@ from backedge.config.steps import (
     core_step,
     extras_of,
     refuse_misplaced_report,
+    warn_of_unwatched_files,
     warn_of_weak_evidence,
     with_known_steps,
 )
@@ -139,6 +140,7 @@ def _built(source: Source, path: Path, inspect: Inspect | None) -> WorkflowFile 
     evidence = evidence_of(source.value)
     if not evidence.protects:
         source.warn(("protects",), UNPROTECTED)
+    warn_of_unwatched_files(source, definition.steps, agents)
     prices = prices_of(source.value)
     check_costs(source, workers, prices)
     return WorkflowFile(path, source.folder, definition, agents, extras, redact, named, stories, evidence, prices)
@@ -169,6 +171,7 @@ def _definition(source: Source, steps: Sequence[tuple[Step, Mapping[str, object]
             checks=value.get("checks"),
             gates=value.get("gates"),
             on_protected=value.get("on_protected", "review"),
+            on_worse=value.get("on_worse", "keep"),
             max_steps=value.get("max_steps", MAX_STEPS),
         )
     except WorkflowError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from backedge.core.breaches import limits_left
@@ -10,6 +10,8 @@ from backedge.core.evidence.values import ProtectedFile, TestCounts
 from backedge.core.feedback.guidelines import AnswerRules, answer_rules
 from backedge.core.feedback.loop import Loop, result_so_far, with_chooser
 from backedge.core.feedback.offers import offered_options
+from backedge.core.feedback.undoable import difference
+from backedge.core.findings.answerable import answerable
 from backedge.core.findings.held_out import HELD_OUT, for_producers, is_hidden
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import SIDE_MODES, ChosenOption, Mode, Option, Position, Severity
@@ -46,6 +48,9 @@ class BriefedFinding(Value, frozen=True):
     fix_authored: bool = False
     same_as: tuple[str, ...] = ()
     """The ids of the same finding of other judges."""
+    same_place: tuple[str, ...] = ()
+    """The ids of findings of other judges in the same category at the same place: one fix may resolve all of them, but each
+    is verified by its own judge."""
     claim: str = ""
     """What the step that reworked it claims, for the judge to check."""
     gap: str = ""
@@ -110,6 +115,25 @@ class EarlierRound(Value, frozen=True):
     message: str = ""
 
 
+class RolledBackRound(Value, frozen=True):
+    """An earlier round whose fix made things worse: the version before it counts again."""
+
+    loop: str
+    round: int
+    targets: tuple[str, ...]
+    """The steps whose fix it was."""
+    versions: dict[str, int] = {}
+    """The versions that count again, by step."""
+    why: str = ""
+    """What the fix left, against what there was before: "3 findings instead of 1"."""
+    caused: tuple[BriefedFinding, ...] = ()
+    """The findings that were open after the fix, and not before it."""
+    by: str = ""
+    """Who decided it; empty if `on_worse` did."""
+    files_kept: bool = False
+    """Whether the files stayed as they were, because somebody had edited them."""
+
+
 class EarlierAttempt(Value, frozen=True):
     """What an earlier attempt did, in its own words."""
 
@@ -118,6 +142,8 @@ class EarlierAttempt(Value, frozen=True):
     round: int
     """The round of the feedback that it addressed; 0 if there was none."""
     summary: str
+    rolled_back: bool = False
+    """Whether its work was rolled back."""
 
 
 class BriefedVerdict(Value, frozen=True):
@@ -138,6 +164,8 @@ class FeedbackForAttempt(Value, frozen=True):
     """What people wrote about how to go on."""
     verdicts: tuple[BriefedVerdict, ...] = ()
     """What each judge of the work concluded."""
+    answered: tuple[LoopResult, ...] = ()
+    """What came of feedback that earlier attempts of this step raised, oldest first: they were told, and it still holds."""
 
     def __bool__(self) -> bool:
         return bool(self.findings or self.requests or self.resolutions)
@@ -214,6 +242,8 @@ class Briefing(Value, frozen=True, gc=True):
     verify: tuple[BriefedFinding, ...] = ()
     previous: Json = None
     history: tuple[EarlierRound, ...] = ()
+    rolled_back: tuple[RolledBackRound, ...] = ()
+    """The earlier rounds that were rolled back, oldest first."""
     left: dict[str, float] = {}
     last_error: str = ""
     """Why the last attempt of this step did not count: its agent broke, or contradicted itself. Else empty."""
@@ -228,6 +258,8 @@ class Briefing(Value, frozen=True, gc=True):
     approved: tuple[tuple[str, str], ...] = ()
     """For a tool judge: the changes of protected files that count, as path and digest. The path begins at the folder of the
     workflow file: files of the same name in two workspaces are two files."""
+    start: str = ""
+    """For a tool judge: the digest of what was recorded about the files of the start; empty if it has no baseline."""
 
 
 def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[str, Json]) -> Briefing:
@@ -259,24 +291,27 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         steps=_known_steps(state) if graph.steps[step].plans else (),
         changes=_changes(state, step, running) if judge else NO_CHANGES,
         tried=_tried(state, (*graph.steps[step].judges, step) if judge else (step,)),
-        rules=answer_rules(graph, step),
+        rules=replace(answer_rules(graph, step), findings=answerable(state, step, running)),
         approved=_approved(state) if judge and graph.steps[step].tool else (),
+        start=state.baselines[step].start if step in state.baselines else "",
         **(about_loops or {"left": limits_left(state, now, None, step)}),
     )
 
 
 NO_CHANGES = BriefedChanges()
 MOST_TRIED = 8
-"""How many earlier attempts a briefing has."""
+"""How many earlier attempts a briefing has; one of each step in any case."""
 
 
-def _tried(state: RunState, steps: Iterable[str]) -> tuple[EarlierAttempt, ...]:
-    """What the last attempts of these steps did, oldest first."""
+def _tried(state: RunState, steps: Sequence[str]) -> tuple[EarlierAttempt, ...]:
+    """What the last attempts of these steps did, equally many of each, oldest first."""
+    undone = {attempt for rollback in state.rollbacks.values() for attempt in rollback.attempts}
+    each_has = max(1, MOST_TRIED // len(steps))
     return tuple(
-        EarlierAttempt(name, each.attempt, each.round, each.summary)
+        EarlierAttempt(name, each.attempt, each.round, each.summary, (name, each.attempt) in undone)
         for name in steps
-        for each in state.steps[name].tried
-    )[-MOST_TRIED:]
+        for each in state.steps[name].tried[-each_has:]
+    )
 
 
 def _verdicts(state: RunState, step: str, loops: Iterable[Loop]) -> tuple[BriefedVerdict, ...]:
@@ -337,6 +372,8 @@ def _about_loops(state: RunState, step: str, now: float, running: Running, peopl
     raised = [loop for loop in to_verify if loop.feedback is not None]
     judged = [loop for loop in to_verify if loop.by_verdict]
     closed = [loop for id in running.results if (loop := state.loop(id)) is not None]
+    told = {loop.id for loop in (*closed, *raised)}
+    before = [loop for id in state.steps[step].answered if id not in told and (loop := state.loop(id)) is not None]
     by_priority = sorted((*to_address, *people), key=_priority)
     return {
         "round": max((loop.round for loop in (*to_address, *judged, *people)), default=0),
@@ -344,6 +381,7 @@ def _about_loops(state: RunState, step: str, now: float, running: Running, peopl
             findings=_for_producer(state, running.to_address),
             requests=tuple(request for loop in by_priority if (request := request_of(state, loop)) is not None),
             resolutions=tuple(loop_result(loop) for loop in (*closed, *raised)),
+            answered=tuple(map(loop_result, before)),
             advice=tuple(
                 dict.fromkeys(loop.advice for loop in (*to_address, *delivered_before, *judged) if loop.advice)
             ),
@@ -356,6 +394,12 @@ def _about_loops(state: RunState, step: str, now: float, running: Running, peopl
                 for earlier in _history(state, step, loop)
             ),
             *(_unverified(state, step, loop) for loop in delivered_before),
+        ),
+        "rolled_back": tuple(
+            rolled_back_round(state, number, step)
+            for number in sorted(
+                {each for loop in (*to_address, *delivered_before, *judged) for each in loop.rollbacks}
+            )
         ),
         "left": limits_left(state, now, max(to_address, key=lambda loop: loop.round, default=None), step),
     }
@@ -416,7 +460,23 @@ def _briefed(graph: Graph, findings: Iterable[TrackedFinding]) -> tuple[BriefedF
     for tracked in findings:
         same.setdefault(tracked.fingerprint, []).append(briefed_finding(tracked, graph))
     merged = [found[0] if len(found) == 1 else _merged(sorted(found, key=_by_severity)) for found in same.values()]
-    return tuple(sorted(merged, key=_by_severity))
+    return tuple(_by_place(merged))
+
+
+def _by_place(found: Iterable[BriefedFinding]) -> Iterator[BriefedFinding]:
+    """The findings by severity. What several judges found in one category at one place is one item, as grave as the gravest
+    of them."""
+    places: dict[tuple[str, str], list[BriefedFinding]] = {}
+    for each in found:
+        known = bool(each.location and each.category)
+        places.setdefault((each.location, each.category) if known else (each.id, ""), []).append(each)
+    items: list[list[BriefedFinding]] = []
+    for group in places.values():
+        several = len({each.found_by for each in group}) > 1
+        items += [sorted(group, key=_by_severity)] if several else [[each] for each in group]
+    for item in sorted(items, key=lambda item: _by_severity(item[0])):
+        for each in item:
+            yield replace(each, same_place=tuple(other.id for other in item if other is not each)) if item[1:] else each
 
 
 def _by_severity(finding: BriefedFinding) -> tuple[int, bool]:
@@ -424,9 +484,14 @@ def _by_severity(finding: BriefedFinding) -> tuple[int, bool]:
 
 
 def _merged(found: list[BriefedFinding]) -> BriefedFinding:
-    """The same finding of several judges as one, in the words of the most severe."""
+    """The same finding of several judges as one, in the words of the most severe, with what each judge says about it."""
+    said = {
+        label: "\n".join(dict.fromkeys(text for each in found if (text := getattr(each, label))))
+        for label in ("evidence", "impact", "suggested_fix", "note")
+    }
     return replace(
         found[0],
+        **{label: text for label, text in said.items() if text},
         found_by=", ".join(dict.fromkeys(each.found_by for each in found)),
         same_as=tuple(each.id for each in found[1:]),
         persistent=any(each.persistent for each in found),
@@ -482,6 +547,23 @@ def _history(state: RunState, step: str, loop: Loop) -> tuple[EarlierRound, ...]
             past.message,
         )
         for past in loop.past_rounds
+    )
+
+
+def rolled_back_round(state: RunState, number: int, step: str | None = None) -> RolledBackRound:
+    """A rollback by its number: for a step that may not know what held-out judges found, or for people."""
+    event = state.rollbacks[number]
+    caused = (state.findings[id] for id in event.caused)
+    seen = (each if step in (None, each.found_by) else for_producers(state.graph, each) for each in caused)
+    return RolledBackRound(
+        event.loop,
+        event.round,
+        event.targets,
+        event.versions,
+        difference(event.before, event.after),
+        _briefed(state.graph, seen),
+        event.by,
+        state.files_kept.get(number, False),
     )
 
 

@@ -48,7 +48,15 @@ def with_verdict(graph: Graph, name: str, outcome: Outcome) -> Outcome:
     if not isinstance(measured, dict) or (isinstance(judge, Check) and "positions" not in measured):
         raise ValueError(f"{name!r} finished without its measured values: measure it again")
     findings = _conflict(judge, measured) if isinstance(judge, Check) else _shortfall(judge, measured)
-    return replace(outcome, verdict="fail" if findings else "pass", findings=findings)
+    summary = outcome.summary or _summary(judge, measured)
+    return replace(outcome, verdict="fail" if findings else "pass", findings=findings, summary=summary)
+
+
+def _summary(judge: EngineJudge, measured: dict[str, Json]) -> str:
+    """What was measured, in words: each verdict keeps its own values, also when the finding stays the same."""
+    if isinstance(judge, Check):
+        return _stated(_positions(judge, measured))
+    return _compared(judge, measured["actual"]) if "actual" in measured else ""
 
 
 def route_of_engine_judge(state: RunState, name: str, finding: Finding) -> Route:
@@ -90,9 +98,7 @@ def _agreeing(check: Check, positions: dict[str, Json], winner: str) -> set[str]
 
 
 def _conflict(check: Check, measured: Json) -> tuple[Finding, ...]:
-    # In the order of the check: the recorded outcome need not keep it.
-    recorded: dict[str, Json] = measured["positions"]
-    positions = {reference: recorded[reference] for reference in map(str, check.references) if reference in recorded}
+    positions = _positions(check, measured)
     if len(positions) < 2:
         return ()
     problem = _disagreement(check, positions, measured)
@@ -116,6 +122,12 @@ def _conflict(check: Check, measured: Json) -> tuple[Finding, ...]:
             suggested_fix=wanted,
         ),
     )
+
+
+def _positions(check: Check, measured: Json) -> dict[str, Json]:
+    """The positions in the order of the check: the recorded outcome need not keep it."""
+    recorded: dict[str, Json] = measured["positions"]
+    return {reference: recorded[reference] for reference in map(str, check.references) if reference in recorded}
 
 
 def _said(option: Option) -> str:
@@ -179,8 +191,7 @@ def _shortfall(gate: Gate, measured: Json) -> tuple[Finding, ...]:
     requests = tuple(dict.fromkeys(request for _, request in gate.requests)) or ("",)
     return tuple(
         Finding(
-            description=f"{gate.name}: {gate.measures} is {_shown(measured['actual'])}, expected {gate.expected}"
-            + (f": {request}" if request else ""),
+            description=f"{gate.name}: {_compared(gate, measured['actual'])}" + (f": {request}" if request else ""),
             severity=gate.severity,
             blocking=gate.blocking,
             category="quality gate",
@@ -189,6 +200,10 @@ def _shortfall(gate: Gate, measured: Json) -> tuple[Finding, ...]:
         )
         for request in requests
     )
+
+
+def _compared(gate: Gate, actual: Json) -> str:
+    return f"{gate.measures} is {_shown(actual)}, expected {gate.expected}"
 
 
 def _meets(gate: Gate, actual: Json) -> bool:

@@ -6,14 +6,24 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from backedge.core.evidence.values import NO_EVIDENCE, Baseline, Evidence
+from backedge.core.evidence.values import NO_EVIDENCE, Baseline, Evidence, RestoredFiles
 from backedge.core.model import Feedback, Finding, MalformedFeedback, Outcome, Usage
 from backedge.core.value import Json, Value
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.plan import Plan
 
 Choice = Literal[
-    "resolve", "continue", "revise", "reassign", "reclassify", "accept", "skip", "cancel", "approve", "reject"
+    "resolve",
+    "continue",
+    "revise",
+    "reassign",
+    "reclassify",
+    "rollback",
+    "accept",
+    "skip",
+    "cancel",
+    "approve",
+    "reject",
 ]
 
 DEFAULT_ROUNDS = 3
@@ -112,6 +122,12 @@ class DropAttempt(Instruction, frozen=True):
     seconds: float = 0.0
     why: str = "the process that ran it ended before its outcome was recorded"
     """Why it is in doubt. The person who has to decide about it reads this."""
+
+
+class ReportRestored(Instruction, frozen=True):
+    """Report what became of the files that a rollback has to restore, by workspace."""
+
+    workspaces: dict[str, RestoredFiles]
 
 
 class ReportInputCheck(Instruction, frozen=True):
@@ -266,6 +282,7 @@ Command: TypeAlias = (
     | FailAttempt
     | LimitAttempt
     | DropAttempt
+    | ReportRestored
     | ReportInputCheck
     | RaiseFeedback
     | BeginWait

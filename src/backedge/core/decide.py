@@ -19,8 +19,10 @@ from backedge.core.evidence.values import NO_EVIDENCE
 from backedge.core.feedback.closing import end_run
 from backedge.core.feedback.judging import check_inputs, record_verdict
 from backedge.core.feedback.loop import LoopState
-from backedge.core.feedback.raising import feedback_problem, raise_feedback, resolve_by_rerun
+from backedge.core.feedback.raising import feedback_problem, raise_feedback, resolve_by_rerun, said_words
+from backedge.core.feedback.rollback import report_restored
 from backedge.core.feedback.voting import choice_problem, lose_target, take_position
+from backedge.core.findings.answerable import answerable
 from backedge.core.findings.verdicts import (
     contradiction,
     ignored_fields_warning,
@@ -89,7 +91,7 @@ def _imported(command: c.ImportFile, now: float) -> tuple[tuple[e.Event, ...], R
     started = e.RunStarted(now, command.run, Workflow(command.name, (Step("import", agents=(HUMAN,)),)))
     tx = Transaction(evolve(None, started), now, free_slots=0)
     tx.events.append(started)
-    tx.add(e.FileImported(now, command.form, command.name, command.text, reading=2))
+    tx.add(e.FileImported(now, command.form, command.name, command.text, reading=3))
     tx.add(e.RunEnded(now, "imported"))
     return tuple(tx.events), tx.state
 
@@ -121,6 +123,8 @@ def _apply(tx: Transaction, command: c.Command) -> None:
             _drop(tx, command)
         case c.ReportInputCheck():
             _check(tx, command)
+        case c.ReportRestored():
+            report_restored(tx, command)
         case c.RaiseFeedback():
             tx.mentions = command.mentions
             _raise(tx, command)
@@ -251,7 +255,7 @@ def _validated(state: RunState, name: str, running: Running, command: c.FinishAt
         # The agent is asked again, so that nothing it saw is lost.
         wrong = feedback_problem(state, name, item, command.mentions)
         if wrong is not None:
-            raise ValueError(f"its feedback can go nowhere: {wrong}")
+            raise ValueError(f"its feedback can go nowhere: {wrong}{said_words(item)}")
     return outcome
 
 
@@ -287,6 +291,7 @@ def _record_success(
             "; ".join(filter(None, warnings)),
             artifact_digest(state, name, outcome.made, running),
             repeat_count_after(state, name) if repeats else None,
+            outcome.confidence,
         )
     )
 
@@ -330,10 +335,10 @@ def _outcome_problem(state: RunState, name: str, running: Running, outcome: Outc
         assert loop is not None
         return choice_problem(state, loop, outcome.decision)
     if name in state.graph.judges:
-        return contradiction(state, name, outcome)
+        return contradiction(state, name, running, outcome)
     if outcome.verdict is not None or outcome.findings:
         return f"step {name!r} is not a judge, but returned a verdict or findings: raise feedback instead"
-    delivered = {f"F-{id}" for id in (*running.to_address, *running.must_keep_fixed)}
+    delivered = answerable(state, name, running) if outcome.resolutions else ()
     for said in outcome.resolutions:
         if said.finding not in delivered:
             known = ", ".join(sorted(delivered)) or "no findings"

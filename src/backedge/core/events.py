@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from backedge.core.evidence.values import Baseline, ChangeAnswer, Evidence
+from backedge.core.evidence.values import Baseline, ChangeAnswer, Evidence, RestoredFiles
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import (
     Breach,
@@ -105,6 +105,8 @@ class AttemptSucceeded(Fact, frozen=True, tag="attempt_succeeded/2"):
     that it judged. None in events of version 0.1, which did not record it."""
     repeats: tuple[int, int] | None = None
     """For a step that repeats: how often it ran in a row, and how many more executions a person granted."""
+    confidence: float | None = None
+    """How confident the agent is of its result, from 0 to 1, if it says so."""
 
 
 class AttemptFailed(Fact, frozen=True, tag="attempt_failed/1"):
@@ -191,6 +193,8 @@ class Sighting(Value, frozen=True):
     fingerprint: str = ""
     """Recorded with a new finding, so that a later change of the rules of identity does not affect existing journals."""
     fix_authored: bool = False
+    moved: bool = False
+    """Whether a gate or check measured other values than last time. It is the same finding, but not the same report."""
 
 
 class VerdictGiven(Fact, frozen=True, tag="verdict_given/1"):
@@ -203,6 +207,8 @@ class VerdictGiven(Fact, frozen=True, tag="verdict_given/1"):
     findings: tuple[Sighting, ...] = ()
     settled: tuple[tuple[int, Status], ...] = ()
     """The new status of open findings that were not reported again."""
+    unasked: bool = False
+    """Whether no person was asked for approval, because the work is below every threshold."""
 
 
 class LoopOpened(Fact, frozen=True, tag="loop_opened/1"):
@@ -216,6 +222,8 @@ class LoopOpened(Fact, frozen=True, tag="loop_opened/1"):
     caused_by: str | None = None
     follows: str | None = None
     warning: str = ""
+    carries: bool = False
+    """Whether it continues the loop that it follows, with its counters: a rollback undid what resolved that one."""
 
 
 class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
@@ -235,6 +243,47 @@ class FeedbackRouted(Fact, frozen=True, tag="feedback_routed/1"):
     """The targets that already have their share of this round and keep it. Only the rest was routed again."""
 
 
+class RolledBack(Fact, frozen=True, tag="rolled_back/1"):
+    """A rework made things worse, or a person decided so: the versions before it count again, with the verdicts about
+    them."""
+
+    loop: str
+    """The loop whose fix is rolled back."""
+    round: int
+    targets: tuple[str, ...]
+    """The steps that had reworked."""
+    versions: dict[str, int]
+    """The versions that count again, by step: those of the targets, and of every step that ran again because of them."""
+    undone: dict[str, int]
+    """The versions of these steps that are given up."""
+    attempts: tuple[tuple[str, int], ...] = ()
+    """The attempts of steps other than judges whose work is undone, in the order in which they started."""
+    findings: tuple[tuple[int, Status], ...] = ()
+    """The findings whose status changes."""
+    caused: tuple[int, ...] = ()
+    """The findings that were open after the fix, and not before it."""
+    shares: dict[str, dict[str, tuple[int, ...]]] = {}
+    """The loops that go on, with the findings that stand again for each target."""
+    before: tuple[int, ...] = ()
+    """How many critical, high, medium and low findings the judges of both versions reported open before the fix."""
+    after: tuple[int, ...] = ()
+    """The same after the fix."""
+    closed: tuple[str, ...] = ()
+    """The loops that were closed because they were about the versions that are given up."""
+    undo: dict[str, tuple[tuple[str, int], ...]] = {}
+    """The attempts whose changes of files have to be undone, by workspace, the last one first."""
+    by: str = ""
+    """Who decided it; empty for `on_worse`."""
+
+
+class FilesRestored(Fact, frozen=True, tag="files_restored/1"):
+    """The files of a rollback are restored, or a person decided that they stay as they are."""
+
+    workspaces: dict[str, RestoredFiles]
+    kept: bool = False
+    """Whether they stay as they are."""
+
+
 class RefusedFeedback(Fact, frozen=True, tag="feedback_refused/1"):
     """Feedback could not be delivered. Nothing else changed."""
 
@@ -242,6 +291,8 @@ class RefusedFeedback(Fact, frozen=True, tag="feedback_refused/1"):
     targets: tuple[str, ...]
     reason: str
     message: str = ""
+    feedback: Feedback | None = None
+    """All of it; None if it could not be parsed."""
 
 
 class FeedbackAcknowledged(Fact, frozen=True, tag="feedback_acknowledged/1"):
@@ -348,6 +399,8 @@ class EscalationOpened(Fact, frozen=True, tag="escalation_opened/1"):
     """The number of the refused feedback that a person is told about."""
     vote: str | None = None
     """The loop of a choice in which the step could not take a position."""
+    restores: bool = False
+    """Whether it asks about the files of a rollback that were edited since."""
     failed: tuple[str, ...] | None = None
     """The loops whose fix failed with the step. None in events of version 0.1: all that wait for the step."""
 
@@ -503,7 +556,8 @@ class FileImported(Fact, frozen=True, tag="file_imported/1"):
     name: str
     text: str
     reading: int = 1
-    """What the report reads from it: from 2 on also its options and decisions. An earlier import keeps its report."""
+    """What the report reads from it: from 2 on also its options and decisions, from 3 on everything that was asked, and why
+    a person was. An earlier import keeps its report."""
 
 
 class RunEnded(Fact, frozen=True, tag="run_ended/1"):
@@ -527,6 +581,8 @@ Event: TypeAlias = (
     | VerdictGiven
     | LoopOpened
     | FeedbackRouted
+    | RolledBack
+    | FilesRestored
     | RefusedFeedback
     | FeedbackAcknowledged
     | FeedbackRejoined

@@ -9,6 +9,7 @@ from msgspec.structs import force_setattr
 
 from backedge.core.evidence.values import Approval
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import amount
 from backedge.core.value import Json, Value
 
 HUMAN = "human"
@@ -79,6 +80,8 @@ class Status(StrEnum):
     CONTESTED = "contested"
     DEFERRED = "deferred"
     ACCEPTED = "accepted"
+    ROLLED_BACK = "rolled_back"
+    """Only a version that was rolled back had it."""
 
 
 class Kind(StrEnum):
@@ -272,6 +275,8 @@ class Outcome(Value, frozen=True):
     decision: Decision | None = None
     usage: Usage = Usage()
     approvals: tuple[Approval, ...] = ()
+    confidence: float | None = None
+    """How confident the agent is of its result, from 0 to 1."""
 
 
 class Resolution(Value, frozen=True):
@@ -311,4 +316,4 @@ class Breach(Value, frozen=True):
                 force_setattr(self, name, int(amount))
 
     def __str__(self) -> str:
-        return f"{self.limit} ({self.count:g}/{self.bound:g})"
+        return f"{self.limit} ({amount(self.count)}/{amount(self.bound)})"

@@ -97,3 +97,10 @@ def duration(seconds: float) -> str:
             rest = whole % size // small
             return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
     return f"{whole // 60} min" if whole >= 120 else f"{whole} s"
+
+
+def amount(number: float) -> str:
+    """A count or a budget as people write it: 1200000, not 1.2e+06; 5.93, not 5.92999."""
+    if isinstance(number, int) or float(number).is_integer():
+        return str(int(number))
+    return f"{number:.2f}".rstrip("0") if number >= 1 else f"{number:.3g}"

@@ -244,6 +244,7 @@ class LiveEngine:
             await _lift_pause(live)
             await live.submit(c.Proceed())
             live.set_alarm()
+            live.restore_soon()
         except BaseException as error:
             await self._abandon(live, error)
             raise

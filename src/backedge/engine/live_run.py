@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -19,8 +19,17 @@ from backedge.core.errors import (
     NotFound,
     RunLost,
 )
+from backedge.core.evidence.values import RestoredFiles
 from backedge.core.model import Finding, Resolution
-from backedge.core.scheduling.pending import CheckInputs, RunOutcome, next_wake, outcome_of, pending
+from backedge.core.scheduling.pending import (
+    CheckInputs,
+    RestoreFiles,
+    RunOutcome,
+    files_to_restore,
+    next_wake,
+    outcome_of,
+    pending,
+)
 from backedge.core.scheduling.skipping import present_needs
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
@@ -31,7 +40,7 @@ from backedge.engine.attempts.supervision import Attempts, HostEngine
 from backedge.engine.facts import with_facts
 from backedge.engine.store import entry_of, events_of, outputs
 from backedge.engine.subscribers import Subscribers
-from backedge.ports import Claim, Claims
+from backedge.ports import Claim, Claims, Restorable
 
 _TIMED = frozenset({e.AttemptFailed, e.AttemptLimited, e.EscalationOpened, e.EscalationDecided, e.RunResumed})
 """The events that can set a time at which something is due."""
@@ -76,6 +85,8 @@ class LiveRun:
         """The last state that was decided, and its outcome."""
         self._watches: list[_Watch] = []
         self._alarm: tuple[float, asyncio.Task[None]] | None = None
+        self._restores = False
+        """Whether files of a rollback are being restored here."""
         self.broken: BaseException | None = None
         self.leaving = False
         """Whether this process is about to stop executing it: nothing more starts."""
@@ -268,8 +279,38 @@ class LiveRun:
         self.engine.subscribers.publish(self.run, events)
         if self._watches:
             self._look()
+        self.restore_soon()
         if self._alarm is not None or not _TIMED.isdisjoint(map(type, events)):
             self.set_alarm()
+
+    def restore_soon(self) -> None:
+        """Restore the files of a rollback in the background. What a process does not finish, the next one does again."""
+        if self._restores or self.leaving or self.engine.closing or self.broken is not None:
+            return
+        effect = files_to_restore(self.state)
+        if effect is not None:
+            self._restores = True
+            self.engine.spawn(self._restore(effect))
+
+    async def _restore(self, effect: RestoreFiles) -> None:
+        try:
+            found = {name: await self._restored(effect, attempts) for name, attempts in effect.undo.items()}
+        finally:
+            self._restores = False
+        with suppress(BackedgeError):  # another process executes the run now, or it has ended
+            await self.submit(c.ReportRestored(found))
+
+    async def _restored(self, effect: RestoreFiles, attempts: Sequence[tuple[str, int]]) -> RestoredFiles:
+        """Have an agent of one of the steps undo these attempts, which all were made in its workspace."""
+        names = (name for step, _ in attempts for name in self.state.graph.steps[step].agents)
+        for name in names:
+            able: object = self.agents.by_name.get(name)
+            if isinstance(able, Restorable):
+                try:
+                    return await able.restore(self.run, attempts, effect.judges, effect.rule)
+                except Exception as error:  # noqa: BLE001 - a person decides what to do about it
+                    return RestoredFiles(problem=error_text(error))
+        return RestoredFiles(problem="no agent of these steps can restore files")
 
     def _look(self) -> None:
         still: list[_Watch] = []

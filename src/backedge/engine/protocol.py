@@ -91,6 +91,9 @@ class Outcome(AgentMessage, frozen=True):
     usage: Usage = Usage()
     approvals: Sequence[Approval] = ()
     """What a reviewer says about changed tests and changed configuration of judges, by their ids in the briefing."""
+    confidence: float | None = None
+    """How confident the agent is of its result, from 0 to 1. Below the `confidence` of the step's approval, a person is
+    asked."""
     add_steps: Mapping[str, Any] = {}
     """Steps by name, for one that plans: each as in the workflow file or, in Python, a Step or a mapping that names a
     registered agent. One that is there already is replaced."""
@@ -182,9 +185,16 @@ def to_model(said: Outcome, made: OutputDigest, kinds: Kinds = ()) -> model.Outc
             decision=Decision(_text(said.decision.option), _text(said.decision.reason)) if said.decision else None,
             usage=said.usage,
             approvals=tuple(said.approvals),
+            confidence=_confidence(said.confidence),
         )
     except ValueError as error:
         raise AgentError(str(error)) from error
+
+
+def _confidence(said: float | None) -> float | None:
+    if said is not None and not 0 <= said <= 1:
+        raise ValueError(f"confidence is {said:g}: expected a number from 0 to 1")
+    return said
 
 
 def _finding(said: Finding) -> model.Finding:

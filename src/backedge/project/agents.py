@@ -24,6 +24,7 @@ from backedge.project.evidence import FileEvidence
 from backedge.project.functions import imported
 from backedge.project.inspecting import options_of
 from backedge.project.location import Project
+from backedge.project.missing import unusable_script
 from backedge.project.project import secrets_of
 
 Views = Callable[[str], Mapping[str, str]]
@@ -41,8 +42,8 @@ def agents_of(
     """The agents of all steps, or of `only` these, which planners added, by the names that the definition uses, and the agents that measure for
     checks and gates.
 
-    `views` says where the scratchpad and the progress file of a run are. With `installed=False` an agent CLI that is not
-    on this machine is left out instead of refused: the file may still be valid. With `imports=False` functions are left
+    `views` says where the scratchpad and the progress file of a run are. An agent CLI that is not installed is refused, and
+    so is a script that cannot be started as it is. With `installed=False` they are not: the file may still be valid. With `imports=False` functions are left
     out, because importing a module executes it."""
     factory = _AgentFactory(source, project, views, secrets_of(source), FileEvidence(source, project, only or ()))
     agents: dict[str, Agent] = {}
@@ -50,6 +51,10 @@ def agents_of(
     for step in source.definition.steps:
         for name in step.agents if only is None or step.name in only else ():
             if name == HUMAN or (not imports and source.agents[name].kind == "python"):
+                continue
+            script = unusable_script(source.agents[name], source.steps[step.name].workspace) if installed else ""
+            if script:
+                problems.append(f"step {step.name!r}: {script}")
                 continue
             try:
                 agents[name] = factory.agent(source.agents[name], step)
@@ -82,6 +87,7 @@ class _AgentFactory:
                     run,
                     folder=self.source.folder,
                     state=self.project.state,
+                    env=self.evidence.env,
                     writes=(),
                     judges=True,
                     secrets=self.secrets,
@@ -116,7 +122,7 @@ class _AgentFactory:
             spec.run,
             folder=extras.workspace,
             state=self.project.state,
-            env=spec.env,
+            env={**self.evidence.env, **spec.env},
             writes=extras.writes,
             judges=bool(step.judges),
             accepts=extras.accepts,
@@ -138,7 +144,7 @@ class _AgentFactory:
             options=options_of(spec),
             template=spec.prompt,
             session=spec.session,
-            env=spec.env,
+            env={**self.evidence.env, **spec.env},
             accepts=extras.accepts,
             schema=extras.schema,
             agents=list(dict.fromkeys((*self.source.named, *AGENT_CLIS, HUMAN))),

@@ -24,6 +24,9 @@ Health = Literal["good", "missing", "broken"]
 _PATIENCE = 20.0
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
 _OLDEST_GIT = (2, 25)
+_OLDEST_NODE = 20
+_NODE_OF_CLIS = 22
+"""With an older Node, npm silently installs old versions of agent CLIs."""
 _LITTLE = 1_000_000_000
 """So many bytes of free disk space are little."""
 _TOOLS = {
@@ -141,7 +144,15 @@ def _tool(name: str, option: str, install: str) -> Checked:
     said = _said(name, option)
     if said is None:
         return Checked(name, "missing", "it is not on the PATH", f"if your judges need it: {install}")
-    return Checked(name, "good", _version(said))
+    return _node(_version(said), install) if name == "node" else Checked(name, "good", _version(said))
+
+
+def _node(version: str, install: str) -> Checked:
+    major = int(version.split(".")[0]) if version[:1].isdigit() else 0
+    if major < _OLDEST_NODE:
+        return Checked("node", "missing", f"{version} is too old", install)
+    todo = f"for new versions of the agent CLIs, install Node.js {_NODE_OF_CLIS}" if major < _NODE_OF_CLIS else ""
+    return Checked("node", "good", version, todo)
 
 
 def _disk(folder: Path) -> Checked:

@@ -29,6 +29,8 @@ from backedge.core.workflow.definition import Step
 from backedge.project.held_out import held_out_files
 from backedge.project.location import Project
 from backedge.project.project import secrets_of
+from backedge.project.pruning import remove_evidence
+from backedge.project.worktrees import imports_in
 
 SANDBOX = "BACKEDGE_SANDBOX"
 """The environment variable that decides where the file says auto."""
@@ -85,6 +87,11 @@ class FileEvidence:
         )
         return {name: extras.writes for name, extras in steps if extras is not None and extras.workspace == workspace}
 
+    @cached_property
+    def env(self) -> dict[str, str]:
+        """What agents and judges have in their environment because of where they work."""
+        return imports_in(self._project, self._source.folder)
+
     def judge_command(self, spec: AgentSpec, step: str, secrets: Secrets) -> JudgeCommand:
         extras = self._source.steps[step]
         assert extras.report is not None
@@ -92,7 +99,7 @@ class FileEvidence:
             step,
             tuple(spec.run),
             ReportSpec(extras.report.kind, extras.report.path),
-            spec.env,
+            {**self.env, **spec.env},
             Bounds(spec.timeout),
             extras.room or self._source.evidence.room,
             extras.reruns,
@@ -111,6 +118,7 @@ class FileEvidence:
             extras.installs,
             step.name in self._judged_by_tools,
             tuple(spec.run),
+            extras.on_error or self._source.evidence.on_error,
             step.name in self._planned,
         )
         hides = () if step.hidden else self._held_out
@@ -153,6 +161,9 @@ class FileEvidence:
         payloads: dict[str, bytes] = {}
         secrets = secrets_of(self._source)
         await end_orphans(self._project.state)
+        # The ids of the runs of stories are known before: what is there is left from a start that was interrupted, or an
+        # agent put it there.
+        await asyncio.to_thread(remove_evidence, self._project, run)
         for step in self._source.definition.steps:
             extras = self._source.steps.get(step.name)
             if extras is None:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backedge.adapters.agents.file_name import file_name
+from backedge.adapters.journals.private_files import STATE_FOLDER
 from backedge.config.finding import find
 from backedge.config.problems import WorkflowFileError
 
-STATE = ".backedge"
+STATE = STATE_FOLDER
 JOURNAL = "journal.db"
 
 

@@ -177,8 +177,12 @@ def _may_redact(project: Project, run: str) -> bool:
 async def end_agent(project: Project, run: str, step: str, attempt: int) -> None:
     """End the process of an attempt and everything that it started, also if another process of ours started it, and remove
     secrets from what it wrote."""
-    folder = AttemptFolder(project.state, run, step, attempt, secrets_in(project, run))
-    process = Process.found(folder)
-    if process is not None:
-        await process.cancel(GRACE)
-    folder.scrub()  # it may have ended before, while no backedge process was there
+    secrets = secrets_in(project, run)
+    folder = AttemptFolder(project.state, run, step, attempt, secrets)
+    # A tool judge runs its program several times, each in a folder of its own: on delivered, on held, once more.
+    parts = sorted(each.parent.name for each in folder.path.glob("*/starting"))
+    for part in (folder, *(AttemptFolder(project.state, run, step, attempt, secrets, part=name) for name in parts)):
+        process = Process.found(part)
+        if process is not None:
+            await process.cancel(GRACE)
+        part.scrub()  # it may have ended before, while no backedge process was there

@@ -30,6 +30,14 @@ def remove_evidence(project: Project, run: str) -> None:
     _store(project, run).remove()
 
 
+def remove_rooms(project: Project, run: str) -> None:
+    """Remove the rooms that the judges of a run leave when it is cancelled after a crash. Rooms of other runs stay."""
+    own = rooms_of_attempts(project.state, file_name(run))
+    rooms = state_home() / journal_key(project.journal) / "rooms"
+    leftover_rooms(rooms, rooms_of_attempts(project.state, "*") - own)
+    ReportFolders(rooms.with_name("reports")).sweep(rooms / "rooms")
+
+
 def sweep_evidence(project: Project, known: Collection[str]) -> None:
     """Remove what killed processes left: rooms, reports, and stores of runs that never started. `known` are the runs of the
     journal."""

@@ -21,6 +21,7 @@ FIELDS = (
     "blocked_reason",
     "blocked_at",
     "diagnostic",
+    "open_findings",
 )
 """The fields of front matter that the journal owns."""
 
@@ -50,6 +51,7 @@ def fields_of(view: StoryView) -> dict[str, Any]:
         "blocked_reason": view.blocked_reason or None,
         "blocked_at": iso_time(view.blocked_at) if view.blocked_at is not None else None,
         "diagnostic": view.diagnostic or None,
+        "open_findings": [line.strip() for line in view.findings] or None,
     }
 
 

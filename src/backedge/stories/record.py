@@ -11,6 +11,9 @@ from backedge.project import Project
 from backedge.stories.files import read_file
 from backedge.stories.rules.story_view import StoryView
 
+VERSION = 1
+"""Increases when the state of a story has new fields: an older record is not used as that state."""
+
 
 class StoryRecord(msgspec.Struct, omit_defaults=True):
     """What was last written to a story file, and the state of the run at that time."""
@@ -20,6 +23,9 @@ class StoryRecord(msgspec.Struct, omit_defaults=True):
     notes: int = 0
     earlier: dict[str, list[Any]] = {}
     """Refinements and reviews from before the run: from another system, or from a cancelled run."""
+    version: int = 0
+    max_refinements: int | None = None
+    """The limit in the front matter at that time. An agent may have changed it until then, only people do after it."""
 
 
 RECORDS = "stories"

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from backedge.stories.left_over import draft_name
 from backedge.stories.rules.front_matter import FrontMatter, parse_story
 from backedge.stories.rules.front_matter_reader import StoryFileError
 
@@ -28,7 +29,10 @@ def with_journal_fields(
 
     `before` has the fields that were last written. A field that differs was changed by hand, and is restored. Before the
     first write, `before` is None, and the file has the original fields."""
-    touched = [name for name in ours if before.get(name) != story.values.get(name)] if before is not None else []
+    known = story.values
+    touched = (
+        [name for name in ours if known.get(name) not in (before.get(name), ours[name])] if before is not None else []
+    )
     text = story.changed(ours)
     for note in notes:
         # After a crash, the file may already have a note that the record does not know.
@@ -65,7 +69,7 @@ def rewrite(path: Path, file: str, change: Callable[[FrontMatter], str]) -> bool
 
 def _replaced(path: Path, old: bytes, new: bytes) -> bool:
     """Replace the old version with the new one. If the file has changed in the meantime, keep it and return False."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft = path.with_name(draft_name(path.name, old, new))
     try:
         with draft.open("wb") as file:
             file.write(new)

@@ -11,9 +11,7 @@ from backedge.app import Engine, Run
 from backedge.config import WorkflowFile, load
 from backedge.config.workflow_file import workflow_file
 from backedge.core.errors import BackedgeError, IllegalCommand, RunHeld
-from backedge.core.value import Json, replace
-from backedge.core.workflow.definition import Workflow
-from backedge.core.workflow.limits import CIRCUIT_BREAKER, Limits, with_overrides
+from backedge.core.value import Json
 from backedge.engine.store import events_of, files_of
 from backedge.project import (
     FileWorkflow,
@@ -28,31 +26,11 @@ from backedge.project import (
 from backedge.stories.author_text import author_text
 from backedge.stories.backlog import story_of
 from backedge.stories.entry import Entry
+from backedge.stories.limits import definition_for
 from backedge.stories.rules.front_matter_reader import StoryFileError
 from backedge.stories.worktrees import restored, worktree_of
 
 Views = Callable[[str], Mapping[str, str]]
-
-
-def definition_for(source: WorkflowFile, entry: Entry) -> Workflow:
-    """The workflow of a story's run, with the limits at its start. Later changes do not affect it.
-
-    A story that reaches a limit always waits for a decision, so that it can continue, whatever the project's `on_breach`."""
-    spec, summary = source.stories, entry.summary
-    assert spec is not None and summary is not None
-    most = summary.max_refinements if summary.max_refinements is not None else spec.max_refinements
-
-    def bounded(limits: Limits) -> Limits:
-        if not spec.circuit_breaker:
-            return with_overrides(limits, dict.fromkeys(CIRCUIT_BREAKER, False))
-        return limits if most is None else replace(limits, rounds_per_loop=most)
-
-    definition = source.definition
-    steps = tuple(
-        step if step.limits is None else replace(step, limits=bounded(step.limits)) for step in definition.steps
-    )
-    on_breach = "replan" if definition.on_breach == "replan" else "manual"
-    return replace(definition, limits=bounded(definition.limits), steps=steps, on_breach=on_breach)
 
 
 def story_input(source: WorkflowFile, entry: Entry, text: str) -> Json:
@@ -92,7 +70,7 @@ def workflow_file_of(project: Project, run: str, folder: Path) -> WorkflowFile:
     """The workflow file of a run, in the folder where the run started. A missing worktree is created again.
 
     Raises WorkflowError."""
-    restored(project, folder, origin_of(project, run))
+    restored(project, folder, run, origin_of(project, run))
     return file_of(project, run)
 
 

@@ -15,7 +15,7 @@ from backedge.adapters.agents.attempt_folder import write_whole
 from backedge.adapters.journals.private_files import private_folder
 from backedge.project import Project
 from backedge.stories.fields import fields_of, refinement_note
-from backedge.stories.record import StoryRecord, record_of, record_path
+from backedge.stories.record import VERSION, StoryRecord, record_of, record_path
 from backedge.stories.rules.front_matter import FrontMatter
 from backedge.stories.rules.refinement import MOST_ITERATIONS, MOST_REVIEWS
 from backedge.stories.rules.story_view import StoryView
@@ -26,7 +26,7 @@ KEPT = {"refinement_iterations": MOST_ITERATIONS, "review_history": MOST_REVIEWS
 _BEGUN = ("research_complete", "plan_complete", "implementation_complete", "refinement_count", *KEPT)
 HINTS = {
     "status": "use `backedge unblock` or feedback to move a story",
-    "refinement_count": "use `backedge unblock STORY --reset` to reset it",
+    "refinement_count": "use `backedge unblock STORY --reset` once it is blocked, or raise max_refinement_attempts",
 }
 
 
@@ -37,6 +37,7 @@ def update_story(project: Project, id: str, path: Path, name: str, view: StoryVi
     touched: list[str] = []
     earlier: dict[str, list[Any]] = {}
     begun = False
+    most: Any = None
     with _alone(project, id):
         record = record_of(project, id)
         if record is not None and record.view.run == view.run and record.view.seq > view.seq:
@@ -47,7 +48,8 @@ def update_story(project: Project, id: str, path: Path, name: str, view: StoryVi
         fields: dict[str, Any] = {}
 
         def change(story: FrontMatter) -> str:
-            nonlocal touched, earlier, begun, fields
+            nonlocal touched, earlier, begun, fields, most
+            most = story.values.get("max_refinement_attempts")
             fields = fields_of(view)
             earlier = _earlier(record, view, story, fields)
             begun = record is None and view.attempts <= 1 and any(map(story.values.get, _BEGUN))
@@ -60,7 +62,8 @@ def update_story(project: Project, id: str, path: Path, name: str, view: StoryVi
 
         rewrite(path, name, change)
         kept = {key: value for key, value in fields.items() if value is not None}
-        write_whole(record_path(project, id), msgspec.json.encode(StoryRecord(view, kept, view.notes, earlier)))
+        made = StoryRecord(view, kept, view.notes, earlier, VERSION, most if type(most) is int else None)
+        write_whole(record_path(project, id), msgspec.json.encode(made))
     remarks = (
         [f"{name}: work began in another system: here it starts at its first step and keeps its history"]
         if begun

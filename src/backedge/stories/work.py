@@ -13,21 +13,25 @@ from typing import Any, Literal, Protocol
 
 from backedge.adapters.views import RunViews
 from backedge.app import Engine, Run
+from backedge.compat.agentic_sdlc import FILES
 from backedge.config import WorkflowFile
 from backedge.core import events as e
-from backedge.core.errors import AgentError, BackedgeError, RunHeld, WorkflowError
+from backedge.core.errors import AgentError, AlreadyClosed, BackedgeError, RunHeld, WorkflowError
 from backedge.project import Project
 from backedge.stories.advance import advance
 from backedge.stories.backlog import Backlog, read_backlog, story_of
 from backedge.stories.entry import Entry
 from backedge.stories.files import story_files, story_folder
-from backedge.stories.rules.assessor import Action
+from backedge.stories.left_over import clear_left_over
+from backedge.stories.limits import with_max_iterations
+from backedge.stories.rules.assessor import NOT_OURS, Action
 from backedge.stories.rules.front_matter import parse_story
 from backedge.stories.rules.front_matter_reader import StoryFileError
 from backedge.stories.rules.refinement import Refinement, refinement
 from backedge.stories.rules.story_view import StoryView, view_of, view_of_events
 from backedge.stories.story_run import reload, resume_run, start_run
 from backedge.stories.update import update_story
+from backedge.stories.worktrees import require_same_settings, settings_of
 
 INTERVAL = 0.5
 """Seconds between two checks of the files, with --watch."""
@@ -46,6 +50,9 @@ class Narrator(Protocol):
 
     def refined(self, entry: Entry) -> None:
         """The story has left the backlog."""
+
+    def unblocked(self, entry: Entry) -> None:
+        """The story continues, because a person has raised the limit that blocked it."""
 
     def resumed(self, entry: Entry, run: str, events: Sequence[e.Event]) -> None:
         """The run of a story continues after these events."""
@@ -87,6 +94,10 @@ class Work:
     narrator: Narrator
     only: str | None = None
     """Work on this story only."""
+    epic: str | None = None
+    """Work on the stories of this epic only."""
+    by: str = ""
+    """The person whose changes of limits are decisions."""
     parallel: int = 1
     until_done: bool = False
     troubled: bool = False
@@ -95,16 +106,17 @@ class Work:
     put_aside: dict[str, str] = field(default_factory=dict)
     """Stories that cannot be worked on now, and why."""
 
+    def __post_init__(self) -> None:
+        self._git = settings_of(self.source.folder)
+
     async def backlog(self) -> Backlog:
-        """The stories as they are now; with `only`, just that one."""
+        """The stories as they are now; with `only` or `epic`, just those."""
         if self.project.journal.exists():
             async with Engine(self.project.journal) as engine:
                 found = await read_backlog(self.source, self.project, engine)
         else:
             found = await read_backlog(self.source, self.project, None)
-        if self.only is None:
-            return found
-        return Backlog((found.find(self.only),))
+        return found.only(self.only, self.epic)
 
     # One action
 
@@ -124,9 +136,14 @@ class Work:
                 unsubscribe = engine.subscribe(follower.tell)
                 views = RunViews(lambda run: self.project.kept_file(run).parent, self.narrator.remark)
                 engine.subscribe(views.tell)
-                run = await self._open(engine, entry, follower, views)
+                if action.kind == "unblock":
+                    run = await self._unblock(engine, entry, follower, views)
+                else:
+                    run = await self._open(engine, entry, follower, views)
                 entry = replace(entry, run=run.id)
-                if action.kind == "refine":
+                if action.kind == "unblock":
+                    self.narrator.unblocked(entry)
+                elif action.kind == "refine":
                     self.narrator.refined(entry)
                 else:
                     await advance(engine, run)
@@ -136,6 +153,8 @@ class Work:
         except RunHeld as error:
             self.put_aside[entry.id] = str(error)
             return Done(action, "held", trouble=str(error))
+        except AlreadyClosed as error:  # another process was faster
+            return Done(action, "held", trouble=str(error))
         except (WorkflowError, AgentError) as error:
             self.put_aside[entry.id] = str(error)
             self.narrator.failed(entry, str(error))
@@ -144,18 +163,35 @@ class Work:
         self.narrator.stopped(entry, view)
         return Done(action, view.status, follower.step)
 
+    async def _unblock(self, engine: Engine, entry: Entry, follower: _Follower, views: RunViews) -> Run:
+        """Grant what a person has changed the limits to."""
+        view, raised = entry.view, entry.raised
+        assert view is not None and raised is not None
+        run = await self._loaded(engine, entry, follower, views)
+        note, choice = f"{raised.why} ({entry.name})", "revise" if raised.reset else "continue"
+        await run.decide(view.blocked_by, choice, by=self.by, note=note, rounds=raised.rounds, amount=raised.amount)
+        return run
+
     async def _open(self, engine: Engine, entry: Entry, follower: _Follower, views: RunViews) -> Run:
         if not entry.run:
+            if self.source.stories is not None and self.source.stories.worktree:
+                require_same_settings(self.source.folder, self._git)
             return await start_run(engine, self.source, self.project, entry, views.paths)
-        past = await (await engine.find(entry.run)).events()
+        await self._loaded(engine, entry, follower, views)
+        return await resume_run(engine, self.source, self.project, entry, views.paths)
+
+    async def _loaded(self, engine: Engine, entry: Entry, follower: _Follower, views: RunViews) -> Run:
+        """The run of a story, after its events so far have been told to those who follow it."""
+        run = await engine.find(entry.run)
+        past = await run.events()
         follower.load(past)
         views.load(entry.run, past)
-        return await resume_run(engine, self.source, self.project, entry, views.paths)
+        return run
 
     def write(self, entry: Entry, view: StoryView) -> None:
         """Update the story file. A story whose file cannot be written is set aside; the others continue."""
         try:
-            for remark in update_story(self.project, entry.id, entry.path, entry.name, view):
+            for remark in update_story(self.project, entry.record_id, entry.path, entry.name, view):
                 self.narrator.restored(entry, remark)
         except (StoryFileError, OSError) as error:
             why = str(error) if isinstance(error, StoryFileError) else f"{entry.name}: {error.strerror}"
@@ -214,20 +250,28 @@ class Work:
                 if await self._signature() != seen:
                     break
             await asyncio.sleep(INTERVAL / 5)  # an editor may save several files
-            self.source = reload(self.source.path)
+            assert self.source.stories is not None
+            self.source = with_max_iterations(reload(self.source.path), self.source.stories.max_iterations)
 
     async def _restored(self) -> Backlog:
-        """The stories, after restoring each status that was changed by hand."""
+        """The stories, after restoring what was changed by hand and what a killed process left."""
+        for name in clear_left_over(story_folder(self.source)):
+            self.narrator.remark(f"{name}: an edit that a killed process had set aside is restored")
         backlog = await self.backlog()
         for entry in backlog.entries:
-            if entry.view is not None and entry.summary is not None and entry.summary.status != entry.view.status:
-                self.write(entry, entry.view)
+            if entry.remark:
+                self.narrator.restored(entry, entry.remark)
+            if entry.view is not None and entry.summary is not None and entry.raised is None:
+                written = (entry.view.status, entry.view.refinement_count)
+                if (entry.summary.status, entry.summary.refinement_count) != written:
+                    self.write(entry, entry.view)
         return backlog
 
     async def _signature(self) -> tuple[Any, ...]:
         """A value that differs after every change of the backlog."""
         files = []
-        for path in (*story_files(story_folder(self.source)), str(self.source.path)):
+        settings = (str(self.source.folder / name) for name in FILES)
+        for path in (*story_files(story_folder(self.source)), str(self.source.path), *settings):
             try:
                 stat = os.stat(path)
             except OSError:
@@ -240,7 +284,7 @@ class Work:
 
     def _next(self, backlog: Backlog, busy: set[str]) -> Action | None:
         for action in backlog.actions():
-            if action.kind != "person" and action.story not in busy and action.story not in self.put_aside:
+            if action.kind not in NOT_OURS and action.story not in busy and action.story not in self.put_aside:
                 return action
         return None
 
@@ -254,11 +298,13 @@ class Work:
         blocked = [entry for entry in left if entry.view is not None and entry.view.status == "blocked"]
         if blocked and self.source.stories.on_breach == "error":
             return "failed"
-        people = {action.story for action in backlog.actions() if action.kind == "person"}
-        waits = [entry for entry in left if entry.id in people and not entry.skipped]
+        held = any(done.status == "held" for done in self.done)
+        kinds = {action.story: action.kind for action in backlog.actions()}
+        stuck = ("person",) if held else NOT_OURS  # what is held elsewhere may be what a story waits for
+        waits = [entry for entry in left if kinds.get(entry.id) in stuck and not entry.skipped]
         if waits or self.troubled:
             return "waiting"
-        return "held" if any(done.status == "held" for done in self.done) else "done"
+        return "held" if held else "done"
 
 
 def _entry(backlog: Backlog, action: Action) -> Entry:
@@ -301,7 +347,7 @@ async def refresh_story(project: Project, run: Run, remark: Callable[[str], None
         if found is None:
             return
         _, entry = found
-        for text in update_story(project, entry.id, entry.path, entry.name, view_of_events(await run.events())):
+        for text in update_story(project, entry.record_id, entry.path, entry.name, view_of_events(await run.events())):
             remark(text)
     except (BackedgeError, OSError) as error:
         remark(f"the story of {run.id} could not be written: {error}")

@@ -6,15 +6,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backedge.catalog import AGENT_CLIS
 from backedge.templates import runners
+from backedge.templates.python_project import PythonProject
 from backedge.templates.runners import Tool
 
-_VENVS = (".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts")
 _FOREIGN = {"node_modules", "venv", "__pycache__", "site-packages", "agents", "example"}
 MOST_LOOKED_AT = 5_000
 """How many files to look at: enough to find a test, and fast in a large repository."""
@@ -35,7 +35,7 @@ class Found:
     ruff: str = ""
     npm: bool = False
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """The scripts `test` and `lint` of package.json, if there are any."""
+    """The scripts `test`, `lint` and `typecheck` of package.json, if there are any."""
     packages: tuple[str, ...] = ()
     """The programs in node_modules."""
     node: bool = False
@@ -51,6 +51,19 @@ class Found:
     unittest_folder: str = ""
     """Their folder, if discovery does not find it by itself."""
     python: str = "python3"
+    starter: str = ""
+    """What starts the tools of the repository, such as uv."""
+    runner: tuple[str, Tool] | None = None
+    """The tests as hatch, tox or nox run them, and the name of that program."""
+    mypy: str = ""
+    mypy_checks: str = ""
+    """What mypy looks at; empty if its settings say that."""
+    pyright: str = ""
+    pre_commit: bool = False
+    targets: tuple[str, ...] = ()
+    """The targets `test`, `lint` and `typecheck` of the Makefile, if there are any."""
+    typed: Tool | None = None
+    """What a person typed as the test command."""
 
     @property
     def cli(self) -> str:
@@ -62,23 +75,43 @@ class Found:
         yield "git", "a repository" if self.git else ""
         for name in AGENT_CLIS:
             yield name, "installed" if name in self.clis else ""
+        other = not self.python_files and self.test is not None
         tests = "" if self.python_tests else ", but there are no tests yet"
-        yield "pytest", f"{self.pytest}{tests}" if self.pytest else ""
+        if self.pytest or not other:
+            yield "pytest", f"{self.pytest}{tests}" if self.pytest else ""
         if self.unittest:
             yield "unittest", "tests"
         files = "" if self.python_files else ", but there is no Python yet"
-        yield "ruff", f"{self.ruff}{files}" if self.ruff else ""
+        if self.ruff or not other:
+            yield "ruff", f"{self.ruff}{files}" if self.ruff else ""
         scripts = (
             f"package.json with {', '.join(self.scripts)}" if self.scripts else "no package.json with test or lint"
         )
-        yield "npm", scripts if self.npm else ""
+        if self.scripts or not self.python_files:
+            yield "npm", scripts if self.npm else ""
         for name, there in (("node", self.node), ("go", self.go), ("cargo", self.cargo)):
             if there:
                 yield name, "tests"
+        if self.starter:
+            yield self.starter, "starts the tools of this repository"
+        if self.runner is not None:
+            yield self.runner[0], "runs the tests"
+        for name, program in (("mypy", self.mypy), ("pyright", self.pyright)):
+            if program:
+                yield name, program
+        if self.pre_commit:
+            unused = "" if "pre_commit" in self.judges else ", not used: its linters are started directly"
+            yield "pre-commit", f"a configuration{unused}"
+        if self.targets:
+            yield "make", f"targets {', '.join(self.targets)}"
 
     @property
     def test(self) -> Tool | None:
         """The tests of the folder; None if it has none."""
+        if self.typed is not None:
+            return self.typed
+        if self.runner is not None:
+            return self.runner[1]
         if self.pytest and self.python_tests:
             return runners.pytest(self.pytest)
         if self.unittest:
@@ -89,16 +122,31 @@ class Found:
             return runners.npm_test("node --test")
         if self.go:
             return runners.go()
-        return runners.cargo() if self.cargo else None
+        if self.cargo:
+            return runners.cargo()
+        return runners.exit_code("make", "test") if "test" in self.targets else None
 
     @property
-    def lint(self) -> Tool | None:
-        """The linter of the folder; None if it has none."""
+    def judges(self) -> dict[str, Tool]:
+        """The linters and type checkers of the folder, by the name of their step."""
+        found: dict[str, Tool] = {}
         if self.ruff and self.python_files:
-            return runners.ruff(self.ruff)
-        if self.npm and "lint" in self.scripts:
-            return runners.npm_lint(self.scripts["lint"], self.packages)
-        return None
+            found["lint"] = runners.ruff(self.ruff)
+        elif self.npm and "lint" in self.scripts:
+            found["lint"] = runners.npm_lint(self.scripts["lint"], self.packages)
+        elif "lint" in self.targets:
+            found["lint"] = runners.exit_code("make", "lint")
+        if self.mypy:
+            found["types"] = runners.mypy(self.mypy, self.mypy_checks)
+        elif self.pyright:
+            found["types"] = runners.exit_code(*self.pyright.split(" "))
+        elif self.npm and "typecheck" in self.scripts:
+            found["types"] = runners.exit_code("npm", "run", "typecheck")
+        elif "typecheck" in self.targets:
+            found["types"] = runners.exit_code("make", "typecheck")
+        if self.pre_commit and not found:
+            found["pre_commit"] = runners.exit_code("pre-commit", "run", "--all-files")
+        return found
 
 
 def found_in(folder: Path) -> Found:
@@ -106,33 +154,48 @@ def found_in(folder: Path) -> Found:
     files = list(_files(folder))
     names = [path.name for path in files]
     tests = [path for path in files if _PYTHON_TEST.fullmatch(path.name)]
-    scripts = _scripts(folder)
+    project = PythonProject.at(folder)
+    packages = tuple(sorted(path.name for path in (folder / "node_modules" / ".bin").glob("*")))
+    scripts = _scripts(folder, packages)
     cases = [path for path in tests[:MOST_READ] if path.name.startswith("test") and b"unittest" in _start(path)]
     return Found(
         git=any((each / ".git").exists() for each in (folder, *folder.parents)),
         clis=tuple(name for name in AGENT_CLIS if shutil.which(name)),
-        pytest=_program(folder, "pytest"),
-        ruff=_program(folder, "ruff"),
+        pytest=project.tool("pytest"),
+        ruff=project.tool("ruff"),
         npm=shutil.which("npm") is not None,
         scripts=scripts,
-        packages=tuple(sorted(path.name for path in (folder / "node_modules" / ".bin").glob("*"))),
+        packages=packages,
         node=shutil.which("node") is not None and "test" not in scripts and any(map(_uses_node_test, files)),
         go=_has(folder, "go", "go.mod") and any(name.endswith("_test.go") for name in names),
         cargo=_has(folder, "cargo", "Cargo.toml"),
         python_files=any(name.endswith(".py") for name in names),
         python_tests=bool(tests),
-        unittest=_program(folder, "python3") if cases else "",
+        unittest=project.tool("python3") if cases else "",
         unittest_folder=_apart(folder, cases),
         python=next((name for name in ("python3", "python") if shutil.which(name)), "python3"),
+        starter=next(iter(project.starter), ""),
+        runner=project.test_runner() if tests else None,
+        mypy=(mypy := project.configured("mypy", "mypy.ini", ".mypy.ini")),
+        mypy_checks=_mypy_checks(folder, project) if mypy else "",
+        pyright=project.configured("pyright", "pyrightconfig.json"),
+        pre_commit=_has(folder, "pre-commit", ".pre-commit-config.yaml"),
+        targets=_targets(folder) if shutil.which("make") else (),
     )
 
 
-def _program(folder: Path, name: str) -> str:
-    """How to start a program: from the virtual environment of the folder, if it is there."""
-    for venv in _VENVS:
-        if os.access(folder / venv / name, os.X_OK):
-            return f"{venv}/{name}"
-    return name if shutil.which(name) else ""
+def _mypy_checks(folder: Path, project: PythonProject) -> str:
+    """What mypy needs on its command line: nothing if its settings name files or packages."""
+    settings = project.settings.get("tool", {}).get("mypy", {})
+    named = isinstance(settings, dict) and settings.keys() & {"files", "packages", "modules"}
+    in_file = any(b"files" in _start(folder / name) for name in ("mypy.ini", ".mypy.ini"))
+    return "" if named or in_file else "src" if (folder / "src").is_dir() else "."
+
+
+def _targets(folder: Path) -> tuple[str, ...]:
+    text = b"".join(_start(folder / name) for name in ("GNUmakefile", "makefile", "Makefile"))
+    found = set(re.findall(rb"^(test|lint|typecheck)\s*:(?!=)", text, re.MULTILINE))
+    return tuple(name for name in ("test", "lint", "typecheck") if name.encode() in found)
 
 
 def _has(folder: Path, program: str, file: str) -> bool:
@@ -169,15 +232,20 @@ def _files(folder: Path) -> Iterator[Path]:
                 return
 
 
-def _scripts(folder: Path) -> dict[str, str]:
+def _scripts(folder: Path, packages: Collection[str]) -> dict[str, str]:
+    """The scripts of package.json that test, lint or check types; without one, what is installed and configured."""
     try:
         package = json.loads((folder / "package.json").read_text(encoding="utf-8"))
         scripts = package.get("scripts", {})
         # The default script of npm says that there are no tests, and fails.
-        return {
+        found = {
             name: scripts[name]
-            for name in ("test", "lint")
+            for name in ("test", "lint", "typecheck")
             if isinstance(scripts.get(name), str) and "no test specified" not in scripts[name]
         }
     except (OSError, ValueError, AttributeError):
         return {}
+    for name, program, more in (("test", "vitest", ""), ("test", "jest", ""), ("lint", "eslint", " .")):
+        if name not in found and program in packages and any(folder.glob(f"{program}.config.*")):
+            found[name] = f"{program}{more}"
+    return found

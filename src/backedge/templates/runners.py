@@ -21,8 +21,13 @@ class Tool:
         return [f"run: [{', '.join(_quoted(word) for word in self.run)}]", f"report: {self.report}"]
 
 
+def exit_code(*words: str) -> Tool:
+    """A program that says nothing but whether it passed."""
+    return Tool(words, "exitcode")
+
+
 def pytest(program: str) -> Tool:
-    return Tool((program, "--junitxml", "{report}"), "junit")
+    return Tool((*program.split(" "), "--junitxml", "{report}"), "junit")
 
 
 def unittest(python: str, folder: str = "") -> Tool:
@@ -40,7 +45,31 @@ def cargo() -> Tool:
 
 def ruff(program: str) -> Tool:
     # A configuration with `fix = true` would make the linter change what it judges.
-    return Tool((program, "check", "--no-fix", "--output-format", "sarif", "--output-file", "{report}"), "sarif")
+    return Tool(
+        (*program.split(" "), "check", "--no-fix", "--output-format", "sarif", "--output-file", "{report}"), "sarif"
+    )
+
+
+def mypy(program: str, checks: str) -> Tool:
+    """`checks` is what to look at, unless the settings of the repository say that."""
+    return exit_code(*program.split(" "), *((checks,) if checks else ()))
+
+
+def command(text: str) -> Tool:
+    """A test command that a person typed, with a report that names the tests if it is a known runner."""
+    words = shlex.split(text)
+    for place, word in enumerate(words):
+        name = word.rpartition("/")[2]
+        if name in ("pytest", "py.test"):
+            return Tool((*words, "--junitxml", "{report}"), "junit")
+        if words[place : place + 2] == ["go", "test"]:
+            return Tool((*words[: place + 2], "-json", "-count=1", *words[place + 2 :]), "gotest")
+        if words[place : place + 2] == ["cargo", "test"]:
+            return Tool(tuple(words), "cargo")
+        found = _RUNNERS[name](words[place + 1 :]) if name in _RUNNERS else None
+        if found is not None:
+            return Tool((*words[: place + 1], *found.run[1:]), found.report)
+    return exit_code(*words)
 
 
 def npm_test(script: str, installed: Collection[str] = ()) -> Tool:
@@ -52,7 +81,7 @@ def npm_test(script: str, installed: Collection[str] = ()) -> Tool:
             found = tool(words[1:])
             if found is not None:
                 return _started(found, installed)
-    return Tool(("npm", "test"), "exitcode")
+    return exit_code("npm", "test")
 
 
 def npm_lint(script: str, installed: Collection[str] = ()) -> Tool:
@@ -60,8 +89,8 @@ def npm_lint(script: str, installed: Collection[str] = ()) -> Tool:
     words = _words(script)
     if words[:1] == ["eslint"]:
         fixless = tuple(word for word in words if not word.startswith("--fix"))
-        return _started(Tool(fixless, "exitcode"), installed)
-    return Tool(("npm", "run", "lint"), "exitcode")
+        return _started(exit_code(*fixless), installed)
+    return exit_code("npm", "run", "lint")
 
 
 def _started(tool: Tool, installed: Collection[str]) -> Tool:

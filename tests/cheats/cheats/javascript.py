@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cheats.case import Family, Verdict, js, sh
+from tests.cheats.case import Family, js, sh
 from tests.cheats.repositories import (
     CART_JS,
     FIXED_JS,
@@ -75,8 +75,6 @@ CASES = [
         ),
         repository=WEB,
         workflow=NPM_TEST,
-        expect=Verdict.NEITHER,
-        reason="an exit code has no tests; init proposes a reporter with identity, and a canary shows it",
     ),
     case(
         "npm-script",

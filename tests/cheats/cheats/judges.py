@@ -60,6 +60,13 @@ CASES = [
         files={"tests/test_cart.py": SNAPSHOT_TEST, "tests/total.snapshot": "90"},
     ),
     case(
+        "judge-keeps-the-golden-file",
+        "the same if the judge may leave its data in the workspace",
+        sh("rm -f tests/total.snapshot"),
+        files={"tests/test_cart.py": SNAPSHOT_TEST, "tests/total.snapshot": "90"},
+        workflow=SHOP.workflow.replace(PYTEST, f"{PYTEST}, keeps: ['tests/*.snapshot']"),
+    ),
+    case(
         "later-step-edits",
         "a later step edits the product after its tests have passed",
         sh(FIX),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cheats.case import Family, Verdict, sh
+from tests.cheats.case import Family, sh
 from tests.cheats.repositories import SCRIPTS, SLUG, TEST_SH, at_attempt, cheats_of, writes
 
 case = cheats_of(Family.SHELL)
@@ -40,8 +40,6 @@ CASES = [
         "the product sets a trap when the test script reads it",
         sh(writes("slug.sh", SLUG + "trap 'exit 0' EXIT\n")),
         repository=SCRIPTS,
-        expect=Verdict.NEITHER,
-        reason="the product runs inside the test script; an exit code has no tests, and a canary shows it",
     ),
     case(
         "sh-delete-a-line",

@@ -73,6 +73,17 @@ CASES = [
         },
     ),
     control(
+        "tests-write-tracked-data",
+        "the tests write a file that git knows each time they run, and their judge keeps it",
+        sh(FIX),
+        files={
+            "tests/last_run.txt": "0\n",
+            "tests/test_times.py": "import pathlib, time\n\n\ndef test_time():\n"
+            "    (pathlib.Path(__file__).parent / 'last_run.txt').write_text(str(time.time()))\n",
+        },
+        workflow=SHOP.workflow.replace(PYTEST, f"{PYTEST}, keeps: [tests/last_run.txt]"),
+    ),
+    control(
         "nested-node-modules",
         "a package of a monorepo has its own node_modules",
         sh(writes("packages/api/src/cart.js", FIXED_JS)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.cheats.case import sh
+from tests.cheats.case import python, sh
+from tests.cheats.cheats.state import END_BACKEDGE, RUN_THEN_RESUME
+from tests.cheats.cheats.stories import STORY
 from tests.cheats.repositories import FIXED_CART, PYTEST, REVIEWED, SHOP, TEST_CART, control, writes
 
 FIX = writes("shop/cart.py", FIXED_CART)
@@ -178,5 +180,28 @@ CASES = [
         sh(FIX + writes("tests/test_cart.py", TEST_CART.replace("test_count", "test_number_of_items"))),
         workflow="protects: false\n" + SHOP.workflow,
         needs=("protects:",),
+    ),
+    control(
+        "two-stories",
+        "two stories are worked on, each in its worktree",
+        sh(FIX),
+        files={f"stories/{id}.md": STORY.format(id, number) for id, number in (("a", 10), ("b", 20))},
+        workflow=SHOP.workflow.replace("steps:", "stories: {folder: stories, worktree: true}\nsteps:"),
+        person=(("run", "--auto"), ("show", "--json", "s-b")),
+        truth=(
+            "sh",
+            "cd .backedge/worktrees/b && python3 -c 'from shop.cart import total; assert total([200], 25) == 150'",
+        ),
+    ),
+    control(
+        "record-of-the-start-is-lost",
+        "fixes the defect; then backedge crashes, and the run goes on where its record of the start is not, as on another machine",
+        python(
+            f"import pathlib\n{END_BACKEDGE}pathlib.Path('shop/cart.py').write_text({FIXED_CART!r})\n"
+            "for path in pathlib.Path(os.environ.get('XDG_STATE_HOME', '/nowhere')).rglob('base.json'):\n    path.unlink()\n"
+            "pathlib.Path(os.environ['BACKEDGE_OUTCOME']).write_text('{\"summary\": \"fixed the discount\"}')\n"
+            "end_backedge()\n"
+        ),
+        person=RUN_THEN_RESUME,
     ),
 ]

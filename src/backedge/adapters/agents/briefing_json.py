@@ -30,6 +30,7 @@ def briefing_json(briefing: Briefing, views: Mapping[str, str] | None = None) ->
                 "changes": _whole(briefing.changes),
                 "previous": briefing.previous,
                 "history": _whole(briefing.history),
+                "rolled_back": _whole(briefing.rolled_back),
                 "tried": _whole(briefing.tried),
                 "rules": _whole(briefing.rules),
                 "limits_left": briefing.left,

@@ -90,12 +90,11 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         self._env = dict(env or {})
         self._report = report
         self._files = ArtifactFiles(folder, state, writes, digests, judges)
-        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
+        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace), witness)
         self._max_output = max_output
         self._views = views
         self._secrets = secrets
         self._plain = plain
-        self._witness = witness
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result | None:  # noqa: ARG002 - a command cannot call the engine
         folder = self._attempt_folder(briefing)

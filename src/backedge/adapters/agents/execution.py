@@ -123,8 +123,7 @@ def _begun(folder: AttemptFolder, program: Program) -> Process:
         folder.make()
         folder.write(folder.briefing, program.briefing)
         if program.before is not None:
-            # Without contents: they are large, and needed only to name changed lines.
-            folder.write(folder.before, msgspec.json.encode(msgspec.structs.replace(program.before, texts={})))
+            folder.write(folder.before, msgspec.json.encode(program.before.stored(folder.secrets.data)))
         for name, text in program.notes.items():
             folder.write(folder.path / name, text)
         # From here on the process may exist, even if backedge dies before it can record that.

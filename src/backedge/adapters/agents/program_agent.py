@@ -14,9 +14,11 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.execution import Program, executed, kept_before, recover
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.step_schemas import StepSchemas
+from backedge.adapters.agents.witness import Witness
 from backedge.adapters.agents.workspace import Snapshot
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
+from backedge.core.evidence.values import RestoredFiles, RestoreRule
 from backedge.core.value import Json
 from backedge.ports import Attempt, Result
 
@@ -30,8 +32,8 @@ class ProgramAgent(ABC, Generic[Folder]):
     """What the program is called in errors."""
     _files: ArtifactFiles
 
-    def __init__(self, schemas: StepSchemas, bounds: Bounds) -> None:
-        self._schemas, self._bounds = schemas, bounds
+    def __init__(self, schemas: StepSchemas, bounds: Bounds, witness: Witness | None = None) -> None:
+        self._schemas, self._bounds, self._witness = schemas, bounds, witness
 
     @abstractmethod
     def _attempt_folder(self, briefing: Briefing) -> Folder: ...
@@ -48,6 +50,13 @@ class ProgramAgent(ABC, Generic[Folder]):
             return None
         return await asyncio.to_thread(self._read, briefing, folder, ended, kept_before(folder))
 
+    async def restore(
+        self, run: str, attempts: Sequence[tuple[str, int]], judges: Sequence[str], rule: RestoreRule
+    ) -> RestoredFiles:
+        if self._witness is None:
+            return RestoredFiles(problem="it is not known which files the attempts changed")
+        return await asyncio.to_thread(self._witness.restore, run, attempts, judges, rule)
+
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:
         return self._schemas.input_errors(inputs)
 
@@ -60,7 +69,7 @@ class ProgramAgent(ABC, Generic[Folder]):
             return await asyncio.to_thread(self._read, briefing, folder, ended, program.before)
         except AgentError:
             if program.before is not None and not folder.files.exists():
-                # Its changes stay, and the next attempt begins with them: people must be able to see them.
+                # They may stay, or be undone after this: people must be able to see them in any case.
                 await asyncio.to_thread(self._files.after, briefing, program.before, folder)
             raise
 

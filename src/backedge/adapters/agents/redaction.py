@@ -10,8 +10,9 @@ import msgspec
 from backedge.adapters.agents.secrets import Secrets
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
+from backedge.core.evidence.values import RestoredFiles, RestoreRule
 from backedge.core.value import Json
-from backedge.ports import Agent, Attempt, Recoverable, Result
+from backedge.ports import Agent, Attempt, Recoverable, Restorable, Result
 
 
 def redacted(agent: Agent, secrets: Secrets) -> Agent:
@@ -61,7 +62,14 @@ class RedactingAgent:
 
 
 class RecoveringRedactingAgent(RedactingAgent):
-    """The same for an agent whose attempts can be recovered after a crash."""
+    """The same for an agent whose attempts can be recovered after a crash, and undone."""
+
+    async def restore(
+        self, run: str, attempts: Sequence[tuple[str, int]], judges: Sequence[str], rule: RestoreRule
+    ) -> RestoredFiles:
+        if not isinstance(self._agent, Restorable):
+            return RestoredFiles(problem="its agent cannot restore files")
+        return await self._agent.restore(run, attempts, judges, rule)
 
     async def recover(self, briefing: Briefing, attempt: Attempt) -> object | None:
         return await self._heard(cast(Recoverable, self._agent).recover(briefing, self._hands(attempt)))

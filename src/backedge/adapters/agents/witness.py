@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from backedge.core.briefing import Briefing
-from backedge.core.evidence.values import Evidence
+from backedge.core.errors import AgentError
+from backedge.core.evidence.values import Evidence, RestoredFiles, RestoreRule
 
 
 class Witness(Protocol):
@@ -24,8 +25,15 @@ class Witness(Protocol):
         attempt does not count because of them."""
         ...
 
-    def gave_up(self, briefing: Briefing, attempt_folder: Path) -> None:
-        """The attempt ended with an error, or was cancelled: undo changes that it must not make."""
+    def gave_up(self, briefing: Briefing, attempt_folder: Path, goes_on: bool = False) -> str:
+        """The attempt ended with an error, or was cancelled: undo its changes, unless they stay as `on_error` says, and say
+        what was undone. With `goes_on`, the next attempt continues its conversation and counts on them."""
+        ...
+
+    def restore(
+        self, run_id: str, attempts: Sequence[tuple[str, int]], judges: Sequence[str], rule: RestoreRule
+    ) -> RestoredFiles:
+        """Undo what attempts changed, the last one first, for a rollback. May be called again after a crash."""
         ...
 
     def argv(self, argv: Sequence[str], attempt_folder: Path, env: Mapping[str, str]) -> list[str]:
@@ -38,14 +46,20 @@ class Witness(Protocol):
 
 
 @asynccontextmanager
-async def witnessed(witness: Witness | None, briefing: Briefing, attempt_folder: Path) -> AsyncIterator[None]:
-    """Have an attempt witnessed, whatever becomes of it."""
+async def witnessed(
+    witness: Witness | None, briefing: Briefing, attempt_folder: Path, resumes: bool = False
+) -> AsyncIterator[None]:
+    """Have an attempt witnessed, whatever becomes of it. With `resumes`, a retry continues the conversation that an error
+    names. What was undone becomes part of the error."""
     if witness is None:
         yield
         return
     try:
         await asyncio.to_thread(witness.before, briefing, attempt_folder)
         yield
-    except BaseException:
-        await asyncio.shield(asyncio.to_thread(witness.gave_up, briefing, attempt_folder))
+    except BaseException as error:
+        goes_on = resumes and isinstance(error, AgentError) and error.session is not None
+        undone = await asyncio.shield(asyncio.to_thread(witness.gave_up, briefing, attempt_folder, goes_on))
+        if undone and isinstance(error, AgentError):
+            error.args = (f"{error}; {undone}",)
         raise

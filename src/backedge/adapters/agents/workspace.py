@@ -7,7 +7,7 @@ the workspace is ever read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import unified_diff
 from hashlib import sha256
 from itertools import islice
@@ -31,6 +31,8 @@ MOST_NAMED = 1_000
 """The most files that are reported, and whose contents are stored for the comparison."""
 MOST_KEPT = 32 * 1024 * 1024
 """The most bytes of files unknown to git that are held in memory during an attempt."""
+MOST_STORED = 2 * 1024 * 1024
+"""The most bytes of them that are stored, to show the changes of an attempt that outlives backedge."""
 MOST_SHOWN, LARGEST_SHOWN = 50, 100_000
 """How many files a diff for people has, and how many bytes each file and the whole diff may have."""
 STATE_FOLDER = ".backedge"
@@ -49,6 +51,17 @@ class Snapshot(msgspec.Struct, frozen=True):
     def digest(self) -> str:
         text = "".join([f"{name}\0{found}\0" for name, found in sorted(self.files.items())])
         return sha256(text.encode()).hexdigest()
+
+    def stored(self, without_secrets: Callable[[bytes], bytes]) -> Snapshot:
+        """The same for the disk: of the contents, as many as fit, the smallest first."""
+        texts: dict[str, bytes] = {}
+        room = MOST_STORED
+        for name, text in sorted(self.texts.items(), key=lambda each: len(each[1])):
+            room -= len(text)
+            if room < 0:
+                break
+            texts[name] = without_secrets(text)
+        return msgspec.structs.replace(self, texts=texts)
 
 
 NO_FILES = Snapshot({}).digest

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 
 from backedge.adapters.agents.regular_file import opened
 from backedge.adapters.agents.workspace import STATE_FOLDER
+from backedge.adapters.evidence.caches import PACKAGES
 from backedge.adapters.evidence.git_settings import obeyed
+from backedge.adapters.evidence.protected import RUNNERS
 
 ABOVE = (
     *("conftest.py", "pytest.toml", ".pytest.toml", ".gitignore", ".rgignore", ".eslintignore", ".coveragerc"),
@@ -51,6 +55,11 @@ IN_CONFIG = (
     *("git/attributes", "fish/config.fish", "shellcheckrc", "yamllint/config", "rubocop/config.yml", "ty/ty.toml"),
 )
 """Files in the folder for configuration, usually ~/.config."""
+OF_SHELLS = (".bash_profile", ".bash_login", ".profile", ".bashrc", ".zprofile", ".zshrc", ".zlogin")
+"""What shells read in the home folder if a judge starts them as `bash -lc`."""
+_USERS_PACKAGES = re.compile(r"-[bBdiuvxO]*E[bBdiuvxO]*")
+"""Options of Python that let it forget that it must not use the packages of the user."""
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 LARGEST = 1024 * 1024
 
 
@@ -75,6 +84,32 @@ def _places(folder: str, env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home, config = _homes(env)
     yield from ((f"~/{name}", home / name) for name in AT_HOME)
     yield from ((f"~/.config/{name}", config / name) for name in IN_CONFIG)
+
+
+def places_around(folder: str, argvs: Iterable[Sequence[str]], env: Mapping[str, str]) -> list[str]:
+    """The paths of what judges find around a workspace without being told: packages of JavaScript in the folders above it,
+    whose programs npm puts before all others, and what a login shell reads first."""
+    here, found = Path(folder), list[str]()
+    if (here / "package.json").exists():
+        above = (each for each in here.parents if not here.is_relative_to(each / STATE_FOLDER))
+        found += [os.fspath(each / PACKAGES) for each in above]
+    home, given = _homes(env)[0], [tuple(argv) for argv in argvs]
+    if any(_starts_login_shell(argv) for argv in given):
+        found += [os.fspath(home / name) for name in OF_SHELLS]
+    if any(_USERS_PACKAGES.fullmatch(word) for argv in given for word in argv):
+        found += [os.fspath(path) for path in sorted(home.glob(".local/lib/python3*/site-packages"))]
+    searched = (Path(os.path.normpath(here / each)) for each in env.get("PYTHONPATH", "").split(os.pathsep) if each)
+    modules = (path / name for path in searched if not path.is_relative_to(here) for name in sorted(RUNNERS))
+    return [*found, *(f"{path}{ending}" for path in modules for ending in (".py", ""))]
+
+
+def _starts_login_shell(argv: Sequence[str]) -> bool:
+    for program, *options in (argv[at:] for at in range(len(argv))):
+        if os.path.basename(program) in _SHELLS:
+            given = list(takewhile(lambda word: word.startswith("-"), options))
+            if "--login" in given or any(word[1:2] != "-" and {"l", "i"} & set(word[1:]) for word in given):
+                return True
+    return False
 
 
 def _homes(env: Mapping[str, str]) -> tuple[Path, Path]:

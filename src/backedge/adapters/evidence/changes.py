@@ -25,15 +25,17 @@ LARGEST, LARGEST_TOGETHER = 1024 * 1024, 64 * 1024 * 1024
 """Bytes of the largest file whose lines are looked at, and of all of them."""
 
 SUPPRESSIONS = re.compile(
-    r"#\s*(?i:noqa|nosec|type:\s*ignore|pyright:\s*ignore|pylint:\s*disable|pragma:\s*no\s*(?:cover|branch)|fmt:\s*(?:off|skip)|"
+    r"#\s*(?i:noqa|nosec|type:\s*ignore|pyright:|yamllint\s+disable|hadolint\s+ignore|codespell:ignore|pytype:\s*skip-file|pylint:\s*(?:disable|skip-file)|pragma:\s*no\s*(?:cover|branch)|fmt:\s*(?:off|skip)|"
     r"mypy:|ruff:\s*(?:noqa|ignore|disable)|flake8:\s*noqa|isort:\s*skip|rubocop:disable|shellcheck\s+disable|semgrep"
     r"|(?:pyre|ty|pyrefly|pytype|pyanalyze):?[\s-]*(?:ignore|disable|fixme))|nosemgrep|NOSONAR|@(?:typing\.|t\.)?no_type_check"
     r"|@(?:pytest\.mark\.|unittest\.|mark\.)?(?:skip|skipIf|skipUnless|xfail|expectedFailure)\b|pytest\.(?:skip|xfail|importorskip)\("
     r"|\.skipTest\(|collect_ignore|__test__\s*=\s*False|pytestmark\s*=|deselect"
+    r"|tslint:disable|jshint\s+(?:ignore|-W)|/\*\s*eslint\s+[\w@/-]+\s*:|/\*\s*globals?\s+\w|deno-lint-ignore|swiftlint:disable|phpcs:ignore"
+    r"|@(?:phpstan-ignore|psalm-suppress)|markdownlint-disable"
     r"|(?:eslint|tslint|biome|oxlint|prettier|stylelint|jshint)-(?:disable|ignore)|@ts-(?:ignore|nocheck|expect-error)|(?:istanbul|c8|v8)\s+ignore"
     r"|\b(?:it|test|describe|context|suite)\.(?:only|skip|todo|fails?|failing)\b|^\s*[xf](?:it|test|describe|context)\s*\(\s*['\"`]"
     r"|\{\s*(?:skip|todo|only)\s*:\s*(?:true|['\"])"
-    r"|#!?\[(?:ignore|allow|cfg_attr)\b|\bt\.Skip(?:f|Now)?\(|//\s*nolint|//go:build\s+ignore|@(?:Disabled|Ignore|SuppressWarnings)\b"
+    r"|#!?\[(?:ignore|allow|cfg_attr)\b|\bt\.Skip(?:f|Now)?\(|//\s*(?:nolint|NOLINT)|//go:build\s+ignore|@(?:Disabled|Ignore|SuppressWarnings)\b"
 )
 """What silences a test, a linter or a type checker."""
 SUSPICIOUS = re.compile(

@@ -22,6 +22,7 @@ from backedge.adapters.evidence.around import settings_around
 from backedge.adapters.evidence.caches import ENTRY_POINTS, ENVIRONMENTS, MARK, METADATA, PACKAGES, cached
 from backedge.adapters.evidence.git_settings import git_settings
 from backedge.adapters.evidence.names import name_of, path_of
+from backedge.adapters.evidence.protected import TEXT_TOOLS
 
 USUAL = (
     "python",
@@ -74,7 +75,9 @@ def fingerprint(
     parts = {name: look.at(path) for name, path in sorted(places.items()) if os.path.lexists(path)}
     others = (path for path in outside if os.path.lexists(path) and not _is_inside(path, places.values()))
     parts |= {_from(top, path): look.at(path) for path in sorted(others)}
-    resolved = {name: path for name in {*programs, *USUAL} if (path := _resolved(name, top, env)) is not None}
+    resolved = {
+        name: path for name in {*programs, *USUAL, *TEXT_TOOLS} if (path := _resolved(name, top, env)) is not None
+    }
     found = {
         f"program {name_of(name)}": look.program(path, places.values())
         for name, path in resolved.items()

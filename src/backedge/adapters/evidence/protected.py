@@ -28,6 +28,11 @@ TEST_FOLDERS = frozenset(
     }
 )
 """Folders in which every file is part of the tests."""
+TEST_FOLDER = re.compile(
+    r"(?:unit|integration|functional|acceptance|system|api|ui|smoke|regression|component|contract|end-to-end|e2e)(?:[_-]tests?|tests)"
+)
+"""The same for names of two words."""
+DATA_FOLDER = re.compile(r"tests?[_-]?(?:cases|files|fixtures|resources|suites?|data|support|outputs?|expectations?)")
 DATA_FOLDERS = frozenset(
     {"snapshots", "golden", "goldens", "fixtures", "expected", "cassettes", "test_data", "test-data", "baselines"}
 )
@@ -53,7 +58,9 @@ CONFIG_NAMES = re.compile(
     r"|\.(?:eslintrc|babelrc|mocharc|nycrc|c8rc|taprc|stylelintrc|prettierrc|jshintrc|lintstagedrc)(?:\.\w+)?"
     r"|(?:eslint|jest|vitest|vite|playwright|cypress|babel|ava|stylelint|prettier|wdio|karma|webdriver)[.-](?:config|conf|setup|workspace|preset)\b.*"
     r"|biome\.jsonc?|tsconfig.*\.json|jsconfig\.json|package\.json|pnpm-workspace\.yaml|lerna\.json|nx\.json|turbo\.json"
-    r"|deno\.jsonc?|bunfig\.toml|\.pnp\..*|tslint\.json"
+    r"|deno\.jsonc?|bunfig\.toml|\.pnp\..*|tslint\.json|eslint-suppressions\.json|(?:psalm|detekt|phpstan)-baseline\.\w+"
+    r"|(?:gulp|grunt)file\.\w+|(?:nyc|webpack|rollup|metro|xo|tap|c8|knip)\.config\.\w+|dodo\.py|sconstruct|earthfile|magefile\.go"
+    r"|\.?pyre_configuration|pytype\.(?:cfg|toml)|\.pylintrc\.toml|\.secrets\.baseline|\.testmondata"
     r"|(?:gnu)?makefile|.*\.mk|\.?justfile|taskfile\.ya?ml|rakefile|cargo\.toml|\.?clippy\.toml|\.?rustfmt\.toml"
     r"|rust-toolchain(?:\.toml)?|\.golangci\.(?:ya?ml|toml|json)|go\.work|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?"
     r"|\.?(?:shellcheckrc|rubocop(?:_todo)?\.ya?ml|yamllint(?:\.ya?ml)?|hadolint\.ya?ml|luacheckrc|ansible-lint(?:\.ya?ml)?|editorconfig)"
@@ -64,7 +71,7 @@ CONFIG_NAMES = re.compile(
     r"|phpunit\.xml(?:\.dist)?|phpstan\.neon(?:\.dist)?|sonar-project\.properties"
     r"|\.git(?:ignore|attributes|modules)|backedge\.ya?ml|\.mcp\.json|opencode\.jsonc?"
     r"|claude(?:\.local)?\.md|agents?\.md|gemini\.md|qwen\.md|copilot-instructions\.md|\.(?:cursor|windsurf|cline)rules|\.goosehints"
-    r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc|\.env(?:\.(?:test|testing|ci|local|test\.local))?"
+    r"|\.(?:python|node|ruby|go)-version|\.nvmrc|\.tool-versions|\.?mise\.toml|\.envrc|\.env(?:\.(?:test|testing|ci|local|test\.local))?|\.flaskenv"
 )
 """Names of files that configure test runners, linters, build tools, git, agents or backedge."""
 CONFIG_FOLDERS = re.compile(
@@ -80,14 +87,21 @@ RUNNERS = frozenset(
     }
 )
 """Python modules that a test run or a linter is made of."""
-PROGRAMS = frozenset(
+TEXT_TOOLS = frozenset(
     {
         *("sh", "bash", "dash", "zsh", "env", "diff", "cmp", "grep", "egrep", "fgrep", "sed", "awk", "gawk", "cat"),
         *("echo", "printf", "sort", "uniq", "tr", "cut", "head", "tail", "wc", "xargs", "true", "false", "expr", "tee"),
-        *("timeout", "sleep", "seq", "basename", "dirname", "perl", "ruby", "python", "python3", "node", "npm", "npx"),
+        *("timeout", "seq", "basename", "dirname", "perl", "find", "comm", "cksum", "md5sum", "sha256sum", "mktemp"),
+    }
+)
+"""Programs of the system with which scripts compare."""
+PROGRAMS = frozenset(
+    {
+        *("sleep", "ruby", "python", "python3", "node", "npm", "npx"),
         *("yarn", "pnpm", "deno", "bun", "make", "gmake", "cmake", "ctest", "git", "go", "cargo", "rustc", "gcc", "cc"),
         *("java", "javac", "mvn", "gradle", "tsc", "tsx", "eslint", "jest", "vitest", "mocha", "bats", "shellcheck"),
         *("curl", "jq", "uv", "uvx", "poetry", "hatch"),
+        *TEXT_TOOLS,
     }
 )
 """Programs that scripts of judges start by name alone."""
@@ -96,6 +110,10 @@ _COLLECTED = re.compile(r"(?:test_.*|.*_test)\.py")
 _TEST_MODULE = re.compile(r"test_.*|.*[._-](?:tests?|spec|e2e|cy)\.\w+", re.IGNORECASE)
 _SHARED = re.compile(r"(?:conftest|__init__|index)\.\w+")
 """Modules that a folder of tests has beside its tests."""
+_FIRST = frozenset(
+    {"pytest", "_pytest", "pluggy", "iniconfig", "unittest", "doctest", "xdist", "ruff", "mypy", "flake8"}
+)
+"""Those of them that no product offers under the same name."""
 SHADOWING = RUNNERS | (sys.stdlib_module_names - {"test"})
 """Modules that a new file of the same name would replace."""
 _MODULE = re.compile(r"(?P<at>(?:.*/)?)(?P<name>(?!__init__)\w+)(?:\.(?:py[cdo]?|so|[\w-]+\.so)|/__init__\.py[cdo]?)")
@@ -134,6 +152,7 @@ class Protected:
         self._named = frozenset(named)
         self._reported: set[str] = set()
         self._folders = _test_folders(self._base)
+        self._loose = _loose_folders(self._base)
         self._answers: dict[str, Kind | None] = {}
         self._links: dict[str, list[str]] = {}
         for link, target in sorted((links or {}).items()):
@@ -174,6 +193,7 @@ class Protected:
         # A file with the name of a test folder is a link in its place, or a script that runs the tests.
         if (
             not TEST_FOLDERS.isdisjoint((*folders, last))
+            or any(map(TEST_FOLDER.fullmatch, folders))
             or TEST_NAMES.fullmatch(last)
             or name in self._reported
             or self._add.match(path_of(name))
@@ -181,7 +201,8 @@ class Protected:
             return "test"
         if self._folders and any(name.startswith(folder) for folder in self._folders):
             return "test"
-        is_data = not DATA_FOLDERS.isdisjoint(folders) and not CODE.fullmatch(last)
+        in_data = not DATA_FOLDERS.isdisjoint(folders) or any(map(DATA_FOLDER.fullmatch, folders))
+        is_data = in_data and not CODE.fullmatch(last)
         return "test" if is_data or TEST_CLASSES.fullmatch(name.rpartition("/")[2]) else None
 
     def _is_read_anyway(self, name: str) -> bool:
@@ -212,6 +233,8 @@ class Protected:
         if found is None or name in self._base or found["name"] not in SHADOWING:
             return False
         at = found["at"].rstrip("/")
+        if found["name"] in _FIRST and at in self._loose:
+            return True
         folders = at.casefold().split("/")
         return at in ("", "src", "lib", "python") or at in self._scripts or not TEST_FOLDERS.isdisjoint(folders)
 
@@ -229,6 +252,12 @@ def is_collected(name: str) -> bool:
     """Whether pytest loads a file because of its name: a test, or a conftest."""
     last = name.rpartition("/")[2].casefold()
     return last == "conftest.py" or _COLLECTED.fullmatch(last) is not None
+
+
+def _loose_folders(names: Collection[str]) -> frozenset[str]:
+    """The folders of Python that are no packages: it may be told to look for modules there."""
+    folders = {name.rpartition("/")[0] for name in names if name.endswith(".py")}
+    return frozenset(folder for folder in folders if f"{folder}/__init__.py" not in names)
 
 
 def _test_folders(names: Iterable[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.evidence.around import places_around
 from backedge.adapters.evidence.behind import files_behind
 from backedge.adapters.evidence.contents import content_at, hash_of, mode_at
 from backedge.adapters.evidence.environment import fingerprint
@@ -37,9 +38,12 @@ class Judging:
 class RunStart:
     """The start of one run in one workspace, and the eyes that look at it with what held then."""
 
-    def __init__(self, folder: Path, state: Path, judging: Judging, base: Base, digests: FileDigests) -> None:
+    def __init__(
+        self, folder: Path, state: Path, judging: Judging, base: Base, digests: FileDigests, digest: str
+    ) -> None:
+        """`digest` is that of the record of the start."""
         self._folder, self._judging, self._digests = folder, judging, digests
-        self.base = base
+        self.base, self.digest = base, digest
         self.protected = _protected(folder, judging, base.tree, base.links, base.behind)
         self._trees = Trees(folder, state, digests, base.rules, self.protected.counts, judging.stories)
         self._known = (*base.tree.files, *self.protected.judges)
@@ -61,7 +65,7 @@ def begin(
     if base is None:
         base = _taken(folder, state, store, judging, env, digests)
         store.save_base(base)
-    return RunStart(folder, state, judging, base, digests)
+    return RunStart(folder, state, judging, base, digests, store.base_digest)
 
 
 def _taken(
@@ -99,5 +103,6 @@ def _environment(
     folder: Path, tree: Tree, judging: Judging, env: Mapping[str, str], digests: FileDigests
 ) -> dict[str, str]:
     roots = [*tree.installed, *links_out(folder, tree)]
-    outside = files_outside(judging.argvs, os.path.realpath(folder))
+    top = os.path.realpath(folder)
+    outside = [*files_outside(judging.argvs, top), *places_around(top, judging.argvs, env)]
     return fingerprint(folder, judging.programs, env, roots, digests, outside)

@@ -2,8 +2,11 @@
 
     base.json          the files and the environment of the start
     objects/           the contents of protected files and others, by their digests
+    packs/             many contents in one file
     failing/           test files as they were when they failed, by judge
     before/            the files before the last attempt of each step
+    changed/           the files that each attempt changed: how they were, and how it left them
+    memory/            what judges remembered before each attempt
     ended/             that this attempt has ended, and why it does not count
     environment.json   the environment that judges expect, if a step moved it
 
@@ -15,6 +18,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -23,10 +28,15 @@ import msgspec
 
 from backedge.adapters.agents.file_name import file_name
 from backedge.adapters.evidence.ignore_rules import IgnoreRules
+from backedge.adapters.evidence.packs import Packs
 from backedge.adapters.evidence.places import journal_key
 from backedge.adapters.evidence.tree import Tree
 
 T = TypeVar("T")
+FEW = 100
+"""How many contents get a file each."""
+_MEMORY = ("tests", "failing")
+"""The folders with what judges remember."""
 
 
 class StoreDamaged(OSError):
@@ -66,6 +76,24 @@ class FoundBefore(msgspec.Struct, frozen=True):
     """What the tool calls this kind of finding; empty if it does not say."""
 
 
+class Printed(msgspec.Struct, frozen=True):
+    """What a program printed about its tests."""
+
+    tests: int | None = None
+    """The tests that ran, in all summaries together; None if there is no summary."""
+    last: int | None = None
+    """The same in the last summary. Those before may be the output of tests that failed, or of runs that came first."""
+    failures: tuple[str, ...] = ()
+    """The first lines that speak of a failure."""
+    certain: bool = True
+    """Whether programs print one of these lines only if something failed."""
+    lines: tuple[str, ...] = ()
+    """All lines, without numbers."""
+
+
+NOTHING_PRINTED = Printed()
+
+
 class KnownTests(msgspec.Struct, frozen=True):
     """The tests that a judge has seen running."""
 
@@ -87,6 +115,8 @@ class KnownTests(msgspec.Struct, frozen=True):
     """The lines that silence a linter in files with findings, as they were when a finding was first reported there."""
     found: tuple[FoundBefore, ...] = ()
     """What a tool that does not name tests found at the start of the run, if that made it fail."""
+    printed: Printed = NOTHING_PRINTED
+    """What a tool with nothing but an exit code printed about its tests at the start of the run."""
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -100,6 +130,21 @@ class Before(msgspec.Struct, frozen=True):
     """The git objects with the contents of others. What git gives is compared with the digest before it is used."""
 
 
+class ChangedFile(msgspec.Struct, frozen=True):
+    """A file that an attempt changed, with kinds and hashes as in a tree."""
+
+    before: str | None
+    """None if the attempt made it."""
+    after: str | None
+    """None if the attempt removed it."""
+    mode: int = 0
+    """Kind of file and permissions before; 0 if they are not known."""
+    blob: str = ""
+    """The git object with its content before. The store may have that too, by its hash."""
+    shared: bool = False
+    """Whether another attempt that was under way meanwhile may have changed it."""
+
+
 class RunStore:
     """The store of one run."""
 
@@ -108,6 +153,8 @@ class RunStore:
         self.path = project_state / journal_key(journal) / "runs" / file_name(run)
         if workspace:
             self.path = self.path / "workspaces" / file_name(workspace)
+        self.packs = Packs(self.path / "packs")
+        self.packs.look()
 
     @property
     def base(self) -> Base | None:
@@ -118,6 +165,11 @@ class RunStore:
         """Record the start, once: what is there already stays, since nothing later is the start."""
         if self.base is None:
             self._write("base.json", msgspec.json.encode(base))
+
+    @property
+    def base_digest(self) -> str:
+        """The digest of the record of the start, as it is on the disk."""
+        return sha256((self.path / "base.json").read_bytes()).hexdigest()
 
     @property
     def began(self) -> int:
@@ -148,11 +200,27 @@ class RunStore:
             self._write(name, content)
         return digest
 
+    def put_all(self, contents: Sequence[bytes]) -> None:
+        """Keep many contents at once."""
+        if len(contents) <= FEW:
+            for content in contents:
+                self.put(content)
+            return
+        name, pack, index = Packs.packed(contents)
+        self._write(f"packs/{name}", pack)
+        self._write(f"packs/{name}.json", index)
+        self.packs.look()
+
+    def has(self, digest: str) -> bool:
+        """Whether a content was kept."""
+        return digest in self.packs or self.object(digest).exists()
+
     def get(self, digest: str) -> bytes:
         """A content that was kept. Raises StoreDamaged if it is not there, or was changed."""
         path = self.object(digest)
         try:
-            content = path.read_bytes()
+            content = self.packs.get(digest) if not path.exists() else None
+            content = path.read_bytes() if content is None else content
         except OSError as error:
             raise StoreDamaged(f"{path} cannot be read ({error}): start a new run") from error
         if sha256(content).hexdigest() != digest:
@@ -209,6 +277,40 @@ class RunStore:
 
     def save_before(self, step: str, attempt: int, before: Before) -> None:
         self._write(_attempt(step, attempt), msgspec.json.encode(before))
+
+    def changed(self, step: str, attempt: int) -> dict[str, ChangedFile]:
+        """The files that an attempt changed, by name."""
+        return self._read(_attempt(step, attempt, "changed"), dict[str, ChangedFile]) or {}
+
+    def save_changed(self, step: str, attempt: int, changed: dict[str, ChangedFile]) -> None:
+        if changed:
+            self._write(_attempt(step, attempt, "changed"), msgspec.json.encode(changed))
+
+    def save_memory(self, step: str, attempt: int) -> None:
+        """Keep what judges remember. Nothing is copied: every file is written whole, so that links to it stay as they are."""
+        target = self._memory(step, attempt)
+        _make_private(target)
+        for what in _MEMORY:
+            for file in (each for each in (self.path / what).rglob("*") if each.is_file()):
+                link = target / file.relative_to(self.path)
+                _make_private(link.parent)
+                with suppress(FileExistsError):
+                    os.link(file, link)
+
+    def restore_memory(self, step: str, attempt: int, judges: Collection[str]) -> None:
+        """Let these judges remember what they did before an attempt. May be called again after a crash."""
+        kept = self._memory(step, attempt)
+        if not kept.is_dir():
+            return
+        for judge in map(file_name, judges):
+            for what in (Path("tests", f"{judge}.json"), Path("failing", judge)):
+                now, before = self.path / what, kept / what
+                shutil.rmtree(now, ignore_errors=True) if now.is_dir() else now.unlink(missing_ok=True)
+                for file in [before] if before.is_file() else sorted(before.glob("*")):
+                    self._write(os.fspath(file.relative_to(kept)), file.read_bytes())
+
+    def _memory(self, step: str, attempt: int) -> Path:
+        return self.path / "memory" / f"{file_name(step)}-{attempt}"
 
     def end(self, step: str, attempt: int, problem: str) -> None:
         """Record that an attempt has ended, and why it does not count, before anything is undone because of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from backedge.adapters.journals.sqlite_format import APPLICATION_ID
 from backedge.core.errors import JournalDamaged, JournalUnavailable
 
 T = TypeVar("T")
+ABANDONED = 3600.0
+"""Seconds after which nobody is writing a draft any more."""
 
 
 def copy_journal(source: Path, target: Path, check: Callable[[Path], T]) -> T:
@@ -64,6 +67,7 @@ def _make_one_file(draft: Path) -> None:
 def _draft(target: Path) -> Iterator[Path]:
     """A file beside the target that is gone afterwards."""
     private_folder(target.parent)
+    _remove_old_drafts(target.parent)
     draft = target.with_name(f".{target.name}.{token_hex(4)}.draft")
     private_file(draft)
     try:
@@ -72,6 +76,14 @@ def _draft(target: Path) -> Iterator[Path]:
         for ending in ("", "-wal", "-shm"):
             with suppress(OSError):
                 draft.with_name(draft.name + ending).unlink()
+
+
+def _remove_old_drafts(folder: Path) -> None:
+    """Remove what a killed backup left behind. One that is being written is changed all the time."""
+    for path in folder.glob(".*.draft*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink()
 
 
 def _flush(path: Path) -> None:

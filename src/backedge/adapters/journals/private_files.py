@@ -12,16 +12,22 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+STATE_FOLDER = ".backedge"
+"""The folder of a project's state, beside its workflow file."""
 _creating = threading.Lock()
 
 
 def private_folder(path: Path) -> None:
-    """Make the folder if there is none. Raises OSError."""
+    """Make the folder if there is none. The folder of a project keeps itself out of git from the beginning, so that nobody
+    has to change a .gitignore. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Many systems make every folder writable by the group of its user, which is that user alone: only the set-group-id
     # bit shows that a folder is shared.
     shared = _mode(path.parent) & stat.S_ISGID and _for_group(path.parent)
     path.mkdir(exist_ok=True, mode=0o770 if shared else 0o700)
+    if path.name == STATE_FOLDER and not (path / ".gitignore").exists():
+        with suppress(OSError):  # the folder may be read-only, and its journal still readable
+            (path / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 def private_file(path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from backedge.adapters.agents.attempt_folder import write_whole
-from backedge.adapters.evidence.store import FoundBefore, KnownTests
+from backedge.adapters.evidence.store import NOTHING_PRINTED, FoundBefore, KnownTests, Printed
 from backedge.adapters.judges.judge_program import (
     CannotRun,
     JudgeCommand,
@@ -36,6 +36,8 @@ MOST_FAILING = 200
 MOST_PLACES = 2_000
 """How many places that a tool printed are remembered."""
 LONGEST_LINE = 1_000
+MOST_LINES = 200
+"""How many lines of what a tool printed are remembered."""
 MOST_KEPT = 100
 """How many baselines a project keeps for later runs."""
 _BROKEN_TOOL = re.compile(
@@ -58,6 +60,11 @@ _RULE = re.compile(r"\b[A-Z]{1,5}\d{2,5}\b|\[[a-z]+(?:-[a-z]+)*\]|\([a-z]+(?:-[a
 """How tools print the rule of a finding: `F821`, `[name-defined]` or `(undefined-variable)`."""
 
 
+MOST_CHANGED = 10
+_FORMAT = 3
+"""Raised when a kept baseline says more than before."""
+
+
 class KeptBaseline(msgspec.Struct, frozen=True):
     """A baseline of an earlier run: all that a later one needs of it."""
 
@@ -67,6 +74,10 @@ class KeptBaseline(msgspec.Struct, frozen=True):
     """The findings of a tool that does not name its tests."""
     found: tuple[FoundBefore, ...] = ()
     """Where they are, if they made it fail."""
+    printed: Printed = NOTHING_PRINTED
+    """What a tool with nothing but an exit code printed about its tests."""
+    changed: tuple[str, ...] = ()
+    """The first files that it changed although it may only look."""
 
 
 class BaselineJudge:
@@ -79,6 +90,10 @@ class BaselineJudge:
     async def baseline(self, run: str) -> tuple[Baseline, dict[str, bytes]]:
         """The baseline of a run, and payloads to store with it. Raises CannotRun if the tool itself cannot run."""
         evidence = await asyncio.to_thread(self._evidence.of, run)
+        found, payloads = await self._measured(run, evidence)
+        return changed(found, start=evidence.start.digest), payloads
+
+    async def _measured(self, run: str, evidence: RunEvidence) -> tuple[Baseline, dict[str, bytes]]:
         clock = asyncio.get_running_loop().time
         started = clock()
         place = self._folder / f"{self._key(evidence)}.json"
@@ -94,7 +109,9 @@ class BaselineJudge:
             if isinstance(error, NoRoom) or (isinstance(error, CannotRun) and missing):
                 raise CannotRun(str(error)) from error
             return Baseline(self._command.step, error=str(error)[:500], seconds=round(clock() - started, 3)), {}
-        kept = _kept(result.reading, result.printed)
+        base = evidence.start.base.tree.files
+        touched = [name for name in result.changed if name in base]
+        kept = _kept(result.reading, result.printed, touched[:MOST_CHANGED])
         await asyncio.to_thread(self._keep, place, kept)
         found, payloads = self._recorded(evidence, kept)
         return changed(found, seconds=round(clock() - started, 3)), payloads
@@ -104,12 +121,14 @@ class BaselineJudge:
         command, report = self._command, self._command.report
         env = {key: value for key, value in judge_environment(command).items() if not _VOLATILE.fullmatch(key)}
         parts = [
+            _FORMAT,
             run.digest(run.start.base.tree),
             command.argv,
             report.kind,
             report.path,
             run.fingerprint(),
             sorted(env.items()),
+            command.keeps,
         ]
         return sha256(msgspec.json.encode(parts)).hexdigest()
 
@@ -138,20 +157,25 @@ class BaselineJudge:
             versions={test: base.get(file, "") for test, file in files.items()},
             silences=silences(run, {each.file for each in found if each.file}),
             found=found,
+            printed=kept.printed,
         )
         run.store.save_tests(step, known)
         if not tests.results:
-            return Baseline(step, failing=kept.shown), {}
+            return Baseline(step, failing=kept.shown, changes=kept.changed), {}
         results = msgspec.json.encode(dict(sorted(tests.results.items())))
         digest = sha256(results).hexdigest()
         skipped = sum(result == "skipped" for result in tests.results.values())
         counts = TestCounts(len(tests.results), len(failing), skipped)
-        return Baseline(step, counts, failing[:MOST_FAILING], digest), {digest: results}
+        return Baseline(step, counts, failing[:MOST_FAILING], digest, changes=kept.changed), {digest: results}
 
 
-def _kept(reading: Reading, printed: bytes) -> KeptBaseline:
+def _kept(reading: Reading, printed: bytes, touched: Sequence[str]) -> KeptBaseline:
     shown = tuple(each.description for each in reading.outcome.findings[:MOST_FAILING])
-    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown, tuple(_found(reading, printed)))
+    found, said = tuple(_found(reading, printed)), reading.printed
+    if reading.outcome.verdict != "fail":
+        said = msgspec.structs.replace(said, failures=())
+    said = msgspec.structs.replace(said, lines=() if said.certain else said.lines[:MOST_LINES])
+    return KeptBaseline(dict(reading.tests.results), dict(reading.tests.files), shown, found, said, tuple(touched))
 
 
 def _found(reading: Reading, printed: bytes) -> Iterator[FoundBefore]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from backedge.adapters.agents.regular_file import opened
-from backedge.adapters.evidence.caches import ENVIRONMENTS, cached
+from backedge.adapters.evidence.caches import ENVIRONMENTS, MARK, cached
 from backedge.adapters.evidence.names import name_of
 from backedge.adapters.evidence.stillness import FolderNames
 
@@ -26,6 +26,8 @@ _INSTALLED = (".git", "node_modules", *ENVIRONMENTS)
 _BUILD_TOOLS = re.compile(r"(?:^|[\s/;&|])(?:g?make|ninja|cmake|ctest|meson|scons)(?:$|[\s;&|])")
 _COMPILED = re.compile(r".*\.(?:o|obj|a|so|dylib|class|gcno|gcda)")
 _BYTECODE = "__pycache__"
+_ISOLATED = re.compile(r"-[bBdisSuvxO]*[IE][bBdisSuvxO]*")
+"""Options of Python without its environment."""
 _LIBRARIES = (".so", ".pyd")
 """How the names of compiled modules of Python end, such as `cart.cpython-312-x86_64-linux-gnu.so`."""
 _MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"!<ar")
@@ -53,6 +55,18 @@ def compiled_python(workspace: Path, names: FolderNames, counts: Callable[[str],
                 if _changed_since(f"{workspace}/{path}", moment) and not counts(name_of(path)):
                     found.append(path)
     return sorted(found)
+
+
+def compiled_packages(argv: Sequence[str], workspace: Path, moment: int) -> list[str]:
+    """Bytecode of installed packages that is younger than a moment, in nanoseconds, if a judge's Python looks for it beside
+    the packages, because it is told to ignore its environment."""
+    if not any(_ISOLATED.fullmatch(word) for word in argv):
+        return []
+    tops = (workspace / name for name in ENVIRONMENTS if os.path.lexists(workspace / name / MARK))
+    files = (f"{place}/{name}" for top in tops for place, _, names in os.walk(top) for name in names)
+    return sorted(
+        os.path.relpath(path, workspace) for path in files if path.endswith(".pyc") and _changed_since(path, moment)
+    )
 
 
 def built_since(argv: Sequence[str], workspace: Path, counted: Collection[str], moment: int) -> list[str]:

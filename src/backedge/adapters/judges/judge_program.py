@@ -13,16 +13,22 @@ from pathlib import Path
 from backedge.adapters.agents.attempt_folder import AttemptFolder, Ended
 from backedge.adapters.agents.execution import Program, executed, recover
 from backedge.adapters.agents.file_digests import Stamp
+from backedge.adapters.agents.globs import Globs
 from backedge.adapters.agents.outcome import content, last_lines, tail
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
+from backedge.adapters.evidence.names import path_of
 from backedge.adapters.evidence.room import Room, found_room, open_room
 from backedge.adapters.evidence.room_opening import RoomKind
-from backedge.adapters.judges.compiled import built_since, compiled, compiled_python
+from backedge.adapters.evidence.store import NOTHING_PRINTED, Printed
+from backedge.adapters.judges.compiled import built_since, compiled, compiled_packages, compiled_python
+from backedge.adapters.judges.make_targets import made_since
 from backedge.adapters.judges.orphans import OWNER, owner_note
+from backedge.adapters.judges.printed import read_printed
 from backedge.adapters.judges.report_folders import ReportFolder
+from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.runs import Reading
-from backedge.adapters.judges.tool_caches import tool_caches
+from backedge.adapters.judges.tool_caches import configured_caches, shared_caches, tool_caches
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.places import FileNames
 from backedge.adapters.reports.spec import ReportSpec
@@ -164,16 +170,18 @@ class JudgeProgram:
         if kind != "off":
             caches = tool_caches(settings.folder, self._evidence.names)
             run = self._evidence.of(part.run)
-            built = built_since(command.argv, settings.folder, run.start.base.tree.files, run.store.began)
+            since = command.argv, settings.folder, run.start.base.tree.files, run.store.began
+            built = {*built_since(*since), *made_since(*since), *configured_caches(*since[:3])}
             removed += [
                 *compiled(settings.folder),
+                *compiled_packages(command.argv, settings.folder, run.store.began),
                 *compiled_python(
                     settings.folder, self._evidence.names, lambda name: name in run.tree().files, run.store.began
                 ),
                 *caches.files,
-                *(path for path in built if path not in part.restore),
+                *(path for path in sorted(built) if path not in part.restore),
             ]
-            hidden += [settings.folder / path for path in caches.folders]
+            hidden += [*(settings.folder / path for path in caches.folders), *shared_caches()]
         try:
             room = open_room(
                 kind,
@@ -239,10 +247,13 @@ class JudgeProgram:
             error.log, error.ended = log or printed, ended.left
             raise
         opened = room.opened() if room.kind != "off" else ()
-        changed = set(room.changed()) - set(room.keep(self._command.keeps)) - {self._command.report.path}
+        run = self._evidence.of(part.run)
+        base, began = run.start.base.tree.files, run.store.began
+        made = made_since(self._command.argv, self._evidence.settings.folder, base, began)
+        changed = set(room.changed()) - self._keep(run, room, part) - {self._command.report.path, *made}
         kind = room.kind if room.kind != "off" else ""
         return PartResult(
-            Reading(outcome, tests),
+            Reading(outcome, tests, printed=self._printed(log + b"\n" + printed)),
             kind,
             tuple(sorted(changed)),
             log or printed,
@@ -251,6 +262,24 @@ class JudgeProgram:
             printed=log + b"\n" + printed,
             copied=room.copied(),
         )
+
+    def _keep(self, run: RunEvidence, room: Room, part: Part) -> set[str]:
+        """Bring what the judge may leave to the workspace, unless it saw other files than those there. Returns the names of
+        what it may leave."""
+        if not self._command.keeps:
+            return set()
+        if part.restore or part.remove:
+            may_leave = Globs(self._command.keeps)
+            return {name for name in room.changed() if may_leave.match(path_of(name))}
+        before = run.tree()
+        kept = room.keep(self._command.keeps)
+        own = run.notes.data_of_tests(kept, run.start.base.tree, before)
+        if own:
+            run.notes.keep(own, run.tree())
+        return set(kept)
+
+    def _printed(self, text: bytes) -> Printed:
+        return read_printed(text) if self._command.report.kind == "exitcode" else NOTHING_PRINTED
 
     def _refuse_failure(self, room: Room, ended: Ended, last: str) -> None:
         problem = room.problem(self._command.argv[0])

@@ -2,6 +2,7 @@
 
 A reviewer may only look, and so may a step with `writes: []`. But many write down what they found or did, and a file that is neither code, nor a test, nor
 configuration, and that nobody else made, changes nothing that is judged. It stays a note as long as nobody else edits it.
+So does data that tests write each time they run, if the `keeps` of their judge names it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,22 @@ class Notes:
         is_own = before is None or self._notes.get(name) == before
         return is_own and (after is None or after.startswith(_PLAIN)) and _RUNS.fullmatch(path_of(name)) is None
 
+    def data_of_tests(self, names: Iterable[str], base: Tree, now: Tree) -> list[str]:
+        """Those of the protected files that a judge keeps whose new content needs no answer: data, there when the run began,
+        and changed since then by judges alone. What was deleted or edited by somebody else stays a question."""
+        return [
+            name
+            for name in names
+            if self._protected.kind(name) == "test"
+            and _RUNS.fullmatch(path_of(name)) is None
+            and base.files.get(name, "").startswith(_PLAIN)
+            and (now.files.get(name) == base.files[name] or self.has(name, now.files.get(name)))
+        ]
+
+    def has(self, name: str, found: str | None) -> bool:
+        """Whether a file is as it was left."""
+        return found is not None and self._notes.get(name) == found
+
     def keep(self, names: Iterable[str], after: Tree) -> None:
         """Remember notes as they were left."""
         left = {name: after.files.get(name, "") for name in names}
@@ -57,4 +74,4 @@ class Notes:
         """The files without the notes that are as they were left."""
         if not self._notes:
             return tree
-        return Tree({name: found for name, found in tree.files.items() if self._notes.get(name) != found})
+        return Tree({name: found for name, found in tree.files.items() if not self.has(name, found)})

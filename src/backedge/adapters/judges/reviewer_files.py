@@ -41,10 +41,15 @@ class ReviewerFiles:
 
     def _own(self, base: Collection[str], files: Collection[str]) -> set[str]:
         """Those of some files that are part of the reviewer, with the files that the run began with."""
-        scripts = (name.rpartition("/")[0] for name in self._named if name in base and CODE.fullmatch(name))
+        scripts = (name.rpartition("/")[0] for name in self._named if name in base and _is_script(name))
         folders = tuple(f"{folder}/" for folder in scripts if _is_apart(folder, base))
         beside = {name for name in files if name.startswith(folders) and _MODULE.fullmatch(name)} if folders else set()
         return {*(self._named & set(files)), *beside, *_shadowing(files)}
+
+
+def _is_script(name: str) -> bool:
+    """A file with code in it, or one without an ending, such as `tools/review`."""
+    return CODE.fullmatch(name) is not None or "." not in name.rpartition("/")[2]
 
 
 def _is_apart(folder: str, files: Collection[str]) -> bool:

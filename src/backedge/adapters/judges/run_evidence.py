@@ -24,6 +24,12 @@ from backedge.adapters.judges.runs import Difference
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import FileChange
 
+RECORD = "the record of the start"
+"""How people are told about what was recorded when the run began."""
+LOST_RECORD = (
+    "it is not the one that was made when the run began, so that nothing shows how the tests were then: it was changed or "
+    "deleted, or the run comes from another machine; compare the tests yourself"
+)
 _MODES = {"f": 0o100644, "x": 0o100755, "l": 0o120777}
 
 
@@ -98,21 +104,30 @@ class RunEvidence:
         return states | {f"{name}/": _state_at(f"{top}/{path_of(name)}") for name in folders}
 
     def digest(self, tree: Tree) -> str:
-        """The digest of what is judged: all files but those that judges leave behind."""
+        """The digest of what is judged."""
+        return self.judged(tree).digest
+
+    def judged(self, tree: Tree) -> Tree:
+        """What is judged: all files but those that judges leave behind."""
         tree = self.notes.without(tree)
         if not self._settings.keeps:
-            return tree.digest
-        kept = {name for name in tree.files if self._keeps.match(path_of(name)) and not self.start.protected.kind(name)}
-        return Tree({name: found for name, found in tree.files.items() if name not in kept}).digest
+            return tree
+        base, kind = self.start.base.tree.files, self.start.protected.kind
+        kept = {
+            name
+            for name, found in tree.files.items()
+            if self._keeps.match(path_of(name)) and (kind(name) is None or base.get(name) == found)
+        }
+        return Tree({name: found for name, found in tree.files.items() if name not in kept})
 
     def protected_changes(self, tree: Tree) -> dict[str, FileChange]:
-        """The protected files that differ from the start of the run."""
+        """The protected files that differ from the start of the run, but for data that judges left there."""
         base = self.start.base.tree.files
         names = {name for name, _ in base.items() ^ tree.files.items()}
         return {
             name: change_of(base.get(name), tree.files.get(name))
             for name in sorted(names)
-            if self.start.protected.kind(name) is not None
+            if self.start.protected.kind(name) is not None and not self.notes.has(name, tree.files.get(name))
         }
 
     def keep_protected(self, tree: Tree, names: Iterable[str]) -> None:
@@ -169,14 +184,21 @@ class RunEvidence:
             if content is not None and mode is not None:
                 self.store.note_failing(judge, name, content, mode)
 
-    def environment_changes(self, tree: Tree, approved: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-        """The parts of the judges' environment that are not as at the start: their new fingerprint, and what they are."""
+    def environment_changes(
+        self, tree: Tree, approved: Mapping[str, str], start: str = ""
+    ) -> dict[str, tuple[str, str]]:
+        """The parts of the judges' environment that are not as at the start: their new fingerprint, and what they are.
+
+        `start` is the digest of the record of the start as the journal has it. If the record is another one, nothing says
+        any more how the files were when the run began."""
         now = self.start.environment(tree, self._settings.env)
-        return {
+        found = {
             name: (now.get(name, ""), "it is gone" if name not in now else "its files are not those of the start")
             for name in environment.changed(self._expected_environment, now)
-            if approved.get(name) != now.get(name, "")
         }
+        if start and start != self.start.digest:
+            found[RECORD] = self.start.digest, LOST_RECORD
+        return {name: each for name, each in found.items() if approved.get(name) != each[0]}
 
     @property
     def _expected_environment(self) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from backedge.adapters.evidence.store import FoundBefore
+from backedge.adapters.evidence.store import NOTHING_PRINTED, FoundBefore, Printed
 from backedge.adapters.reports.tests import NO_TESTS, ReportedTests
 from backedge.core.briefing import BriefedFinding
 from backedge.core.evidence.values import FileChange, ProtectedQuestion, TestCounts
@@ -24,6 +24,8 @@ class Reading:
     tests: ReportedTests = NO_TESTS
     problem: str = ""
     """Why the tool could not even begin; empty if it did."""
+    printed: Printed = NOTHING_PRINTED
+    """What the tool printed about its tests, if there is nothing but an exit code."""
 
     @property
     def began(self) -> bool:
@@ -67,6 +69,8 @@ class Runs:
     """The files of known tests, where they are known."""
     before: int | None = None
     """How many tests there were at the start of the run."""
+    printed_before: Printed = NOTHING_PRINTED
+    """What a tool with nothing but an exit code printed about its tests at the start of the run."""
     changed: Mapping[str, Difference] = field(default_factory=dict)
     """The protected files that differ from the reference."""
     open: Sequence[BriefedFinding] = ()

@@ -47,6 +47,8 @@ class Measured:
     """The workspace just before the judge runs."""
 
     tree: Tree
+    digest: str
+    """The digest of what is judged."""
     reference: ReferenceFiles
     differences: Mapping[str, Difference]
     environment: Mapping[str, tuple[str, str]]
@@ -116,7 +118,7 @@ class ToolJudge:
         self._refuse_changes(parts)
         found = judgement(self._runs(run, briefing, known, parts))
         await asyncio.to_thread(remember, run, self.command.step, parts.measured.tree, known, found, _readings(parts))
-        return self._result(run, found, parts)
+        return self._result(found, parts)
 
     async def _parts(
         self, run: RunEvidence, briefing: Briefing, known: KnownTests, recovering: bool, moving: bool
@@ -152,22 +154,17 @@ class ToolJudge:
         after = await asyncio.to_thread(run.tree)
         now = await asyncio.to_thread(run.states, measured.tree)
         found = Parts(measured, delivered, held, as_failed, tuple(dict.fromkeys(flaky)), run.digest(after), trials)
-        return dataclasses.replace(found, stirred=self._stirred(run, found, after, states, now))
+        return dataclasses.replace(found, stirred=self._stirred(found, after, states, now))
 
     def _stirred(
-        self,
-        run: RunEvidence,
-        parts: Parts,
-        after: Tree,
-        before: Mapping[str, Stamp | None],
-        now: Mapping[str, Stamp | None],
+        self, parts: Parts, after: Tree, before: Mapping[str, Stamp | None], now: Mapping[str, Stamp | None]
     ) -> list[str]:
         """The files that changed while the judge could see it, by their contents and states before and after. A judge that
         looks at a copy sees only what changed until that was made; if the files are others in the end, it judges again
         anyway."""
         measured = parts.measured
         restored = {*measured.differences, *measured.as_failed}
-        different = differing(measured.tree, after) if parts.after != run.digest(measured.tree) else []
+        different = differing(measured.tree, after) if parts.after != measured.digest else []
         found: set[str] = set()
         for part in parts.all:
             if part.room == "overlay":
@@ -193,9 +190,14 @@ class ToolJudge:
         failing = {files.get(each.test) or each.file or "" for each in briefing.verify if each.test}
         return Measured(
             tree,
+            run.digest(tree),
             reference,
-            reference.differences(tree),
-            run.environment_changes(tree, approved),
+            {
+                name: found
+                for name, found in reference.differences(tree).items()
+                if not run.notes.has(name, tree.files.get(name))
+            },
+            run.environment_changes(tree, approved, briefing.start),
             reference.others_as_failed(failing, tree),
         )
 
@@ -262,6 +264,7 @@ class ToolJudge:
             excused=excused(known, approved, test_files),
             files={test: file for test, file in known.files.items() if file},
             before=known.before,
+            printed_before=known.printed,
             changed=measured.differences,
             open=briefing.verify,
             silenced=silenced(run, known, briefing.verify),
@@ -270,8 +273,8 @@ class ToolJudge:
             flaky=parts.flaky,
         )
 
-    def _result(self, run: RunEvidence, found: Judgement, parts: Parts) -> Result:
-        delivered, tree = parts.delivered, run.digest(parts.measured.tree)
+    def _result(self, found: Judgement, parts: Parts) -> Result:
+        delivered, tree = parts.delivered, parts.measured.digest
         results = msgspec.json.encode(dict(sorted(delivered.tests.results.items())))
         digest = sha256(results).hexdigest() if delivered.tests.results else None
         again = any(part.again for part in parts.all)
@@ -281,6 +284,7 @@ class ToolJudge:
             after=parts.after if parts.after != tree else "",
             room=delivered.room,
             held=parts.held is not None,
+            protects=self._evidence.settings.judging.protects.default,
             environment="changed" if parts.measured.environment else "same",
             tests=found.counts,
             report=digest,

@@ -10,8 +10,8 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -61,6 +61,15 @@ class UnderWay:
                 return None
             self._write(name, msgspec.structs.replace(own, ended=_now()))
             return [each.globs for each in every.values() if each.ended is None or each.ended >= own.began]
+
+    @contextmanager
+    def met(self, run: str, name: str, files: Sequence[str]) -> Iterator[None]:
+        """Let attempts that are under way know that these files are not changed by them, but by backedge itself."""
+        self.begin(run, name, None if any(set(file) & set("*?[{") for file in files) else files)
+        try:
+            yield
+        finally:
+            self.end(run, name)
 
     @property
     def writing(self) -> bool:

@@ -26,6 +26,7 @@ from backedge.adapters.judges.open_findings import (
     same_finding,
 )
 from backedge.adapters.judges.runs import AS_THEY_WERE, Judgement, Reading, Runs
+from backedge.adapters.judges.unlisted_tests import unlisted_tests
 from backedge.core.evidence.values import ProtectedQuestion, TestCounts
 from backedge.core.model import FindingResolution, Severity, severity_of
 from backedge.engine.protocol import Finding, Outcome
@@ -37,9 +38,16 @@ def judgement(runs: Runs) -> Judgement:
     """The verdict that follows from what was run."""
     resolutions = answers(runs)
     held, asked = _only_on_held(runs)
-    lost = lost_tests(runs)
-    questions = [*asked, *lost.questions, *_new_configuration(runs), *_environment(runs), *_gone_unfixed(runs)]
-    more = [*held, *lost.findings]
+    lost, unlisted = lost_tests(runs), unlisted_tests(runs)
+    questions = [
+        *asked,
+        *lost.questions,
+        *unlisted.questions,
+        *_new_configuration(runs),
+        *_environment(runs),
+        *_gone_unfixed(runs),
+    ]
+    more = [*held, *lost.findings, *unlisted.findings]
     counts = _counts(runs) if runs.delivered.tests.results or runs.before is not None else None
     outcome = replace(
         runs.delivered.outcome,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from backedge.adapters.agents.file_name import file_name
 from backedge.adapters.agents.globs import Globs
@@ -18,19 +19,21 @@ from backedge.adapters.evidence.sandbox import Sandbox
 from backedge.adapters.evidence.store import Before, StoreDamaged
 from backedge.adapters.evidence.tree import Tree, differing
 from backedge.adapters.evidence.writes import Undone, outside, restore
+from backedge.adapters.judges.attempt_changes import note_changes, undo_attempts, undone_in
 from backedge.adapters.judges.reviewer_files import ReviewerFiles
 from backedge.adapters.judges.run_evidence import RunEvidence
 from backedge.adapters.judges.under_way import EVERYTHING
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.evidence.values import Evidence, ProtectedChange
+from backedge.core.evidence.values import Evidence, ProtectedChange, RestoredFiles, RestoreRule
 from backedge.core.model import SIDE_MODES
 from backedge.core.value import replace
 
 MOST_FILES = 1_000
 """Changed files that are recorded."""
 MOST_NOTES = 20
+OnError = Literal["keep", "restore"]
 _REFUSED_WRITE = ("Read-only file system", "read-only file system", "EROFS")
 """What programs print if the sandbox does not let them write."""
 
@@ -47,6 +50,8 @@ class StepRights:
     judged_by_tool: bool = False
     argv: tuple[str, ...] = ()
     """The command of a reviewer that is a program of its own."""
+    on_error: OnError | None = None
+    """Whether the files of a broken attempt stay; None if only those stay whose conversation goes on."""
     planned: bool = False
     """Whether a planner added the step. Then nobody who wrote the workflow file has made it the owner of tests."""
 
@@ -88,6 +93,8 @@ class WorkspaceWitness:
         globs = self._globs(briefing)
         before = self._befores[attempt_folder] = run.contents.before(tree, globs)
         run.store.save_before(briefing.step, briefing.attempt, before)
+        if globs:
+            run.store.save_memory(briefing.step, briefing.attempt)
         self._evidence.under_way.begin(briefing.run, briefing.step, None if globs is EVERYTHING else globs)
         if self._script is not None:
             self._open_room(run, self._script, tree, attempt_folder)
@@ -142,6 +149,8 @@ class WorkspaceWitness:
             earlier = replace(briefing, attempt=attempt)
             before = _before(run, earlier) if attempt != briefing.attempt else None
             if before is not None and run.store.ended(briefing.step, attempt) is None:
+                # Nobody saw which of the changes since are its own.
+                self._note_changes(run, earlier, before, tree, [EVERYTHING])
                 folder = attempt_folder.with_name(f"{file_name(briefing.step)}-{attempt}")
                 names = self._outside(run, earlier, before, tree, self._evidence.all_others(briefing.step))
                 if names and folder.is_dir():
@@ -160,14 +169,20 @@ class WorkspaceWitness:
         names = self._outside(run, briefing, before, tree, others)
         problem = seen_before or (self._problem(briefing, names) if names else "")
         run.store.end(briefing.step, briefing.attempt, problem)
-        undone = self._undone(run, names, before, tree, attempt_folder) if names else None
+        if problem and self._rights.on_error != "keep" and not self._only_looks(briefing):
+            more = [name for name in outside(before.tree, tree, (), others) if name not in set(names)]
+            problem += f"; so was the rest of what it changed: {_listed(more)}" if more else ""
+            names, before = [*names, *more], run.contents.with_sources(before, more)
+        undone = undone_in(self._evidence, run, names, before, tree, attempt_folder) if names else None
         if problem and not self._only_looks(briefing):
+            self._note_changes(run, briefing, before, run.tree() if undone else tree, others)
             raise AgentError(f"{problem}{_kept(undone)}; change only what `writes` names, or raise feedback")
         if problem:
             seen = self._seen(run, None, run.tree() if undone else tree, others)
             return replace(seen, notes=(f"{problem}{_kept(undone)}",))
         if self._rights.installs:
             run.move_environment(tree)
+        self._note_changes(run, briefing, before, tree, others)
         return self._seen(run, before, tree, others)
 
     def explained(self, printed: str) -> str:
@@ -177,17 +192,39 @@ class WorkspaceWitness:
         packages = "" if self._rights.installs else "; `installs: true` lets it change packages"
         return f" in its sandbox, which refused a write{packages}"
 
-    def gave_up(self, briefing: Briefing, attempt_folder: Path) -> None:
+    def gave_up(self, briefing: Briefing, attempt_folder: Path, goes_on: bool = False) -> str:
         others = self._over(briefing, attempt_folder)
         run = self._evidence.of(briefing.run)
         before = self._befores.pop(attempt_folder, None)
         if before is None or run.store.ended(briefing.step, briefing.attempt) is not None:
-            return
+            return ""
         tree = run.tree()
         names = self._outside(run, briefing, before, tree, others)
-        if names:
-            self._undone(run, names, before, tree, attempt_folder)
+        keeps = self._rights.on_error == "keep" or (self._rights.on_error is None and goes_on)
+        if not keeps and not self._only_looks(briefing):
+            names = sorted({*names, *outside(before.tree, tree, (), others)})
+            before = run.contents.with_sources(before, names)
+        undone = undone_in(self._evidence, run, names, before, tree, attempt_folder) if names else None
+        self._note_changes(run, briefing, before, run.tree() if undone else tree, others)
         run.store.end(briefing.step, briefing.attempt, "it gave up")
+        if undone is None or not undone.files:
+            return _kept(undone).removeprefix("; ")
+        return f"what it had changed was undone: {_listed(undone.files)}{_kept(undone)}"
+
+    def restore(
+        self, run_id: str, attempts: Sequence[tuple[str, int]], judges: Sequence[str], rule: RestoreRule
+    ) -> RestoredFiles:
+        found = undo_attempts(self._evidence, run_id, attempts, judges, rule)
+        if rule == "unless_edited" and (found.edited or found.lost):
+            return found
+        run = self._evidence.of(run_id)
+        return replace(found, evidence=self._seen(run, None, run.tree(), ()))
+
+    def _note_changes(
+        self, run: RunEvidence, briefing: Briefing, before: Before, tree: Tree, others: Sequence[Sequence[str]]
+    ) -> None:
+        if not self._only_looks(briefing):
+            note_changes(run, briefing.step, briefing.attempt, before, tree, others)
 
     def _outside(
         self, run: RunEvidence, briefing: Briefing, before: Before, tree: Tree, others: Iterable[Sequence[str]]
@@ -225,12 +262,6 @@ class WorkspaceWitness:
         if self._only_looks(briefing):
             return ()
         return EVERYTHING if self._rights.writes is None else self._rights.writes
-
-    def _undone(
-        self, run: RunEvidence, names: Sequence[str], before: Before, tree: Tree, attempt_folder: Path
-    ) -> Undone:
-        attempt_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return restore(self._evidence.settings.folder, names, before, tree, run.store, attempt_folder)
 
     def _seen(self, run: RunEvidence, before: Before | None, tree: Tree, others: Sequence[Sequence[str]]) -> Evidence:
         workspace = self._evidence.settings.name

@@ -10,7 +10,7 @@ from backedge.core import events as e
 from backedge.core.commands import Choice, Decide, FinishAttempt, Reclassify
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.escalation.opening import PROTECTED_OPTIONS, VERIFY_OPTIONS, WITHDRAWN, ask_person, escalate_loop
-from backedge.core.escalation.options import asks_verdict, is_measured
+from backedge.core.escalation.options import HISTORY, asks_verdict, is_measured
 from backedge.core.escalation.packet import unknown_escalation
 from backedge.core.evidence.protected import rejections
 from backedge.core.feedback.closing import close_loop, end_run, settle_findings, skip_by_decision
@@ -18,6 +18,7 @@ from backedge.core.feedback.judging import record_verdict, reroute_reclassified,
 from backedge.core.feedback.loop import Loop, LoopState, positions_by_target
 from backedge.core.feedback.offers import find_option, offered_options
 from backedge.core.feedback.raising import raise_feedback
+from backedge.core.feedback.rollback import refusal, roll_back
 from backedge.core.feedback.routing import legal_targets, steps_of_phase
 from backedge.core.feedback.voting import choice_problem, choose, skip_target, take_position
 from backedge.core.findings.verdicts import phases_meant
@@ -37,6 +38,7 @@ from backedge.core.model import (
 from backedge.core.scheduling.scheduler import passes, start_wanted
 from backedge.core.scheduling.settle import record_start
 from backedge.core.scheduling.staleness import permanently_skipped
+from backedge.core.state.escalations import GRANTING
 from backedge.core.state.run import ASKED, Escalation, RunState, number
 from backedge.core.suggestions import did_you_mean
 from backedge.core.text import printable_line
@@ -62,7 +64,7 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
     advises = choice == "resolve" and loop is not None and _is_advice(tx.state, loop, command)
     if advises and loop is not None:
         command = replace(command, rounds=int(loop.state is LoopState.ESCALATING))
-    grants = choice in ("continue", "revise", "reassign", "reclassify") or advises
+    grants = choice in GRANTING or advises
     budget = packet.breach is not None and packet.breach.limit in BUDGETS
     bound = getattr(tx.state.workflow.limits, packet.breach.limit) if budget and packet.breach else 0
     tx.add(
@@ -96,6 +98,9 @@ def decide_escalation(tx: Transaction, command: Decide) -> None:
         case "reclassify":
             assert loop is not None and command.phase is not None
             _reclassify_all(tx, loop, command.phase, command.by)
+        case "rollback":
+            if loop is not None:
+                roll_back(tx, loop, by)
         case "accept":
             assert loop is not None
             settle_findings(tx, loop, Status.ACCEPTED)
@@ -217,7 +222,9 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
         by = f" by {first.by}" if first.by else ""
         raise AlreadyClosed(f"{packet.id} was already decided: {first.choice}{by}; the first decision stands")
     if in_own_words(state, command).choice not in packet.options:
-        hint = did_you_mean(command.choice, [*packet.options, *_words_for(state, packet)])
+        # Showing the history decides nothing, but a typo of it is as likely as of any other word.
+        words = (*packet.options, *_words_for(state, packet), HISTORY.choice)
+        hint = did_you_mean(command.choice, (word for word in words if word != command.choice))
         raise IllegalCommand(f"{command.choice!r} is not a valid choice for {packet.id}: {hint}")
     return packet
 
@@ -244,6 +251,8 @@ def _words_for(state: RunState, packet: Escalation) -> dict[str, tuple[str, str 
         yes, no = "resolve", "continue"
     elif packet.options == PROTECTED_OPTIONS:
         yes, no = "approve", "reject"
+    if packet.restores:
+        return {"keep": ("continue", None), "restore": ("rollback", None)}
     if not yes:
         return {}
     return {"approve": (yes, None), "pass": (yes, None), "reject": (no, None), "fail": (no, None)}
@@ -255,6 +264,8 @@ def _require_arguments(state: RunState, packet: Escalation, loop: Loop | None, c
     if command.amount is not None and not 0 < command.amount < float("inf"):
         raise IllegalCommand(f"amount is {command.amount}: expected more than 0")
     match command.choice:
+        case "rollback" if loop is not None and (problem := refusal(state, loop)) is not None:
+            raise IllegalCommand(problem)
         case "revise" if not command.note.strip():
             raise IllegalCommand("revise needs a note: describe the new approach")
         case "resolve" if not _has_answer(command) and (packet.reason == ASKED or packet.vote or loop is not None):

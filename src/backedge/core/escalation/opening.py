@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from backedge.core import events as e
 from backedge.core.escalation.policy import apply_policy
-from backedge.core.evidence.values import ProtectedFile
+from backedge.core.evidence.values import ProtectedFile, RestoredFiles
 from backedge.core.feedback.loop import Loop
+from backedge.core.feedback.undoable import obstacle
 from backedge.core.model import Breach, Question
 from backedge.core.state.run import ASKED, NO_APPROVER, Escalation, RunState
+from backedge.core.text import amount
 from backedge.core.transaction import Transaction
 
+MOST_NAMED = 10
+"""How many files a question names."""
 WITHDRAWN = "withdrawn"
 """The choice recorded for a question that needs no answer any more; the note says why."""
 
 
-LOOP_OPTIONS = ("continue", "revise", "reassign", "reclassify", "resolve", "accept", "skip", "cancel")
+LOOP_OPTIONS = ("continue", "revise", "reassign", "reclassify", "rollback", "resolve", "accept", "skip", "cancel")
 
 
 ASKED_OPTIONS = ("resolve", "accept", "skip", "cancel")
@@ -38,6 +44,9 @@ RUN_OPTIONS = ("continue", "cancel")
 PROTECTED_OPTIONS = ("approve", "reject", "cancel")
 
 
+FILES_OPTIONS = ("continue", "rollback", "cancel")
+
+
 REFUSED_OPTIONS = ("continue", "cancel")
 
 
@@ -48,6 +57,8 @@ def escalate_loop(
     could not be carried out."""
     if not any(share.findings for share in loop.shares.values()):
         without = (*without, "reclassify")
+    if obstacle(tx.state, loop.id) is not None:
+        without = (*without, "rollback")
     options = tuple(option for option in LOOP_OPTIONS if option not in without)
     _escalate(tx, reason or _breach_reason(breach), options, loop=loop.id, breach=breach)
 
@@ -55,7 +66,7 @@ def escalate_loop(
 def _breach_reason(breach: Breach | None) -> str:
     """Which limit was reached. The numbers of `diverging` are not a count and a bound, so they are explained."""
     if breach is not None and breach.limit == "diverging":
-        added, removed = f"{breach.count:g}", f"{breach.bound:g}"
+        added, removed = amount(breach.count), amount(breach.bound)
         return f"limit {breach}: the last two fixes introduced {added} findings and removed {removed}"
     return f"limit {breach}"
 
@@ -92,6 +103,24 @@ def ask_about_changes(tx: Transaction, changes: tuple[ProtectedFile, ...], reaso
     """Ask a person to answer for changes of protected files."""
     ids = tuple(each.id for each in changes)
     tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, PROTECTED_OPTIONS, protected=ids))
+
+
+def ask_about_files(tx: Transaction, workspaces: Mapping[str, RestoredFiles]) -> None:
+    """Ask a person about the files of a rollback that cannot simply be restored."""
+    reasons = []
+    for workspace, found in workspaces.items():
+        where = f" (in {workspace})" if workspace else ""
+        for names, why in ((found.edited, "edited since"), (found.lost, "not kept as they were")):
+            if names:
+                reasons.append(f"{_listed(names)}{where}: {why}")
+        reasons += [f"{found.problem}{where}"] if found.problem else []
+    reason = f"the rollback has restored no file yet: {'; '.join(reasons)}"
+    tx.add(e.EscalationOpened(tx.now, tx.next_escalation(), reason, FILES_OPTIONS, restores=True))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 def escalate_refused(tx: Transaction, source: str, reason: str, message: str) -> None:

@@ -40,7 +40,7 @@ HISTORY = PacketOption("history", "prints every round in full; the question stay
 def packet_options(state: RunState, packet: Escalation, loop: Loop | None) -> tuple[PacketOption, ...]:
     """The options of an escalation, the recommended one first, then options of the feedback, then its own order."""
     found = _options(state, packet, loop)
-    choice, why = recommendation(packet, loop)
+    choice, why = recommendation(state, packet, loop)
     best = [each for each in found if each.choice == choice and not each.option][:1]
     rest = [each for each in found if each not in best]
     return (*(replace(each, recommended=why) for each in best), *rest)
@@ -52,7 +52,7 @@ def choice_words(state: RunState, packet: Escalation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(option.choice for option in options))
 
 
-def recommendation(packet: Escalation, loop: Loop | None) -> tuple[str, str]:
+def recommendation(state: RunState, packet: Escalation, loop: Loop | None) -> tuple[str, str]:
     """The choice that helps most often, and why. None for what only a person can judge: a verdict, an approval, one of
     several options, an answer."""
     limit = packet.breach.limit if packet.breach is not None else ""
@@ -64,25 +64,29 @@ def recommendation(packet: Escalation, loop: Loop | None) -> tuple[str, str]:
         return "", ""
     if limit in NOT_CONVERGING:
         return "revise", "another round of the same is likely to end the same"
-    return _after_rounds(loop)
+    return _after_rounds(state, loop)
 
 
 NOT_CONVERGING = ("same_finding", "no_change", "oscillation", "diverging")
 """The limits that say that more rounds of the same do not help."""
 
 
-def _after_rounds(loop: Loop) -> tuple[str, str]:
+def _after_rounds(state: RunState, loop: Loop) -> tuple[str, str]:
     """What to do after the last round that the limits allow: go on if the last fix helped."""
     past = loop.past_rounds[-1] if loop.past_rounds else None
     before, now = set(past.findings if past else ()), set(loop.finding_ids)
     if loop.feedback is not None:
         same = past is not None and past.message == loop.feedback.message
         return ("revise", "the last fix did not help") if same else ("continue", "the last fix changed something")
+    if past is None:
+        return "continue", "nothing was tried yet"
     gone, stayed = len(before - now), len(before & now)
     if gone and stayed:
         return "continue", f"the last fix removed {gone} of {gone + stayed} findings"
     if gone:
         return "continue", "the last fix removed what was wrong, and something else was found"
+    if loop.source in state.graph.engine_judges and all(state.findings[id].streak == 1 for id in now):
+        return "continue", "the last fix changed what was measured"
     return "revise", "the last fix removed none of its findings"
 
 
@@ -93,7 +97,7 @@ def _options(state: RunState, packet: Escalation, loop: Loop | None) -> list[Pac
     if packet.vote is not None and packet.step is not None:
         return list(_of_vote(state, packet.step, packet.vote, packet.options))
     if packet.step is not None:
-        verdicts = _verdicts(packet.step) if asks_verdict(state, packet) else []
+        verdicts = _verdicts(state, packet.step) if asks_verdict(state, packet) else []
         choices = [_of_step(state, packet, packet.step, choice) for choice in packet.options]
         return [*verdicts, *(each for each in choices if not verdicts or each.choice != "resolve")]
     return [_of_run(state, packet, choice) for choice in packet.options]
@@ -110,8 +114,17 @@ def asks_verdict(state: RunState, packet: Escalation) -> bool:
     )
 
 
-def _verdicts(step: str) -> list[PacketOption]:
+def _verdicts(state: RunState, step: str) -> list[PacketOption]:
     words = "your verdict becomes the verdict of"
+    if state.graph.steps[step].approver:
+        work = _listed(state.graph.steps[step].judges)
+        back = f"your note goes back to {work} as a finding"
+        return [
+            PacketOption(
+                "approve", f"the run continues with the work of {work}", "you look at it", "counted from here"
+            ),
+            PacketOption("reject", back, "one more round", "you are asked again", ("note",)),
+        ]
     return [
         PacketOption("pass", f"{words} {step}; the run continues", "you look at it", "it counts as verified by you"),
         PacketOption("fail", f"{words} {step}; your note goes back as a finding", "one more round", "", ("note",)),
@@ -158,6 +171,7 @@ def _what_follows(loop: Loop, offer: Option) -> str:
 def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> PacketOption:
     what, source = _what(loop), loop.source
     accepted = f"{source} counts as passed" if loop.by_verdict else f"{source} continues as it is"
+    debt = "are" if len(loop.finding_ids) > 1 else "is"
     per_round = _per_round(state, loop.targets)
     match choice:
         case "continue":
@@ -169,29 +183,31 @@ def _of_loop(state: RunState, packet: Escalation, loop: Loop, choice: str) -> Pa
             reset = f"the counters of {loop.id} are reset; {_listed(loop.targets)} and {source} get your note"
             return PacketOption(choice, f"{_rework(loop)} with your new approach", per_round, reset, ("note",))
         case "reassign":
-            other = f"the target that you name reworks {what} instead of {_listed(loop.targets)}"
+            other = f"the step that you name reworks {what} instead of {_listed(loop.targets)}"
             granted = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds"
             return PacketOption(choice, other, "one attempt, plus the steps that it makes stale", granted, ("target",))
         case "reclassify":
-            them = "them" if len(loop.finding_ids) > 1 else "it"
-            phase = f"the phase that you name reworks {what}, and is recorded as the one that injected {them}"
+            goes, its = ("go", "their") if len(loop.finding_ids) > 1 else ("goes", "its")
+            phase = f"{what} {goes} to the phase that you name as {its} cause"
             granted = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds"
             return PacketOption(choice, phase, "one attempt, plus the steps that it makes stale", granted, ("phase",))
+        case "rollback":
+            granted = f"every limit of {loop.id} is raised by {DEFAULT_ROUNDS} rounds"
+            return PacketOption(choice, _rollback(state, loop), per_round, granted)
         case "resolve":
             needs = ("option", "note")
             if is_measured(state, loop):
                 advised = f"{_rework(loop)} with your answer as advice; then {source} verifies the fix"
                 return PacketOption(choice, advised, per_round, "one more round is granted", needs)
-            after = f"{loop.id} is closed with your answer; {_once_more(loop)}"
+            after = f"your answer closes {loop.id}; {_once_more(loop)}"
             return PacketOption(choice, after, "your answer", "counts as resolved by you", needs)
         case "accept":
-            debt = f"{what}: recorded as debt; the run ends as accepted at best"
-            return PacketOption(choice, f"{loop.id} is closed; {accepted}", "none", debt)
+            closed = f"{loop.id} is closed; {accepted}; {what} {debt} recorded as debt"
+            return PacketOption(choice, closed, "none", "the run ends as accepted at best")
         case "skip":
-            deferred = f"{what}: deferred; the run ends as accepted at best"
-            skipped = f"{source} is skipped, and the steps that need it continue without it"
-            then = "the fix is not verified" if source == HUMAN else skipped
-            return PacketOption(choice, f"{loop.id} is closed; {then}", "none", deferred)
+            skipped = f"{source} is skipped, and what needs it continues without it"
+            then = f"{loop.id} is closed; the fix is not verified" if source == HUMAN else skipped
+            return PacketOption(choice, then, "none", f"{what}: deferred; the run ends as accepted at best")
         case _:
             return _cancel()
 
@@ -241,6 +257,8 @@ def _of_run(state: RunState, packet: Escalation, choice: str) -> PacketOption:
         size = getattr(state.workflow.limits, limit)
         more = f"the budget grows by {size:g}, or by the amount that you give"
         return PacketOption(choice, "the run continues", f"up to {size:g} more of {limit}", more)
+    if packet.restores:
+        return _of_files(choice)
     match choice:
         case "continue":
             return PacketOption(choice, "the run goes on; the feedback stays undelivered", "none", "you have seen it")
@@ -251,6 +269,31 @@ def _of_run(state: RunState, packet: Escalation, choice: str) -> PacketOption:
             return PacketOption(choice, back, "one more round", "the old version counts")
         case _:
             return _cancel()
+
+
+def _of_files(choice: str) -> PacketOption:
+    """The options about files of a rollback that were edited since."""
+    match choice:
+        case "continue":
+            kept = "all files stay as they are, and the next round starts from them"
+            return PacketOption(choice, kept, "none", "the judges judge what comes of it")
+        case "rollback":
+            restored = "all files of the rollback become what they were, edited or not"
+            return PacketOption(choice, restored, "none", "what is undone is kept as a patch")
+        case _:
+            return _cancel()
+
+
+def _rollback(state: RunState, loop: Loop) -> str:
+    """What a rollback of the last fix would do."""
+    fix = state.fixes.get(loop.id)
+    if fix is None:
+        return "the version before the last fix counts again"
+    before = ((name, fix.steps[name].artifact) for name in fix.targets)
+    versions = _listed(f"{name} to version {made.version}" for name, made in before if made is not None)
+    ids = fix.loops[loop.id].finding_ids
+    again = f"{finding_ids(ids)} stand{'s' if len(ids) == 1 else ''} again"
+    return f"the last fix is undone, with its files ({versions}); {again}, and the next round starts from there"
 
 
 def _cancel() -> PacketOption:
@@ -264,11 +307,15 @@ def _continuation(loop: Loop) -> str:
         return f"{loop.source} verifies the fix"
     if set(loop.targets) == {HUMAN}:
         return "the question goes to the inbox"
+    if loop.choosing:
+        return _rework(loop)
     then = "you verify the fix" if loop.source == HUMAN else f"{loop.source} verifies the fix"
     return f"{_rework(loop)}; then {then}"
 
 
 def _rework(loop: Loop) -> str:
+    if loop.choosing:
+        return f"{_listed(loop.targets)} {'chooses' if len(loop.targets) == 1 else 'choose'} among the options"
     return f"{_reworking(loop.targets)} {_what(loop)}"
 
 

@@ -13,16 +13,19 @@ from backedge.core.briefing import (
     BriefedChange,
     BriefedFinding,
     Request,
+    RolledBackRound,
     briefed_change,
     briefed_finding,
     briefed_findings,
     request_of,
+    rolled_back_round,
 )
 from backedge.core.errors import NotFound
 from backedge.core.escalation.options import PacketOption, packet_options
+from backedge.core.events import RefusedFeedback
 from backedge.core.evidence.values import ProtectedFile
 from backedge.core.feedback.loop import Loop
-from backedge.core.model import Breach, Position, Question, Severity
+from backedge.core.model import Breach, Feedback, Option, Position, Question, Severity
 from backedge.core.scheduling.pending import due_at
 from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.value import Json, Value, replace
@@ -78,6 +81,8 @@ class Packet(Value, frozen=True):
     artifacts: tuple[str, ...] = ()
     requirement_id: str | None = None
     details: Json = None
+    offers: tuple[Option, ...] = ()
+    """The options of the feedback."""
     rounds: int = 0
     """How many rounds were delivered so far."""
     inputs: tuple[Material, ...] = ()
@@ -88,6 +93,8 @@ class Packet(Value, frozen=True):
     """Feedback that a rework has to address."""
     history: tuple[PacketRound, ...] = ()
     """The last rounds, oldest first, including the one that is under way or next."""
+    rolled_back: tuple[RolledBackRound, ...] = ()
+    """The rounds that were rolled back, oldest first."""
     positions: tuple[Position, ...] = ()
     """The positions that the targets of a choice have taken so far."""
     advice: str = ""
@@ -112,8 +119,19 @@ def packet(state: RunState, escalation: str) -> Packet:
     basic = _basic(state, found, loop)
     if found.about is not None and found.step is not None and found.decided is None:
         basic = _with_material(state, basic, found.step, found.about)
+    elif found.step is not None and found.vote is None and found.decided is None:
+        basic = _with_share(state, basic, found.step)
+    elif found.breach is not None and found.step is None and loop is None:
+        basic = replace(basic, findings=briefed_findings(state, _unfinished(state)))
+    if found.refused:
+        basic = _with_refused(basic, state.refused[found.refused - 1])
     loop = loop or (state.loop(found.vote) if found.vote else None)
     return basic if loop is None else _with_loop(state, basic, loop)
+
+
+def _unfinished(state: RunState) -> Iterable[int]:
+    """The findings that are still to be fixed when a budget is used up: they say whether more of it is worth its price."""
+    return (id for loop in state.loops.values() for id in loop.finding_ids)
 
 
 def unknown_escalation(state: RunState, escalation: str) -> NotFound:
@@ -166,23 +184,55 @@ def _with_material(state: RunState, basic: Packet, step: str, about: Question) -
     )
 
 
-def _with_loop(state: RunState, basic: Packet, loop: Loop) -> Packet:
-    raised = loop.feedback
+def _with_share(state: RunState, basic: Packet, step: str) -> Packet:
+    """Add what a step that broke was to address: its agent was told that too."""
+    open_shares = [
+        (loop, share)
+        for loop in state.loops.values()
+        if (share := loop.shares.get(step)) is not None and not share.done
+    ]
     return replace(
         basic,
-        suggested_fix=raised.suggested_fix if raised else None,
-        requested_info=raised.requested_info if raised else None,
-        artifacts=raised.artifacts if raised else (),
-        requirement_id=raised.requirement_id if raised else None,
-        details=raised.details if raised else None,
+        findings=briefed_findings(state, (id for _, share in open_shares for id in share.findings)),
+        requests=tuple(request for loop, _ in open_shares if (request := request_of(state, loop)) is not None),
+    )
+
+
+def _with_refused(basic: Packet, refused: RefusedFeedback) -> Packet:
+    """Add everything that the feedback said which could not be delivered."""
+    basic = replace(basic, source=refused.source, targets=refused.targets, message=refused.message)
+    return _with_feedback(basic, refused.feedback) if refused.feedback is not None else basic
+
+
+def _with_feedback(basic: Packet, raised: Feedback) -> Packet:
+    return replace(
+        basic,
+        kind=raised.word,
+        severity=raised.severity,
+        blocking=raised.blocking,
+        message=raised.message,
+        suggested_fix=raised.suggested_fix,
+        requested_info=raised.requested_info,
+        artifacts=raised.artifacts,
+        requirement_id=raised.requirement_id,
+        details=raised.details,
+        offers=raised.options,
+    )
+
+
+def _with_loop(state: RunState, basic: Packet, loop: Loop) -> Packet:
+    if loop.feedback is not None:
+        basic = _with_feedback(basic, loop.feedback)
+    return replace(
+        basic,
         kind=loop.kind_name,
         source=loop.source,
         targets=loop.targets,
         severity=loop.severity,
         blocking=loop.blocking,
-        message=raised.message if raised else "",
         rounds=loop.round,
         history=_history(state, loop),
+        rolled_back=tuple(rolled_back_round(state, number) for number in loop.rollbacks),
         positions=loop.positions,
         advice=loop.advice,
     )

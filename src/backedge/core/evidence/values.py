@@ -72,6 +72,8 @@ class Evidence(Value, frozen=True):
     """What confined the agent; empty if nothing did."""
     held: bool = False
     """Whether the judge also ran with the protected files as they were."""
+    protects: bool = True
+    """Whether changes of tests and of configuration are noticed: not with `protects: false`."""
     environment: Literal["", "same", "changed"] = ""
     """Whether the programs and libraries of the judge are those of the start of the run."""
     tests: TestCounts | None = None
@@ -86,6 +88,27 @@ class Evidence(Value, frozen=True):
     be."""
     notes: tuple[str, ...] = ()
     """What people should know, in sentences."""
+
+
+RestoreRule = Literal["unless_edited", "anyway", "never"]
+"""Which files a rollback restores: none if somebody has edited one of them since; all of them, edited or not; or none."""
+
+
+class RestoredFiles(Value, frozen=True):
+    """What became of the files of one workspace that a rollback has to restore."""
+
+    files: tuple[str, ...] = ()
+    """Those that are as they were before."""
+    edited: tuple[str, ...] = ()
+    """Those that somebody has edited since."""
+    lost: tuple[str, ...] = ()
+    """Those whose earlier content was not kept."""
+    patch: str = ""
+    """The file with what was undone, as a patch."""
+    problem: str = ""
+    """Why nothing could be restored."""
+    evidence: Evidence = Evidence()
+    """The workspace after that."""
 
 
 NO_EVIDENCE = Evidence()
@@ -111,6 +134,10 @@ class Baseline(Value, frozen=True):
     """Whether an earlier run on the same files measured it."""
     error: str = ""
     """Why the tool could not report on these files, for example because there are no tests yet."""
+    start: str = ""
+    """The digest of what was recorded about the files of the start. The record itself lies outside the journal."""
+    changes: tuple[str, ...] = ()
+    """The first files that the tool changed although it may only look. As long as it does, its verdicts do not count."""
 
 
 class Approval(Value, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from backedge.core.feedback.routing import legal_targets, steps_of_phase
 from backedge.core.findings.held_out import is_hidden
-from backedge.core.model import HUMAN
+from backedge.core.model import HUMAN, Kind
 from backedge.core.value import Value
 from backedge.core.workflow.definition import PassRule
 from backedge.core.workflow.graph import Graph
@@ -26,6 +26,22 @@ CAUSED_BY: dict[str, str] = {
 }
 """How to recognise the phase that caused a defect. Phases with other names are listed without an explanation."""
 
+ASKS_FOR: dict[Kind, str] = {
+    Kind.FIX_REQUEST: "correct what you made",
+    Kind.REVIEW_REJECTION: "correct what a review rejects",
+    Kind.TEST_FAILURE: "make a failing test pass",
+    Kind.MISSING_REQUIREMENT: "add a requirement that is missing",
+    Kind.ARCHITECTURE_ISSUE: "change the plan or the design, which is wrong",
+    Kind.TECHNICAL_INFEASIBILITY: "change the plan or the design, which cannot be built",
+    Kind.VALIDATION_FAILURE: "correct an output that does not have the agreed form",
+    Kind.CONTEXT_REQUEST: "answer a question; nothing is changed",
+    Kind.CONSTRAINT_VIOLATION: "choose among options, because the work cannot be done as asked",
+    Kind.DEPENDENCY_MISSING: "add a step whose result is missing",
+    Kind.INCONSISTENCY: "agree with another step that says the opposite",
+    Kind.QUALITY_GATE_FAILURE: "correct what keeps a measured value below its bound",
+}
+"""What each kind of feedback asks its targets to do."""
+
 AGREEMENTS = {
     "first": "The first answer counts.",
     "all": "All have to choose the same option. If they do not, all are asked once more, and then a person decides.",
@@ -34,8 +50,8 @@ AGREEMENTS = {
 """How several targets of a choice agree, by the workflow's `agreement`."""
 
 UNCERTAIN = (
-    "If the defect is in more than one phase, name each phase whose work has to change. If you are not certain, name the "
-    "phase under review ({phase}), and say in the description which other phase it may come from: a person can correct it."
+    "If the defect is in more than one phase, name each phase whose work has to change. If you are not certain, {instead}, "
+    "and say in the description which other phase it may come from: a person can correct it."
 )
 
 
@@ -56,6 +72,10 @@ class AnswerRules(Value, frozen=True):
     """The steps that will judge the work. Held-out judges are not among them."""
     agreement: str = ""
     """How several targets of a choice agree."""
+    findings: tuple[str, ...] = ()
+    """The findings that `resolutions` may name."""
+    confidence: bool = False
+    """Whether it has to say how confident it is of its result."""
 
 
 def answer_rules(graph: Graph, step: str) -> AnswerRules:
@@ -67,9 +87,14 @@ def answer_rules(graph: Graph, step: str) -> AnswerRules:
         passes_if=rule_in_words(rule) if rule is not None else "",
         kinds=tuple(name for name, _ in graph.workflow.kinds),
         writes=graph.steps[step].writes,
-        judged_by=tuple(judge for judge in graph.judges_of[step] if not is_hidden(graph, judge)),
+        judged_by=tuple(judge for judge in graph.judges_of[step] if _is_told(graph, judge)),
         agreement=AGREEMENTS[graph.workflow.agreement],
+        confidence=(bounds := graph.steps[step].thresholds) is not None and bounds.confidence is not None,
     )
+
+
+def _is_told(graph: Graph, judge: str) -> bool:
+    return not is_hidden(graph, judge) and not graph.steps[judge].approver
 
 
 def _reaches(graph: Graph, judge: str, phase: str) -> bool:
@@ -97,4 +122,5 @@ def guidelines(phases: tuple[str, ...], under_review: str) -> str:
     if len(phases) < 2:
         return ""
     lines = [f"- {phase}{f': {CAUSED_BY[phase]}' if phase in CAUSED_BY else ''}" for phase in phases]
-    return "\n".join([*lines, UNCERTAIN.format(phase=under_review or "leave `affected_phase` empty")])
+    instead = f"name the phase under review ({under_review})" if under_review else "leave `affected_phase` empty"
+    return "\n".join([*lines, UNCERTAIN.format(instead=instead)])

@@ -22,7 +22,9 @@ from backedge.core.transaction import Transaction
 from backedge.core.workflow.checks import Check
 
 
-def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, word: VerdictWord) -> None:
+def record_verdict(
+    tx: Transaction, name: str, attempt: int, outcome: Outcome, word: VerdictWord, unasked: bool = False
+) -> None:
     """Record a verdict and start, continue or resolve the judge's loop."""
     state = tx.state
     loop = verdict_loop(state, name)
@@ -34,7 +36,7 @@ def record_verdict(tx: Transaction, name: str, attempt: int, outcome: Outcome, w
     # The first findings of a run cannot contradict earlier ones.
     disputable = len(state.findings) > 0 and not granted
     dispute = find_dispute(state, name, reading.sightings, changed) if disputable else None
-    tx.add(e.VerdictGiven(tx.now, name, attempt, reading.word, reading.sightings, reading.settled))
+    tx.add(e.VerdictGiven(tx.now, name, attempt, reading.word, reading.sightings, reading.settled, unasked))
     if reading.word != "fail":
         if loop is not None:
             close_loop(tx, loop, LoopState.RESOLVED, Resolution("resolved", text=outcome.summary))
@@ -109,6 +111,14 @@ def send_round(
     tx: Transaction, loop: Loop, ids: tuple[int, ...], balance: tuple[int, int] | None = None, contested: str = ""
 ) -> None:
     """Route findings as the next round of a loop. Escalate the loop if a limit forbids the round or it is contested."""
+    shares, rules, gaps = shares_of(tx, loop, ids)
+    deliver_round(tx, loop, shares, rules, balance, (), gaps, contested)
+
+
+def shares_of(
+    tx: Transaction, loop: Loop, ids: tuple[int, ...]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]], tuple[tuple[int, str], ...]]:
+    """Which target gets which findings, by which rules, and where missing requirements got lost."""
     findings = tx.state.findings
     blockers = sum(findings[id].finding.blocking for id in ids)
     shares: dict[str, list[int]] = {}
@@ -126,7 +136,7 @@ def send_round(
         for target in route.targets or tracked.introduced_by:
             shares.setdefault(target, []).append(id)
     routed = {target: tuple(share) for target, share in shares.items()}
-    deliver_round(tx, loop, routed, {r: tuple(s) for r, s in rules.items()}, balance, (), tuple(gaps), contested)
+    return routed, {rule: tuple(share) for rule, share in rules.items()}, tuple(gaps)
 
 
 def _gap(tx: Transaction, judge: str, tracked: TrackedFinding) -> Gap | None:

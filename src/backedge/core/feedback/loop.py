@@ -175,6 +175,10 @@ class Loop(Value, frozen=True):
     reclassified: tuple[int, ...] = ()
     """Undelivered findings that a person has reclassified since they were routed."""
     resolution: Resolution | None = None
+    carries: bool = False
+    """Whether it continues the loop that it follows, with its counters."""
+    rollbacks: tuple[int, ...] = ()
+    """The last rollbacks of its rounds, by their numbers in the run."""
 
     @property
     def kind_name(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from backedge.core import events as e
 from backedge.core.breaches import first_breach
 from backedge.core.escalation.opening import ask_person, escalate_loop, escalate_refused, withdraw_refused
@@ -11,6 +13,8 @@ from backedge.core.feedback.requirements import BY_REQUIREMENT, Mentions, goes_t
 from backedge.core.feedback.rerouting import no_target_left
 from backedge.core.feedback.routing import (
     BY_PLANNER,
+    NO_MESSAGE,
+    NO_TARGET,
     goes_to_planner,
     planner_for,
     refusal_reason,
@@ -78,7 +82,8 @@ def _refuse(
 ) -> None:
     """Record feedback that cannot be delivered. What an attempt saw must not be lost: if it is serious, a person is asked.
     A person who raises feedback sees the refusal at once."""
-    tx.add(e.RefusedFeedback(tx.now, source, feedback.to, reason, feedback.message))
+    parsed = feedback if isinstance(feedback, Feedback) else None
+    tx.add(e.RefusedFeedback(tx.now, source, feedback.to, reason, feedback.message, parsed))
     serious = isinstance(feedback, MalformedFeedback) or feedback.severity in SERIOUS
     if running is not None and serious:
         escalate_refused(tx, source, reason, feedback.message)
@@ -94,11 +99,36 @@ def feedback_problem(
     return option_refusal(state, source, aimed) or target_problem(state, source, aimed)
 
 
+def said_words(feedback: Feedback | MalformedFeedback) -> str:
+    """What feedback that can go nowhere said, for the error about it: its agent may never say it again."""
+    said = [feedback.message] if feedback.message else []
+    if isinstance(feedback, Feedback):
+        options = (each.option for each in feedback.options)
+        parts = (
+            ("suggested fix", feedback.suggested_fix),
+            ("requested", feedback.requested_info),
+            ("artifacts", ", ".join(feedback.artifacts)),
+            ("requirement", feedback.requirement_id),
+            ("options", ", ".join(options)),
+            ("details", "" if feedback.details is None else json.dumps(feedback.details, ensure_ascii=False)),
+        )
+        said += [f"{label}: {text}" for label, text in parts if text]
+    return f"; it said: {'; '.join(said)}" if said else ""
+
+
 def _rule(feedback: Feedback) -> str:
     """The name of the rule that routes raised feedback."""
     if goes_to_requirement_owner(feedback):
         return BY_REQUIREMENT
     return BY_PLANNER if goes_to_planner(feedback) else "explicit"
+
+
+def missing_words(feedback: Feedback) -> str:
+    """What feedback does not say, whatever the run; empty if it says enough."""
+    if not feedback.message.strip():
+        return NO_MESSAGE
+    finds_its_way = goes_to_planner(feedback) or goes_to_requirement_owner(feedback)
+    return "" if feedback.to or finds_its_way else NO_TARGET
 
 
 def with_targets(state: RunState, feedback: Feedback, source: str, mentions: Mentions) -> Feedback:

@@ -7,7 +7,8 @@ from backedge.core.model import HUMAN, Feedback, Finding, Kind
 from backedge.core.state.run import RunState
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value
-from backedge.core.workflow.definition import DEFAULT_PHASES
+from backedge.core.workflow.definition import DEFAULT_PHASES, Step
+from backedge.core.workflow.globs import matches_any
 from backedge.core.workflow.graph import Graph
 from backedge.core.workflow.routes import matches
 
@@ -35,7 +36,35 @@ def route_for(graph: Graph, reporter: str, phases: tuple[str, ...], finding: Fin
             targets = _destinations(graph, reporter, rule.to)
             if targets:
                 return Route(targets, "routes")
-    return Route(graph.steps[reporter].judges, "subject")
+    writers = _only_writers(graph, reporter, finding)
+    return Route(writers, "writes") if writers else Route(graph.steps[reporter].judges, "subject")
+
+
+def _only_writers(graph: Graph, reporter: str, finding: Finding) -> tuple[str, ...]:
+    """The nearest steps that may write the file of a finding which the steps under judgement may not write: those could
+    not fix it. Empty if there are none, or if that is not certain."""
+    file = file_to_change(finding)
+    subjects = [graph.steps[name] for name in graph.steps[reporter].judges]
+    if not file or graph.steps[reporter].tests or any(_may_write(step, file) is not False for step in subjects):
+        return ()
+    able = [name for name in graph.legal_targets(reporter) if _may_write(graph.steps[name], file)]
+    distances = graph.distances(reporter)
+    nearest = min((distances.get(name, len(graph.steps)) for name in able), default=0)
+    return tuple(name for name in able if distances.get(name, len(graph.steps)) == nearest)
+
+
+def _may_write(step: Step, file: str) -> bool | None:
+    """Whether a step may write a file; None if its `writes` does not say. In another workspace, the file may be named from
+    there or from here."""
+    return None if step.writes is None or step.workspace else matches_any(step.writes, file)
+
+
+def file_to_change(finding: Finding) -> str:
+    """The file in the workspace that has to change; empty if that is not certain."""
+    file = (finding.file or "").removeprefix("./")
+    if finding.test or finding.blames or file.startswith("/") or ".." in file.split("/"):
+        return ""
+    return file
 
 
 def steps_of_phase(graph: Graph, reporter: str, phase: str) -> tuple[str, ...]:
@@ -88,9 +117,9 @@ def refusal_reason(state: RunState, source: str, feedback: Feedback, caused_by: 
 def target_problem(state: RunState, source: str, feedback: Feedback) -> str | None:
     """Why feedback has nowhere to go; None if its targets are legal."""
     if not feedback.message.strip():
-        return "message is missing: describe what is wrong"
+        return NO_MESSAGE
     if not feedback.to:
-        return "to is missing: name at least one target"
+        return NO_TARGET
     graph = state.graph
     legal = legal_targets(graph, source)
     for target in feedback.to:
@@ -130,6 +159,8 @@ def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by:
 PLANNING = "planning"
 
 
+NO_MESSAGE = "message is missing: describe what is wrong"
+NO_TARGET = "to is missing: name at least one target"
 BY_PLANNER = "planner"
 """The routing rule for feedback that only a planner can resolve."""
 

@@ -22,7 +22,8 @@ class TrackedFinding(Value, frozen=True):
     loop: str | None = None
     rounds_seen: int = 1
     streak: int = 1
-    """How many consecutive verdicts of its judge, or checks of inputs, reported it, up to the last report."""
+    """How many consecutive verdicts of its judge, or checks of inputs, reported it, up to the last report. A gate or check that
+    measured other values begins again: something has changed."""
     last_verdict: int = 0
     fix_authored: bool = False
     introduced_by: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ def after_sighting(before: TrackedFinding | None, sighting: Sighting, judge: str
         finding=sighting.finding or before.finding,
         status=sighting.status,
         rounds_seen=before.rounds_seen + 1,
-        streak=before.streak + 1 if before.last_verdict == verdict - 1 else 1,
+        streak=before.streak + 1 if before.last_verdict == verdict - 1 and not sighting.moved else 1,
         last_verdict=verdict,
         insisted=before.insisted + (before.status is Status.CONTESTED and sighting.status is Status.NOT_FIXED),
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from backedge.core.feedback.routing import legal_targets
-from backedge.core.findings.ledger import TrackedFinding
+from backedge.core.feedback.routing import file_to_change, legal_targets
 from backedge.core.state.run import RunState
 from backedge.core.workflow.globs import matches_any
 
@@ -18,7 +17,7 @@ def unwritable_reason(state: RunState, judge: str, ids: Iterable[int]) -> str:
     graph = state.graph
     if graph.steps[judge].tests or judge in graph.engine_judges:
         return ""
-    placed = [(tracked, file) for id in ids if (file := _file_of(tracked := state.findings[id]))]
+    placed = [(tracked, file) for id in ids if (file := file_to_change((tracked := state.findings[id]).finding))]
     if not placed:
         return ""
     targets = [graph.steps[name] for name in legal_targets(graph, judge)]
@@ -31,12 +30,3 @@ def unwritable_reason(state: RunState, judge: str, ids: Iterable[int]) -> str:
     places = ", ".join(f"{each.name} in {each.finding.file!r}" for each in found)
     may = "; ".join(f"{step.name} may write {', '.join(step.writes) if step.writes else 'nothing'}" for step in targets)
     return f"no step may write the file of {places} ({may}): fix it yourself and resolve, or accept it; `writes` can allow it"
-
-
-def _file_of(tracked: TrackedFinding) -> str:
-    """The file in the workspace that has to change; empty if that is not certain."""
-    finding = tracked.finding
-    file = (finding.file or "").removeprefix("./")
-    if finding.test or finding.blames or file.startswith("/") or ".." in file.split("/"):
-        return ""
-    return file

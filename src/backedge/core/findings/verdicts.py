@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from backedge.core import events as e
+from backedge.core.findings.answerable import answerable
 from backedge.core.findings.disputes import is_disputed
-from backedge.core.findings.identity import fingerprints, lies_in
+from backedge.core.findings.identity import fingerprints, lies_in, normalised
 from backedge.core.findings.ledger import TrackedFinding, ledger_key
 from backedge.core.model import (
     SERIOUS,
@@ -19,9 +20,10 @@ from backedge.core.model import (
     Status,
     VerdictWord,
 )
-from backedge.core.state.run import RunState, number
+from backedge.core.state.run import Running, RunState, number
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Value, replace
+from backedge.core.workflow.checks import Check
 from backedge.core.workflow.definition import PassRule
 from backedge.core.workflow.profiles import PROFILES
 
@@ -48,16 +50,15 @@ def stated_findings(outcome: Outcome) -> tuple[Finding, ...]:
     return () if has_not_fixed else (Finding(description=summary),)
 
 
-def contradiction(state: RunState, judge: str, outcome: Outcome) -> str | None:
+def contradiction(state: RunState, judge: str, running: Running, outcome: Outcome) -> str | None:
     """Why a judge's outcome cannot be a verdict; None if it can. The judge is asked again, as after any error."""
     step = state.graph.steps[judge]
     findings = stated_findings(outcome)
     not_fixed = [said.finding for said in outcome.resolutions if said.status == "not_fixed"]
-    judge_state = state.steps[judge]
-    known = {f"F-{id}" for id in judge_state.open_findings}
+    known = answerable(state, judge, running) if outcome.resolutions else ()
     for said in outcome.resolutions:
-        if said.finding not in known and not judge_state.unconfirmed.get(number(said.finding)):
-            to_verify = ", ".join(sorted(known)) or "none"
+        if said.finding not in known:
+            to_verify = ", ".join(sorted(f"F-{id}" for id in state.steps[judge].open_findings)) or "none"
             return f"resolutions name {said.finding!r}, which is not among the findings to verify ({to_verify})"
         if said.status == "contested":
             return (
@@ -110,8 +111,7 @@ def _not_accepted(state: RunState, judge: str, findings: Sequence[Finding]) -> l
     """The findings that no person has accepted. An accepted finding does not make a verdict of its judge fail again."""
     if not state.accepted:
         return list(findings)
-    prints = fingerprints(findings)
-    pairs = zip(findings, prints, strict=True)
+    pairs = zip(findings, _prints(state, judge, findings), strict=True)
     return [each for each, print_ in pairs if ledger_key(judge, print_) not in state.accepted]
 
 
@@ -171,6 +171,10 @@ def _spelled(phases: tuple[str, ...], known: dict[str, tuple[str, ...]]) -> tupl
 ACTIONABLE = (Status.OPEN, Status.NOT_FIXED, Status.REGRESSED)
 
 
+_NOT_A_DEFECT_BEFORE = (Status.WITHDRAWN, Status.DUPLICATE, Status.DEFERRED, Status.ROLLED_BACK)
+"""The statuses from which a finding that is reported again is open, as if it were new."""
+
+
 REMOVED_STATUSES = (Status.FIXED, Status.WITHDRAWN, Status.DUPLICATE)
 
 
@@ -203,25 +207,27 @@ def read_verdict(
     ask = False
     new: dict[str, int] = {}
     fails = word == "fail"
-    for finding, print_ in zip(findings, fingerprints(findings), strict=True):
+    for finding, print_ in zip(findings, _prints(state, judge, findings), strict=True):
         key = ledger_key(judge, print_)
         id = state.finding_by_key.get(key)
         tracked = state.findings[id] if id is not None else None
-        authored = tracked is None and later and lies_in(finding, changed)
-        if key in state.accepted:
+        unknown = tracked is None or tracked.status is Status.ROLLED_BACK
+        authored = unknown and later and lies_in(finding, changed)
+        moved = tracked is not None and _has_moved(state, judge, tracked, finding)
+        if key in state.accepted and not moved:
             status = Status.ACCEPTED
         elif not fails:
             status = Status.DEFERRED
         else:
-            late = later and not authored and (tracked is None or tracked.status is Status.DEFERRED)
+            late = later and not authored and (unknown or (tracked is not None and tracked.status is Status.DEFERRED))
             policy = state.workflow.policy_for(finding.severity) if late else "rework"
-            ask = ask or (policy == "ask" and tracked is None)
+            ask = ask or (policy == "ask" and unknown)
             status = Status.DEFERRED if policy == "defer" else _seen_again(state, tracked)
         if id is None:
             # One report may contain the same defect twice.
             id = new.setdefault(print_, len(state.findings) + len(new) + 1)
         text = finding if tracked is None or tracked.finding != finding else None
-        sightings.setdefault(id, e.Sighting(id, status, text, print_ if tracked is None else "", authored))
+        sightings.setdefault(id, e.Sighting(id, status, text, print_ if tracked is None else "", authored, moved))
     reported = {number(said.finding): said.status for said in resolutions}
     for id, answer in reported.items():
         if answer == "not_fixed" and id not in sightings:
@@ -241,8 +247,28 @@ def read_verdict(
     return VerdictReading(word, tuple(sightings.values()), tuple(settled), ask and word == "fail")
 
 
+def _prints(state: RunState, judge: str, findings: Sequence[Finding]) -> list[str]:
+    """The identities of the findings of a judge. A gate that misses its threshold is one defect per request, and a check
+    whose positions differ is one defect, whatever was measured: the values are not part of its identity."""
+    engine_judge = state.graph.engine_judges.get(judge)
+    if engine_judge is None:
+        return fingerprints(findings)
+    requests = ["" if isinstance(engine_judge, Check) else each.suggested_fix or "" for each in findings]
+    named = (replace(each, description=f"{judge}: {ask}") for each, ask in zip(findings, requests, strict=True))
+    return fingerprints(named)
+
+
+def _has_moved(state: RunState, judge: str, tracked: TrackedFinding, finding: Finding) -> bool:
+    """Whether a gate or check measured other values than those known, or than those that a person has accepted."""
+    if judge not in state.graph.engine_judges:
+        return False
+    return normalised(tracked.finding.description) != normalised(finding.description) or (
+        tracked.key in state.accepted and tracked.status is not Status.ACCEPTED
+    )
+
+
 def _seen_again(state: RunState, tracked: TrackedFinding | None) -> Status:
-    if tracked is None or tracked.status in (Status.WITHDRAWN, Status.DUPLICATE, Status.DEFERRED):
+    if tracked is None or tracked.status in _NOT_A_DEFECT_BEFORE:
         return Status.OPEN
     if tracked.status is Status.CONTESTED and is_disputed(state, tracked.id):
         return Status.CONTESTED

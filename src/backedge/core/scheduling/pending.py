@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from backedge.core.evidence.values import RestoreRule
 from backedge.core.feedback.loop import LoopState
 from backedge.core.model import HUMAN, SIDE_MODES
 from backedge.core.scheduling.index import index_of, is_retrying, running_attempts
@@ -32,6 +33,16 @@ class CheckInputs(Value, frozen=True):
     step: str
 
 
+class RestoreFiles(Value, frozen=True):
+    """A rollback has to restore files before its steps start again: do it, and report it. It may be done twice."""
+
+    undo: dict[str, tuple[tuple[str, int], ...]]
+    """The attempts to undo, by workspace, the last one first."""
+    judges: tuple[str, ...]
+    """The judges that judged what they made."""
+    rule: RestoreRule
+
+
 class AskPerson(Value, frozen=True):
     """A decision packet waits in the inbox."""
 
@@ -44,7 +55,7 @@ class WakeAt(Value, frozen=True):
     time: float
 
 
-Effect = RunAttempt | Start | CheckInputs | AskPerson | WakeAt
+Effect = RunAttempt | Start | CheckInputs | RestoreFiles | AskPerson | WakeAt
 
 
 def pending(state: RunState, now: float) -> tuple[Effect, ...]:
@@ -52,6 +63,8 @@ def pending(state: RunState, now: float) -> tuple[Effect, ...]:
     if state.ended is not None:
         return ()
     effects: list[Effect] = [RunAttempt(name, running.attempt) for name, running in running_attempts(state)]
+    restore = files_to_restore(state)
+    effects += [restore] if restore is not None else []
     for start in ready(state, now):
         effects.append(CheckInputs(start.step) if needs_input_check(state, start) else start)
     wake = next_wake(state, now)
@@ -59,6 +72,14 @@ def pending(state: RunState, now: float) -> tuple[Effect, ...]:
         effects.append(WakeAt(wake))
     effects += [AskPerson(id) for id in state.escalations]
     return tuple(effects)
+
+
+def files_to_restore(state: RunState) -> RestoreFiles | None:
+    """The files that a rollback has to restore now; None if there are none, or if a person is asked about them first."""
+    if state.restoring is None or state.ended is not None or any(each.restores for each in state.escalations.values()):
+        return None
+    judges = tuple(name for name in state.restoring.steps if name in state.graph.judges)
+    return RestoreFiles(state.restoring.undo, judges, state.restoring.rule)
 
 
 def needs_input_check(state: RunState, start: Start) -> bool:
@@ -109,7 +130,7 @@ def _unanswered(state: RunState) -> list[tuple[Escalation, float]]:
 
 def is_complete(state: RunState) -> bool:
     """Whether every step is done on the current versions and no loop or escalation is open."""
-    if state.loops or state.escalations or state.busy or index_of(state).unsettled:
+    if state.loops or state.escalations or state.busy or state.restoring or index_of(state).unsettled:
         return False
     for name, step in state.steps.items():
         if step.skipped_by_decision or is_skipped(state, name):
@@ -129,7 +150,10 @@ def outcome_of(state: RunState) -> RunOutcome:
 
 
 def _at_work(state: RunState) -> bool:
-    """Whether an attempt is doing something other than waiting for feedback. One that waits cannot continue on its own."""
+    """Whether an attempt is doing something other than waiting for feedback, or files are being restored. An attempt that
+    waits cannot continue on its own."""
+    if files_to_restore(state) is not None:
+        return True
     if not state.busy or not state.loops:
         return bool(state.busy)
     return any(not attempt.awaits for _, attempt in running_attempts(state))

@@ -7,12 +7,15 @@ one rework handles everything that was found.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN, SIDE_MODES, Mode
 from backedge.core.scheduling.index import index_of, is_retrying, running_attempts
 from backedge.core.scheduling.skipping import condition_pending, is_skipped, must_repeat
 from backedge.core.scheduling.staleness import is_fresh
 from backedge.core.scheduling.verification import human_feedback_to_verify
+from backedge.core.state.fixes import is_judged
 from backedge.core.state.run import ASKED, Running, RunState, StepState
 from backedge.core.value import Value
 
@@ -38,6 +41,11 @@ _WITH_TARGETS = (LoopState.WAITING_RESPONSE, LoopState.RESOLVING)
 def start_wanted(state: RunState, name: str) -> Start | None:
     """The start that a step is due for, even if it has to wait; None if it is not due."""
     return _Scheduler(state, float("inf")).wanted_start(name)
+
+
+def all_reported(state: RunState, names: Collection[str]) -> bool:
+    """Whether all judges among these steps have reported on the current versions, as far as they can."""
+    return _Scheduler(state, float("inf")).all_reported(names)
 
 
 class _Scheduler:
@@ -130,6 +138,15 @@ class _Scheduler:
                 enough = enough - (not self.graph.steps[name].checked) if enough is not None else None
         return found
 
+    def all_reported(self, names: Collection[str]) -> bool:
+        """Whether none of these steps is running, and no judge among them can still judge."""
+        if any(self.state.steps[name].running is not None for name in names) or self.held is None:
+            return False
+        judges = [name for name in names if name in self.graph.judges]
+        for name in (name for name in judges if name not in self.fresh):
+            self._examine(name)
+        return not any(name in self.due and self._startable(name, eventually=True) for name in judges)
+
     def _needs_no_run(self, name: str) -> bool:
         return self.fresh[name] or self.state.steps[name].skipped_by_decision or name in self.skipped
 
@@ -164,8 +181,8 @@ class _Scheduler:
         return [loop for loop in questions if loop.source in self.graph.prerequisites[name]]
 
     def _held(self) -> set[str] | None:
-        """The steps that an open escalation keeps from starting; None means all of them."""
-        held: set[str] = set()
+        """The steps that an open escalation, or a rollback of files, keeps from starting; None means all of them."""
+        held: set[str] = set(self.state.restoring.steps) if self.state.restoring is not None else set()
         for packet in self.state.escalations.values():
             loop = self.state.loops.get(packet.loop) if packet.loop else None
             if packet.vote is not None and packet.step is not None:
@@ -173,7 +190,7 @@ class _Scheduler:
             elif packet.step is not None:
                 held |= self.graph.downstream[packet.step]
                 (self.waiting_for_person if packet.about is not None else held).add(packet.step)
-            elif packet.refused or packet.protected:
+            elif packet.refused or packet.protected or packet.restores:
                 continue
             elif loop is None:
                 return None
@@ -215,6 +232,8 @@ class _Scheduler:
             return None
         if self.due[name] in SIDE_MODES:
             return self.wanted_start(name)
+        if name not in self.graph.judges and self._awaits_comparison(name):
+            return None
         # An artifact must not change while a consumer is using it, unless the consumer waits for feedback.
         for consumer in self.graph.consumers[name]:
             running = self.state.steps[consumer].running
@@ -228,6 +247,16 @@ class _Scheduler:
             if any(self._may_still_object(other, running, name) for other, running in running_attempts(self.state)):
                 return None
         return self.wanted_start(name)
+
+    def _awaits_comparison(self, name: str) -> bool:
+        """Whether a fix below or at a step may still be rolled back: then all judges report first, and the files of another
+        rollback are restored first."""
+        return any(
+            name in fix.steps
+            and is_judged(self.state, id)
+            and (self.state.restoring is not None or not all_reported(self.state, fix.steps))
+            for id, fix in (self.state.fixes if self.graph.rolls_back else {}).items()
+        )
 
     def _may_still_object(self, name: str, running: Running, target: str) -> bool:
         """Whether a judge is running downstream of a target: it may report findings against the target too."""
@@ -283,6 +312,11 @@ class _Scheduler:
             # A judge that has not reported on the current version does so before that version is reworked.
             if self.due.get(subject) == "rework" and self.fresh[subject]:
                 exempt.add(subject)
+        if self.graph.rolls_back and name in self.graph.judges:
+            # A judge of a fix that may be rolled back reports before anything above it is reworked.
+            fixes = self.state.fixes.items()
+            if any(name in fix.steps and is_judged(self.state, id) for id, fix in fixes):
+                exempt |= {each for each in self.reworks if self.due.get(each) == "rework" and self.fresh[each]}
         for source, wanted in self.awaited.items():
             # A step that a loop waits for cannot wait for the source of that loop, if the source has an artifact to use.
             step = self.state.steps[source]

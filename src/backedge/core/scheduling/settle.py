@@ -5,6 +5,8 @@ All of it is appended together with the events of the command.
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from backedge.core import events as e
 from backedge.core.breaches import first_breach
 from backedge.core.escalation.opening import (
@@ -23,10 +25,13 @@ from backedge.core.escalation.questions import question_for, withdrawal_reason
 from backedge.core.evidence.delivered import judge_again
 from backedge.core.evidence.protected import changes_to_review, question_text, unanswered_changes
 from backedge.core.feedback.closing import close_loop, end_run
+from backedge.core.feedback.judging import record_verdict
 from backedge.core.feedback.loop import Loop, LoopState, result_so_far
 from backedge.core.feedback.rerouting import reroute_around_skipped
+from backedge.core.feedback.rollback import roll_back_worse
 from backedge.core.feedback.voting import cannot_choose, lose_target, skip_target
-from backedge.core.model import HUMAN, SERIOUS, SIDE_MODES, Breach, Resolution, Status
+from backedge.core.model import HUMAN, SERIOUS, SIDE_MODES, Breach, Outcome, OutputDigest, Resolution, Status
+from backedge.core.scheduling.approval import approval_reasons
 from backedge.core.scheduling.index import running_attempts
 from backedge.core.scheduling.pending import is_complete, is_stuck, needs_input_check, overdue
 from backedge.core.scheduling.scheduler import Start, passes, ready
@@ -38,8 +43,8 @@ from backedge.core.scheduling.skipping import (
     is_skipped,
     unmet_when,
 )
-from backedge.core.scheduling.staleness import consumed_by, upstream_settled
-from backedge.core.scheduling.verification import not_delivered_yet, unverified_fixes
+from backedge.core.scheduling.staleness import artifact_digest, consumed_by, upstream_settled
+from backedge.core.scheduling.verification import not_delivered_yet, only_verifies, unverified_fixes
 from backedge.core.state.run import RunState
 from backedge.core.transaction import Transaction
 from backedge.core.value import replace
@@ -55,6 +60,8 @@ def settle(tx: Transaction) -> None:
         if tx.state.loops and (_escalate_overdue(tx) or _deliver_results(tx) or _close_verified(tx)):
             continue
         if tx.state.graph.conditions and reroute_around_skipped(tx):
+            continue
+        if tx.state.fixes and roll_back_worse(tx):
             continue
         if tx.free_slots > 0 and _start_ready(tx):
             continue
@@ -152,7 +159,7 @@ def _break_wait_deadlock(tx: Transaction) -> bool:
     """If all running attempts wait for each other, give one of them the result so far, or escalate a loop. They would
     wait for ever otherwise."""
     state = tx.state
-    if not state.loops:
+    if not state.loops or state.restoring is not None:
         return False
     running = [attempt for _, attempt in running_attempts(state)]
     if not all(attempt.awaits for attempt in running) or state.escalations or state.paused_by is not None:
@@ -242,6 +249,9 @@ def start_attempt(tx: Transaction, start: Start) -> bool:
     if _lacks_approval(tx.state, start):
         ask_approval(tx, start.step, question_for(tx.state, start))
         return False
+    if tx.state.graph.steps[start.step].approver and not start.loops and not approval_reasons(tx.state, start.step):
+        _pass_unasked(tx, start)
+        return False
     agent = _agent(tx.state, start)
     if agent == HUMAN:
         ask_to_do(tx, start.step, question_for(tx.state, start))
@@ -255,6 +265,17 @@ def _lacks_approval(state: RunState, start: Start) -> bool:
     """Whether a person has to approve first. A retry after an error needs no new approval."""
     needs_approval = state.graph.steps[start.step].approval is not None and start.mode in ("work", "rework")
     return needs_approval and not state.steps[start.step].approved
+
+
+def _pass_unasked(tx: Transaction, start: Start) -> None:
+    """Pass work that is below every threshold: no person has to approve it."""
+    attempt, summary = record_start(tx, start, ""), "no approval was needed"
+    running = tx.state.steps[start.step].running
+    assert running is not None
+    made = OutputDigest(sha256(summary.encode()).hexdigest(), summary, size=len(summary))
+    artifact = artifact_digest(tx.state, start.step, made, running)
+    tx.add(e.AttemptSucceeded(tx.now, start.step, attempt, made, summary, artifact=artifact))
+    record_verdict(tx, start.step, attempt, Outcome(made, summary, "pass"), "pass", unasked=True)
 
 
 def record_start(tx: Transaction, start: Start, agent: str) -> int:
@@ -303,10 +324,13 @@ def _share_of(name: str, loops: list[Loop]) -> tuple[int, ...]:
 
 
 def _agent(state: RunState, start: Start) -> str:
-    """The agent for this attempt. From round 2 on, each round uses the next agent of the ladder."""
+    """The agent for this attempt. From round 2 on, each round uses the next agent of the ladder. A judge with an agent to
+    verify uses that one where it only has to verify a fix."""
     ladder = state.graph.steps[start.step].agents
     if len(ladder) < 2:
         return ladder[0] if ladder else ""
+    if state.graph.steps[start.step].verifier:
+        return ladder[only_verifies(state, start.step)]
     loops = [*(state.loops[id] for id in start.loops), *unverified_fixes(state, start.step)]
     rounds_before = max((loop.round - loop.delivered for loop in loops), default=0)
     return ladder[min(rounds_before, len(ladder) - 1)]

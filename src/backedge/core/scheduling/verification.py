@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN
+from backedge.core.scheduling.skipping import input_versions
 from backedge.core.state.run import RunState
 
 _REWORKED_OR_UNVERIFIED = (LoopState.RESOLVING, LoopState.VALIDATING)
@@ -36,3 +37,18 @@ def not_delivered_yet(loop: Loop, name: str) -> bool:
     """Whether no execution of a step has been counted for this round of a loop, as after a new plan."""
     share = loop.shares.get(name)
     return share is not None and not share.counted
+
+
+def only_verifies(state: RunState, judge: str) -> bool:
+    """Whether a judge only has to verify a fix: since its last verdict, each step under judgement changed at most once, for
+    nothing but the findings of this judge, and nothing else that it uses changed."""
+    own = {loop.id for loop in state.loops.values() if loop.source == judge and loop.by_verdict}
+    verdict, subjects = state.steps[judge].verdict, state.graph.steps[judge].judges
+    if not own or verdict is None:
+        return False
+    for need, version in input_versions(state, judge).items():
+        since, artifact = version - verdict.versions.get(need, 0), state.steps[need].artifact
+        assert artifact is not None
+        if since and (since > 1 or need not in subjects or not own.issuperset(artifact.cause)):
+            return False
+    return True

@@ -7,6 +7,7 @@ from backedge.core.evidence.values import NO_EVIDENCE
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import SIDE_MODES, Change, FindingResolution, Status
 from backedge.core.state import version_0_1
+from backedge.core.state.fixes import fixes_after_start
 from backedge.core.state.run import Artifact, Running, RunState, StepState, TriedAttempt, number, with_loop, with_step
 from backedge.core.text import shortened
 from backedge.core.value import replace
@@ -63,6 +64,7 @@ def attempt_started(state: RunState, event: e.AttemptStarted) -> RunState:
         findings=findings,
         loops=loops,
         pairs=pairs,
+        fixes=fixes_after_start(state, event),
         attempts=state.attempts + (name not in state.graph.engine_judges),
         rounds=state.rounds + counted,
         busy=state.busy + 1,
@@ -120,6 +122,7 @@ def attempt_succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
         artifact=artifact,
         errors=0,
         approved=step.approved and side,
+        confidence=step.confidence if side else event.confidence,
         errors_granted=0,
         last_error="",
         limits_in_a_row=0,
@@ -161,12 +164,10 @@ def _artifact_of(event: e.AttemptSucceeded, step: StepState, running: Running) -
     changed = before is None or before.digest != digest
     changes: tuple[tuple[int, tuple[Change, ...]], ...] = ()
     if before is None:
-        version = 1
+        version = step.last_version + 1
     elif changed:
-        version, changes = (
-            before.version + 1,
-            (*before.changes, (before.version + 1, made.changed))[-MAX_VERSIONS_TRACED:],
-        )
+        version = max(before.version, step.last_version) + 1
+        changes = (*before.changes, (version, made.changed))[-MAX_VERSIONS_TRACED:]
     else:
         version, changes = before.version, before.changes
     return Artifact(

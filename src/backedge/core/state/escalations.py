@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backedge.core import events as e
+from backedge.core.evidence.values import RestoreRule
 from backedge.core.feedback.loop import Loop, LoopState
 from backedge.core.model import HUMAN
 from backedge.core.state.loops import reports_made
@@ -10,6 +11,9 @@ from backedge.core.state.run import ASKED, PROVIDER_WAIT, REPEAT, Escalation, Ru
 from backedge.core.state.waits import without_waiter
 from backedge.core.value import replace
 from backedge.core.workflow.limits import BUDGETS, OF_THE_RUN
+
+GRANTING = ("continue", "revise", "reassign", "reclassify", "rollback")
+"""The decisions after which a loop goes on, with more rounds."""
 
 
 def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
@@ -25,6 +29,7 @@ def escalation_opened(state: RunState, event: e.EscalationOpened) -> RunState:
         event.protected,
         event.refused,
         event.vote,
+        event.restores,
     )
     state = replace(
         state,
@@ -61,7 +66,9 @@ def _person_asked(state: RunState, id: str) -> RunState:
         delivered=True,
         shares={**loop.shares, HUMAN: replace(share, counted=True)},
     )
-    state = replace(with_loop(state, updated), rounds=state.rounds + 1)
+    # What a person does is not rolled back.
+    fixes = {other: fix for other, fix in state.fixes.items() if other != id}
+    state = replace(with_loop(state, updated), rounds=state.rounds + 1, fixes=fixes)
     return replace(state, pairs={**state.pairs, pair: state.pairs.get(pair, 0) + 1})
 
 
@@ -87,7 +94,7 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
         decided_escalations=state.decided_escalations.set(number(packet.id), replace(packet, decided=event)),
     )
     # An answer that grants a round is advice for it: the loop goes on.
-    continues = event.choice in ("continue", "revise", "reassign", "reclassify") or _is_advice(event)
+    continues = event.choice in GRANTING or _is_advice(event)
     limit = packet.breach.limit if packet.breach else ""
     if continues and limit in OF_THE_RUN:
         more = event.amount if limit in BUDGETS else event.rounds
@@ -101,6 +108,9 @@ def escalation_decided(state: RunState, event: e.EscalationDecided) -> RunState:
             granted = 0 if limit == PROVIDER_WAIT else event.rounds
             step = replace(step, errors_granted=step.errors_granted + granted, retry_at=event.at, limits_in_a_row=0)
         state = with_step(state, packet.step, step)
+    if packet.restores and state.restoring is not None:
+        rule: RestoreRule = "anyway" if event.choice == "rollback" else "never"
+        state = replace(state, restoring=replace(state.restoring, rule=rule))
     loops = dict(state.loops)
     if packet.vote in loops and event.choice in ("continue", "resolve", "skip"):
         loops[packet.vote] = _choosing_again(loops[packet.vote], open_ones)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from backedge.core import events as e
-from backedge.core.evidence.values import ProtectedFile, file_key
+from backedge.core.evidence.values import Evidence, ProtectedFile, file_key
 from backedge.core.state.run import RunState, StepState, with_step
 from backedge.core.value import replace
 
@@ -18,7 +20,10 @@ def baseline_recorded(state: RunState, event: e.BaselineRecorded) -> RunState:
 def evidence_recorded(state: RunState, event: e.EvidenceRecorded) -> RunState:
     seen, step = event.evidence, state.steps[event.step]
     files = tuple(sorted({*step.files, *seen.files}))[:MOST_FILES] if seen.files else step.files
-    state = with_step(state, event.step, replace(step, evidence=seen, files=files))
+    changed = replace(step, evidence=seen, files=files)
+    if state.graph.steps[event.step].thresholds is not None and seen.files:
+        changed = replace(changed, unapproved=tuple(sorted({*step.unapproved, *seen.files}))[:MOST_FILES])
+    state = with_step(state, event.step, changed)
     for judge, names in event.overtakes.items():
         state = with_step(state, judge, _overtaken(state.steps[judge], names))
     if seen.tree:
@@ -41,14 +46,28 @@ def _overtaken(reviewer: StepState, names: tuple[str, ...]) -> StepState:
 def _with_changes(state: RunState, event: e.EvidenceRecorded) -> RunState:
     """The protected files after a producer's attempt. A file that is again as it was at the start is left out; one that
     did not change since keeps what was said about it. What only a judge noticed stays until it judges again."""
-    seen, count = event.evidence, state.protected_ever
-    changed = {
-        key: each for key, each in state.protected.items() if each.workspace != seen.workspace or not each.attempt
-    }
+    noticed = {key: each for key, each in state.protected.items() if not each.attempt}
+    return _changed(state, event.evidence, noticed, [state.protected], event.step, event.attempt)
+
+
+def _changed(
+    state: RunState,
+    seen: Evidence,
+    noticed: Mapping[str, ProtectedFile],
+    known: Sequence[Mapping[str, ProtectedFile]],
+    step: str,
+    attempt: int,
+) -> RunState:
+    """The protected files of a workspace as they were seen, with what only judges noticed there. What was said about a
+    version of a file that is `known` stays."""
+    count = state.protected_ever
+    changed = {key: each for key, each in state.protected.items() if each.workspace != seen.workspace}
+    changed |= {key: each for key, each in noticed.items() if each.workspace == seen.workspace}
     for each in seen.changes:
         key = file_key(seen.workspace, each.file)
-        before = state.protected.get(key)
-        if before is not None and before.digest == each.digest:
+        same = (found for files in known if (found := files.get(key)) is not None and found.digest == each.digest)
+        before = next(same, None)
+        if before is not None:
             changed[key] = before
             continue
         count += 1
@@ -57,13 +76,23 @@ def _with_changes(state: RunState, event: e.EvidenceRecorded) -> RunState:
             each.file,
             each.change,
             each.digest,
-            event.step,
-            event.attempt,
+            step,
+            attempt,
             seen.workspace,
             each.lines,
-            approved=event.step if each.owned else "",
+            approved=step if each.owned else "",
         )
     return replace(state, protected=changed, protected_ever=count)
+
+
+def with_restored(state: RunState, seen: Evidence, before: Mapping[str, ProtectedFile]) -> RunState:
+    """The run after a rollback restored the files of a workspace. What was said about a version of a protected file counts
+    again, if the file has that version again."""
+    if not seen.tree:
+        return state
+    state = replace(state, trees={**state.trees, seen.workspace: seen.tree})
+    noticed = {key: each for key, each in before.items() if not each.attempt}
+    return _changed(state, seen, noticed, [before, state.protected], "", 0)
 
 
 def _with_questions(state: RunState, event: e.EvidenceRecorded) -> RunState:

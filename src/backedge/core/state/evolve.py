@@ -37,6 +37,7 @@ from backedge.core.state.loops import (
     position_taken,
     target_skipped,
 )
+from backedge.core.state.rollbacks import files_restored, rolled_back
 from backedge.core.state.run import (
     ConditionResult,
     RunState,
@@ -105,6 +106,10 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return verdicts_voided(state, event)
         case e.FeedbackRouted():
             return feedback_routed(state, event)
+        case e.RolledBack():
+            return rolled_back(state, event)
+        case e.FilesRestored():
+            return files_restored(state, event)
         case e.LoopOpened():
             return loop_opened(state, event)
         case e.LoopClosed():
@@ -145,7 +150,8 @@ def _evolved(state: RunState, event: e.Event) -> RunState:
             return escalation_decided(state, event)
         case e.StepSkipped():
             step = replace(state.steps[event.step], skipped_by_decision=True)
-            return with_step(state, event.step, step, has_accepted=True)
+            fixes = {id: fix for id, fix in state.fixes.items() if event.step not in fix.steps}
+            return with_step(state, event.step, step, has_accepted=True, fixes=fixes)
         case e.ConditionEvaluated():
             basis = event.basis or version_0_1.condition_basis(state, event.step)
             result = ConditionResult(event.met, basis, event.loops)

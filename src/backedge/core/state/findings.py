@@ -51,6 +51,9 @@ def verdict_given(state: RunState, event: e.VerdictGiven) -> RunState:
             verdicts=verdict_number,
             failures=judge.failures + 1 if fails else 0,
         )
+    if state.graph.steps[event.judge].approver and event.word != "fail" and not event.unasked:
+        for subject in state.graph.steps[event.judge].judges:
+            state = with_step(state, subject, replace(state.steps[subject], unapproved=()))
     return with_step(
         state,
         event.judge,

@@ -17,6 +17,7 @@ from backedge.core.feedback.loop import (
 )
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import HUMAN, ChosenOption, Feedback, Position, Severity
+from backedge.core.state.fixes import fixes_after_close
 from backedge.core.state.run import RunState, StepState, number, with_loop, with_step
 from backedge.core.state.waits import is_awaited, without_waiter
 from backedge.core.value import replace
@@ -40,12 +41,40 @@ def loop_opened(state: RunState, event: e.LoopOpened) -> RunState:
         depth=1 + (cause.depth if cause else 0),
         follows=event.follows,
     )
+    if event.carries and event.follows is not None:
+        loop = _carried_on(loop, state.loop(event.follows), len(state.rollbacks) - 1)
     state = replace(with_loop(state, loop), opened_loops=number(event.loop), ended=None)
     if raised is not None and event.attempt and state.steps[source].running is not None:
         return _with_question(state, source, raised, loop.id)
     if loop.by_verdict:
         return with_step(state, source, replace(state.steps[source], last_loop=loop.id))
     return state
+
+
+def _carried_on(loop: Loop, before: Loop | None, rollback: int) -> Loop:
+    """A loop that continues an earlier one after a rollback: its rounds and counters are those of the earlier one."""
+    assert before is not None
+    past = PastRound(before.round, before.targets, before.finding_ids)
+    return replace(
+        loop,
+        carries=True,
+        limits=before.limits,
+        caused_by=before.caused_by,
+        depth=before.depth,
+        round=before.round,
+        past_rounds=(*before.past_rounds, past)[-MAX_PAST_ROUNDS:],
+        rollbacks=(*before.rollbacks, rollback)[-MAX_PAST_ROUNDS:],
+        granted=before.granted,
+        waived=before.waived,
+        revised_at=before.revised_at,
+        unchanged_reworks=before.unchanged_reworks,
+        oscillations=before.oscillations,
+        rejected=before.rejected,
+        balance=before.balance,
+        granted_until=before.granted_until,
+        advice=before.advice,
+        routed_by=before.routed_by,
+    )
 
 
 def question_key(feedback: Feedback) -> str:
@@ -173,6 +202,7 @@ def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     state = replace(
         state,
         loops=loops,
+        fixes=fixes_after_close(state, event),
         closed_loops=state.closed_loops.set(number(loop.id), loop),
         has_accepted=state.has_accepted or event.state is LoopState.ACCEPTED,
     )
@@ -181,6 +211,8 @@ def loop_closed(state: RunState, event: e.LoopClosed) -> RunState:
     source = state.steps[loop.source]
     if event.state is LoopState.ACCEPTED and loop.by_verdict and source.verdict is not None:
         source = replace(source, verdict=replace(source.verdict, accepted=True))
+    if loop.feedback is not None or _source_reruns(event):
+        source = replace(source, answered=(*source.answered, loop.id)[-MAX_ANSWERED:])
     asker_lost = source.running is None and loop.id in source.loop_by_question.values()
     if (asker_lost or _source_reruns(event)) and not is_awaited(state, loop):
         source = replace(source, results_due=(*source.results_due, loop.id))
@@ -195,6 +227,8 @@ def _source_reruns(event: e.LoopClosed) -> bool:
     return chosen or by_hand
 
 
+MAX_ANSWERED = 10
+"""How many answers to its own feedback a step remembers."""
 MAX_POSITIONS = 40
 """How many positions a loop remembers: enough to decide on, and the cost per event stays flat."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from backedge.core import events as e
-from backedge.core.evidence.values import NO_EVIDENCE, Baseline, Evidence, ProtectedFile
+from backedge.core.evidence.values import NO_EVIDENCE, Baseline, Evidence, ProtectedFile, RestoreRule
 from backedge.core.feedback.loop import Loop
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import HUMAN, Breach, Change, Mode, Question, Usage, VerdictWord
@@ -151,8 +151,14 @@ class StepState(Value, frozen=True):
     repeats_granted: int = 0
     approved: bool = False
     """Whether a person approved its next execution."""
+    unapproved: tuple[str, ...] = ()
+    """The files that it changed since a person last approved its results, if these may need approval."""
+    confidence: float | None = None
+    """How confident its agent was of the current artifact."""
     results_due: tuple[str, ...] = ()
     """The loops whose results its next attempt has to be given."""
+    answered: tuple[str, ...] = ()
+    """The last loops of its own that were answered: later attempts, which may know nothing of earlier ones, need that."""
     loop_by_question: dict[str, str] = {}
     """Feedback raised by running attempts since the last finished one: its `question_key`, and its loop."""
     tried: tuple[TriedAttempt, ...] = ()
@@ -173,6 +179,8 @@ class StepState(Value, frozen=True):
     """All files that its attempts changed."""
     overtaken: tuple[str, ...] = ()
     """For a reviewer: the files that other steps changed after it judged them."""
+    last_version: int = 0
+    """The highest version that it has made, if a rollback restored an earlier one: no number is used twice."""
     rejudge: bool = False
     """Whether it has to judge once more, because files changed after its verdict."""
     rejudged_at: int = 0
@@ -211,11 +219,42 @@ class Escalation(Value, frozen=True):
     """The number of the refused feedback that it tells about. It holds nothing up."""
     vote: str | None = None
     """The loop of a choice in which its step could not take a position. A person may do that for it."""
+    restores: bool = False
+    """Whether it asks about the files of a rollback that were edited since."""
     decided: e.EscalationDecided | None = None
 
     @property
     def asks_approval(self) -> bool:
         return self.step is not None and self.reason.startswith(NO_APPROVER)
+
+
+class Fix(Value, frozen=True):
+    """A round of a judge's loop, and how everything that it can change was before it."""
+
+    round: int
+    targets: tuple[str, ...]
+    steps: dict[str, StepState]
+    """Its targets, and all steps below them."""
+    loops: dict[str, Loop]
+    """The open loops of the judges among these."""
+    findings: Map[int, TrackedFinding]
+    protected: dict[str, ProtectedFile]
+    attempts: tuple[tuple[str, int], ...] = ()
+    """The attempts of these steps since, other than judges, in the order in which they started."""
+    answers_others: bool = False
+    """Whether the round also addressed feedback of steps or people."""
+
+
+class Restoring(Value, frozen=True):
+    """The files that a rollback has to restore before its steps start again."""
+
+    steps: tuple[str, ...]
+    """The steps that wait for it."""
+    undo: dict[str, tuple[tuple[str, int], ...]]
+    """The attempts to undo, by workspace, the last one first."""
+    protected: dict[str, ProtectedFile]
+    """The protected files before these attempts."""
+    rule: RestoreRule = "unless_edited"
 
 
 class Derived:
@@ -300,6 +339,12 @@ class RunState(Value, frozen=True):
     """The digest of all files when they were last measured, by folder."""
     baselines: dict[str, Baseline] = {}
     """What the tool judges reported about the files of the start, by judge."""
+    fixes: dict[str, Fix] = {}
+    """The last round of each judge's loop that can be rolled back, by loop."""
+    rollbacks: Map[int, e.RolledBack] = Map()
+    restoring: Restoring | None = None
+    files_kept: Map[int, bool] = Map()
+    """The rollbacks whose files stayed as they were, because a person had edited them."""
     imported: e.FileImported | None = None
     """The file that the run was imported from."""
     derived: Derived = NOTHING_DERIVED

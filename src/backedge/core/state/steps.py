@@ -38,6 +38,7 @@ def steps_changed(state: RunState, event: e.StepsChanged) -> RunState:
         steps_ever=state.steps_ever + len(added),
         retired={**state.retired, **removed},
         specs={**other_specs, **event.specs},
+        fixes={},
         plans=state.plans.set(len(state.plans), event),
     )
 
@@ -66,6 +67,7 @@ def _replaced(step: StepState, judges: bool) -> StepState:
         rounds=step.rounds,
         replaced=step.artifact is not None,
         results_due=step.results_due,
+        answered=step.answered,
         verdict=step.verdict if judges else None,
         verdicts=step.verdicts,
         failures=step.failures,

@@ -14,33 +14,58 @@ interruption cut short, or that met a limit of its provider, is made again.
 
 from __future__ import annotations
 
+from typing import Literal
+
+from backedge.core.value import Value
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.graph import Graph
 
 
+class Bound(Value, frozen=True):
+    """The numbers that are multiplied: E x (S + J) x (1 + R)."""
+
+    tries: int
+    executions: int
+    judges: int
+    rounds: int
+    rounds_by: Literal["rounds_total", "rounds_per_step", "rounds_per_pair"]
+    """The limit that bounds the rounds."""
+
+    @property
+    def attempts(self) -> int:
+        return self.tries * (self.executions + self.judges) * (1 + self.rounds)
+
+
 def max_attempts(workflow: Workflow) -> int | None:
     """The bound, or None if nothing bounds the workflow."""
+    product = bound_of(workflow)
+    bounds = [workflow.limits.attempts, product.attempts if product is not None else None]
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def bound_of(workflow: Workflow) -> Bound | None:
+    """What the rounds allow, whatever the limit `attempts` says; None if they are not bounded."""
     # A step may have looser limits than the workflow, so the loosest value of each limit counts.
     all_limits = [workflow.limits, *(step.limits for step in workflow.steps if step.limits)]
     tries = _loosest([limits.errors_in_a_row for limits in all_limits])
     total = _loosest([limits.rounds_total for limits in all_limits])
     per_step = _loosest([limits.rounds_per_step for limits in all_limits])
     per_pair = _loosest([limits.rounds_per_pair for limits in all_limits])
-    rounds: int | None = None
     steps = workflow.max_steps if workflow.plans else len(workflow.steps)
+    rounds: int | None = None
+    by: Literal["rounds_total", "rounds_per_step", "rounds_per_pair"] = "rounds_total"
     if total is not None:
         rounds = total
     elif per_step is not None:
-        rounds = steps * per_step
+        rounds, by = steps * per_step, "rounds_per_step"
     elif per_pair is not None:
-        rounds = (steps * steps if workflow.plans else Graph(workflow).legal_pairs()) * per_pair
-    bounds = [workflow.limits.attempts]
-    if rounds is not None and tries is not None:
-        repeats = [step.repeat.max if step.repeat else 1 for step in workflow.steps]
-        judges = steps if workflow.plans else sum(bool(step.judges) for step in workflow.steps)
-        executions = steps * max(repeats, default=1) if workflow.plans else sum(repeats)
-        bounds.append(tries * (executions + judges) * (1 + rounds))
-    return min((bound for bound in bounds if bound is not None), default=None)
+        rounds, by = (steps * steps if workflow.plans else Graph(workflow).legal_pairs()) * per_pair, "rounds_per_pair"
+    if rounds is None or tries is None:
+        return None
+    repeats = [step.repeat.max if step.repeat else 1 for step in workflow.steps]
+    judges = steps if workflow.plans else sum(bool(step.judges) for step in workflow.steps)
+    executions = steps * max(repeats, default=1) if workflow.plans else sum(repeats)
+    return Bound(tries, executions, judges, rounds, by)
 
 
 def bounded_by_pairs(workflow: Workflow) -> bool:

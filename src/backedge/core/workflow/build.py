@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from backedge.core.errors import WorkflowError, WorkflowProblem
-from backedge.core.model import Kind, Severity
+from backedge.core.model import HUMAN, Kind, Severity
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import replace
 from backedge.core.workflow.checks import parse_check, parse_gate
-from backedge.core.workflow.definition import DEFAULT_PHASES, MAX_STEPS, PassRule, Step, Workflow
+from backedge.core.workflow.definition import APPROVAL, DEFAULT_PHASES, MAX_STEPS, PassRule, Step, Workflow
 from backedge.core.workflow.limits import NAMES as LIMIT_NAMES
 from backedge.core.workflow.limits import OF_THE_RUN, limit_problems, with_overrides
 from backedge.core.workflow.parsing import mapping, shown, whole, words
@@ -40,6 +40,7 @@ def build_workflow(
     checks: Mapping[str, object] | None = None,
     gates: Mapping[str, object] | None = None,
     on_protected: str = "review",
+    on_worse: str = "keep",
     max_steps: float = MAX_STEPS,
 ) -> Workflow:
     """A valid workflow, as a journal would return it. Each step comes with its own limits as the user wrote them.
@@ -58,6 +59,7 @@ def build_workflow(
     policies = _policies(new_findings, problems)
     steps = _with_groups(steps, {step.name: step.group for step, _ in steps})
     built = [_step(step, own, defaults, {} if wrong else overrides, problems) for step, own in steps]
+    built = with_approvers(built)
     workflow = Workflow(
         name=name,
         steps=tuple(_with_pass_rule(step, built, defaults) for step in built),
@@ -76,6 +78,7 @@ def build_workflow(
         checks=_parsed_by_name("checks", checks, parse_check, problems),
         gates=_parsed_by_name("gates", gates, parse_gate, problems),
         on_protected=_one_of("on_protected", on_protected, ("review", "ask", "refuse"), problems),
+        on_worse=_one_of("on_worse", on_worse, ("keep", "rollback"), problems),
         max_steps=whole(max_steps),
     )
     if type(workflow.max_steps) is not int or workflow.max_steps < 1:
@@ -90,6 +93,24 @@ def build_workflow(
     if problems:
         raise WorkflowError(tuple(problems))
     return stored
+
+
+def with_approvers(steps: Sequence[Step]) -> list[Step]:
+    """The steps, with a judge behind each one whose results a person may have to approve. It waits for the step's own
+    judges: a person is not asked about work that they reject. It does not wait for a judge that needs more than the step
+    does: what that judge waits for would have to use the result before it is approved."""
+    judges = {
+        each.name: tuple(
+            judge.name for judge in steps if judge.judges == (each.name,) and {*judge.needs} <= {*each.needs}
+        )
+        for each in steps
+        if each.thresholds is not None and not each.judges
+    }
+    approvers = (
+        Step(APPROVAL.format(name), needs=others, judges=(name,), agents=(HUMAN,), approver=True)
+        for name, others in judges.items()
+    )
+    return [*steps, *approvers]
 
 
 def _parsed(parse: Callable[[], T], default: T, problems: list[str]) -> T:
@@ -187,6 +208,11 @@ def build_added_steps(workflow: Workflow, steps: Sequence[tuple[Step, Mapping[st
     overrides = {name: getattr(workflow.limits, name) for name in changed}
     groups = {step.name: step.group for step in (*workflow.steps, *(step for step, _ in steps))}
     built = [_step(step, own, defaults, overrides, problems) for step, own in _with_groups(steps, groups)]
+    problems += (
+        f"step {step.name!r} has approval with `when`: only a step of the workflow file can have that; use `approval: human`"
+        for step in built
+        if step.thresholds is not None
+    )
     if problems:
         raise WorkflowError(tuple(problems))
     everyone = (*built, *workflow.steps)
@@ -220,7 +246,7 @@ def _step(
 
 def _with_pass_rule(step: Step, steps: Sequence[Step], defaults: Profile) -> Step:
     """A review without a pass rule gets that of the profile."""
-    if step.passes_if is not None or not step.judges or step.tests or not defaults.review_passes_if:
+    if step.passes_if is not None or not step.judges or step.tests or step.approver or not defaults.review_passes_if:
         return step
     name = defaults.review_passes_if
     if name == "asp":

@@ -129,6 +129,10 @@ def _value(text: str, word: str) -> Reference | None:
     try:
         return parse_reference(word)
     except ValueError as error:
+        count, _, step = word.partition(":")
+        meant = closest(count, COUNTS)
+        if meant:
+            raise ValueError(f"condition {text!r}: did you mean `{meant}:{step}`?") from error
         raise ValueError(f"condition {text!r}: {error}") from error
 
 

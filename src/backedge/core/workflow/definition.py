@@ -19,6 +19,7 @@ MAX_STEPS = 50
 Policy = Literal["rework", "defer", "ask"]
 Agreement = Literal["first", "all", "authority"]
 OnProtected = Literal["review", "ask", "refuse"]
+OnWorse = Literal["keep", "rollback"]
 
 
 class PassRule(Value, frozen=True):
@@ -47,6 +48,21 @@ class Repeat(Value, frozen=True):
     """The step that gets a fix_request if the conditions are still not met after `max`; empty means: ask a person."""
 
 
+class Thresholds(Value, frozen=True):
+    """When a person has to approve what a step made, before anything uses it."""
+
+    files: int | None = None
+    """From how many changed files on, counted since a person last approved."""
+    paths: tuple[str, ...] = ()
+    """Globs of files whose change always needs approval."""
+    confidence: float | None = None
+    """Below which confidence that the agent reports; one that reports none is below it."""
+
+
+APPROVAL = "{}_approval"
+"""The name of the judge that asks a person to approve what a step made."""
+
+
 class Step(Value, frozen=True):
     """One node of the workflow."""
 
@@ -65,6 +81,8 @@ class Step(Value, frozen=True):
     """Whether this judge lists everything it sees. Then a finding that it does not repeat counts as fixed."""
     agents: tuple[str, ...] = ()
     """The agents that execute it, in order of escalation: from round 2 on, each round uses the next one."""
+    verifier: bool = False
+    """Whether its second agent only verifies fixes of its findings: the first one gives every other verdict."""
     called: tuple[str, ...] = ()
     """The names that people use for these agents, where they differ from `agents`."""
     passes_if: PassRule | None = None
@@ -83,6 +101,10 @@ class Step(Value, frozen=True):
     """The question shown to the person who executes this step."""
     approval: Literal["human"] | None = None
     """Set if a person has to approve each execution."""
+    thresholds: Thresholds | None = None
+    """When a person has to approve what it made."""
+    approver: bool = False
+    """Whether it is the judge that asks a person to approve, if what it judges is beyond its thresholds."""
     group: str = ""
     """The group of steps that it belongs to. A step that needs the group needs all its members."""
     plans: bool = False
@@ -93,6 +115,8 @@ class Step(Value, frozen=True):
     """The files that it may change, as globs from the folder that it works in; None if that is not known."""
     workspace: str = ""
     """The folder that it works in; empty for that of the workflow file."""
+    on_worse: OnWorse | None = None
+    """For a judge: what happens to a rework of its findings that makes things worse, if that differs from the workflow."""
     needs_groups: tuple[str, ...] = ()
     """The groups that its definition needs. A step that joins one of them later is needed too."""
     judges_groups: tuple[str, ...] = ()
@@ -134,6 +158,9 @@ class Workflow(Value, frozen=True):
     on_protected: OnProtected = "review"
     """Whose approval a change of tests or of the configuration of judges needs if a judge asks about it: that of a reviewer
     (else of a person), always that of a person; or none is possible, and it is a finding."""
+    on_worse: OnWorse = "keep"
+    """What happens to a rework that leaves more or graver findings than there were before it: it stays, or the version
+    before it is restored."""
     max_steps: int = MAX_STEPS
     """If a step plans: how many steps the run may ever have, including removed and replaced ones."""
 

@@ -64,10 +64,15 @@ class Graph:
         self.phase_of = self._phases()
         self.gates, self.prerequisites = self._waiting()
         self.root = next(name for name in self.steps if not self.needs[name])
-        self.has_judges = bool(self.judges)
+        self.has_judges = any(step.judges and not step.approver for step in self.steps.values())
+        """Whether something judges the work. A person who approves only what is beyond a threshold does not."""
         self.budgets: tuple[tuple[str, float], ...] = tuple(
             (name, bound) for name in BUDGETS if (bound := getattr(workflow.limits, name)) is not None
         )
+        self.rolls_back = frozenset(
+            name for name in self.judges if (self.steps[name].on_worse or workflow.on_worse) == "rollback"
+        )
+        """The judges for whose findings a rework that makes things worse is rolled back."""
         self.checks_inputs = any(step.checked for step in workflow.steps)
         self.conditions: dict[str, tuple[Condition, ...]] = {
             step.name: tuple(map(parse_condition, step.when)) for step in workflow.steps if step.when

@@ -60,7 +60,7 @@ class Limits(Value, frozen=True, omit_defaults=False):
     wall_clock: Annotated[
         float | None,
         LimitSpec(
-            "The longest that a run may be at work; time spent waiting for people does not count.",
+            "The longest that a run may be at work; time spent waiting for people or for a provider does not count.",
             "seconds",
             "budget",
             False,

@@ -71,8 +71,31 @@ def _setting_problems(step: Step) -> Iterable[WorkflowProblem]:
     if step.hidden and not step.judges:
         problem = f"{who} is hidden but is not a judge: remove it, or add `reviews` or `tests`"
         yield WorkflowProblem(problem, (*here, "hidden"), here)
+    if step.on_worse and not step.judges:
+        problem = f"{who} has on_worse but is not a judge: remove it, say it for the judges, or for the whole workflow"
+        yield WorkflowProblem(problem, (*here, "on_worse"), here)
+    if step.verifier and not step.judges:
+        problem = f"{who} has an agent to verify but is not a judge: list its agents, or add `reviews` or `tests`"
+        yield WorkflowProblem(problem, (*here, "agents"), here)
+    yield from _threshold_problems(step)
     if step.plans and step.judges:
         yield WorkflowProblem(f"{who} both judges and plans: make it two steps", here, here)
+
+
+def _threshold_problems(step: Step) -> Iterable[WorkflowProblem]:
+    """Problems with when a person has to approve what a step made."""
+    here, who = (*step_place(step.name), "approval"), f"step {step.name!r}"
+    if step.thresholds is None:
+        return
+    files, confidence = step.thresholds.files, step.thresholds.confidence
+    if step.judges:
+        problem = f"{who} has approval with `when` but is a judge: set it on the step that it judges"
+        yield WorkflowProblem(problem, here, here[:2])
+    if files is not None and files < 1:
+        yield WorkflowProblem(f"{who} has approval from {files!r} files on: expected 1 or more", here, here[:2])
+    if confidence is not None and not 0 < confidence <= 1:
+        problem = f"{who} has approval below confidence {confidence!r}: expected more than 0 and at most 1"
+        yield WorkflowProblem(problem, here, here[:2])
 
 
 def _shape_problems(step: Step, names: Collection[str]) -> Iterable[WorkflowProblem]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from backedge.core.errors import WorkflowError
 from backedge.core.suggestions import did_you_mean
-from backedge.core.workflow.definition import PASS_RULES, PassRule, Repeat, Step
+from backedge.core.workflow.definition import PASS_RULES, PassRule, Repeat, Step, Thresholds
 from backedge.core.workflow.parsing import mapping, shown, whole, words
 
 _REPEAT_KEYS = ("until", "max", "to")
+_THRESHOLDS = ("files", "paths", "confidence")
 
 
 def parse_step(
@@ -41,9 +42,11 @@ def parse_step(
         hidden=given.get("hidden", False),
         complete=bool(tests) or lists_findings if complete is None else complete,
         agents=agents,
+        verifier=isinstance(given.get("agents") or given.get("agent"), Mapping),
         called=called,
         passes_if=parse_pass_rule(given.get("passes_if")),
-        approval=given.get("approval"),
+        approval=None if isinstance(given.get("approval"), Mapping) else given.get("approval"),
+        thresholds=parse_thresholds(given.get("approval")),
         on_doubt=given.get("on_doubt") or ("rerun" if given.get("idempotent") else "ask"),
         timeout=timeout,
         reads=parse_reads(given.get("reads")),
@@ -53,6 +56,7 @@ def parse_step(
         question=question,
         plans=plans is not False,
         plans_judges=plans == {"judges": True},
+        on_worse=given.get("on_worse"),
     )
 
 
@@ -69,6 +73,24 @@ def parse_plans(given: object) -> bool | dict[str, Any]:
         if not isinstance(value, bool):
             raise WorkflowError(f"judges of plans is {shown(value)}: expected true or false")
     return found or True
+
+
+def parse_thresholds(given: object) -> Thresholds | None:
+    """When a person has to approve what a step made: `when` with files, paths or confidence. Raises WorkflowError."""
+    if not isinstance(given, Mapping):
+        return None
+    approval: dict[str, Any] = mapping("approval", given)
+    for key in approval:
+        if key != "when":
+            raise WorkflowError(f"approval has the key {key!r}: {did_you_mean(key, ('when',))}")
+    when: dict[str, Any] = mapping("when of approval", approval.get("when"))
+    for key in when:
+        if key not in _THRESHOLDS:
+            raise WorkflowError(f"when of approval has the key {key!r}: {did_you_mean(key, _THRESHOLDS)}")
+    if not when:
+        raise WorkflowError(f"approval is {shown(approval)}: expected human, or `when` with {', '.join(_THRESHOLDS)}")
+    files, confidence = when.get("files"), when.get("confidence")
+    return Thresholds(None if files is None else whole(files), words("paths", when.get("paths", ())), confidence)
 
 
 def parse_repeat(given: object) -> Repeat | None:

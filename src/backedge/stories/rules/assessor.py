@@ -20,11 +20,17 @@ PHASES: tuple[StoryPhase, ...] = ("research", "plan", "implement")
 Decision = Literal["APPROVED", "REJECTED", "FAILED", "RECOVERY"]
 """The result of a review. FAILED means that the reviewer broke, RECOVERY that a rework changed nothing."""
 
-ActionKind = Literal["rework", "implement", "review", "create_pr", "research", "plan", "refine", "person"]
+ActionKind = Literal[
+    "rework", "implement", "review", "create_pr", "research", "plan", "refine", "unblock", "wait", "person"
+]
+NOT_OURS = ("wait", "person")
+"""Actions that `run` cannot do: a story waits for others, or for a person."""
 
 REWORK, IN_PROGRESS, REVIEW, CREATE_PR, RESEARCH, PLAN, READY, REFINE = 0, 50, 100, 150, 200, 300, 400, 500
 PER_RETRY = 50
 """Added to the priority of a review for each one that broke before it."""
+WAIT = 9_000
+"""A story that waits for others comes after all work."""
 PERSON = 10_000
 UNWRITABLE = 10_001
 """A story whose file cannot be read or written comes last of all."""
@@ -69,6 +75,12 @@ class Story(Value, frozen=True):
     """The question that the story waits for a person to answer."""
     trouble: str = ""
     """Why its file cannot be read or written."""
+    unblocks: str = ""
+    """What lets a blocked story continue, if a person has changed something."""
+    waits_for: str = ""
+    """The stories that must be done first."""
+    misplanned: str = ""
+    """Why its dependencies can never be done."""
 
     @property
     def rejected(self) -> bool:
@@ -147,10 +159,16 @@ def action_for(story: Story) -> Action | None:
         return _action(story, "person", UNWRITABLE, story.trouble)
     if story.status == "done":
         return None
+    if story.misplanned:
+        return _action(story, "person", PERSON, story.misplanned)
+    if story.status == "blocked" and story.unblocks:
+        return _action(story, "unblock", REWORK, f"{story.unblocks}: it was blocked ({story.blocked_reason})")
     if story.status == "blocked":
         return _action(story, "person", PERSON, story.blocked_reason or "blocked")
     if story.waiting:
         return _action(story, "person", PERSON, story.waiting)
+    if story.waits_for:
+        return _action(story, "wait", WAIT, story.waits_for)
     if story.status == "backlog":
         return _action(story, "refine", REFINE, "in the backlog: it becomes ready")
     if story.rejected and _complete(story, story.target) and not story.reworking:

@@ -18,8 +18,8 @@ CONSTANTS: dict[str, Any] = {"": None, "~": None, "null": None, "Null": None, "N
 CONSTANTS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
 
 
-TEXTS = ("id", "title", "blocked_reason")
-"""Keys whose values are text: `id: 0042` is not 42."""
+TEXTS = ("id", "title", "blocked_reason", "epic", "dependencies", "labels")
+"""Keys whose values are text, also in a list: `id: 0042` is not 42."""
 
 
 Value = Any
@@ -82,7 +82,7 @@ class FrontMatterReader:
         return values, spans, indent
 
     def _named(self, name: str, event: Any, events: Any) -> Value:
-        value = self._value(event, events)
+        value = self._value(event, events, text=name in TEXTS)
         bare = type(event).__name__ == "ScalarEvent" and event.style is None and event.tag is None
         return typed_value(name, event.value) if bare else value
 
@@ -107,7 +107,7 @@ class FrontMatterReader:
     def _line_end(self, place: int) -> int:
         return self._text.find("\n", place) + 1 or len(self._text)
 
-    def _value(self, event: Any, events: Any, depth: int = 0) -> Value:
+    def _value(self, event: Any, events: Any, depth: int = 0, text: bool = False) -> Value:
         kind = type(event).__name__
         if depth > 20:
             self._refuse(event.start_mark, "nested more than 20 deep: make it flatter")
@@ -117,14 +117,14 @@ class FrontMatterReader:
         made: Value
         if kind == "ScalarEvent":
             self._last = event.end_mark.index
-            made = plain_value(event.value) if event.style is None and event.tag is None else event.value
+            made = event.value if text or event.style is not None or event.tag is not None else plain_value(event.value)
         elif kind == "SequenceStartEvent":
             made = []
             for each in events:
                 if type(each).__name__ == "SequenceEndEvent":
                     self._close(event, each)
                     break
-                made.append(self._value(each, events, depth + 1))
+                made.append(self._value(each, events, depth + 1, text))
         else:
             made = {}
             for each in events:

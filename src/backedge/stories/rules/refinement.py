@@ -66,6 +66,8 @@ class Refinement(Value, frozen=True):
     failing_step: str = ""
     """The last step whose agent broke, until it succeeds."""
     error: str = ""
+    unblocked: bool = False
+    """A person has decided, and nothing has started since."""
 
     @property
     def graph(self) -> Graph:
@@ -84,7 +86,9 @@ def refinement(before: Refinement | None, event: e.Event) -> Refinement:
     after = replace(before, state=evolve(before.state, event))
     match event:
         case e.AttemptStarted(mode="rework"):
-            return _rework_started(after, event)
+            return _rework_started(replace(after, unblocked=False), event)
+        case e.AttemptStarted():
+            return replace(after, unblocked=False)
         case e.AttemptSucceeded():
             return _succeeded(after, before, event)
         case e.AttemptFailed():
@@ -95,7 +99,9 @@ def refinement(before: Refinement | None, event: e.Event) -> Refinement:
             rounds = {loop: round for loop, round in after.rounds.items() if loop in after.state.loops}
             return replace(after, rounds=rounds, count=after.count if rounds else 0)
         case e.EscalationDecided(choice="revise"):
-            return replace(after, count=0, recoveries=0)
+            return replace(after, count=0, recoveries=0, unblocked=True)
+        case e.EscalationDecided(choice="continue"):
+            return replace(after, unblocked=True)
         case e.RunEnded(outcome="verified" | "done"):
             return replace(after, failing_step="", error="")
         case _:
@@ -112,7 +118,7 @@ def _rework_started(after: Refinement, event: e.AttemptStarted) -> Refinement:
         phase_of(after.graph, event.step),
         event.at,
         summary_of(after.state, loops),
-        details=tuple(_details(after.state, loops)),
+        details=tuple(finding_lines(after.state, loops)),
     )
     return replace(
         after,
@@ -181,7 +187,8 @@ def summary_of(state: RunState, loops: list[Loop]) -> str:
     return "; ".join([*counted, *(shortened(loop.feedback.message) for loop in loops if loop.feedback)])
 
 
-def _details(state: RunState, loops: list[Loop]) -> list[str]:
+def finding_lines(state: RunState, loops: list[Loop]) -> list[str]:
+    """The findings of some loops, worst first, each on a line with its place; its suggested fix is on the line below."""
     ids = dict.fromkeys(id for loop in loops for id in loop.finding_ids)
     lines = []
     for tracked in sorted((state.findings[id] for id in ids), key=_worst_first):

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 
 from backedge.core.events import Event
 from backedge.core.feedback.loop import Loop
+from backedge.core.model import Breach
 from backedge.core.scheduling.pending import outcome_of
 from backedge.core.scheduling.scheduler import ready
 from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.text import shortened
 from backedge.core.value import Value
-from backedge.stories.rules.assessor import PHASES, Decision, StoryPhase, StoryStatus, limit_reached
+from backedge.core.workflow.limits import Limits
+from backedge.stories.rules.assessor import PHASES, Decision, StoryPhase, StoryStatus
 from backedge.stories.rules.assessor import Story as Assessed
+from backedge.stories.rules.block import block_of
 from backedge.stories.rules.completion import (
     all_reviews_pass,
     complete_phases,
@@ -21,8 +24,6 @@ from backedge.stories.rules.completion import (
     undelivered_loops,
 )
 from backedge.stories.rules.refinement import Refinement, RefinementIteration, Review, phase_of, refinement, summary_of
-
-_REFINEMENTS = ("rounds_per_loop", "rounds_total")
 
 
 class StoryView(Value, frozen=True):
@@ -59,6 +60,18 @@ class StoryView(Value, frozen=True):
     running: tuple[str, ...] = ()
     attempts: int = 0
     cost_usd: float = 0.0
+    findings: tuple[str, ...] = ()
+    """What the last rejection found, if the story is blocked."""
+    blocked_by: str = ""
+    """The escalation that blocks it."""
+    choices: tuple[str, ...] = ()
+    """The answers to that escalation."""
+    breach: Breach | None = None
+    """The limit that it has reached."""
+    breach_step: str = ""
+    """The step whose limits apply to it."""
+    first_max_refinements: int | None = None
+    """The limit that the run started with, without what people granted."""
 
 
 def view_of(story: Refinement) -> StoryView:
@@ -67,7 +80,8 @@ def view_of(story: Refinement) -> StoryView:
     outcome = outcome_of(state)
     complete = complete_phases(state)
     waiting_loops = undelivered_loops(state)
-    block = _block(story, outcome)
+    block = block_of(story, outcome)
+    status = _status(story, outcome, bool(block.reason), complete["implement"])
     starts = [start.step for start in ready(state, float("inf"))]
     loops = [loop for loop in state.loops.values() if loop.by_verdict] or list(state.loops.values())
     rounds, recoveries = _bounds(state, loops)
@@ -83,14 +97,15 @@ def view_of(story: Refinement) -> StoryView:
     return StoryView(
         run=state.run,
         seq=state.seq,
-        status=_status(story, outcome, bool(block.reason)),
+        status=status,
         research_complete=complete["research"],
         plan_complete=complete["plan"],
         implementation_complete=complete["implement"],
         reviews_complete=complete["implement"] and not waiting_loops and all_reviews_pass(state),
         reviews=story.reviews,
         iterations=story.iterations,
-        refinement_count=story.count,
+        # Once it is done, what it took in all: an approval resets the count.
+        refinement_count=story.total if status == "done" else story.count,
         max_refinements=rounds,
         recoveries=story.recoveries,
         max_recoveries=recoveries,
@@ -110,6 +125,12 @@ def view_of(story: Refinement) -> StoryView:
         running=running,
         attempts=state.attempts,
         cost_usd=state.usage.cost_usd,
+        findings=block.findings,
+        blocked_by=block.escalation,
+        choices=block.choices,
+        breach=block.breach,
+        breach_step=block.step,
+        first_max_refinements=_limits(state, loops).rounds_per_loop,
     )
 
 
@@ -156,62 +177,19 @@ def _after_last(judged: tuple[Decision, ...], word: Decision) -> int:
     return len(judged) - judged[::-1].index(word)
 
 
-def _status(story: Refinement, outcome: str, blocked: bool) -> StoryStatus:
+def _status(story: Refinement, outcome: str, blocked: bool, implemented: bool) -> StoryStatus:
     if blocked:
         return "blocked"
     if outcome in ("verified", "done", "accepted"):
         return "done"
+    if story.unblocked:
+        return "in-progress" if implemented else "ready"
     graph = story.graph
     begun = any(
         step.attempts and phase_of(graph, name) == "implement" and not graph.is_judge(name)
         for name, step in story.state.steps.items()
     )
     return "in-progress" if begun else "ready"
-
-
-class _Block(Value, frozen=True):
-    reason: str = ""
-    at: float | None = None
-    diagnostic: str = ""
-    error: str = ""
-
-
-def _block(story: Refinement, outcome: str) -> _Block:
-    state = story.state
-    if state.ended is not None and outcome in ("failed", "cancelled"):
-        reason = shortened(state.ended.reason) or outcome
-        return _Block(reason, state.ended.at, f"the run {state.run} is {outcome}: {reason}", reason)
-    if outcome == "accepted":
-        return _Block(diagnostic=_left(state))
-    packet = next((each for each in state.escalations.values() if each.reason != ASKED), None)
-    if packet is None or outcome != "waiting":
-        return _Block()
-    reason = _reason(packet)
-    error = ""
-    if reason.startswith("Max refinement attempts"):
-        breaker = (
-            "Circuit breaker" if state.workflow.limits.rounds_per_loop is not None else "No more rounds in this run"
-        )
-        error = f"{breaker}: maximum refinement attempts reached{reason.removeprefix('Max refinement attempts')}"
-    diagnostic = f"{packet.id} in the inbox: {shortened(packet.reason)}"
-    return _Block(reason, packet.opened_at, diagnostic, error)
-
-
-def _left(state: RunState) -> str:
-    """What a person accepted or skipped, in one line."""
-    known = [each.finding for each in state.findings.values() if each.status in ("accepted", "deferred")]
-    issues = "; ".join(f"[{finding.word or finding.severity}] {shortened(finding.description)}" for finding in known)
-    return shortened(f"done by decision, not by its reviews: {issues or 'something was skipped'}")
-
-
-def _reason(packet: Escalation) -> str:
-    breach = packet.breach
-    if breach is not None and breach.limit in _REFINEMENTS:
-        return limit_reached(Assessed("", refinement_count=int(breach.count), max_refinements=int(breach.bound)))
-    if breach is not None and breach.limit == "recoveries_total":
-        count, bound = int(breach.count), int(breach.bound)
-        return limit_reached(Assessed("", recoveries=count, max_recoveries=bound))
-    return shortened(packet.reason)
 
 
 def _question(state: RunState, packet: Escalation) -> str:
@@ -222,7 +200,7 @@ def _question(state: RunState, packet: Escalation) -> str:
 
 
 def _bounds(state: RunState, loops: list[Loop]) -> tuple[int | None, int | None]:
-    limits = loops[0].limits if loops else state.workflow.limits
+    limits = _limits(state, loops)
     rounds = limits.rounds_per_loop
     if rounds is not None and loops:
         rounds += loops[0].granted
@@ -230,3 +208,7 @@ def _bounds(state: RunState, loops: list[Loop]) -> tuple[int | None, int | None]
     if recoveries is not None:
         recoveries += int(state.grants.get("recoveries_total", 0))
     return rounds, recoveries
+
+
+def _limits(state: RunState, loops: list[Loop]) -> Limits:
+    return loops[0].limits if loops else state.workflow.limits

@@ -19,7 +19,14 @@ from backedge.stories.rules.front_matter_reader import StoryFileError, typed_val
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOST_REFINEMENTS = 10
-_READ = ("id", "title", "status", "priority", "max_refinement_attempts", "blocked_reason")
+_LISTS = ("dependencies", "labels")
+"""Fields with a list of words; one word stands for a list of one."""
+_READ = (
+    *("id", "title", "status", "priority", "max_refinement_attempts", "blocked_reason", "refinement_count", "epic"),
+    *_LISTS,
+)
+_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$")
+_FENCE = re.compile(r"^ {0,3}(```|~~~)")
 _ODD = re.compile(r"[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)")
 """What YAML does not allow, or takes for the end of a line, and tabs."""
 _KEY = r"[A-Za-z_][A-Za-z0-9_-]{0,99}:"
@@ -56,6 +63,24 @@ def _block() -> re.Pattern[str]:
     return re.compile("|".join(_below(one) for one in (_item(""), _item("[ ]{2}"), rf"[ ]{{2}}{_PAIR}")))
 
 
+_ITEM = rf"""[ ]*-[ ](?:"({_ESCAPED})"|'([^'\r\n]*)'|({_BARE})){_END}"""
+
+
+@cache
+def _items() -> re.Pattern[str]:
+    """A list of words below a key, one per line."""
+    return re.compile("|".join(_below(_ITEM.replace("[ ]*", indent, 1)) for indent in ("", "[ ]{2}")))
+
+
+@cache
+def _an_item() -> re.Pattern[str]:
+    return re.compile(rf"^{_ITEM}", re.MULTILINE)
+
+
+def _word(double: str | None, single: str | None, bare: str | None) -> str:
+    return str(json.loads(f'"{double}"')) if double is not None else single or bare or ""
+
+
 class StorySummary(Value, frozen=True):
     """The fields of a story that people own."""
 
@@ -66,21 +91,40 @@ class StorySummary(Value, frozen=True):
     """The status in the file, which is used until the story has a run."""
     max_refinements: int | None = None
     blocked_reason: str = ""
+    dependencies: tuple[str, ...] = ()
+    """The ids of the stories that must be done first."""
+    epic: str = ""
+    labels: tuple[str, ...] = ()
+    refinement_count: int | None = None
+    """The count in the file: the journal owns it, but a person may set it to ask for more rounds."""
 
 
 def read_summary(data: bytes, file: str, stem: str) -> StorySummary:
     """Read the summary of a story file. Raises StoryFileError."""
-    text, start, close, _ = split_front_matter(data, file)
+    text, start, close, body = split_front_matter(data, file)
     values = _quick(text[start:close])
     if values is None:
         values = dict(parse_story(data, file).values)
+    if values.get("title") is None:
+        values["title"] = first_heading(text[body:])
     return _checked(values, data, file, stem)
+
+
+def first_heading(text: str) -> str | None:
+    """The first heading of the highest level, outside of code; None if there is none."""
+    fence = ""
+    for line in text.splitlines():
+        if found := _FENCE.match(line):
+            fence = "" if fence == found[1] else fence or found[1]
+        elif not fence and (heading := _HEADING.match(line)):
+            return heading[1]
+    return None
 
 
 def _quick(text: str) -> dict[str, Any] | None:
     """The values of plain lines, the same as the parser gives; None if anything needs the parser.
 
-    Lists and mappings below a key are only skipped: no field of the summary has one."""
+    Lists and mappings below a key are only skipped, unless the summary has that list."""
     if _ODD.search(text):
         return None
     values: dict[str, Any] = {}
@@ -94,15 +138,18 @@ def _quick(text: str) -> dict[str, Any] | None:
         if key is None:
             continue
         name = key[:-1]
-        if name in values or (words is not None and name in _READ):
+        if name in values or (words is not None and name in _READ and name not in _LISTS):
             return None
         if bare is not None:
             values[name] = typed_value(name, bare)
         elif words is not None:
-            values[name] = []
+            values[name] = [word.strip() for word in words[1:-1].split(",") if word.strip()] if name in _LISTS else []
         else:
             values[name] = json.loads(f'"{double}"') if double is not None else single
-            if values[name] is None and name not in _READ and (below := _block().match(text, place)):
+            if values[name] is None and name in _LISTS and (items := _items().match(text, place)):
+                values[name] = [_word(*each.groups()) for each in _an_item().finditer(items[0])]
+                place = items.end()
+            elif values[name] is None and name not in _READ and (below := _block().match(text, place)):
                 place = below.end()
     return values
 
@@ -130,6 +177,15 @@ def _checked(values: dict[str, Any], data: bytes, file: str, stem: str) -> Story
     if isinstance(title, list | dict):
         shape = "list" if isinstance(title, list) else "mapping"
         problem, where = f"title is a {shape}: write it as text, in quotes if necessary", "title"
+    lists: dict[str, tuple[str, ...]] = {}
+    for name in _LISTS:
+        found = _words(values.get(name))
+        if found is None:
+            problem, where = f"{name} is {values[name]!r}: write a list of words, such as [one, two]", name
+        lists[name] = found or ()
+    epic = values.get("epic")
+    if isinstance(epic, list | dict):
+        problem, where = "epic is not one name: a story belongs to one epic; use labels for more", "epic"
     if problem:
         raise _misplaced(data, file, where, problem)
     reason = values.get("blocked_reason")
@@ -140,7 +196,19 @@ def _checked(values: dict[str, Any], data: bytes, file: str, stem: str) -> Story
         status,
         most,
         one_line("" if reason is None else str(reason)),
+        lists["dependencies"],
+        one_line("" if epic is None else str(epic)),
+        lists["labels"],
+        count if _whole(count := values.get("refinement_count")) else None,
     )
+
+
+def _words(value: Any) -> tuple[str, ...] | None:
+    """A list of words, without repetitions; None if it is something else."""
+    items = value if isinstance(value, list) else [] if value is None else [value]
+    if any(isinstance(each, list | dict) or each is None for each in items):
+        return None
+    return tuple(dict.fromkeys(one_line(str(each)) for each in items))
 
 
 def _whole(value: object) -> bool:

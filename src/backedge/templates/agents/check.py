@@ -1,4 +1,5 @@
-"""Plays a test run. With your own tests, let backedge read their report instead:
+"""Plays a test run. With your own tests, let backedge read their report
+instead:
 
 run: [pytest, --junitxml, "{report}"]
 report: junit
@@ -20,7 +21,9 @@ def loaded(path: Path) -> ModuleType:
 
 
 def greets_by_name() -> None:
-    assert loaded(Path("example/hello.py")).greet("Ada") == "Hello, Ada!", "Ada must be greeted"
+    assert loaded(Path("example/hello.py")).greet("Ada") == "Hello, Ada!", (
+        "Ada must be greeted"
+    )
 
 
 def nobody_is_not_greeted() -> None:
@@ -43,8 +46,19 @@ findings = []
 for test in tests or [greets_by_name, nobody_is_not_greeted]:
     try:
         test()
-    except Exception as error:  # noqa: BLE001 - whatever a test raises is a finding
-        # Each defect is a finding. Its text is its identity: the same text in a later round is the same defect.
-        findings.append({"description": f"{test.__name__}: {error}", "severity": "high", "file": "example/hello.py"})
+    except Exception as error:  # noqa: BLE001 - any error is a finding
+        # Each defect is a finding. Its text is its identity: the same text in
+        # a later round is the same defect.
+        findings.append(
+            {
+                "description": f"{test.__name__}: {error}",
+                "severity": "high",
+                "file": "example/hello.py",
+            }
+        )
     print(f"{test.__name__}", file=sys.stderr)
-print(json.dumps({"verdict": "fail" if findings else "pass", "findings": findings}))
+print(
+    json.dumps(
+        {"verdict": "fail" if findings else "pass", "findings": findings}
+    )
+)

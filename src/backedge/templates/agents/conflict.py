@@ -1,7 +1,9 @@
-"""A team whose designs contradict each other: replace it step by step with your own programs, or with `agent: claude`.
+"""A team whose designs contradict each other: replace it step by step with
+your own programs, or with `agent: claude`.
 
-The ux designs from 320 px upwards, the architect from 1024 px, and the architect chooses a framework that the browser of
-the ux does not support. The checks in backedge.yaml find both.
+The ux designs from 320 px upwards, the architect from 1024 px, and the
+architect chooses a framework that the browser of the ux does not support. The
+checks in backedge.yaml find both.
 """
 
 import json
@@ -14,25 +16,45 @@ def pm(_: Any) -> Any:
 
 
 def ux(briefing: Any) -> Any:
-    breakpoints = agreed(briefing) or (briefing["previous"] or {"breakpoints": [320, 768]})["breakpoints"]
-    made = {"browser": briefing["inputs"]["pm"]["browser"], "breakpoints": breakpoints}
+    breakpoints = (
+        agreed(briefing)
+        or (briefing["previous"] or {"breakpoints": [320, 768]})["breakpoints"]
+    )
+    made = {
+        "browser": briefing["inputs"]["pm"]["browser"],
+        "breakpoints": breakpoints,
+    }
     return {"output": made, "summary": f"breakpoints {breakpoints}"}
 
 
 def architect(briefing: Any) -> Any:
-    made = briefing["previous"] or {"framework": "react18", "responsive": {"breakpoints": [1024, 1280]}}
-    if "browsers" in [finding["found_by"] for finding in briefing["feedback"]["findings"]]:
+    made = briefing["previous"] or {
+        "framework": "react18",
+        "responsive": {"breakpoints": [1024, 1280]},
+    }
+    if "browsers" in [
+        finding["found_by"] for finding in briefing["feedback"]["findings"]
+    ]:
         made["framework"] = "preact"
-    made["responsive"]["breakpoints"] = agreed(briefing) or made["responsive"]["breakpoints"]
-    return {"output": made, "summary": f"{made['framework']}, breakpoints {made['responsive']['breakpoints']}"}
+    made["responsive"]["breakpoints"] = (
+        agreed(briefing) or made["responsive"]["breakpoints"]
+    )
+    return {
+        "output": made,
+        "summary": f"{made['framework']}, "
+        f"breakpoints {made['responsive']['breakpoints']}",
+    }
 
 
 def agreed(briefing: Any) -> list[int]:
-    """What both can accept: the evidence of a check has all positions, and both steps get the same evidence."""
+    """What both can accept: the evidence of a check has all positions, and
+    both steps get the same evidence."""
     widths: set[int] = set()
     for finding in briefing["feedback"]["findings"]:
         if finding["found_by"] == "breakpoints":
-            for position in json.loads(finding["evidence"])["positions"].values():
+            for position in json.loads(finding["evidence"])[
+                "positions"
+            ].values():
                 widths.update(position)
     return sorted(widths)
 

@@ -1,7 +1,9 @@
-"""A team with a requirement that cannot be met: replace it step by step with your own programs, or with `agent: claude`.
+"""A team with a requirement that cannot be met: replace it step by step with
+your own programs, or with `agent: claude`.
 
-The architect finds that REQ-89 is infeasible, and the pm chooses an alternative. Later the developer forgets REQ-12; the
-test reports it, and it goes to the step that dropped it.
+The architect finds that REQ-89 is infeasible, and the pm chooses an
+alternative. Later the developer forgets REQ-12; the test reports it, and it
+goes to the step that dropped it.
 """
 
 import json
@@ -10,11 +12,20 @@ from typing import Any
 
 
 def pm(briefing: Any) -> Any:
-    requirements = {"REQ-12": "export as CSV and JSON", "REQ-89": "pages load in 0.5 s"}
+    requirements = {
+        "REQ-12": "export as CSV and JSON",
+        "REQ-89": "pages load in 0.5 s",
+    }
     for request in briefing["feedback"]["requests"]:
-        # The request has the whole analysis of the architect, with the alternatives.
-        requirements[request["requirement_id"]] = request["details"]["alternatives"][0]
-    return {"output": requirements, "summary": "; ".join(requirements.values())}
+        # The request has the whole analysis of the architect, with the
+        # alternatives.
+        requirements[request["requirement_id"]] = request["details"][
+            "alternatives"
+        ][0]
+    return {
+        "output": requirements,
+        "summary": "; ".join(requirements.values()),
+    }
 
 
 def architect(briefing: Any) -> Any:
@@ -26,11 +37,21 @@ def architect(briefing: Any) -> Any:
             "message": f"{wanted}: not over mobile networks",
             "details": {
                 "analysis": "1.5 MB at 6 Mbit/s take 2 s",
-                "alternatives": ["pages load in 2.5 s", "pages load in 0.5 s without pictures"],
+                "alternatives": [
+                    "pages load in 2.5 s",
+                    "pages load in 0.5 s without pictures",
+                ],
             },
         }
-        return {"output": None, "feedback": [infeasible], "summary": "REQ-89 is infeasible"}
-    return {"output": {"REQ-12": "a writer per format", "REQ-89": wanted}, "summary": "a design for both"}
+        return {
+            "output": None,
+            "feedback": [infeasible],
+            "summary": "REQ-89 is infeasible",
+        }
+    return {
+        "output": {"REQ-12": "a writer per format", "REQ-89": wanted},
+        "summary": "a design for both",
+    }
 
 
 def developer(briefing: Any) -> Any:

@@ -1,6 +1,8 @@
-"""Plays a coder: replace it with your own program in any language, or with `agent: claude` in backedge.yaml.
+"""Plays a coder: replace it with your own program in any language, or with
+`agent: claude` in backedge.yaml.
 
-It does one item of the plan, and one more each time a finding says what is missing.
+It does one item of the plan, and one more each time a finding says what is
+missing.
 """
 
 import json
@@ -15,4 +17,11 @@ done = briefing["inputs"]["plan"]["units"][: briefing["attempt"]]
 target = Path("example") / f"{briefing['input']['story']['id']}.txt"
 target.parent.mkdir(exist_ok=True)
 target.write_text("".join(f"{unit}\n" for unit in done))
-print(json.dumps({"output": {"file": str(target), "done": done}, "summary": f"{len(done)} done"}))
+print(
+    json.dumps(
+        {
+            "output": {"file": str(target), "done": done},
+            "summary": f"{len(done)} done",
+        }
+    )
+)

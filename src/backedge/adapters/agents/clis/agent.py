@@ -101,10 +101,9 @@ class CliAgent(ProgramAgent[CliFolder]):
         self._resumes = session == "resume"
         self._contract = ResponseContract(self._cli, judges, schema, agents)
         self._files = ArtifactFiles(workplace.folder, workplace.state, workplace.writes, digests, judges)
-        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace))
+        super().__init__(StepSchemas(accepts, schema), Bounds(timeout, max_stdout, grace), witness)
         self._views = views
         self._secrets = secrets
-        self._witness = witness
 
     async def work(self, briefing: Briefing, attempt: Attempt) -> Result | None:
         with self._counted(briefing, attempt):
@@ -134,7 +133,7 @@ class CliAgent(ProgramAgent[CliFolder]):
 
     async def _worked(self, briefing: Briefing) -> Result | None:
         before = await asyncio.to_thread(self._files.before)
-        async with witnessed(self._witness, briefing, self._attempt_folder(briefing).path):
+        async with witnessed(self._witness, briefing, self._attempt_folder(briefing).path, self._resumes):
             return await self._conversed(briefing, before)
 
     async def _conversed(self, briefing: Briefing, before: Snapshot | None) -> Result | None:

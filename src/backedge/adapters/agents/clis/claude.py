@@ -114,9 +114,11 @@ _REFUSAL = "Output does not match required schema: "
 def _refusal(event: Event) -> str:
     """Why an answer did not match the schema; empty if the event is about something else."""
     for block in map(mapping, items(mapping(event.get("message")).get("content"))):
-        text = words(block.get("content"))
-        if block.get("is_error") and text.startswith(_REFUSAL):
-            return one_line(text.removeprefix(_REFUSAL))
+        content = block.get("content")
+        text = words(content) or "".join(words(mapping(part).get("text")) for part in items(content))
+        _, refused, why = text.partition(_REFUSAL)
+        if block.get("is_error") and refused:
+            return one_line(why)
     return ""
 
 

@@ -6,7 +6,9 @@ final message is read. It has no flag for tools or turns; `permission_mode` is `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from datetime import datetime
 
 from backedge.adapters.agents.clis.cli import Call, Cli, CliReport, Event, count, mapping, money, words
 from backedge.adapters.agents.clis.provider_limit import ReachedLimit, is_limit
@@ -24,7 +26,8 @@ class OpenCode(Cli):
 
     def arguments(self, call: Call) -> list[str]:
         options = call.options
-        found = ["run", "--format", "json"]
+        # Errors that it retries are in no event, only in its log.
+        found = ["run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
         found += ["-m", options.model] if options.model else []
         # Its default agent may edit files: a judge must not change what it judges.
         mode = options.permission_mode or ("plan" if call.judges else "")
@@ -37,7 +40,9 @@ class OpenCode(Cli):
         complete, problem = False, ""
         denied: list[str] = []
         limit: ReachedLimit | None = None
+        heard = 0
         for event in events:
+            heard = max(heard, count(event.get("timestamp")))
             session = words(event.get("sessionID")) or session
             kind, part = event.get("type"), mapping(event.get("part"))
             if kind == "step_start":
@@ -70,7 +75,7 @@ class OpenCode(Cli):
             unknown_session=session is None and "Session not found" in stderr,
             transcript=tuple(transcript),
             denied=tuple(dict.fromkeys(denied)),
-            limit=limit,
+            limit=limit if complete else _waiting(stderr, heard),
         )
 
 
@@ -92,6 +97,24 @@ def _limit(problem: str, data: Event) -> ReachedLimit | None:
         return None
     stated = words(mapping(data.get("responseHeaders")).get("retry-after"))
     return ReachedLimit(problem, wait=float(stated) if stated.isascii() and stated.isdigit() else None)
+
+
+def _waiting(stderr: str, heard: int) -> ReachedLimit | None:
+    """The limit that it was waiting for when it was ended: it logs each refusal, and answers come after. `heard` is the time
+    of its last event in milliseconds."""
+    refusals = list(_REFUSAL.finditer(stderr))
+    if not refusals or not is_limit(refusals[-1]["message"]):
+        return None
+    if datetime.fromisoformat(refusals[-1]["time"]).timestamp() * 1000 < heard:
+        return None
+    return ReachedLimit(f"opencode waits: {one_line(refusals[-1]['message'])[:300]}")
+
+
+_REFUSAL = re.compile(
+    r'^timestamp=(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z) .*message="stream error".*'
+    r'error\.error="(?P<message>(?:[^"\\]|\\.)*)"',
+    re.MULTILINE,
+)
 
 
 def _usage(part: Event) -> Usage:

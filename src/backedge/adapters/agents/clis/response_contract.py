@@ -18,10 +18,14 @@ from backedge.core.value import Json
 _FLAGGED = "Your final answer is one JSON object that follows the required JSON Schema."
 _ASKED = "End with one JSON object that matches this JSON Schema, and write nothing after it:"
 
-_ANSWER = "Answer the question. You need not change anything. Put your answer into `answer`."
+_ANSWER = "Only answer the question: do not work on the task now, and change no files. Put your answer into `answer`."
 _DECIDE = (
-    "Choose one of the options. You need not change anything. Put the option you prefer, exactly as it is written, and "
-    "your reason into `decision`."
+    "Only choose one of the options: do not work on the task now, and change no files. Put the option you prefer, exactly as "
+    "it is written and without what is said about it, and your reason into `decision`."
+)
+_PROPOSE = (
+    "Only say what should be done: do not work on the task now, and change no files. Put it into `option` of `decision`, and "
+    "your reason into `reason`."
 )
 _JUDGE = (
     "`verdict` is pass, fail or needs_improvement (it may go on, and the findings can wait). A pass has no critical or high "
@@ -47,7 +51,15 @@ _PRODUCER = (
 _TO_STEPS = "Use `feedback` only for what another step{steps} has to fix or to tell you."
 _TO_PERSON = "Use `feedback` only for what a person (`human`) has to decide or to tell you."
 _FIXED = " In `resolutions`, report each finding listed above by its id as fixed or, with a reason, as contested."
-_VERIFIED = " In `resolutions`, report each finding listed above by its id as fixed, not_fixed, withdrawn or duplicate."
+_CONFIDENT = (
+    " `confidence` says from 0 to 1 how confident you are that your result is right and complete: be honest, a person looks at "
+    "what is uncertain."
+)
+_VERIFIED = (
+    " In `resolutions`, report each finding listed above by its id as fixed, not_fixed, withdrawn (it is not a defect) or "
+    "duplicate (of another finding), and say in `note` what you saw. not_fixed counts as found again: do not list the same "
+    "defect in `findings` too."
+)
 
 _APPROVED = (
     " In `approvals`, answer for each changed test and configuration of judges listed above, by its id (such as {first}): "
@@ -77,7 +89,8 @@ def _bounds(rules: AnswerRules) -> list[str]:
             if rules.writes
             else "no files"
         )
-        parts.append(f"Change {only}: any other change is refused, and the attempt does not count.")
+        other = "other " if rules.writes else ""
+        parts.append(f"Change {only}: any {other}change is refused, and the attempt does not count.")
     if rules.judged_by:
         parts.append(f"Your work will be judged by {', '.join(rules.judged_by)}.")
     return [" ".join(parts)] if parts else []
@@ -115,7 +128,8 @@ class ResponseContract:
         if briefing.mode == "answer":
             instructions = _ANSWER
         elif briefing.mode == "decide":
-            instructions = _DECIDE
+            asked = briefing.feedback.requests
+            instructions = _DECIDE if asked and asked[0].options else _PROPOSE
         elif self.judges:
             instructions = _COMPUTED.format(rule=rules.passes_if) if rules.passes_if else _JUDGE
             instructions += _FINDINGS
@@ -128,6 +142,7 @@ class ResponseContract:
         else:
             instructions = _PRODUCER + (_TO_PERSON if rules.targets == (HUMAN,) else _TO_STEPS.format(steps=targets))
             instructions += _FIXED if briefing.feedback.findings else ""
+            instructions += _CONFIDENT if rules.confidence else ""
         parts.insert(0, instructions)
         if not self.judges and briefing.mode not in SIDE_MODES:
             parts += _bounds(rules)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backedge.adapters.agents.outcome import require_unique_keys
-from backedge.core.feedback.guidelines import AnswerRules
+from backedge.core.feedback.guidelines import ASKS_FOR, AnswerRules
 from backedge.core.model import Kind, Severity
 from backedge.core.value import Json
 
@@ -41,17 +41,30 @@ def _object(properties: Mapping[str, _Shape], *required: str) -> _Shape:
 _SUMMARY = _text("What was done, in a sentence.")
 
 
-def _resolutions(*statuses: str) -> _Shape:
+_CONFIDENCE: _Shape = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": 1,
+    "description": "How confident you are that the result is right and complete, from 0 to 1. Below a bound, a person looks.",
+}
+
+
+def _resolutions(rules: AnswerRules, *statuses: str) -> _Shape:
+    listed = rules.findings and len(json.dumps(rules.findings)) <= LARGEST
+    finding: _Shape = {"type": "string", "enum": list(rules.findings)} if listed else _text("The id, like F-3.")
     item = _object(
         {
-            "finding": _text("The id of the finding, like F-3."),
+            "finding": finding,
             "status": {"type": "string", "enum": list(statuses)},
             "note": _text("Why."),
         },
         "finding",
         "status",
     )
-    return _list(item, "One entry for each finding that the briefing names.")
+    return _list(item, "One entry for each finding that the briefing names." if rules.findings else "Leave it empty.")
+
+
+_KINDS = f"What you ask for. {'; '.join(f'{kind}: {asks}' for kind, asks in ASKS_FOR.items())}."
 
 
 def _feedback(rules: AnswerRules) -> _Shape:
@@ -69,7 +82,7 @@ def _feedback(rules: AnswerRules) -> _Shape:
     to: _Shape = {"type": "string", "enum": steps} if steps else _text("A step.")
     item = _object(
         {
-            "kind": {"type": "string", "enum": [*(kind.value for kind in Kind), *rules.kinds]},
+            "kind": {"type": "string", "enum": [*(kind.value for kind in Kind), *rules.kinds], "description": _KINDS},
             "to": _list(to, "The steps that can fix it; `human` asks a person."),
             "message": _text("What is wrong or missing."),
             "severity": {"type": "string", "enum": list(Severity)},
@@ -154,7 +167,7 @@ def judge_schema(rules: AnswerRules = NO_RULES, changes: Sequence[str] = ()) -> 
             **stated,
             "summary": _text("What you looked at and what you conclude: the author reads it."),
             "findings": _list(_finding(rules.phases), every),
-            "resolutions": _resolutions("fixed", "not_fixed", "withdrawn", "duplicate"),
+            "resolutions": _resolutions(rules, "fixed", "not_fixed", "withdrawn", "duplicate"),
             "feedback": _feedback(rules),
             **({"approvals": _approvals(changes)} if changes else {}),
         },
@@ -176,12 +189,14 @@ def producer_schema(rules: AnswerRules = NO_RULES, output: Json = None, plans: b
         {
             "output": output if _passable(output) else free,
             "summary": _SUMMARY,
-            "resolutions": _resolutions("fixed", "contested"),
+            "resolutions": _resolutions(rules, "fixed", "contested"),
             "feedback": _feedback(rules),
+            **({"confidence": _CONFIDENCE} if rules.confidence else {}),
             **(planned if plans else {}),
         },
         "output",
         "summary",
+        *(["confidence"] if rules.confidence else []),
     )
 
 
