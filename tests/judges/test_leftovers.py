@@ -47,6 +47,15 @@ def test_the_next_process_removes_rooms_and_reports_of_a_killed_one(tmp_path: Pa
     assert not shop.reports
 
 
+def test_a_report_folder_whose_process_was_killed_before_it_had_a_room_is_removed(tmp_path: Path) -> None:
+    killed("Shop(folder).evidence.reports.make()", tmp_path)
+    shop = Shop(tmp_path)
+    assert len(shop.reports) == 1
+    ours = shop.evidence.reports.make()
+    shop.evidence.of(RUN)
+    assert shop.reports == [ours.path], "only the folder of a living process stays"
+
+
 def test_rooms_of_the_same_run_stay_for_its_attempts_to_be_adopted(tmp_path: Path) -> None:
     note = "note = shop.project / '.backedge/attempts/r-1/test-1/delivered/room'\nnote.parent.mkdir(parents=True)\n"
     killed(f"{OPENS}{note}note.write_text(room.name)", tmp_path)

@@ -433,6 +433,6 @@ def test_every_line_names_its_story_in_the_words_of_a_run(tmp_path: Path) -> Non
     assert any(line.endswith("s    ✗ review fails it: F-1 no login") for line in two)
     assert any(line.endswith("s  ↩ L-1 implement ◄── review, round 1 of 3") for line in two)
     assert any(line.endswith("s  ■ verified") for line in two)
-    told = [line for line in out.splitlines() if line.startswith("two | ")]
-    assert told[0].startswith("two | verified: ") and told[1] == "two |   findings: 1 found, 1 fixed"
+    told = [line for line in out.splitlines() if line.startswith("two ")]
+    assert told[0].startswith("two   | verified: ") and told[1] == "two   |   findings: 1 found, 1 fixed"
     assert out.endswith("nothing is left to do\n")
