@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from backedge.cli.common import STORY
+from backedge.reading.story_runs import STORY
 from backedge.stories.entry import RUN
 from tests.cli.conftest import Make
 from tests.cli.project import Project, failed

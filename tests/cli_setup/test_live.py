@@ -20,12 +20,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from backedge.cli.attempt_log import Log
 from backedge.cli.live import Lines, view_on
 from backedge.cli.live_frame import frame
 from backedge.core.commands import Pause
 from backedge.core.model import Finding, Severity, Usage
 from backedge.core.workflow.limits import Limits
+from backedge.reading.attempt_log import Log
 from tests.cli_setup.parts import asked, backedge, story
 from tests.core.play import Play, failed, flow, out, step
 

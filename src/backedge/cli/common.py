@@ -21,6 +21,7 @@ from backedge.core.suggestions import closest
 from backedge.core.text import counted, escaped, one_line
 from backedge.ports import Journal, JournalWithClaims, Listings, Record
 from backedge.project import Project, find_project
+from backedge.reading.story_runs import is_story
 
 if TYPE_CHECKING:  # most commands only read: they need no engine
     from backedge.app import Engine, Run
@@ -33,8 +34,6 @@ LOOKED_AT = 1000
 ALIKE = 0.85
 """How similar the name of a run must be. High, because all runs of one hour begin alike."""
 
-STORY = "s-"
-"""The prefix of the runs of stories."""
 EXIT = {"verified": 0, "done": 0, "accepted": 4, "failed": 1, "cancelled": 1, "waiting": 3, "running": 0, "imported": 0}
 
 
@@ -192,20 +191,6 @@ def shown(text: str, width: int = 100) -> str:
 def idle_words(spot: Project, run: str) -> str:
     """How to continue a run that no process executes; for a story that is `run`, which also updates its file."""
     return f"  No process is running it. Continue with `backedge {'run' if is_story(spot, run) else f'resume {run}'}`"
-
-
-def is_story(spot: Project, run: str) -> bool:
-    """Whether a run belongs to a story of the project."""
-    if not may_be_story(run):
-        return False
-    from backedge.stories.backlog import is_story_run
-
-    return is_story_run(spot, run)
-
-
-def may_be_story(run: str) -> bool:
-    """Whether a run may belong to a story, judged by its name alone, so that other runs need not import the stories."""
-    return run.startswith(STORY)
 
 
 def terminal_width(out: TextIO) -> int:

@@ -18,7 +18,6 @@ from backedge.cli.answer import end_agents
 from backedge.cli.common import asking, idle_words, journal_option, own_id, say, shown, the_run, where
 from backedge.cli.live import refresh_views
 from backedge.cli.packet_text import packet_lines
-from backedge.cli.packets import RunHistory, item_of
 from backedge.cli.page import Page, room_for_question, width_of
 from backedge.cli.people import me, require_person
 from backedge.core.commands import DEFAULT_ROUNDS
@@ -27,6 +26,7 @@ from backedge.core.escalation.options import HISTORY
 from backedge.core.escalation.packet import unknown_escalation
 from backedge.core.text import counted
 from backedge.project import Project, secrets_in
+from backedge.reading.packets import RunHistory, item_of
 
 QUESTIONS = {
     ("resolve", False): "Your answer",

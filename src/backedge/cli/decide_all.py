@@ -13,10 +13,10 @@ from backedge.analytics.inbox import InboxItem
 from backedge.app import Engine
 from backedge.cli.common import asking, idle_words, run_id, say, where
 from backedge.cli.decide import Answer, submit
-from backedge.cli.packets import open_items
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.findings.identity import normalised
 from backedge.core.text import counted, shortened
+from backedge.reading.packets import open_items
 
 LISTED = 20
 """How many runs are named before the confirmation."""

@@ -389,7 +389,7 @@ async def _reported(spot: Project, engine: Engine, run: Run, execution: CommandR
     report = await run.report()
     if not execution.as_json or report.outcome in ("verified", "done"):
         return report
-    from backedge.cli.difference import last_changes, under_discussion
+    from backedge.reading.attempt_changes import last_changes, under_discussion
 
     state = await run.state()
     return replace(

@@ -8,10 +8,10 @@ from backedge.analytics.inbox import InboxItem
 from backedge.analytics.rounds import LoopHistory
 from backedge.cli.findings_table import finding_lines, findings_table
 from backedge.cli.packet_text import choice_lines
-from backedge.cli.packets import RunHistory
 from backedge.cli.page import Page, ago
 from backedge.cli.story import asked_lines, history_lines
 from backedge.core import events as e
+from backedge.reading.packets import RunHistory
 
 
 def full_history(item: InboxItem, history: RunHistory, page: Page, now: float) -> Iterator[str]:

@@ -17,12 +17,12 @@ from backedge.cli.decide import QUESTIONS, choice_of, show_history
 from backedge.cli.keyboard import typed_line
 from backedge.cli.live import RunProgress, refresh_views
 from backedge.cli.packet_text import packet_lines
-from backedge.cli.packets import RunHistory, item_of
 from backedge.cli.page import Page, room_for_question, width_of
 from backedge.cli.people import me
 from backedge.core.errors import BackedgeError
 from backedge.core.escalation.options import HISTORY
 from backedge.project import Project, secrets_in
+from backedge.reading.packets import RunHistory, item_of
 
 
 class Later(Exception):

@@ -12,16 +12,16 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from backedge.adapters.views import RunViews
 from backedge.app import Run
-from backedge.cli.common import may_be_story
 from backedge.cli.keyboard import Keyboard
 from backedge.cli.telling import Teller, colour_of, rows_of
 from backedge.core.events import EscalationOpened, Event, RunStarted
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.project import Project
+from backedge.reading.story_runs import may_be_story
 
 if TYPE_CHECKING:
-    from backedge.cli.attempt_log import Log
+    from backedge.reading.attempt_log import Log
 
 TICK = 0.15
 """Seconds between two updates of the clock and the logs."""
@@ -58,7 +58,7 @@ class Lines:
     def _follow(self, run: str, state: RunState | None) -> None:
         if not self._log:
             return
-        from backedge.cli.attempt_log import Log
+        from backedge.reading.attempt_log import Log
 
         self._runs[run] = state
         running = {
@@ -130,8 +130,8 @@ class Screen:
         return self._live.update(self._frame(self._state), refresh=True)
 
     def _frame(self, state: RunState) -> Any:
-        from backedge.cli.attempt_log import Log
         from backedge.cli.live_frame import MOST_LOG, frame
+        from backedge.reading.attempt_log import Log
 
         under_way = [
             (step.running.started, name, step.running.attempt) for name, step in state.steps.items() if step.running

@@ -12,8 +12,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from backedge.cli.attempt_log import AttemptOutput
-from backedge.cli.common import STORY, idle_words, journal_option, reading, run_id, say, shown, where
+from backedge.cli.common import idle_words, journal_option, reading, run_id, say, shown, where
 from backedge.core import events as e
 from backedge.core.errors import JournalError, NotFound
 from backedge.core.state.evolve import replay
@@ -22,6 +21,8 @@ from backedge.core.text import clean, counted, escaped
 from backedge.engine.store import events_of
 from backedge.ports import JournalWithClaims
 from backedge.project import Project
+from backedge.reading.attempt_log import AttemptOutput
+from backedge.reading.story_runs import STORY
 
 TICK = 0.2
 """Seconds between two looks at the files of running attempts."""

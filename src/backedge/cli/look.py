@@ -52,7 +52,8 @@ def runs(limit: int, journal: Path | None, as_json: bool) -> None:
     Example:
       backedge runs --json
     """
-    from backedge.cli.run_status import run_statuses, status_lines
+    from backedge.cli.run_status import status_lines
+    from backedge.reading.run_status import run_statuses
 
     spot, count = where(journal), 0
 
@@ -162,8 +163,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
       backedge inbox --json
     """
     from backedge.cli.packet_text import packet_lines
-    from backedge.cli.packets import open_items
     from backedge.cli.page import Page, width_of
+    from backedge.reading.packets import open_items
 
     items = listing(journal, partial(open_items, project=where(journal)))
     if as_json:

@@ -9,12 +9,12 @@ from backedge.analytics.changes import AttemptChange
 from backedge.analytics.inbox import InboxChange, InboxInput, InboxItem, StepSpent
 from backedge.analytics.rounds import RoundReport
 from backedge.cli.findings_table import finding_lines, findings_table, more_findings
-from backedge.cli.packets import as_text
 from backedge.cli.page import Page, ago
 from backedge.core.briefing import Request
 from backedge.core.escalation.options import PacketOption
 from backedge.core.model import Option
 from backedge.core.text import amount, clean, counted, one_line
+from backedge.reading.packets import as_text
 
 ONE_SCREEN = 40
 """How many lines a packet should have at most."""

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,26 +17,21 @@ import msgspec
 from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.views import PROGRESS, SCRATCHPAD
-from backedge.analytics.attempt_errors import AttemptError
-from backedge.analytics.report import Report, report
-from backedge.analytics.rounds import Histories
 from backedge.cli.amounts import size_words
 from backedge.cli.common import existing, journal_option, json_option, print_json
 from backedge.cli.people import require_person
-from backedge.core.errors import JournalDamaged, RunHeld
-from backedge.core.state.run import RunState
+from backedge.core.errors import RunHeld
 from backedge.core.text import counted
-from backedge.engine.store import events_of, outputs
-from backedge.ports import Journal, RunHead
+from backedge.engine.store import events_of
+from backedge.ports import RunHead
 from backedge.project import Project
 from backedge.project.pruning import evidence_files, remove_evidence, sweep_evidence
+from backedge.reading.run_report import PRUNED
 
 if TYPE_CHECKING:  # `show` uses a part of this module, and no engine
     from backedge.app import Engine
 
 ENDED = ("verified", "done", "accepted", "failed", "cancelled")
-PRUNED = "pruned.json"
-"""A file in the folder of a pruned run. It says when the run was pruned."""
 KEPT = (SCRATCHPAD, PROGRESS, PRUNED)
 """Files that are kept: they are small, and people look for them first."""
 
@@ -165,22 +160,3 @@ def _files(spot: Project, run: str) -> Iterator[Path]:
     kept = spot.kept_file(run).parent
     if kept.is_dir():
         yield from (path for path in kept.iterdir() if path.name not in KEPT and not path.is_dir())
-
-
-async def report_of(
-    journal: Journal,
-    state: RunState,
-    spot: Project,
-    histories: Histories,
-    errors: Mapping[str, tuple[AttemptError, ...]],
-) -> tuple[Report, str]:
-    """The report of a run, and a remark if its large outputs were pruned."""
-    large = [name for name, step in state.steps.items() if step.artifact and step.artifact.payload]
-    try:
-        return report(state, await outputs(journal, state, large), histories, errors), ""
-    except JournalDamaged:
-        mark = spot.kept_file(state.run).parent / PRUNED
-        if not mark.exists():
-            raise
-        at = time.strftime("%Y-%m-%d", time.localtime(mark.stat().st_mtime))
-        return report(state, histories=histories, errors=errors), f"its large outputs were pruned on {at}"

@@ -19,12 +19,11 @@ from backedge.core.text import counted
 from backedge.ports import OPEN
 from backedge.project import Project
 from backedge.project.worktrees import has_worktree
+from backedge.reading.run_status import MERGED
 
 MOST_FILES = 5
 """How many changed files to name."""
 MOST_DENIED = 5
-MERGED = ("verified", "done", "accepted")
-"""The outcomes with which the work of a run is merged without further words."""
 MOST_REFUSED = 3
 NOT_BROKEN = ("interrupted", "in doubt")
 """Why attempts ended that are no errors of their agents."""

@@ -88,11 +88,11 @@ async def read_run(
     """Read a run, or what is about one step of it; with `diff` everything that its attempts changed."""
     from backedge.analytics.attempt_errors import errors_by_step
     from backedge.analytics.rounds import loop_histories
-    from backedge.cli.difference import last_changes, reworks, under_discussion
-    from backedge.cli.packets import RunHistory, item_of
-    from backedge.cli.prune import report_of
     from backedge.cli.telling import Teller
     from backedge.engine.store import events_of
+    from backedge.reading.attempt_changes import last_changes, reworks, under_discussion
+    from backedge.reading.packets import RunHistory, item_of
+    from backedge.reading.run_report import report_of
 
     spot = where(place)
     run = await run_id(journal, run_name)

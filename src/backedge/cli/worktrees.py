@@ -22,8 +22,6 @@ from backedge.cli.common import (
     where,
 )
 from backedge.cli.people import require_person
-from backedge.cli.run_status import ASKS, LIVE, PAUSED, STOPPED, run_statuses
-from backedge.cli.run_summary import MERGED
 from backedge.core.errors import IllegalCommand, NotFound
 from backedge.core.state.run import RunState
 from backedge.core.text import counted, one_line
@@ -33,6 +31,7 @@ from backedge.project.delivery import Delivery, committed, delivery, everything,
 from backedge.project.git import GitRefused, answer, git, git_bytes
 from backedge.project.worktrees import Worktree, checkout_of, has_worktree, remove, run_worktree
 from backedge.project.worktrees import worktrees as all_of
+from backedge.reading.run_status import ASKS, LIVE, MERGED, PAUSED, STOPPED, run_statuses
 
 PATCH = "discarded.patch"
 yes_option = click.option("--yes", is_flag=True, help="Do not ask, also if there is work that was not merged.")

@@ -64,7 +64,7 @@ def pauses(item: InboxItem) -> bool:
 
 async def item_of(journal: Journal, project: Project, history: RunHistory, found: Escalation) -> InboxItem:
     """One escalation, open or decided, with its whole packet."""
-    from backedge.cli.difference import last_changes, steps_of
+    from backedge.reading.attempt_changes import last_changes, steps_of
 
     state = history.state
     told = await told_packet(journal, state, found.id)
@@ -109,7 +109,7 @@ def diffs_of(project: Project, state: RunState, told: Packet) -> dict[str, Prote
     """The differences of the files that a packet asks about."""
     if not told.changes:
         return {}
-    from backedge.cli.protected_diff import RunDiffs
+    from backedge.reading.protected_diff import RunDiffs
 
     asked = {each.id for each in told.changes}
     return RunDiffs(project, state.run).all_of(each for each in state.protected.values() if each.name in asked)
