@@ -28,6 +28,7 @@ TOPICS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("show", "Show what happened in a run."),
         "watch": ("look", "Follow a run, whichever process executes it."),
         "logs": ("logs", "Print the prompts, tool calls and output of attempts."),
+        "serve": ("serve", "Show runs, the inbox and the board in a browser, and answer there."),
         "stats": ("stats", "Show how feedback ended, where defects came from, and what rework cost."),
         "what-if": ("inspect", "Show which steps the next round of a loop would run again, and the cost."),
     },
