@@ -59,14 +59,6 @@ def test_no_change_counts_reworks_that_return_the_same_artifact(make: Make) -> N
     assert (result.breach, result.attempts["code"], result.steps["code"]["version"]) == (("no_change", 2, 2), 3, 1)
 
 
-def test_no_change_counts_without_git_and_without_writes(make: Make) -> None:
-    steps = {"code": {"phase": "code"}, "review": {"reviews": "code"}}
-    project = limited(make, {}, steps, code=[{"output": 1}], review=DIFFERENT)
-    assert not (project.folder / ".git").exists()
-    result = project.run()
-    assert (result.breach, result.attempts["code"], result.steps["code"]["version"]) == (("no_change", 2, 2), 3, 1)
-
-
 def test_oscillation_counts_returns_to_a_rejected_artifact(make: Make) -> None:
     steps = {"code": {"phase": "code", "writes": []}, "review": {"reviews": "code"}}
     outputs = [{"output": n % 2} for n in range(20)]

@@ -35,18 +35,10 @@ class ArtifactFiles:
             return NO_FILES, ()
         found = self._workspace.snapshot()
         if found is None:
-            return _unknown(briefing), ()
+            # It is unknown which files belong to the artifact, so an attempt that ran a program counts as a change.
+            name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
+            return sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), ()
         if before is None or before.files == found.files:
             return found.digest, ()
         folder.write(folder.files, self._workspace.difference(before, found))
         return found.digest, self._workspace.changes(before, found)
-
-    def seen(self, digest: str | None, briefing: Briefing, tree: str) -> str | None:
-        """Their digest, if a witness has seen a tree. Without git, that shows whether the attempt changed anything."""
-        return tree if tree and digest == _unknown(briefing) else digest
-
-
-def _unknown(briefing: Briefing) -> str:
-    """It is unknown which files belong to the artifact, so an attempt that ran a program counts as a change."""
-    name = f"{briefing.run}\0{briefing.step}\0{briefing.attempt}"
-    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -157,7 +157,7 @@ class CommandAgent(ProgramAgent[AttemptFolder]):
         digest, changes = self._files.after(briefing, before, folder)
         folder.before.unlink(missing_ok=True)
         seen = self._witness.after(briefing, folder.path) if self._witness is not None else NO_EVIDENCE
-        return Result(outcome, self._files.seen(digest, briefing, seen.tree), changes, log, evidence=seen)
+        return Result(outcome, digest, changes, log, evidence=seen)
 
     def _outcome(self, folder: AttemptFolder, ended: Ended) -> Outcome | None:
         code, fault = ended.code, ended.because

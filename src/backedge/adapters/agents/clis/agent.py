@@ -205,7 +205,6 @@ class CliAgent(ProgramAgent[CliFolder]):
         seen = self._witness.after(briefing, folder.path) if self._witness is not None else NO_EVIDENCE
         if report.denied:
             seen = replace(seen, notes=(*seen.notes, *(f"{DENIED}{each}" for each in report.denied)))
-        digest = self._files.seen(digest, briefing, seen.tree)
         return Result(replace(outcome, usage=report.usage), digest, changes, log, session, seen)
 
     def _report(self, folder: CliFolder, stderr: str) -> CliReport:
