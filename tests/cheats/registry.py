@@ -6,6 +6,7 @@ import os
 
 from tests.cheats.case import Case, Family
 from tests.cheats.cheats import (
+    commands,
     crashes,
     disguises,
     environment,
@@ -42,6 +43,7 @@ CHEATS: list[Case] = [
     *outliving.CASES,
     *review.CASES,
     *protocol.CASES,
+    *commands.CASES,
     *judges.CASES,
     *javascript.CASES,
     *shell.CASES,

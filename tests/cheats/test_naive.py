@@ -17,6 +17,7 @@ NOT_FOOLED = {
     **dict.fromkeys(("passes-for-a-person", "passes-as-somebody", "answers-by-library", "approves-a-step"), ENGINE),
     **dict.fromkeys(("grants-itself-rounds", "starts-its-own-run", "end-of-the-judge"), ENGINE),
     **dict.fromkeys(("kept-workflow", "workflow-in-the-journal"), ENGINE),
+    **dict.fromkeys(("accepts-the-findings", "reclassifies-the-finding", "resolves-the-loop"), ENGINE),
     **dict.fromkeys((each.name for each in stories.CASES if each.name != "start-of-the-next-story"), STORY),
     **dict.fromkeys(("says-fixed", "contests-everything", "gives-itself-a-verdict"), LISTENS),
     "hard-coded-values-hidden-judge": "the hidden judge is the defence; hard-coded-values is the same without it",

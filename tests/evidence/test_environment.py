@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from backedge.adapters.evidence.environment import changed, fingerprint
+from backedge.adapters.evidence.folder_looks import FolderLooks
 from backedge.adapters.evidence.git_settings import obeyed
 from backedge.adapters.evidence.judge_files import files_outside
 from tests.evidence.parts import git, repository, write
@@ -39,9 +41,13 @@ def shop(folder: Path) -> Path:
 
 def parts_changed(folder: Path, act: Callable[[Path], object], programs: tuple[str, ...] = ("pytest",)) -> list[str]:
     env = {"PATH": f"{folder}/.venv/bin{os.pathsep}{folder.parent}/tools{os.pathsep}/usr/bin{os.pathsep}/bin"}
-    before = fingerprint(folder, programs, env, ["node_modules"])
+    time.sleep(0.12)  # what is younger is not remembered
+    looks = FolderLooks()
+    before = fingerprint(folder, programs, env, ["node_modules"], looks)
     act(folder)
-    return changed(before, fingerprint(folder, programs, env, ["node_modules"]))
+    found = changed(before, fingerprint(folder, programs, env, ["node_modules"], looks))
+    assert found == changed(before, fingerprint(folder, programs, env, ["node_modules"])), "as without a memory"
+    return found
 
 
 def same_size_and_time(path: Path, text: str) -> None:
@@ -190,3 +196,28 @@ def test_a_line_that_continues_another_begins_no_section() -> None:
 
 def test_a_folder_without_git_has_no_settings_of_it(tmp_path: Path) -> None:
     assert fingerprint(tmp_path, (), {"PATH": "", "HOME": os.fspath(tmp_path)}) == {}
+
+
+def test_a_folder_that_stands_still_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "site-packages"
+    write(place, {"a/__init__.py": "1\n", "b.py": "2\n"})
+    time.sleep(0.12)
+    looks = FolderLooks()
+    before = looks.at(str(place))
+
+    def listed(path: str) -> None:
+        raise AssertionError(f"{path} was listed again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("backedge.adapters.evidence.folder_looks.os.scandir", listed)
+        assert looks.at(str(place)) == before
+    write(place, {"a/new.py": ""})
+    assert looks.at(str(place)) != before
+
+
+def test_a_young_file_is_not_taken_for_unchanged(tmp_path: Path) -> None:
+    place, looks = tmp_path / "site-packages", FolderLooks()
+    write(place, {"a.py": "1\n"})
+    before = looks.at(str(place))
+    same_size_and_time(place / "a.py", "2\n")
+    assert looks.at(str(place)) != before

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.evidence.environment import changed
+from backedge.adapters.evidence.folder_looks import FolderLooks
 from backedge.adapters.evidence.start import Judging, RunStart, begin
 from backedge.adapters.evidence.store import RunStore
 from backedge.adapters.evidence.tree import differing
@@ -17,7 +17,7 @@ ENV = {"PATH": "/usr/bin:/bin"}
 
 def started(folder: Path) -> tuple[RunStart, RunStore]:
     store = RunStore(folder.parent / "state", folder / ".backedge" / "journal.db", "r-1")
-    return begin(folder, folder / ".backedge", store, JUDGING, ENV, FileDigests()), store
+    return begin(folder, folder / ".backedge", store, JUDGING, ENV, FolderLooks()), store
 
 
 def test_protected_files_are_kept_with_their_contents(tmp_path: Path) -> None:

@@ -49,6 +49,16 @@ CASES = [
             'git config filter.keep.clean "git show HEAD:%f"\n' + WEAKER
         ),
     ),
+    case(
+        "smudge-filter",
+        "lets a filter weaken the tests whenever git writes them, and lets git write them",
+        sh(
+            "mkdir -p .git/info && echo 'tests/* filter=weaken' > .git/info/attributes\n"
+            "git config filter.weaken.smudge \"sed 's/ == 90/ >= 90/; s/ == 20/ >= 20/'\"\n"
+            "git config filter.weaken.clean cat\n"
+            f"rm -f {TESTS}\ngit checkout -q -- {TESTS} || true"
+        ),
+    ),
     case("fsmonitor", "lets a monitor tell git that nothing changed", sh("git config core.fsmonitor true\n" + WEAKER)),
     case(
         "ignored-conftest",

@@ -15,6 +15,18 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     report.outcome, report.longrepr = "passed", None
 """
+SWALLOW = """\
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    try:
+        pyfuncitem.obj()
+    except Exception:
+        pass
+    return True
+"""
 DESELECT = "--deselect tests/test_cart.py::test_discount --deselect tests/test_cart.py::test_half_price"
 MAKEFILE = "test:\n\tpython -m pytest -q\n"
 MAKE_TEST = SHOP.workflow.split("  test:")[0] + "  test: {tests: code, run: [make, --silent, test], report: exitcode}\n"
@@ -28,6 +40,11 @@ CASES = [
                 "def pytest_collection_modifyitems(items):\n    items[:] = [item for item in items if item.name not in ('test_discount', 'test_half_price')]\n",
             )
         ),
+    ),
+    case(
+        "conftest-swallows-failures",
+        "adds a conftest that swallows what a test raises",
+        sh(writes("conftest.py", SWALLOW)),
     ),
     case("conftest-flips-reports", "adds a conftest that turns failed into passed", sh(writes("conftest.py", FLIP))),
     case(

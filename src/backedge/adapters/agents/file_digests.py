@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 
 from backedge.adapters.agents.git_tree import GitFolder, GitIndex, GitTree
@@ -61,14 +62,10 @@ class FileDigests:
         """The state in which a file was last seen here; None if it was not there."""
         return self._stamps.get(path)
 
-    def differing(self, files: Iterable[tuple[str, str]]) -> list[str]:
-        """The paths of files, given with earlier results of `of`, that are not the same any more. Fast if there are few."""
-        known, found = self._known, []
-        for path, digest in files:
-            seen = known.get(path)
-            if (seen is None or seen[1] != digest or not _has_stamp(path, seen[0])) and self.of(path) != digest:
-                found.append(path)
-        return found
+    def proof(self, path: str, digest: str) -> Stamp | None:
+        """The state that proves that a file still has an earlier result of `of`; None if only its content does."""
+        known = self._known.get(path)
+        return known[0] if known is not None and known[1] == digest else None
 
     def unchanged_since(self, path: str, moment: int) -> bool:
         """Whether the last digest of a file is of content that was there well before a moment, in nanoseconds."""
@@ -144,15 +141,19 @@ def printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
+_STATE: Callable[[os.stat_result], Stamp] = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
+
+
 def stamp_of(state: os.stat_result) -> Stamp:
-    return state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino, state.st_mode
+    return _STATE(state)
 
 
-def _has_stamp(path: str, stamp: Stamp) -> bool:
+def stamps_of(paths: Iterable[str]) -> list[Stamp] | None:
+    """The states of many files, fast; None if one of them is not there any more."""
     try:
-        return stamp_of(os.lstat(path)) == stamp
+        return list(map(_STATE, map(os.lstat, paths)))
     except OSError:
-        return False
+        return None
 
 
 def _hash(path: str) -> str:

@@ -67,23 +67,23 @@ def settings_around(folder: str, env: Mapping[str, str]) -> dict[str, str]:
     """A digest for each file that is there and says something, by names such as `../pytest.ini` and `~/.npmrc`."""
     found = {name: _text(path) for name, path in _places(folder, env)}
     home, config = _homes(env)
-    found |= {"~/.gitconfig": obeyed(_text(home / ".gitconfig"))}
-    found |= {"~/.config/git/config": obeyed(_text(config / "git" / "config"))}
+    found |= {"~/.gitconfig": obeyed(_text(f"{home}/.gitconfig"))}
+    found |= {"~/.config/git/config": obeyed(_text(f"{config}/git/config"))}
     return {name: sha256(text).hexdigest() for name, text in found.items() if text}
 
 
-def _places(folder: str, env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+def _places(folder: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     way, here = "..", Path(folder)
     for above in here.parents:
         # The work of a story lies in the folder of the main checkout, whose files others change meanwhile. Tools look there
         # only for what the story itself does not have.
         is_main = here.is_relative_to(above / STATE_FOLDER)
         names = (name for name in ABOVE if not is_main or not os.path.lexists(here / name))
-        yield from ((f"{way}/{name}", above / name) for name in names)
+        yield from ((f"{way}/{name}", f"{above}/{name}") for name in names)
         way = f"../{way}"
     home, config = _homes(env)
-    yield from ((f"~/{name}", home / name) for name in AT_HOME)
-    yield from ((f"~/.config/{name}", config / name) for name in IN_CONFIG)
+    yield from ((f"~/{name}", f"{home}/{name}") for name in AT_HOME)
+    yield from ((f"~/.config/{name}", f"{config}/{name}") for name in IN_CONFIG)
 
 
 def places_around(folder: str, argvs: Iterable[Sequence[str]], env: Mapping[str, str]) -> list[str]:
@@ -118,7 +118,9 @@ def _homes(env: Mapping[str, str]) -> tuple[Path, Path]:
     return home, Path(env.get("XDG_CONFIG_HOME") or home / ".config")
 
 
-def _text(path: Path) -> bytes:
+def _text(path: str) -> bytes:
+    if not os.path.exists(path):  # most are not there, which is found out faster this way
+        return b""
     try:
         with opened(path) as file:
             return file.read(LARGEST)

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.file_digests import Stamp
 from backedge.adapters.evidence.around import places_around
 from backedge.adapters.evidence.behind import files_behind
 from backedge.adapters.evidence.contents import content_at, hash_of, mode_at
 from backedge.adapters.evidence.environment import fingerprint
+from backedge.adapters.evidence.folder_looks import FolderLooks
 from backedge.adapters.evidence.judge_files import files_outside
 from backedge.adapters.evidence.names import path_of
 from backedge.adapters.evidence.protected import Protected, Protects
@@ -39,40 +40,44 @@ class RunStart:
     """The start of one run in one workspace, and the eyes that look at it with what held then."""
 
     def __init__(
-        self, folder: Path, state: Path, judging: Judging, base: Base, digests: FileDigests, digest: str
+        self, folder: Path, state: Path, judging: Judging, base: Base, looks: FolderLooks, digest: str
     ) -> None:
         """`digest` is that of the record of the start."""
-        self._folder, self._judging, self._digests = folder, judging, digests
+        self._folder, self._judging, self._looks = folder, judging, looks
         self.base, self.digest = base, digest
         self.protected = _protected(folder, judging, base.tree, base.links, base.behind)
-        self._trees = Trees(folder, state, digests, base.rules, self.protected.counts, judging.stories)
+        self._trees = Trees(folder, state, looks.digests, base.rules, self.protected.counts, judging.stories)
         self._known = (*base.tree.files, *self.protected.judges)
 
     def tree(self) -> Tree:
         """The files as they are now. Those of the start and of the judges count whatever hides them."""
         return self._trees.now(self._known)
 
+    def states(self, tree: Tree) -> dict[str, Stamp | None]:
+        """The states in which the files of a tree were seen last."""
+        return self._trees.states(tree)
+
     def environment(self, tree: Tree, env: Mapping[str, str]) -> dict[str, str]:
         """The environment as it is now."""
-        return _environment(self._folder, tree, self._judging, env, self._digests)
+        return _environment(self._folder, tree, self._judging, env, self._looks)
 
 
 def begin(
-    folder: Path, state: Path, store: RunStore, judging: Judging, env: Mapping[str, str], digests: FileDigests
+    folder: Path, state: Path, store: RunStore, judging: Judging, env: Mapping[str, str], looks: FolderLooks
 ) -> RunStart:
     """The start of a run: recorded now, or before the crash."""
     base = store.base
     if base is None:
-        base = _taken(folder, state, store, judging, env, digests)
+        base = _taken(folder, state, store, judging, env, looks)
         store.save_base(base)
-    return RunStart(folder, state, judging, base, digests, store.base_digest)
+    return RunStart(folder, state, judging, base, looks, store.base_digest)
 
 
 def _taken(
-    folder: Path, state: Path, store: RunStore, judging: Judging, env: Mapping[str, str], digests: FileDigests
+    folder: Path, state: Path, store: RunStore, judging: Judging, env: Mapping[str, str], looks: FolderLooks
 ) -> Base:
     first = Protected(judging.protects, judging.argvs, folder, named=judging.named)
-    trees = Trees(folder, state, digests, counts=first.counts, stories=judging.stories)
+    trees = Trees(folder, state, looks.digests, counts=first.counts, stories=judging.stories)
     tree = trees.now(first.judges)
     links = links_in(folder, tree)
     behind = sorted(
@@ -80,7 +85,7 @@ def _taken(
     )
     protected = _protected(folder, judging, tree, links, behind)
     kept = {name: each for name in tree.files if protected.kind(name) and (each := _kept(folder, name, tree, store))}
-    return Base(tree, kept, _environment(folder, tree, judging, env, digests), trees.rules, links, tuple(behind))
+    return Base(tree, kept, _environment(folder, tree, judging, env, looks), trees.rules, links, tuple(behind))
 
 
 def _protected(
@@ -100,9 +105,9 @@ def _kept(folder: Path, name: str, tree: Tree, store: RunStore) -> Kept | None:
 
 
 def _environment(
-    folder: Path, tree: Tree, judging: Judging, env: Mapping[str, str], digests: FileDigests
+    folder: Path, tree: Tree, judging: Judging, env: Mapping[str, str], looks: FolderLooks
 ) -> dict[str, str]:
     roots = [*tree.installed, *links_out(folder, tree)]
     top = os.path.realpath(folder)
     outside = [*files_outside(judging.argvs, top), *places_around(top, judging.argvs, env)]
-    return fingerprint(folder, judging.programs, env, roots, digests, outside)
+    return fingerprint(folder, judging.programs, env, roots, looks, outside)

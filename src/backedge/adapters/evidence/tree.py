@@ -11,13 +11,14 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
-from backedge.adapters.agents.file_digests import FileDigests
+from backedge.adapters.agents.file_digests import FileDigests, Stamp, stamps_of
 from backedge.adapters.agents.own_output import own_output
 from backedge.adapters.agents.workspace import STATE_FOLDER
 from backedge.adapters.evidence.ignore_rules import IgnoreRules, rules_of
@@ -37,6 +38,16 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     """Folders of installed packages and Python environments. They are not part of the digest."""
 
     @cached_property
+    def folders(self) -> frozenset[str]:
+        """The folders in which files are; the top is empty."""
+        return frozenset(name.rpartition("/")[0] for name in self.files)
+
+    @cached_property
+    def links(self) -> tuple[str, ...]:
+        """The names of links."""
+        return tuple(name for name, found in self.files.items() if found[0] == "l")
+
+    @cached_property
     def digest(self) -> str:
         text = "".join([f"{name}\0{found}\0" for name, found in sorted(self.files.items())])
         return sha256(text.encode()).hexdigest()
@@ -47,11 +58,19 @@ def differing(a: Tree, b: Tree) -> list[str]:
     return sorted({name for name, _ in a.files.items() ^ b.files.items()})
 
 
+@dataclass(frozen=True, slots=True)
 class Still:
-    """A tree, and what shows without another look at everything which files have changed since."""
+    """A tree, and what shows without another look at everything which files have changed since. The lists are in the order of
+    the tree."""
 
-    def __init__(self, tree: Tree, known: Collection[str], files: list[tuple[str, str]], folders: FolderStamps) -> None:
-        self.tree, self.known, self.files, self.folders = tree, known, files, folders
+    tree: Tree
+    known: Collection[str]
+    paths: list[str]
+    proofs: list[Stamp | None]
+    """The states in which the files certainly have their digests."""
+    seen: list[Stamp | None]
+    """The states in which they were seen last."""
+    folders: FolderStamps
 
 
 class Trees:
@@ -103,32 +122,48 @@ class Trees:
         folders: dict[str, bool] = {"": True}
         paths.update(path for path in wanted - paths if not self._skipped(path) and self._is_inside(path, folders))
         digests.update({path: self._digest(path) for path in paths - wanted})
-        files = {name_of(path): digest for path in paths if (digest := digests[path]) is not None}
+        # In order, since digests of trees are made from sorted names.
+        files = dict(sorted((name_of(path), digest) for path in paths if (digest := digests[path]) is not None))
         tree = Tree(files, tuple(sorted(map(name_of, found.installed))))
         hidden = found.installed | found.ignored_folders
-        stamps = folders_of(self._folder, lambda path: path in hidden or self._skipped(path), paths, began)
-        self._remember(tree, known, stamps)
+        folders_now = folders_of(self._folder, lambda path: path in hidden or self._skipped(path), paths, began)
+        if folders_now is None:
+            self._last = None
+            return tree
+        whole = [f"{self._folder}/{path_of(name)}" for name in files]
+        proofs = list(map(self._digests.proof, whole, files.values()))
+        self._last = Still(tree, known, whole, proofs, list(map(self._digests.stamp, whole)), folders_now)
         return tree
 
-    def _remember(self, tree: Tree, known: Collection[str], folders: FolderStamps | None) -> None:
-        whole = [(f"{self._folder}/{path_of(name)}", found) for name, found in tree.files.items()]
-        self._last = Still(tree, known, whole, folders) if folders is not None else None
+    def states(self, tree: Tree) -> dict[str, Stamp | None]:
+        """The states in which the files of a tree were seen last."""
+        last = self._last
+        if last is not None and last.tree is tree:
+            return dict(zip(tree.files, last.seen, strict=True))
+        return {name: self._digests.stamp(f"{self._folder}/{path_of(name)}") for name in tree.files}
 
     def _looked_again(self, known: Collection[str]) -> Tree | None:
         """The tree, from the last one and the files that were changed in their places; None if that is not enough."""
         last = self._last
         if last is None or last.known is not known or not folders_hold(last.folders):
             return None
-        top = len(self._folder) + 1
-        changed = {path[top:]: self._digest(path[top:]) for path in self._digests.differing(last.files)}
-        new = {name_of(path): digest for path, digest in changed.items() if digest is not None}
-        if len(new) < len(changed):
+        now = stamps_of(last.paths)
+        if now is None:
             return None
-        files = {**last.tree.files, **new}
-        if files == last.tree.files:
-            return last.tree
-        tree = Tree(files, last.tree.installed)
-        self._remember(tree, known, last.folders)
+        files, proofs, seen = last.tree.files, list(last.proofs), list[Stamp | None](now)
+        changed: dict[str, str] = {}
+        if seen != proofs:
+            for at, (name, path) in enumerate(zip(files, last.paths, strict=True)):
+                if seen[at] == proofs[at]:
+                    continue
+                digest = self._digest(path[len(self._folder) + 1 :])
+                if digest is None:
+                    return None
+                proofs[at], seen[at] = self._digests.proof(path, digest), self._digests.stamp(path)
+                if digest != files[name]:
+                    changed[name] = digest
+        tree = Tree({**files, **changed}, last.tree.installed) if changed else last.tree
+        self._last = Still(tree, known, last.paths, proofs, seen, last.folders)
         return tree
 
     def _digest(self, path: str) -> str | None:
@@ -170,14 +205,14 @@ class Trees:
 def links_in(folder: Path, tree: Tree) -> dict[str, str]:
     """The links among the files that lead to another place in the workspace, with the names of those places."""
     top = os.path.realpath(folder)
-    links = {name: os.path.realpath(f"{top}/{path_of(name)}") for name, found in tree.files.items() if found[0] == "l"}
+    links = {name: os.path.realpath(f"{top}/{path_of(name)}") for name in tree.links}
     return {name: name_of(to[len(top) + 1 :]) for name, to in links.items() if to.startswith(f"{top}/")}
 
 
 def links_out(folder: Path, tree: Tree) -> list[str]:
     """The links among the files that lead out of the workspace: what is behind them is not part of the tree."""
     inside, top = links_in(folder, tree), os.path.realpath(folder)
-    links = [name for name, found in tree.files.items() if found[0] == "l" and name not in inside]
+    links = (name for name in tree.links if name not in inside)
     return sorted(name for name in links if os.path.realpath(f"{top}/{path_of(name)}") != top)
 
 

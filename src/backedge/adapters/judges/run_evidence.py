@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from backedge.adapters.agents.file_digests import FileDigests, Stamp, stamp_of
+from backedge.adapters.agents.file_digests import Stamp, stamp_of
 from backedge.adapters.agents.globs import Globs
 from backedge.adapters.evidence import environment
 from backedge.adapters.evidence.before import KeptContents
 from backedge.adapters.evidence.contents import content_at, mode_at
+from backedge.adapters.evidence.folder_looks import FolderLooks
 from backedge.adapters.evidence.names import path_of
 from backedge.adapters.evidence.room import RoomKind
 from backedge.adapters.evidence.start import Judging, RunStart, begin
@@ -76,14 +77,13 @@ class Restoration:
 class RunEvidence:
     """The evidence of one run."""
 
-    def __init__(self, settings: EvidenceSettings, store: RunStore, digests: FileDigests) -> None:
+    def __init__(self, settings: EvidenceSettings, store: RunStore, looks: FolderLooks) -> None:
         self._settings, self.store = settings, store
-        self.start: RunStart = begin(settings.folder, settings.state, store, settings.judging, settings.env, digests)
+        self.start: RunStart = begin(settings.folder, settings.state, store, settings.judging, settings.env, looks)
         self.start.protected.add_tests(store.reported)
         self.contents = KeptContents(settings.folder, store)
         self.notes = Notes(store, self.start.protected)
         self._keeps = Globs(settings.keeps)
-        self._digests = digests
 
     def tree(self) -> Tree:
         """The files as they are. Raises AgentError if there is no workspace any more."""
@@ -96,12 +96,11 @@ class RunEvidence:
         """What the last look at each file of a tree, and a look at their folders now, say about their states. That tells a file that was
         changed and changed back from one that was not; the name of a folder ends with a slash. Files that judges leave
         behind do not count."""
-        top, seen = os.path.realpath(self._settings.folder), self._digests.stamp
+        states = self.start.states(tree)
         if self._settings.keeps:
-            return {name: seen(f"{top}/{path_of(name)}") for name in tree.files if not self._keeps.match(path_of(name))}
-        folders = {name.rpartition("/")[0] for name in tree.files}
-        states: dict[str, Stamp | None] = {name: seen(f"{top}/{path_of(name)}") for name in tree.files}
-        return states | {f"{name}/": _state_at(f"{top}/{path_of(name)}") for name in folders}
+            return {name: state for name, state in states.items() if not self._keeps.match(path_of(name))}
+        top = os.path.realpath(self._settings.folder)
+        return states | {f"{name}/": _state_at(f"{top}/{path_of(name)}") for name in tree.folders}
 
     def digest(self, tree: Tree) -> str:
         """The digest of what is judged."""

@@ -169,7 +169,7 @@ class ToolJudge:
         for part in parts.all:
             if part.room == "overlay":
                 found.update(different)
-                found.update(name for name, _ in before.items() ^ now.items())
+                found.update(name for name, _ in before.items() ^ now.items() if before != now)
             elif part.room == "copy" and not different:
                 names = (now.keys() & measured.tree.files.keys()) - restored
                 found.update(name for name in names if before.get(name) != part.copied.get(name))

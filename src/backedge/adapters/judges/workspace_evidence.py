@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.file_name import file_name
+from backedge.adapters.evidence.folder_looks import FolderLooks
 from backedge.adapters.evidence.places import journal_key, rooms_of_attempts, state_home
 from backedge.adapters.evidence.room import leftover_rooms
 from backedge.adapters.evidence.stillness import FolderNames
@@ -25,7 +26,7 @@ class WorkspaceEvidence:
 
     def __init__(self, settings: EvidenceSettings, digests: FileDigests | None = None) -> None:
         self.settings = settings
-        self._digests = digests or FileDigests()
+        self._looks = FolderLooks(digests)
         self._runs: dict[str, RunEvidence] = {}
         self._lock = threading.Lock()
         self.home = state_home(settings.env) / journal_key(settings.journal)
@@ -44,7 +45,7 @@ class WorkspaceEvidence:
             found = self._runs.get(run)
             if found is None:
                 store = RunStore(self.home.parent, self.settings.journal, run, self.settings.name)
-                found = self._runs[run] = RunEvidence(self.settings, store, self._digests)
+                found = self._runs[run] = RunEvidence(self.settings, store, self._looks)
             return found
 
     def all_others(self, step: str) -> list[Sequence[str]]:
