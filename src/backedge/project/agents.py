@@ -95,7 +95,7 @@ class _AgentFactory:
                 found[check.name] = redacted(made, self.secrets)
         for gate in self.source.definition.gates:
             if gate.report:
-                found[gate.name] = ReportValue(self.source.folder, gate.report, gate.path)
+                found[gate.name] = ReportValue(self.source.folder, gate.report, gate.path, self.evidence.left_by_judge)
         return found
 
     def agent(self, spec: AgentSpec, step: Step) -> Agent:

@@ -12,6 +12,7 @@ from typing import Literal
 from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.secrets import Secrets
+from backedge.adapters.evidence.names import name_of
 from backedge.adapters.evidence.protected import Protects
 from backedge.adapters.evidence.sandbox import Sandbox, SandboxKind
 from backedge.adapters.evidence.start import Judging
@@ -104,9 +105,24 @@ class FileEvidence:
             extras.room or self._source.evidence.room,
             extras.reruns,
             extras.keeps,
+            frozenset(_inside(extras.workspace, path) for path in self._measured),
             secrets,
             extras.canary,
         )
+
+    @cached_property
+    def _measured(self) -> list[Path]:
+        """The reports that gates read."""
+        return [self._source.folder / gate.report for gate in self._source.definition.gates if gate.report]
+
+    def left_by_judge(self, run: str, report: str) -> bytes | None:
+        """A report of a gate as a judge left it; None if none has."""
+        for workspace in {each.workspace for each in self._source.steps.values() if each.keeps}:
+            store = self.of(workspace).of(run).store
+            digest = store.left.get(name_of(_inside(workspace, self._source.folder / report)))
+            if digest is not None:
+                return store.get(digest)
+        return None
 
     def witness(self, step: Step, spec: AgentSpec) -> WorkspaceWitness:
         extras = self._source.steps[step.name]
@@ -184,3 +200,8 @@ class FileEvidence:
             found.append(baseline)
             payloads |= more
         return tuple(found), payloads
+
+
+def _inside(workspace: Path, path: Path) -> str:
+    """A path as seen from a workspace."""
+    return os.path.relpath(path, workspace)
