@@ -9,6 +9,7 @@ from tests.cheats.repositories import (
     IGNORED,
     PYPROJECT,
     PYTEST,
+    SHOP,
     TEST_CART,
     at_attempt,
     control,
