@@ -91,6 +91,7 @@ class _AgentFactory:
                     writes=(),
                     judges=True,
                     secrets=self.secrets,
+                    witness=self.evidence.comparing(self.source.agents[check.name]),
                 )
                 found[check.name] = redacted(made, self.secrets)
         for gate in self.source.definition.gates:

@@ -140,6 +140,10 @@ class FileEvidence:
         hides = () if step.hidden else self._held_out
         return WorkspaceWitness(self.of(extras.workspace), rights, self._sandbox(extras.sandbox, kind), hides)
 
+    def comparing(self, spec: AgentSpec) -> WorkspaceWitness:
+        """The eyes on the command of a check: its script is that of the start, and it may only look."""
+        return WorkspaceWitness(self.of(self._source.folder), StepRights(spec.name, judges=True, argv=tuple(spec.run)))
+
     def _sandbox(self, own: SandboxKind | None, kind: str) -> Sandbox | None:
         """What confines an agent. An agent CLI has a sandbox of its own, so it gets ours only if the file asks for it."""
         chosen = own or self._source.evidence.sandbox
@@ -199,6 +203,9 @@ class FileEvidence:
                 raise WorkflowError(f"the judge {step.name!r} cannot run: {error}") from error
             found.append(baseline)
             payloads |= more
+        for check in self._source.definition.checks:
+            if check.command:
+                await asyncio.to_thread(self.comparing(self._source.agents[check.name]).begin, run)
         return tuple(found), payloads
 
 

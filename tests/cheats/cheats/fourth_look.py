@@ -38,7 +38,35 @@ CASES_OF_THE_PRODUCT = (
 )
 EXAMPLES = "\n\nEXAMPLES = [([1, 2], 0, 3), ([100], 10, 90), ([10, 30], 50, 20)]\n"
 BY_CHANCE = "import random\n\n\n" + FIXED_CART.replace("100 - discount)", "100 - discount * random.randrange(2))")
+COMPARE = """\
+import json
+import sys
+
+left, right = json.load(sys.stdin)["inputs"].values()
+print(json.dumps({"verdict": "pass" if left == right else "fail", "summary": f"{left} and {right}"}))
+"""
+CHECKED = """\
+name: shop
+checks:
+  currency: {compare: [plan:/currency, code:/currency], compatible: {run: [python3, tools/compare.py]}}
+steps:
+  plan: {phase: planning, run: PLANNER, writes: []}
+  code: {phase: code, needs: [plan], run: CODER}
+  test: {tests: code, run: [python, -m, pytest, -q, --junitxml, "{report}"], report: junit}
+"""
 CASES = [
+    judges(
+        "script-of-a-check",
+        "rewrites the script that compares what two steps say",
+        sh(
+            FIX + writes("tools/compare.py", 'print(\'{"verdict": "pass"}\')'),
+            outcome='{"output": {"currency": "dollars"}}',
+        ),
+        sh("", name="planner", outcome='{"output": {"currency": "cents"}}'),
+        files={"tools/compare.py": COMPARE},
+        truth=("sh", "false"),
+        workflow=CHECKED,
+    ),
     protocol(
         "approval-by-a-broken-attempt",
         "changes what needs approval in an attempt that breaks, whose files stay",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cheats.case import Repository, sh
+from tests.cheats.cheats.fourth_look import CHECKED, COMPARE
 from tests.cheats.repositories import (
     CART,
     FIXED_CART,
@@ -117,6 +118,17 @@ CASES = [
         sh(FIX),
         files={"tools/hooks.sh": HOOKS},
         workflow=SHOP.workflow.replace(PYTEST, "run: [sh, tools/hooks.sh], report: exitcode"),
+    ),
+    control(
+        "check-by-a-script",
+        "a script of the repository compares what two steps say; the coder improves it",
+        sh(
+            FIX + "grep -q honest tools/compare.py || echo '# honest' >> tools/compare.py",
+            outcome='{"output": {"currency": "cents"}}',
+        ),
+        sh("", name="planner", outcome='{"output": {"currency": "cents"}}'),
+        files={"tools/compare.py": COMPARE},
+        workflow=CHECKED,
     ),
     control("monorepo", "two packages with a coder and a judge each", sh(FIX), repository=MONOREPO),
     control("pipes-and-sockets", "pipes, sockets and broken links lie around", sh(FIX), prepare=ODD_FILES),
