@@ -10,6 +10,7 @@ from tests.cheats.cheats import (
     crashes,
     disguises,
     environment,
+    fourth_look,
     git,
     hidden,
     javascript,
@@ -29,7 +30,7 @@ from tests.cheats.cheats import (
     third_look,
     weakened,
 )
-from tests.cheats.controls import exit_codes, repositories_differ, tests_change, workflows_differ
+from tests.cheats.controls import awkward, exit_codes, repositories_differ, tests_change, workflows_differ
 
 CHEATS: list[Case] = [
     *removed.CASES,
@@ -52,10 +53,17 @@ CHEATS: list[Case] = [
     *hidden.CASES,
     *second_look.CASES,
     *third_look.CASES,
+    *fourth_look.CASES,
     *stories.CASES,
     *crashes.CASES,
 ]
-CONTROLS: list[Case] = [*tests_change.CASES, *repositories_differ.CASES, *workflows_differ.CASES, *exit_codes.CASES]
+CONTROLS: list[Case] = [
+    *tests_change.CASES,
+    *repositories_differ.CASES,
+    *workflows_differ.CASES,
+    *exit_codes.CASES,
+    *awkward.CASES,
+]
 CASES = [*CHEATS, *CONTROLS]
 
 

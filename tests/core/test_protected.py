@@ -526,7 +526,7 @@ class TestTheEnvironment:
     def test_it_needs_an_answer_like_a_file(self) -> None:
         run = play(code=changes("a"), test=[self.moved()])
         assert run.s.escalations["E-1"].reason.startswith(
-            "protected files were changed: .venv changed (it is not that of the start)"
+            "protected files were changed: .venv (it is not that of the start)"
         )
         assert run.decide("approve").run().outcome == "verified"
 

@@ -49,6 +49,11 @@ def test_what_is_below_every_threshold_goes_on_without_a_question() -> None:
         ({"files": 1}, files("a"), "1 changed file, and 1 or more need approval"),
         ({"paths": "infra"}, files("a", "infra/x"), "it changed infra/x"),
         ({"paths": ["*"]}, files(*"abcdefg"), "it changed a, b, c, d, e and 2 more files"),
+        (
+            {"paths": ["infra/**"]},
+            files(*(f"data/{number}" for number in range(1_000))),
+            "it changed 1,000 files or more, so that not all are known here",
+        ),
         ({"confidence": 0.6}, files("a", confidence=0.59), "confidence 0.59, and less than 0.6 needs approval"),
         ({"confidence": 0.6}, out(1), "no confidence was reported, and less than 0.6 needs approval"),
     ],

@@ -20,6 +20,7 @@ from backedge.core.workflow.definition import Step as Bare
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.engine import LiveEngine
 from backedge.errors import WorkflowError
+from tests.agents.parts import told
 from tests.engine.parts import flow, named, only, play
 
 
@@ -127,17 +128,17 @@ def test_a_report_without_the_metric_is_an_error(tmp_path: Path, text: str | Non
     if text is not None:
         (tmp_path / "r.json").write_text(text)
     with pytest.raises(AgentError, match=why):
-        asyncio.run(ReportValue(tmp_path, "r.json", pointer).work(None, None))  # type: ignore[arg-type]
+        asyncio.run(ReportValue(tmp_path, "r.json", pointer).work(told(), None))  # type: ignore[arg-type]
 
 
 def test_a_report_is_a_file_of_the_workspace(tmp_path: Path) -> None:
     os.symlink("/etc/hostname", tmp_path / "link.json")
     for report in ("../r.json", "link.json"):
         with pytest.raises(AgentError, match="leaves the workspace"):
-            asyncio.run(ReportValue(tmp_path, report, "").work(None, None))  # type: ignore[arg-type]
+            asyncio.run(ReportValue(tmp_path, report, "").work(told(), None))  # type: ignore[arg-type]
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(AgentError, match="cannot be read"):
-        asyncio.run(ReportValue(tmp_path, "pipe.json", "").work(None, None))  # type: ignore[arg-type]
+        asyncio.run(ReportValue(tmp_path, "pipe.json", "").work(told(), None))  # type: ignore[arg-type]
     assert list(ReportValue(tmp_path, "r", "").input_errors({})) == []
 
 

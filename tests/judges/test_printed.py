@@ -27,6 +27,11 @@ BEFORE = Printed(8, 8, ("expected 90, got 100",))
         ("test result: ok. 7 passed; 0 failed; 0 ignored\ntest result: ok. 1 passed; 0 failed; 0 ignored\n", 8),
         ("8 examples, 2 failures\n", 8),
         ("OK (8 tests, 10 assertions)\n", 8),
+        (
+            "ruff......Passed\ntypes......(no files to check)Skipped\ntest......Failed\n- exit code: 1\n2 failed in 1s\n",
+            2,
+        ),
+        ("ruff................Passed\ntest................Passed\n", 2),
         ("no tests ran in 0.01s\n", None),
         ("all is well\n", None),
     ],

@@ -185,6 +185,43 @@ def test_a_judge_without_tests_at_the_start_needs_tests_later(tmp_path: Path) ->
         shop.judged()
 
 
+@pytest.mark.parametrize("name", ["Cargo.lock", "tests/__snapshots__/a.snap"])
+def test_a_file_that_the_tool_brings_up_to_date_is_a_finding(tmp_path: Path, name: str) -> None:
+    shop = Shop(tmp_path, ("sh", "-c", f"grep -q new '{name}' || echo new > '{name}'; {RUN_TESTS[2]}", "r", "{report}"))
+    shop.write("total", "90\n")
+    shop.write(name, "new\n")
+    shop.begin()
+    shop.write(name, "old\n")
+    found = shop.judged()
+    assert [(each.file, each.severity) for each in found.outcome.findings] == [(name, "high")]
+    assert (found.outcome.verdict, shop.read(name)) == ("fail", "old\n")
+    shop.write(name, "new\n")
+    assert shop.judged(2).outcome.verdict == "pass"
+
+
+def test_a_lock_file_may_differ_only_with_the_protected_files_as_they_were(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, ("sh", "-c", f"cat Cargo.toml > Cargo.lock; {RUN_TESTS[2]}", "r", "{report}"))
+    for name in ("Cargo.toml", "Cargo.lock"):
+        shop.write(name, "1\n")
+    shop.begin()
+    for name in ("Cargo.toml", "Cargo.lock"):
+        shop.write(name, "2\n")
+    shop.write("total", "90\n")
+    found = shop.judged()
+    assert (found.outcome.verdict, found.evidence.held) == ("pass", True)
+
+
+def test_a_gate_reads_what_the_judge_left(tmp_path: Path) -> None:
+    leaves = f"echo 40 > covered; echo 1 > more; {RUN_TESTS[2]}"
+    shop = Shop(tmp_path, ("sh", "-c", leaves, "r", "{report}"), keeps=("*",), measured=frozenset({"covered"}))
+    shop.write("total", "90\n")
+    shop.begin()
+    shop.judged()
+    shop.write("covered", "95\n")
+    store = shop.evidence.of(RUN).store
+    assert {name: store.get(digest) for name, digest in store.left.items()} == {"covered": b"40\n"}
+
+
 def test_a_judge_that_changes_what_it_judges_does_not_count(tmp_path: Path) -> None:
     shop = Shop(tmp_path, ("sh", "-c", f"echo 90 > total; {RUN_TESTS[2]}", "runner", "{report}"))
     assert shop.begin().changes == ("total",), "told before anybody works"

@@ -164,6 +164,21 @@ def test_a_broken_attempt_leaves_nothing_unless_it_is_to_stay(shop: Shop) -> Non
     assert undone(shop, 2).files == ("total",), "a rollback finds what stayed"
 
 
+def test_what_a_broken_attempt_left_counts_as_changed_by_the_next_one(shop: Shop) -> None:
+    """A person may have to approve it."""
+    for attempt in (1, 2):
+        with pytest.raises(AgentError):
+            shop.does(f"echo {attempt} > total; exit 3", attempt=attempt, on_error="keep")
+    assert shop.does("echo 3 > count", attempt=3, on_error="keep").evidence.files == ("count", "total")
+    assert shop.does("echo 4 > count", attempt=4, on_error="keep").evidence.files == ("count",), "that was told before"
+
+
+def test_what_an_attempt_left_whose_end_nobody_saw_counts_too(shop: Shop) -> None:
+    shop.witness().before(briefing("code", 1), shop.folder / f".backedge/attempts/{RUN}/code-1")
+    shop.write("total", "half\n")
+    assert shop.does("echo 3 > count", attempt=2).evidence.files == ("count", "total")
+
+
 def test_a_broken_attempt_whose_conversation_goes_on_keeps_its_files(shop: Shop) -> None:
     def gives_up(attempt: int, goes_on: bool, **rights: Any) -> str:
         witness, folder = shop.witness(**rights), shop.folder / f".backedge/attempts/{RUN}/code-{attempt}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
 from backedge.adapters.evidence.store import FoundBefore
-from backedge.adapters.judges.runs import Reading
+from backedge.adapters.judges.runs import Judgement, Reading
 from backedge.adapters.reports.tests import ReportedTests
 from backedge.core.model import FindingResolution
 from backedge.core.value import replace
@@ -435,6 +436,54 @@ def test_a_test_of_the_same_name_that_was_there_before_is_not_where_a_lost_test_
 def test_a_test_that_seems_to_have_moved_without_a_changed_file_is_missed() -> None:
     found = verdict(report("+elsewhere::test_total", file="x/test_cart.py"), baseline=T)
     assert described(found) == [f"{T} ran before and no longer runs"]
+
+
+# Tests whose cases the product decides
+
+
+ONE, TWO, THREE = (f"tests.test_cart::test_file[{name}]" for name in ("one.py", "two.py", "three.py"))
+
+
+def of_unchanged_file(tests: str, baseline: str, **more: Any) -> Judgement:
+    versions = dict.fromkeys(baseline.split(), "f:1")
+    return verdict(report(tests), baseline=baseline, versions=versions, **more)
+
+
+def test_a_new_case_takes_the_place_of_one_that_is_gone() -> None:
+    """A product file was renamed, or the id has the time in it. The second judgement knows the new case already."""
+    assert is_clean(of_unchanged_file(f"+{ONE} +{THREE}", f"{ONE} {TWO}"))
+    assert is_clean(of_unchanged_file(f"+{ONE} +{THREE}", f"{ONE} {TWO}", known=frozenset({ONE, TWO, THREE})))
+
+
+def test_new_cases_that_differ_with_the_tests_as_they_were_are_not_missed_either() -> None:
+    other = changed("+tests/test_new.py")
+    found = verdict(report(f"+{TWO}"), report(f"+{THREE}"), baseline=ONE, versions={ONE: "f:1"}, changed=other)
+    assert is_clean(found)
+
+
+def test_a_case_that_the_product_dropped_is_a_question() -> None:
+    found = of_unchanged_file(f"+{ONE}", f"{ONE} {TWO}")
+    assert asked(found) == {
+        CART: f"{TWO} no longer runs, although this file is as it was: the product decides which cases there are"
+    }
+    assert found.asked == {TWO: ((CART, "f:1"),)}
+    assert found.outcome.verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("tests", "more"),
+    [
+        (f"+{ONE} +{THREE} ~{TWO}", {}),
+        (f"+{ONE} -{THREE}", {}),
+        (f"+{ONE} +{THREE}", {"failed_before": frozenset({TWO})}),
+        (f"+{ONE}", {"failed_before": frozenset({TWO})}),
+        (f"+{T}", {}),
+    ],
+)
+def test_a_case_that_may_hide_a_failure_is_a_finding(tests: str, more: dict[str, Any]) -> None:
+    """It is skipped, the new case fails, it failed at the start, or no case of its function is left."""
+    found = of_unchanged_file(tests, f"{ONE} {TWO} {T}", **more)
+    assert any("no longer run" in each for each in described(found))
 
 
 def test_a_file_that_cannot_be_loaded_is_the_only_finding() -> None:

@@ -91,11 +91,12 @@ class _AgentFactory:
                     writes=(),
                     judges=True,
                     secrets=self.secrets,
+                    witness=self.evidence.comparing(self.source.agents[check.name]),
                 )
                 found[check.name] = redacted(made, self.secrets)
         for gate in self.source.definition.gates:
             if gate.report:
-                found[gate.name] = ReportValue(self.source.folder, gate.report, gate.path)
+                found[gate.name] = ReportValue(self.source.folder, gate.report, gate.path, self.evidence.left_by_judge)
         return found
 
     def agent(self, spec: AgentSpec, step: Step) -> Agent:

@@ -12,6 +12,7 @@ from typing import Literal
 from backedge.adapters.agents.file_digests import FileDigests
 from backedge.adapters.agents.process import Bounds
 from backedge.adapters.agents.secrets import Secrets
+from backedge.adapters.evidence.names import name_of
 from backedge.adapters.evidence.protected import Protects
 from backedge.adapters.evidence.sandbox import Sandbox, SandboxKind
 from backedge.adapters.evidence.start import Judging
@@ -104,9 +105,24 @@ class FileEvidence:
             extras.room or self._source.evidence.room,
             extras.reruns,
             extras.keeps,
+            frozenset(_inside(extras.workspace, path) for path in self._measured),
             secrets,
             extras.canary,
         )
+
+    @cached_property
+    def _measured(self) -> list[Path]:
+        """The reports that gates read."""
+        return [self._source.folder / gate.report for gate in self._source.definition.gates if gate.report]
+
+    def left_by_judge(self, run: str, report: str) -> bytes | None:
+        """A report of a gate as a judge left it; None if none has."""
+        for workspace in {each.workspace for each in self._source.steps.values() if each.keeps}:
+            store = self.of(workspace).of(run).store
+            digest = store.left.get(name_of(_inside(workspace, self._source.folder / report)))
+            if digest is not None:
+                return store.get(digest)
+        return None
 
     def witness(self, step: Step, spec: AgentSpec) -> WorkspaceWitness:
         extras = self._source.steps[step.name]
@@ -123,6 +139,10 @@ class FileEvidence:
         )
         hides = () if step.hidden else self._held_out
         return WorkspaceWitness(self.of(extras.workspace), rights, self._sandbox(extras.sandbox, kind), hides)
+
+    def comparing(self, spec: AgentSpec) -> WorkspaceWitness:
+        """The eyes on the command of a check: its script is that of the start, and it may only look."""
+        return WorkspaceWitness(self.of(self._source.folder), StepRights(spec.name, judges=True, argv=tuple(spec.run)))
 
     def _sandbox(self, own: SandboxKind | None, kind: str) -> Sandbox | None:
         """What confines an agent. An agent CLI has a sandbox of its own, so it gets ours only if the file asks for it."""
@@ -183,4 +203,12 @@ class FileEvidence:
                 raise WorkflowError(f"the judge {step.name!r} cannot run: {error}") from error
             found.append(baseline)
             payloads |= more
+        for check in self._source.definition.checks:
+            if check.command:
+                await asyncio.to_thread(self.comparing(self._source.agents[check.name]).begin, run)
         return tuple(found), payloads
+
+
+def _inside(workspace: Path, path: Path) -> str:
+    """A path as seen from a workspace."""
+    return os.path.relpath(path, workspace)

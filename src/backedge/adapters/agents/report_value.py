@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from backedge.adapters.agents.outcome import require_unique_keys
@@ -22,31 +22,40 @@ MOST = 64 * 1024 * 1024
 
 
 class ReportValue:
-    """Reads one value of a report file, each time it is called."""
+    """Reads one value of a report file, each time it is called. What a judge left there counts, whatever others write."""
 
-    def __init__(self, folder: Path, report: str, pointer: str) -> None:
-        self._folder, self._report, self._pointer = folder.absolute(), report, pointer
+    def __init__(
+        self, folder: Path, report: str, pointer: str, left: Callable[[str, str], bytes | None] = lambda *_: None
+    ) -> None:
+        """`left` gives a report of a run as a judge left it; None if no judge writes it."""
+        self._folder, self._report, self._pointer, self._left = folder.absolute(), report, pointer, left
 
-    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - the file is all it needs
-        return Outcome(await asyncio.to_thread(self._value))
+    async def work(self, briefing: Briefing, attempt: Attempt) -> Outcome:  # noqa: ARG002 - it has no outcome of its own
+        return Outcome(await asyncio.to_thread(self._value, briefing.run))
 
     def input_errors(self, inputs: Mapping[str, Json]) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - it takes no inputs
         return ()
 
-    def _value(self) -> Json:
+    def _content(self, run: str) -> bytes:
+        left = self._left(run, self._report)
+        if left is not None:
+            return left
         home = os.path.realpath(self._folder)
         path = os.path.realpath(os.path.join(home, self._report))
         if not path.startswith(home.rstrip(os.sep) + os.sep):
             raise AgentError(f"the report {self._report!r} leaves the workspace: use a path inside it")
         try:
             with opened(path) as file:
-                data = file.read(MOST + 1)
+                return file.read(MOST + 1)
         except OSError as error:
             why = error.strerror or str(error)
             raise AgentError(
                 f"the report {self._report!r} cannot be read: {why}; a step has to write it, and a judge "
                 "that writes it has to name it in its `keeps`"
             ) from error
+
+    def _value(self, run: str) -> Json:
+        data = self._content(run)
         if len(data) > MOST:
             raise AgentError(f"the report {self._report!r} has more than {MOST:,} bytes: write a smaller one")
         try:

@@ -128,6 +128,8 @@ class Before(msgspec.Struct, frozen=True):
     """The digests of contents in the store, by name."""
     blobs: dict[str, str] = {}
     """The git objects with the contents of others. What git gives is compared with the digest before it is used."""
+    left: tuple[str, ...] = ()
+    """The files that earlier attempts of the step have changed and left so, although these attempts do not count."""
 
 
 class ChangedFile(msgspec.Struct, frozen=True):
@@ -270,6 +272,14 @@ class RunStore:
 
     def save_notes(self, notes: dict[str, str]) -> None:
         self._write("notes.json", msgspec.json.encode(notes))
+
+    @property
+    def left(self) -> dict[str, str]:
+        """The files that gates read and judges left, each with the digest of its content as it was then."""
+        return self._read("left.json", dict[str, str]) or {}
+
+    def save_left(self, left: dict[str, str]) -> None:
+        self._write("left.json", msgspec.json.encode(left))
 
     def before(self, step: str, attempt: int) -> Before | None:
         """The workspace before an attempt."""

@@ -56,6 +56,8 @@ class JudgeCommand:
     room: RoomKind = "auto"
     reruns: int = 0
     keeps: tuple[str, ...] = ()
+    measured: frozenset[str] = frozenset()
+    """The files of its workspace that gates read: if it leaves one, they read that."""
     secrets: Secrets = NO_SECRETS
     canary: bool = False
     """Whether a pass counts only if the program notices broken files."""
@@ -273,6 +275,7 @@ class JudgeProgram:
             return {name for name in room.changed() if may_leave.match(path_of(name))}
         before = run.tree()
         kept = room.keep(self._command.keeps)
+        run.keep_left(name for name in kept if path_of(name) in self._command.measured)
         own = run.notes.data_of_tests(kept, run.start.base.tree, before)
         if own:
             run.notes.keep(own, run.tree())

@@ -30,8 +30,11 @@ class LostTests:
 def lost_tests(runs: Runs) -> LostTests:
     """What follows from the tests that have to run and do not."""
     by_test = {test: _explained(runs, test) for test in _lost(runs)}
+    for test in _under_other_names(runs, [test for test, files in by_test.items() if not files]):
+        del by_test[test]
+    by_test |= {test: [runs.file_of(test)] for test, files in by_test.items() if not files and _is_dropped(runs, test)}
     asked = {
-        test: tuple((file, runs.changed[file].digest) for file in files) for test, files in by_test.items() if files
+        test: tuple((file, _digest(runs, test, file)) for file in files) for test, files in by_test.items() if files
     }
     by_file: dict[str, list[str]] = {}
     for test, files in by_test.items():
@@ -82,6 +85,42 @@ def _explained(runs: Runs, test: str) -> list[str]:
     return [] if is_seen else explains(runs.changed, file)
 
 
+def _under_other_names(runs: Runs, lost: Sequence[str]) -> set[str]:
+    """The tests whose place others have taken: ids may contain the time, or the names of files of the product. The file of
+    the tests is as it was, and at least as many new tests of it pass."""
+    delivered, found = runs.delivered.tests, set[str]()
+    by_file: dict[str, list[str]] = {}
+    for test in lost:
+        if _passed_before(runs, test):
+            by_file.setdefault(runs.file_of(test), []).append(test)
+    for file, tests in by_file.items():
+        new = sum(delivered.files.get(test) == file for test in delivered.passed - runs.required)
+        on_held = [test for test in tests if test not in runs.required]
+        if max(len(on_held), len(tests) - len(on_held)) <= new:
+            found.update(tests)
+    return found
+
+
+def _is_dropped(runs: Runs, test: str) -> bool:
+    """Whether a test is one of several cases of a function, others of which pass: the product decides which there are, such
+    as one for each of its files."""
+    function, bracket, _ = test.partition("[")
+    if not bracket or not _passed_before(runs, test) or not runs.versions.get(test):
+        return False
+    return any(each.startswith(f"{function}[") for each in runs.delivered.tests.passed)
+
+
+def _passed_before(runs: Runs, test: str) -> bool:
+    """Whether a test that is not reported at all hid nothing that failed at the start, and its file is as it was."""
+    file = runs.file_of(test)
+    is_gone = test not in runs.delivered.tests.results and test not in runs.failed_before
+    return is_gone and file != "" and file not in runs.changed
+
+
+def _digest(runs: Runs, test: str, file: str) -> str:
+    return runs.changed[file].digest if file in runs.changed else runs.versions.get(test, "")
+
+
 def _cannot_load(reading: Reading) -> bool:
     """Whether a file of tests cannot be loaded. That is a finding already, and many runners then run nothing at all."""
     tests = reading.tests
@@ -93,7 +132,9 @@ def _question(runs: Runs, file: str, tests: Sequence[str]) -> ProtectedQuestion:
     elsewhere = sorted({where for test in tests if (where := runs.file_of(test)) not in ("", file)})
     if elsewhere:
         reason += f" (of {', '.join(elsewhere[:5])}{' and others' if len(elsewhere) > 5 else ''})"
-    return ProtectedQuestion(file, runs.changed[file].digest, reason, tuple(tests[:MOST_TESTS_NAMED]))
+    if file not in runs.changed:
+        reason += ", although this file is as it was: the product decides which cases there are"
+    return ProtectedQuestion(file, _digest(runs, tests[0], file), reason, tuple(tests[:MOST_TESTS_NAMED]))
 
 
 def _finding(tests: Sequence[str]) -> Finding:

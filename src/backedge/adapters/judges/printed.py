@@ -27,6 +27,8 @@ _RAN = re.compile(r"(\d+) (?:failed|passed|xpassed)\b")
 _DURATION = re.compile(r"\d[\d.]*\s?(?:ms|s)\b")
 _LEFT_OUT = re.compile(r"(?:skipped|expected failures)=(\d+)")
 _CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
+_HOOKS = re.compile(r"^[^\n]*\.{3,}(?:\([^)\n]*\))?(?:Passed|Failed)$", re.MULTILINE)
+"""How pre-commit says what became of a hook. It shows what a hook printed only if that failed, so only hooks are counted."""
 _FAILURES = re.compile(
     r"AssertionError|^FAIL(?:ED|URE)?\b|^not ok \d|^[✖✗✘]|^E  |\*\*\* \[|\b[1-9]\d* (?:failed|failing|failures?)\b"
 )
@@ -42,6 +44,8 @@ def read_printed(printed: bytes) -> Printed:
     found = sorted(_counts(text))
     cargo = [int(each[1]) + int(each[2]) for each in _CARGO.finditer(text)]
     counts = [number for _, number in found] + ([sum(cargo)] if cargo else [])
+    if hooks := len(_HOOKS.findall(text)):
+        counts = [hooks]
     lines = [line[:LONGEST_SYMPTOM] for line in text.splitlines()]
     certain = [line for line in lines if _FAILURES.search(line)]
     failures = [line for line in lines if _FAILURES.search(line) or _EXPECTED.search(line)]

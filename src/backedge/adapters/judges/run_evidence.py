@@ -142,6 +142,12 @@ class RunEvidence:
         self.keep_protected(self.start.base.tree, names)
         self.store.save_reported(sorted({*self.store.reported, *names}))
 
+    def keep_left(self, names: Iterable[str]) -> None:
+        """Remember files as a judge left them: what somebody else writes there later is not its measurement."""
+        found = {name: self.store.put(content) for name in names if (content := self.read(name)) is not None}
+        if found:
+            self.store.save_left({**self.store.left, **found})
+
     def read(self, name: str) -> bytes | None:
         """The content of a file of the workspace."""
         return content_at(f"{os.path.realpath(self._settings.folder)}/{path_of(name)}")
@@ -190,11 +196,8 @@ class RunEvidence:
 
         `start` is the digest of the record of the start as the journal has it. If the record is another one, nothing says
         any more how the files were when the run began."""
-        now = self.start.environment(tree, self._settings.env)
-        found = {
-            name: (now.get(name, ""), "it is gone" if name not in now else "its files are not those of the start")
-            for name in environment.changed(self._expected_environment, now)
-        }
+        expected, now = self._expected_environment, self.start.environment(tree, self._settings.env)
+        found = {name: (now.get(name, ""), _why(name, expected, now)) for name in environment.changed(expected, now)}
         if start and start != self.start.digest:
             found[RECORD] = self.start.digest, LOST_RECORD
         return {name: each for name, each in found.items() if approved.get(name) != each[0]}
@@ -219,3 +222,13 @@ def _state_at(folder: str) -> Stamp | None:
         return stamp_of(os.lstat(folder))
     except OSError:
         return None
+
+
+def _why(name: str, expected: Mapping[str, str], now: Mapping[str, str]) -> str:
+    if name not in now:
+        return "it is gone"
+    return (
+        "its files are not those of the start"
+        if name in expected
+        else "when the run began, it was not there, or nothing ran with it"
+    )

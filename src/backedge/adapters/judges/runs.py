@@ -67,6 +67,8 @@ class Runs:
     """Tests that need not run any more because somebody has answered for it, see `known.excused`."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The files of known tests, where they are known."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The digests that the files of known tests had when they last ran."""
     before: int | None = None
     """How many tests there were at the start of the run."""
     printed_before: Printed = NOTHING_PRINTED

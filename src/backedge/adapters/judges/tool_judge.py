@@ -27,6 +27,7 @@ from backedge.adapters.judges.reference import ReferenceFiles
 from backedge.adapters.judges.room_limits import room_limits
 from backedge.adapters.judges.run_evidence import Restoration, RunEvidence
 from backedge.adapters.judges.runs import Difference, Judgement, Reading, Runs
+from backedge.adapters.judges.self_written import is_lock_file, is_self_written, outdated
 from backedge.adapters.judges.verdict import judgement
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.spec import judged
@@ -151,6 +152,8 @@ class ToolJudge:
             await tried(self._program, run, plain, measured.tree, recovering) if self._needs_canary(delivered) else ()
         )
         delivered = _with_findings(delivered, blind_spots(trials))
+        touched = set(delivered.changed) & measured.tree.files.keys()
+        delivered = _with_findings(delivered, outdated(self.command.step, touched))
         after = await asyncio.to_thread(run.tree)
         now = await asyncio.to_thread(run.states, measured.tree)
         found = Parts(measured, delivered, held, as_failed, tuple(dict.fromkeys(flaky)), run.digest(after), trials)
@@ -237,8 +240,10 @@ class ToolJudge:
 
     def _refuse_changes(self, parts: Parts) -> None:
         """A judge may only look. Its verdict on files that it changed itself says nothing about the delivered ones."""
-        files = parts.measured.tree.files
-        changed = sorted({name for part in parts.all for name in part.changed if name in files})
+        # What tools bring up to date themselves is a finding already.
+        found = {name for name in parts.delivered.changed if not is_self_written(name)}
+        found |= {name for part in parts.all[1:] for name in part.changed if not is_lock_file(name)}
+        changed = sorted(found & parts.measured.tree.files.keys())
         if changed:
             raise AgentError(
                 f"{self.command.step} changed what it judges: {', '.join(changed[:10])}; take `fix` or `--fix` out of its "
@@ -263,6 +268,7 @@ class ToolJudge:
             approved=frozenset(approved),
             excused=excused(known, approved, test_files),
             files={test: file for test, file in known.files.items() if file},
+            versions=known.versions,
             before=known.before,
             printed_before=known.printed,
             changed=measured.differences,
@@ -303,7 +309,9 @@ def _with_findings(part: PartResult, findings: Sequence[Finding]) -> PartResult:
     """A result with more findings, which makes it a fail."""
     if not findings:
         return part
-    outcome = msgspec.structs.replace(part.reading.outcome, verdict="fail", findings=tuple(findings))
+    outcome = msgspec.structs.replace(
+        part.reading.outcome, verdict="fail", findings=(*part.reading.outcome.findings, *findings)
+    )
     return dataclasses.replace(part, reading=dataclasses.replace(part.reading, outcome=outcome))
 
 

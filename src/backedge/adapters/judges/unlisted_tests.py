@@ -26,6 +26,8 @@ def unlisted_tests(runs: Runs) -> LostTests:
             questions += [ProtectedQuestion(file, runs.changed[file].digest, fewer) for file in files]
         elif fewer or still:
             suggested = "make all tests run again, and let the program fail if one of them fails"
+            if reading.printed.tests is None and fewer:
+                suggested += "; if it hides what tests print when they pass, give the judge a report with test ids"
             found = Finding(f"{fewer or still}{words}", severity="high", category="evidence", suggested_fix=suggested)
             findings += [found] if not findings else []
     return LostTests(tuple(findings), tuple(questions))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from msgspec import structs
+
 from backedge.adapters.agents.file_name import file_name
 from backedge.adapters.agents.globs import Globs
 from backedge.adapters.agents.not_started import refusal
@@ -26,12 +28,10 @@ from backedge.adapters.judges.under_way import EVERYTHING
 from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.core.briefing import Briefing
 from backedge.core.errors import AgentError
-from backedge.core.evidence.values import Evidence, ProtectedChange, RestoredFiles, RestoreRule
+from backedge.core.evidence.values import MOST_FILES, Evidence, ProtectedChange, RestoredFiles, RestoreRule
 from backedge.core.model import SIDE_MODES
 from backedge.core.value import replace
 
-MOST_FILES = 1_000
-"""Changed files that are recorded."""
 MOST_NOTES = 20
 OnError = Literal["keep", "restore"]
 _REFUSED_WRITE = ("Read-only file system", "read-only file system", "EROFS")
@@ -89,9 +89,9 @@ class WorkspaceWitness:
 
     def before(self, briefing: Briefing, attempt_folder: Path) -> None:
         run = self._evidence.of(briefing.run)
-        tree = self._finished(run, briefing, attempt_folder)
+        tree, left = self._finished(run, briefing, attempt_folder)
         globs = self._globs(briefing)
-        before = self._befores[attempt_folder] = run.contents.before(tree, globs)
+        before = self._befores[attempt_folder] = structs.replace(run.contents.before(tree, globs), left=left)
         run.store.save_before(briefing.step, briefing.attempt, before)
         if globs:
             run.store.save_memory(briefing.step, briefing.attempt)
@@ -141,14 +141,15 @@ class WorkspaceWitness:
             shows=[settings.state],
         )
 
-    def _finished(self, run: RunEvidence, briefing: Briefing, attempt_folder: Path) -> Tree:
-        """The files before this attempt. If a crash kept us from seeing the end of an earlier attempt of the step, what it
+    def _finished(self, run: RunEvidence, briefing: Briefing, attempt_folder: Path) -> tuple[Tree, tuple[str, ...]]:
+        """The files before this attempt, and which of them attempts have left that do not count. If a crash kept us from seeing the end of an earlier attempt of the step, what it
         changed and must not change is undone first, as far as no other step can have changed it."""
-        tree = run.tree()
+        tree, left = run.tree(), set[str]()
         for attempt in run.store.attempts(briefing.step):
             earlier = replace(briefing, attempt=attempt)
             before = _before(run, earlier) if attempt != briefing.attempt else None
-            if before is not None and run.store.ended(briefing.step, attempt) is None:
+            ended = run.store.ended(briefing.step, attempt)
+            if before is not None and ended is None:
                 # Nobody saw which of the changes since are its own.
                 self._note_changes(run, earlier, before, tree, [EVERYTHING])
                 folder = attempt_folder.with_name(f"{file_name(briefing.step)}-{attempt}")
@@ -156,8 +157,10 @@ class WorkspaceWitness:
                 if names and folder.is_dir():
                     restore(self._evidence.settings.folder, names, before, tree, run.store, folder)
                     tree = run.tree()
+            if before is not None and ended != "":
+                left.update(before.left, differing(before.tree, tree))
             run.store.forget_before(briefing.step, attempt)
-        return tree
+        return tree, tuple(sorted(left))
 
     def after(self, briefing: Briefing, attempt_folder: Path) -> Evidence:
         others = self._over(briefing, attempt_folder)
@@ -284,7 +287,7 @@ class WorkspaceWitness:
             )
             for name, change in protected.items()
         )
-        files = differing(before.tree, tree) if before is not None else []
+        files = sorted({*differing(before.tree, tree), *before.left}) if before is not None else []
         return Evidence(
             workspace,
             run.digest(tree),

@@ -139,7 +139,7 @@ def question_text(changes: tuple[ProtectedFile, ...]) -> str:
 
 
 def _told(changed: ProtectedFile) -> str:
-    what = f"{changed.step} {changed.change} {changed.file}" if changed.step else f"{changed.file} changed"
+    what = f"{changed.step} {changed.change} {changed.file}" if changed.step else changed.file
     why = changed.question or f"rejected by {changed.rejected}"
     return f"{what} ({why})"
 

@@ -8,6 +8,8 @@ from backedge.core.value import Value
 
 FileChange = Literal["added", "changed", "removed"]
 ChangeAnswer = Literal["approved", "rejected"]
+MOST_FILES = 1_000
+"""Changed files of an attempt that are recorded."""
 
 
 class ProtectedChange(Value, frozen=True):

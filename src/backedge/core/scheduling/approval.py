@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backedge.core.evidence.values import MOST_FILES
 from backedge.core.state.run import RunState
 from backedge.core.text import counted
 from backedge.core.workflow.globs import matches_any
@@ -23,6 +24,8 @@ def approval_reasons(state: RunState, approver: str) -> tuple[str, ...]:
     if critical:
         more = f" and {counted(len(critical) - MOST_NAMED, 'more file')}" if len(critical) > MOST_NAMED else ""
         reasons.append(f"it changed {', '.join(critical[:MOST_NAMED])}{more}")
+    elif bounds.paths and len(step.unapproved) >= MOST_FILES:
+        reasons.append(f"it changed {MOST_FILES:,} files or more, so that not all are known here")
     if bounds.confidence is not None and (step.confidence is None or step.confidence < bounds.confidence):
         told = "no confidence was reported" if step.confidence is None else f"confidence {step.confidence:g}"
         reasons.append(f"{told}, and less than {bounds.confidence:g} needs approval")

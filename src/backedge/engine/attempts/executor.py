@@ -12,7 +12,6 @@ from collections.abc import Awaitable
 from backedge.core import commands as c
 from backedge.core.briefing import brief
 from backedge.core.errors import AgentError, ProviderLimit
-from backedge.core.evidence.values import NO_EVIDENCE, Evidence
 from backedge.core.model import NO_USAGE, Outcome, Usage
 from backedge.core.state.run import Running, RunState
 from backedge.core.value import replace
@@ -155,12 +154,12 @@ def failed_report(
     step: str, attempt: int, error: BaseException, seconds: float, usage: Usage = NO_USAGE, result: Result = _NO_RESULT
 ) -> AttemptReport:
     """The report of an attempt that an error ended, with what it had used and printed until then."""
-    log, session, seen, lasting = result.log, result.session, NO_EVIDENCE, False
+    log, session, seen, lasting = result.log, result.session, result.evidence, False
     if isinstance(error, AgentError):
         lasting = error.lasting
         usage += _usage(error.usage)
         log, session = error.log or log, error.session or session
-        seen = Evidence(ended=error.ended) if error.ended else seen
+        seen = replace(seen, ended=error.ended) if error.ended else seen
     digest = digest_of(log) if log else None
     text, payloads = error_text(error), {digest: log} if digest else {}
     if isinstance(error, ProviderLimit):
