@@ -76,7 +76,7 @@ class Page:
     def block(self, lines: list[str], indent: int, most: int) -> Iterator[str]:
         """Lines of others, each cut at the width."""
         kept: list[str | None] = list(lines)
-        if not self.whole and len(lines) > most:
+        if not self.whole and len(lines) > most + 1:  # a remark about one line would take as much room as the line
             kept = [*lines[: most - 1], None, lines[-1]]
         room = max(20, min(self.width, 10_000 if self.whole else 300) - indent - 2)
         for line in kept:

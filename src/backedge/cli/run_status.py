@@ -15,7 +15,7 @@ from backedge.cli.common import clock_time, is_story, shown
 from backedge.cli.run_summary import MERGED
 from backedge.core.errors import BackedgeError
 from backedge.core.events import AttemptStarted, Event
-from backedge.core.scheduling.pending import outcome_of
+from backedge.core.scheduling.pending import due_at, outcome_of
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.engine.store import events_of
@@ -58,6 +58,8 @@ class RunStatus(msgspec.Struct, frozen=True):
     """The command to type next."""
     worktree: str = ""
     """The folder in which it works, if that is a worktree of its own that is still there."""
+    overdue: tuple[str, ...] = ()
+    """The escalations among `asks` that nobody answered in time."""
 
 
 async def run_statuses(journal: JournalWithClaims, heads: Sequence[RunHead], spot: Project) -> list[RunStatus]:
@@ -132,6 +134,13 @@ def _status(head: RunHead, events: Sequence[Event], holder: str | None, spot: Pr
         _question(state, events),
         _next(state, word, is_story(spot, head.run), bool(tree)),
         tree,
+        _overdue(state, now),
+    )
+
+
+def _overdue(state: RunState, now: float) -> tuple[str, ...]:
+    return tuple(
+        name for name, packet in state.escalations.items() if (due := due_at(state, packet)) is not None and due <= now
     )
 
 
@@ -192,7 +201,7 @@ def status_lines(statuses: Sequence[RunStatus], width: int) -> Iterator[str]:
         if doing and not fits:
             yield f"    {'at' if each.state == LIVE else 'last'} {shown(doing, max(20, width - 9))}"
         if each.asks or each.state in (UNREADABLE, NO_STORY):
-            asked = f"{', '.join(each.asks[:MOST_ASKED])}: " if each.asks else ""
+            asked = f"{', '.join(each.asks[:MOST_ASKED])}{' (overdue)' if each.overdue else ''}: " if each.asks else ""
             yield f"    {shown(asked + each.reason, max(20, width - 4))}"
         if each.waits_until is not None:
             yield f"    waits for a provider until {clock_time(each.waits_until)}"
