@@ -169,3 +169,18 @@ def test_an_attempt_with_an_answer_still_has_the_findings_that_it_addresses(make
     assert (kept["id"], kept["evidence"], kept["suggested_fix"]) == ("F-1", WRONG["evidence"], "install pyjwt")
     assert third["feedback"]["findings"] == []
     assert json.dumps(third["feedback"]["resolutions"]).count("argon2") == 1
+
+
+def test_a_person_says_where_it_shows_and_anything_more(make: Make) -> None:
+    project = make({"steps": {"code": {"phase": "code"}}}, code=[{"output": 1, "!wait": "go"}, {"output": 2}])
+    process = project.started("run")
+    project.wait_for_execution("code")
+    words = ("--artifact", "a.py:3", "--artifact", "b.py", "--details", '{"seen": [1]}', "--suggested-fix", "sort it")
+    said = project.backedge(
+        "feedback", "raise", "--kind", "fix_request", "--to", "code", "--message", "unsorted", *words
+    )
+    assert said.code == 0, said
+    (project.folder / "go").touch()
+    finished(process)
+    (request,) = project.briefings("code")[1]["feedback"]["requests"]
+    assert (request["artifacts"], request["details"]) == (["a.py:3", "b.py"], {"seen": [1]})
