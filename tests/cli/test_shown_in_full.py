@@ -179,3 +179,15 @@ def test_a_person_says_where_it_shows_and_anything_more(make: Make) -> None:
     finished(process)
     (request,) = project.briefings("code")[1]["feedback"]["requests"]
     assert (request["artifacts"], request["details"]) == (["a.py:3", "b.py"], {"seen": [1]})
+
+
+def test_a_text_of_several_lines_is_not_a_json_string_for_people_either(make: Make) -> None:
+    item = raises("context_request", "human", message="which?", details={"trace": "line 1\nline 2", "seen": 3})
+    steps = {"code": {"phase": "code"}, "review": {"reviews": "code", "agent": "human"}}
+    project = make({"steps": steps}, code=[{"output": {"plan": "# Plan\n\n1. login"}}])
+    assert project.run().code == 3
+    assert "plan:\n    |   # Plan\n    | \n    |   1. login" in project.backedge("inbox").out
+    project = make({"steps": {"code": {"phase": "code"}}}, code=[{"feedback": [item]}, {}])
+    assert project.run().code == 3
+    text = project.backedge("inbox").out
+    assert "trace:\n      |   line 1\n      |   line 2" in text and '"seen": 3' in text

@@ -9,8 +9,7 @@ from backedge.analytics.changes import AttemptChange
 from backedge.analytics.inbox import InboxChange, InboxInput, InboxItem, StepSpent
 from backedge.analytics.rounds import RoundReport
 from backedge.cli.findings_table import finding_lines, findings_table, more_findings
-from backedge.cli.packets import as_text
-from backedge.cli.page import Page, ago
+from backedge.cli.page import Page, ago, as_text
 from backedge.core.briefing import Request
 from backedge.core.escalation.options import PacketOption
 from backedge.core.model import Option

@@ -87,12 +87,30 @@ class Page:
 
     def value(self, label: str, value: Json, indent: int, most: int = 6) -> Iterator[str]:
         """A JSON value: text as text, anything else as JSON."""
-        said = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
+        said = as_text(value)
         short = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if len(short) <= 60:
+        if len(short) <= 60 and "\\n" not in short:
             yield from self.line(f"{label}: {short}", indent)
         else:
             yield from self.text(label, said, indent, most)
+
+
+def as_text(value: Json) -> str:
+    """A value for people: texts of several lines in an object as they are, not as JSON strings with \\n in them."""
+    if isinstance(value, str):
+        return value
+    texts = (
+        {key: each for key, each in value.items() if isinstance(each, str) and "\n" in each.strip()}
+        if isinstance(value, dict)
+        else {}
+    )
+    if not isinstance(value, dict) or not texts:
+        return json.dumps(value, indent=1, ensure_ascii=False)
+    rest = {key: each for key, each in value.items() if key not in texts}
+    parts = [json.dumps(rest, indent=1, ensure_ascii=False)] if rest else []
+    return "\n".join(
+        [*parts, *(f"{key}:\n{textwrap.indent(each.strip(chr(10)), '  ')}" for key, each in texts.items())]
+    )
 
 
 def ago(seconds: float) -> str:
