@@ -28,6 +28,25 @@ def test_a_person_is_asked_at_once_and_told_who_may_write_what() -> None:
     assert (packet.breach, play.attempts()["code"], play.outcome) == (None, 1, "waiting")
 
 
+def test_a_step_that_could_write_it_and_does_not_get_it_is_named() -> None:
+    work = flow(step("plan", phase="planning"), CODE, step("review", reviews="code"))
+    play = Play(work, {"code": grows, "review": [failed(Finding("outdated", file="docs/api.md")), passed()]}).run()
+    (packet,) = play.s.escalations.values()
+    assert packet.reason == (
+        "code may not write the file of F-1 in 'docs/api.md' (code may write src/**, README.md): reassign it (plan), "
+        "fix it yourself and resolve, or accept it; `writes` can allow it"
+    )
+    assert (play.attempts()["code"], play.outcome) == (1, "waiting")
+    assert play.decide("reassign", target="plan").run().outcome == "verified"
+
+
+def test_a_step_that_gets_it_and_may_write_anything_is_not_asked_about() -> None:
+    work = flow(step("plan", phase="planning"), CODE, step("review", reviews="code"))
+    finding = Finding("outdated", file="docs/api.md", affected_phase=("planning",))
+    play = Play(work, {"plan": grows, "code": grows, "review": [failed(finding), passed()]}).run()
+    assert (play.outcome, play.s.opened_escalations) == ("verified", 0)
+
+
 def test_a_person_can_send_it_on_and_is_not_asked_again() -> None:
     play = reviewed(Finding("outdated", file="docs/api.md")).decide("continue").run()
     assert (play.outcome, play.s.opened_escalations) == ("verified", 1)

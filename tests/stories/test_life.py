@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -140,3 +141,37 @@ def test_what_a_killed_write_left_is_removed_and_an_edit_in_it_restored(project:
     project.auto()
     assert path.read_bytes() == edit
     assert sorted(each.name for each in path.parent.iterdir()) == sorted(["a.md", living.name])
+
+
+def test_the_note_of_a_refinement_has_the_evidence_and_the_words_of_the_judge(project: Stories) -> None:
+    project.workflow(steps=SMALL)
+    project.story("a")
+    evidence = "ImportError while importing\nModuleNotFoundError: No module named 'jwt'"
+    failing = {
+        "verdict": "fail",
+        "summary": "nothing can be tested",
+        "findings": [{"description": "no tests", "evidence": evidence}],
+    }
+    project.script(a={"review": [failing, {"verdict": "pass"}]})
+    project.auto()
+    text = project.text("a")
+    assert (
+        "- [high] no tests\n  Evidence: ModuleNotFoundError: No module named 'jwt'\n- review says: nothing can be tested"
+        in text
+    )
+    assert "review says" not in json.dumps(project.told("a", "implement", 2)["input"])  # a note is no part of the task
+
+
+def test_the_file_of_a_story_says_no_more_about_a_held_out_check_than_agents_are_told(project: Stories) -> None:
+    project.workflow(steps={**SMALL, "secret": {"tests": "implement", "hidden": True}})
+    project.story("a")
+    failing = {
+        "verdict": "fail",
+        "summary": "the total of 7 is 8",
+        "findings": [{"description": "refund(7) is 8", "evidence": "7 != 8"}],
+    }
+    project.script(a={"secret": [failing, {"!exit": 3}, *[failing] * 3]})
+    project.auto(expect=3)
+    assert project.says("a")["status"] == "blocked" and "a held-out check failed" in project.text("a")
+    for words in ("refund", "7 != 8", "the total of 7"):
+        assert words not in project.text("a")

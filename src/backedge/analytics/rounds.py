@@ -45,7 +45,7 @@ class RoundReport(Shape, frozen=True):
 
     number: int
     state: str
-    """done, under way or next."""
+    """done, under way or next; dropped if the loop was closed before it began."""
     targets: tuple[str, ...]
     shares: dict[str, tuple[str, ...]]
     """The findings that each target got."""
@@ -102,7 +102,7 @@ class Round:
         asked = self.asked
         return RoundReport(
             self.number,
-            "done" if over and self.delivered else self.state,
+            ("done" if self.delivered else "dropped") if over else self.state,
             tuple(self.shares),
             {target: tuple(f"F-{id}" for id in ids) for target, ids in self.shares.items()},
             asked.message if asked else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import suppress
 from functools import partial
@@ -34,6 +35,7 @@ from backedge.core.errors import FeedbackRefused, IllegalCommand, RunHeld
 from backedge.core.events import LoopOpened
 from backedge.core.feedback.raising import missing_words
 from backedge.core.model import MalformedFeedback, Option
+from backedge.core.value import Json
 from backedge.core.workflow.definition import Workflow
 from backedge.engine.protocol import Feedback, to_feedback
 from backedge.engine.store import events_of
@@ -68,6 +70,8 @@ def feedback() -> None:
 @click.option("--suggested-fix", help="How it could be fixed.")
 @click.option("--requested-info", help="What you want to know, for a context_request.")
 @click.option("--requirement-id", help="The requirement that it is about.")
+@click.option("--artifact", "artifacts", multiple=True, help="Where it shows: a file, or file:line. Repeatable.")
+@click.option("--details", metavar="JSON", help="Anything more, as JSON or text.")
 @click.option("--option", "options", multiple=True, help="An option for the targets to choose from. Repeatable.")
 @click.option("--run", "run_name", metavar="RUN", help="The run. Default: the newest.")
 @journal_option
@@ -81,6 +85,8 @@ def raise_(
     suggested_fix: str | None,
     requested_info: str | None,
     requirement_id: str | None,
+    artifacts: tuple[str, ...],
+    details: str | None,
     options: tuple[str, ...],
     run_name: str | None,
     journal: Path | None,
@@ -100,6 +106,8 @@ def raise_(
         blocking,
         suggested_fix,
         requested_info,
+        artifacts=artifacts,
+        details=_json_or_text(details),
         options=[Option(option) for option in options],
         requirement_id=requirement_id,
     )
@@ -122,6 +130,13 @@ def raise_(
     click.echo(loop)
     for remark in remarks:
         say(remark)
+
+
+def _json_or_text(words: str | None) -> Json:
+    try:
+        return json.loads(words) if words is not None else None
+    except ValueError:
+        return words
 
 
 def _require_words(item: Feedback, workflow: Workflow, journal: Path | None) -> None:

@@ -78,6 +78,8 @@ def finding_lines(finding: BriefedFinding, page: Page, indent: int = 0, brief: b
     if brief:
         return
     parts = (
+        ("category", finding.category),
+        ("caused in", ", ".join(finding.affected_phase)),
         ("evidence", finding.evidence),
         ("impact", finding.impact),
         ("lost", finding.gap),

@@ -13,8 +13,7 @@ from backedge.cli.page import Page, ago
 from backedge.core.briefing import Request
 from backedge.core.escalation.options import PacketOption
 from backedge.core.model import Option
-from backedge.core.text import amount, clean, counted, one_line
-from backedge.reading.packets import as_text
+from backedge.core.text import amount, as_text, clean, counted, one_line
 
 ONE_SCREEN = 40
 """How many lines a packet should have at most."""

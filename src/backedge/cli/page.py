@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
-from backedge.core.text import clean, counted, one_line
+from backedge.core.text import as_text, clean, counted, one_line
 from backedge.core.value import Json
 
 NARROWEST = 40
@@ -76,7 +76,7 @@ class Page:
     def block(self, lines: list[str], indent: int, most: int) -> Iterator[str]:
         """Lines of others, each cut at the width."""
         kept: list[str | None] = list(lines)
-        if not self.whole and len(lines) > most:
+        if not self.whole and len(lines) > most + 1:  # a remark about one line would take as much room as the line
             kept = [*lines[: most - 1], None, lines[-1]]
         room = max(20, min(self.width, 10_000 if self.whole else 300) - indent - 2)
         for line in kept:
@@ -87,20 +87,9 @@ class Page:
 
     def value(self, label: str, value: Json, indent: int, most: int = 6) -> Iterator[str]:
         """A JSON value: text as text, anything else as JSON."""
-        said = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
+        said = as_text(value)
         short = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if len(short) <= 60:
+        if len(short) <= 60 and "\\n" not in short:
             yield from self.line(f"{label}: {short}", indent)
         else:
             yield from self.text(label, said, indent, most)
-
-
-def ago(seconds: float) -> str:
-    """A duration in the largest unit that fits: 45 s, 12 min, 3 h, 2 days."""
-    if seconds < 90:
-        return f"{max(0, seconds):.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 48 * 3600:
-        return f"{seconds / 3600:.0f} h"
-    return counted(round(seconds / 86400), "day")

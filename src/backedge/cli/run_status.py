@@ -30,7 +30,7 @@ def status_lines(statuses: Sequence[RunStatus], width: int) -> Iterator[str]:
         if doing and not fits:
             yield f"    {'at' if each.state == LIVE else 'last'} {shown(doing, max(20, width - 9))}"
         if each.asks or each.state in (UNREADABLE, NO_STORY):
-            asked = f"{', '.join(each.asks[:MOST_ASKED])}: " if each.asks else ""
+            asked = f"{', '.join(each.asks[:MOST_ASKED])}{' (overdue)' if each.overdue else ''}: " if each.asks else ""
             yield f"    {shown(asked + each.reason, max(20, width - 4))}"
         if each.waits_until is not None:
             yield f"    waits for a provider until {clock_time(each.waits_until)}"

@@ -70,7 +70,9 @@ def closing_words(
             yield f"     {shown(packet.sentence, 200)}"
         if answers:
             yield decide_command(packet.id, packet.words, report.run, width)
-    if waiting and answers:
+    if report.paused and not waiting and report.outcome == "waiting":
+        yield f"  paused: nothing starts until you type backedge resume {report.run}"
+    elif waiting and answers:
         yield f"  then: backedge resume {report.run}"
     elif changes and report.outcome not in OPEN:
         yield f"  next: {next or f'backedge show {report.run}'}"

@@ -188,6 +188,6 @@ def _lines(found: Shown, whole: bool) -> list[str]:
         "",
         *wrapped(story(report, found.events, found.histories, found.items, page, of_a_loop)),
         "",
-        *wrapped(closing_words(report, changes=False, questions=False)),
+        *wrapped(closing_words(report, changes=False, questions=False, width=page.width)),
         *([found.remark] if found.remark else []),
     ]

@@ -165,22 +165,28 @@ def _finding_lines(finding: FindingReport, page: Page, indent: int = 2) -> Itera
     before = f" ({BEFORE})" if finding.failed_before else ""
     note = f" ({page.cut(finding.note, 200)})" if finding.note else ""
     yield from page.own_line(f"{_finding(finding)}{gap}{before}: {finding.status.replace('_', ' ')}{note}", indent)
-    if finding.status in SETTLED and not page.whole:
-        return
     parts = (
+        (f"severity in the words of {shown(finding.found_by, 40)}", finding.word),
+        ("category", finding.category),
+        ("test", finding.test if finding.test not in finding.description else ""),
+        ("caused in", ", ".join(finding.affected_phase)),
         ("evidence", finding.evidence),
         ("impact", finding.impact),
         ("requirement", finding.requirement_id or ""),
         ("suggested fix", finding.suggested_fix or ""),
         ("its author says", finding.claim),
     )
+    settled = finding.status in SETTLED and not page.whole
     for label, text in parts:
-        if text:
+        if text and settled:
+            yield from page.line(f"{label}: {text}", indent + 2, ONE_LINE)
+        elif text:
             yield from page.text(label, text, indent + 2)
 
 
 SETTLED = ("fixed", "withdrawn", "duplicate", "rolled_back")
-"""Findings that are over: their details are shown by --all only."""
+"""Findings that are over: each of their details has one line."""
+ONE_LINE = 200
 
 
 def asked_lines(asked: LoopReport | RoundReport, page: Page, indent: int) -> Iterator[str]:
@@ -210,8 +216,11 @@ def request_lines(asked: LoopReport | RoundReport | RefusalReport, page: Page, i
 
 def _finding(finding: FindingReport) -> str:
     line = f":{finding.line}" if finding.line is not None else ""
-    place = f"{shown(finding.file, 60)}{line} " if finding.file else ""
-    return f"{finding.id} [{finding.severity}] {place}{shown(finding.description)}"
+    place = (
+        f"{shown(finding.file, 60)}{line} " if finding.file else f"{shown(finding.path, 60)} " if finding.path else ""
+    )
+    blocking = ", blocking" if finding.blocking else ""
+    return f"{finding.id} [{finding.severity}{blocking}] {place}{shown(finding.description)}"
 
 
 def history_lines(history: LoopHistory, message: str, page: Page, indent: int = 4) -> Iterator[str]:
@@ -246,7 +255,7 @@ def _round_lines(turn: Round, over: bool, message: str, page: Page, indent: int)
 
 def work_lines(told: RoundReport, page: Page, indent: int) -> Iterator[str]:
     """What each target of a round got, and what it did."""
-    state = f" ({told.state})" if told.state == "next" else ""
+    state = f" ({told.state})" if told.state in ("next", "dropped") else ""
     label = f"round {told.number}{state}  "
     done: dict[str, list[str]] = {}
     for work in told.work:
@@ -255,7 +264,8 @@ def work_lines(told: RoundReport, page: Page, indent: int) -> Iterator[str]:
     for target, ids in told.shares.items():
         given = f"{finding_ids(int(id[2:]) for id in ids)} → " if ids else "→ "
         by = f" (by {', '.join(told.routed_by)})" if len(told.routed_by) > 1 and label.strip() else ""
-        otherwise = "not yet" if told.state != "done" else "answered" if target == HUMAN else "no attempt"
+        otherwise = "answered" if target == HUMAN else "no attempt"
+        otherwise = {"done": otherwise, "dropped": "the loop was closed before"}.get(told.state, "not yet")
         yield from page.own_line(f"{label}{given}{target}{by}: {'; '.join(done.get(target, [otherwise]))}", indent)
         label = " " * len(label)
 

@@ -26,7 +26,7 @@ from backedge.core.feedback.undoable import words_of
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import ASKED, RunState
-from backedge.core.text import counted
+from backedge.core.text import counted, duration
 
 LONGEST = 240
 """How many characters a line may have."""
@@ -208,6 +208,8 @@ def line_of(event: Event, state: RunState) -> str:
             return f"  ⟳ {event.by} {_changed(event)}"
         case e.RefusedFeedback():
             return f"  ! feedback from {event.source} was refused: {shown(event.reason)}"
+        case e.LoopOverdue():
+            return f"  ! {event.loop} is overdue: no answer within {duration(event.breach.bound)}"
         case e.LoopClosed():
             who = f" by {shown(event.resolution.by, 40)}" if event.resolution.by else ""
             return f"● {event.loop} {event.state}{who}"
@@ -261,13 +263,20 @@ def _changed(event: e.StepsChanged) -> str:
     return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
 
 
+def _why_again(event: e.AttemptStarted) -> str:
+    """Why a step that nothing asks to rework works again."""
+    if event.results:
+        return f" with the result of {', '.join(event.results)}"
+    return " because its input changed" if event.cause and event.attempt > 1 else ""
+
+
 def _started(event: e.AttemptStarted, state: RunState) -> str:
     why = {
         "rework": f" reworks {', '.join(event.loops)}",
         "verify": " verifies",
         "answer": f" answers {', '.join(event.loops)}",
         "decide": f" chooses in {', '.join(event.loops)}",
-        "work": " because its input changed" if event.cause and event.attempt > 1 else "",
+        "work": _why_again(event),
     }[event.mode]
     again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
     step = state.graph.steps[event.step]

@@ -166,6 +166,10 @@ class FeedbackForAttempt(Value, frozen=True):
     """What each judge of the work concluded."""
     answered: tuple[LoopResult, ...] = ()
     """What came of feedback that earlier attempts of this step raised, oldest first: they were told, and it still holds."""
+    unverified: tuple[BriefedFinding, ...] = ()
+    """The findings that earlier attempts of this step addressed and no judge has verified yet. They must stay fixed."""
+    unverified_requests: tuple[Request, ...] = ()
+    """The requests that earlier attempts of this step did and nobody has verified yet."""
 
     def __bool__(self) -> bool:
         return bool(self.findings or self.requests or self.resolutions)
@@ -290,7 +294,7 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
         last_error=state.steps[step].last_error,
         steps=_known_steps(state) if graph.steps[step].plans else (),
         changes=_changes(state, step, running) if judge else NO_CHANGES,
-        tried=_tried(state, (*graph.steps[step].judges, step) if judge else (step,)),
+        tried=_tried(state, (*_looked_at(state, step, running), step) if judge else (step,)),
         rules=replace(answer_rules(graph, step), findings=answerable(state, step, running)),
         approved=_approved(state) if judge and graph.steps[step].tool else (),
         start=state.baselines[step].start if step in state.baselines else "",
@@ -301,6 +305,13 @@ def brief(state: RunState, step: str, now: float, input: Json, outputs: Mapping[
 NO_CHANGES = BriefedChanges()
 MOST_TRIED = 8
 """How many earlier attempts a briefing has; one of each step in any case."""
+
+
+def _looked_at(state: RunState, judge: str, running: Running) -> list[str]:
+    """The steps whose work a judge looks at: those it judges, and those that reworked because of its findings."""
+    verified = (loop for id in running.verifies if (loop := state.loop(id)) is not None)
+    steps = dict.fromkeys((*(name for loop in verified for name in loop.involved), *state.graph.steps[judge].judges))
+    return [name for name in steps if name in state.steps and name != judge]
 
 
 def _tried(state: RunState, steps: Sequence[str]) -> tuple[EarlierAttempt, ...]:
@@ -386,6 +397,12 @@ def _about_loops(state: RunState, step: str, now: float, running: Running, peopl
                 dict.fromkeys(loop.advice for loop in (*to_address, *delivered_before, *judged) if loop.advice)
             ),
             verdicts=_verdicts(state, step, to_address) if running.to_address else (),
+            unverified=_for_producer(
+                state, (each for each in running.must_keep_fixed if each not in running.to_address)
+            ),
+            unverified_requests=tuple(
+                request for loop in delivered_before if (request := request_of(state, loop)) is not None
+            ),
         ),
         "history": (
             *(

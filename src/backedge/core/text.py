@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
+from backedge.core.value import Json
+
 ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 """A regular expression for an escape sequence of a terminal."""
 _CONTROL = re.compile(rf"{ANSI}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
@@ -104,3 +106,32 @@ def amount(number: float) -> str:
     if isinstance(number, int) or float(number).is_integer():
         return str(int(number))
     return f"{number:.2f}".rstrip("0") if number >= 1 else f"{number:.3g}"
+
+
+def as_text(value: Json) -> str:
+    """A value for people: texts of several lines in an object as they are, not as JSON strings with \\n in them."""
+    if isinstance(value, str):
+        return value
+    texts = (
+        {key: each for key, each in value.items() if isinstance(each, str) and "\n" in each.strip()}
+        if isinstance(value, dict)
+        else {}
+    )
+    if not isinstance(value, dict) or not texts:
+        return json.dumps(value, indent=1, ensure_ascii=False)
+    rest = {key: each for key, each in value.items() if key not in texts}
+    parts = [json.dumps(rest, indent=1, ensure_ascii=False)] if rest else []
+    return "\n".join(
+        [*parts, *(f"{key}:\n{textwrap.indent(each.strip(chr(10)), '  ')}" for key, each in texts.items())]
+    )
+
+
+def ago(seconds: float) -> str:
+    """A duration in the largest unit that fits: 45 s, 12 min, 3 h, 2 days."""
+    if seconds < 90:
+        return f"{max(0, seconds):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.0f} h"
+    return counted(round(seconds / 86400), "day")

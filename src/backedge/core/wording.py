@@ -20,6 +20,7 @@ from backedge.core.briefing import (
     RolledBackRound,
 )
 from backedge.core.evidence.values import TestCounts
+from backedge.core.feedback.guidelines import AGREEMENTS, LAST_VOTE
 from backedge.core.model import SIDE_MODES, Option, Severity
 from backedge.core.text import clean, counted, duration, one_line
 from backedge.core.value import Json
@@ -106,6 +107,7 @@ def _lines(briefing: Briefing, scratchpad: str) -> Iterator[str]:
     yield from _to_address(feedback)
     for request in feedback.requests:
         yield from _request(request, briefing, verifies)
+    yield from _unverified(feedback, briefing)
     for result in feedback.resolutions:
         yield from _result(result, "The feedback you raised")
     for result in feedback.answered:
@@ -130,6 +132,17 @@ def _lines(briefing: Briefing, scratchpad: str) -> Iterator[str]:
         yield ""
         yield "### Previous attempts: what was found in earlier iterations"
         yield from _fenced("\n".join(map(_earlier, briefing.history)))
+
+
+def _unverified(feedback: FeedbackForAttempt, briefing: Briefing) -> Iterator[str]:
+    """What earlier attempts of the step addressed and nobody has verified yet, in full: this one works on it further."""
+    if feedback.unverified:
+        yield ""
+        yield "### Addressed by your earlier attempts and not verified yet: what you make now has to fix these too"
+        for finding in feedback.unverified:
+            yield from _finding(finding)
+    for request in feedback.unverified_requests:
+        yield from _request(request, briefing, False, "Done by your earlier attempts and not verified yet: ")
 
 
 def _result(result: LoopResult, what: str) -> Iterator[str]:
@@ -162,9 +175,25 @@ def _standing(briefing: Briefing, scratchpad: str) -> Iterator[str]:
     last += [name for name in _LAST_AT_1 if briefing.left.get(name, 2) <= 1]
     if last:
         yield f"This is the last round ({', '.join(last)}): if it is not enough, the work stops and a person decides."
-    left = [f"{name} {_amount(name, amount)}" for name, amount in briefing.left.items() if name not in _NOT_ABOUT_WORK]
+    left = [_left(name, amount) for name, amount in briefing.left.items() if name not in _NOT_ABOUT_WORK]
     if left:
         yield f"Left of the limits after this round: {', '.join(left)}."
+
+
+def _left(name: str, amount: float) -> str:
+    meaning = f" ({_MEANING[name]})" if name in _MEANING else ""
+    return f"{name} {_amount(name, amount)}{meaning}"
+
+
+_MEANING = {
+    "same_finding": "verdicts in a row with the same finding",
+    "failures_in_a_row": "failing verdicts in a row",
+    "no_change": "reworks that change nothing",
+    "oscillation": "returns to a rejected version",
+    "diverging": "rounds that add as many findings as they remove",
+    "chain_depth": "feedback raised because of feedback",
+}
+"""What the limits count whose names do not say it."""
 
 
 def _amount(name: str, amount: float) -> str:
@@ -229,11 +258,12 @@ def _verdict(verdict: BriefedVerdict) -> Iterator[str]:
     yield from _labelled(said, verdict.summary) if verdict.summary else [f"{said}."]
 
 
-def _request(request: Request, briefing: Briefing, verifies: bool) -> Iterator[str]:
+def _request(request: Request, briefing: Briefing, verifies: bool, before: str = "") -> Iterator[str]:
     blocking = ", blocking" if request.blocking else ""
     heading = f"{request.kind} from {one_line(request.source)} ({request.severity}{blocking}, {request.loop})"
     yield ""
-    yield f"### Check whether this was done, and fail it if not: {heading}" if verifies else f"### {heading}"
+    before = before or ("Check whether this was done, and fail it if not: " if verifies else "")
+    yield f"### {before}{heading}"
     if len(request.targets) > 1 and briefing.mode != "decide":
         yield f"Sent to {', '.join(map(one_line, request.targets))}. Do your part of it."
     yield from _fenced(request.message)
@@ -288,7 +318,9 @@ def _choice(request: Request, briefing: Briefing) -> Iterator[str]:
         yield from _labelled("What was said about that option", "\n".join(about))
         return
     if briefing.mode == "decide":
-        if len(request.targets) > 1:
+        if len(request.targets) > 1 and request.positions and briefing.rules.agreement == AGREEMENTS["all"]:
+            yield f"Asked: {', '.join(map(one_line, request.targets))}. {LAST_VOTE}"
+        elif len(request.targets) > 1:
             yield f"Asked: {', '.join(map(one_line, request.targets))}. {briefing.rules.agreement}".rstrip()
         yield "Choose one of these, and say why:" if request.options else "Say what should be done, and why."
     options = [(option.option, _about(option)) for option in request.options]

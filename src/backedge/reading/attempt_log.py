@@ -13,7 +13,7 @@ import msgspec
 
 from backedge.adapters.agents.clis.folder import CliFolder
 from backedge.adapters.agents.clis.transcript import Transcript, cli_of, transcript_lines
-from backedge.core.text import clean
+from backedge.core.text import clean, counted
 
 TAIL = 8 * 1024
 """How many bytes at the end of a log to read."""
@@ -91,7 +91,7 @@ class AttemptOutput(Log):
             shown = told[: self._prompt_lines]
             yield from (("prompt", _shown(line)) for line in shown)
             if len(told) > len(shown):
-                yield "prompt", f"… and {len(told) - len(shown)} more lines: --prompt shows all"
+                yield "prompt", f"… and {counted(len(told) - len(shown), 'more line')}: --prompt shows all"
         for folder in (self._folder.path, *self._programs()):
             is_cli = folder == self._folder.path and bool(self._cli)
             if is_cli:

@@ -16,7 +16,8 @@ from backedge.core.escalation.packet import Material, Packet, packet
 from backedge.core.events import Event
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import Escalation, RunState
-from backedge.core.value import Json, replace
+from backedge.core.text import as_text
+from backedge.core.value import replace
 from backedge.core.workflow.limits import BUDGETS
 from backedge.engine.store import events_of
 from backedge.ports import Journal
@@ -134,7 +135,3 @@ async def _begun(journal: Journal, material: Material) -> Material:
 def whole_of(told: Packet, material: Material) -> str:
     """The command that prints all of an artifact."""
     return f"backedge context get agent_contexts.{material.step}.output --run {told.run}"
-
-
-def as_text(output: Json) -> str:
-    return output if isinstance(output, str) else json.dumps(output, indent=1, ensure_ascii=False)

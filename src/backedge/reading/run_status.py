@@ -13,7 +13,7 @@ from backedge.analytics.rounds import LoopHistory, loop_histories
 from backedge.analytics.sentence import sentence
 from backedge.core.errors import BackedgeError
 from backedge.core.events import AttemptStarted, Event
-from backedge.core.scheduling.pending import outcome_of
+from backedge.core.scheduling.pending import due_at, outcome_of
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.engine.store import events_of
@@ -57,6 +57,8 @@ class RunStatus(msgspec.Struct, frozen=True):
     """The command to type next."""
     worktree: str = ""
     """The folder in which it works, if that is a worktree of its own that is still there."""
+    overdue: tuple[str, ...] = ()
+    """The escalations among `asks` that nobody answered in time."""
 
 
 async def run_statuses(journal: JournalWithClaims, heads: Sequence[RunHead], spot: Project) -> list[RunStatus]:
@@ -131,6 +133,13 @@ def _status(head: RunHead, events: Sequence[Event], holder: str | None, spot: Pr
         _question(state, events),
         _next(state, word, is_story(spot, head.run), bool(tree)),
         tree,
+        _overdue(state, now),
+    )
+
+
+def _overdue(state: RunState, now: float) -> tuple[str, ...]:
+    return tuple(
+        name for name, packet in state.escalations.items() if (due := due_at(state, packet)) is not None and due <= now
     )
 
 

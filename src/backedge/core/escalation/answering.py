@@ -223,7 +223,9 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
         raise AlreadyClosed(f"{packet.id} was already decided: {first.choice}{by}; the first decision stands")
     if in_own_words(state, command).choice not in packet.options:
         # Showing the history decides nothing, but a typo of it is as likely as of any other word.
-        words = (*packet.options, *_words_for(state, packet), HISTORY.choice)
+        loop = state.loop(packet.loop) if packet.loop is not None else None
+        offered = [each.option for each in offered_options(state, loop)] if loop is not None else []
+        words = (*packet.options, *_words_for(state, packet), *offered, HISTORY.choice)
         hint = did_you_mean(command.choice, (word for word in words if word != command.choice))
         raise IllegalCommand(f"{command.choice!r} is not a valid choice for {packet.id}: {hint}")
     return packet
@@ -231,10 +233,16 @@ def _open_packet(state: RunState, command: Decide) -> Escalation:
 
 def in_own_words(state: RunState, command: Decide) -> Decide:
     """A decision in the words of its escalation: an approval may be answered with approve or reject, a judgement with
-    pass or fail too."""
+    pass or fail too, and a choice with one of the options itself."""
     packet = state.escalation(command.escalation)
     if packet is None or command.choice in packet.options:
         return command
+    loop = state.loop(packet.loop) if packet.loop is not None else None
+    offered = loop is not None and command.option is None and offered_options(state, loop)
+    if loop is not None and offered and "resolve" in packet.options:
+        meant = find_option(state, loop, command.choice)
+        if meant is not None:
+            return replace(command, choice="resolve", option=meant.option)
     choice, option = _words_for(state, packet).get(command.choice, (command.choice, command.option))
     return replace(command, choice=choice, option=option if option is not None else command.option)
 

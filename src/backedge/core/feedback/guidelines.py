@@ -48,6 +48,9 @@ AGREEMENTS = {
     "authority": "The option of the highest in authority counts.",
 }
 """How several targets of a choice agree, by the workflow's `agreement`."""
+LAST_VOTE = (
+    "All have to choose the same option. They did not: this is the last time that you are asked, then a person decides."
+)
 
 UNCERTAIN = (
     "If the defect is in more than one phase, name each phase whose work has to change. If you are not certain, {instead}, "

@@ -66,9 +66,10 @@ def record_verdict(
         return
     # Asked once: a person may have sent the findings of earlier rounds on.
     new = [sighting.id for sighting in reading.sightings if sighting.fingerprint and sighting.id in reading.actionable]
-    reason = unwritable_reason(tx.state, name, new)
-    if reason and after is not None and after.state is not LoopState.ESCALATING:
-        escalate_loop(tx, after, None, reason)
+    if after is not None and after.state is not LoopState.ESCALATING:
+        reason = unwritable_reason(tx.state, name, after, new)
+        if reason:
+            escalate_loop(tx, after, None, reason)
 
 
 def _kind_of(state: RunState, judge: str) -> Kind:

@@ -6,6 +6,7 @@ from backedge.core.feedback.loop import Loop
 from backedge.core.model import HUMAN, Feedback, Finding, Kind
 from backedge.core.state.run import RunState
 from backedge.core.suggestions import did_you_mean
+from backedge.core.text import counted
 from backedge.core.value import Value
 from backedge.core.workflow.definition import DEFAULT_PHASES, Step
 from backedge.core.workflow.globs import matches_any
@@ -152,7 +153,7 @@ def _causal_refusal(state: RunState, source: str, feedback: Feedback, caused_by:
     bound = own.chain_depth
     if bound is not None and len(chain) + 1 > bound:
         hops = " → ".join([*(each.source for each in reversed(chain)), source, "/".join(feedback.to)])
-        return f"chain_depth: {len(chain) + 1} hops ({hops}), at most {bound} are allowed: send it to {HUMAN}, or raise the limit"
+        return f"chain_depth: {counted(len(chain) + 1, 'hop')} ({hops}), at most {bound}: send it to {HUMAN}, or raise the limit"
     return None
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from backedge.core.feedback.loop import Loop
 from backedge.core.feedback.routing import file_to_change, legal_targets
+from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.state.run import RunState
+from backedge.core.workflow.definition import Step
 from backedge.core.workflow.globs import matches_any
 
 
-def unwritable_reason(state: RunState, judge: str, ids: Iterable[int]) -> str:
+def unwritable_reason(state: RunState, judge: str, loop: Loop, ids: Iterable[int]) -> str:
     """Why rework cannot fix these findings of a judge; empty if it can, or if that is not known.
 
     A failing test names the file of the test, and what it tests may be elsewhere: findings of tests are left out.
@@ -18,15 +21,32 @@ def unwritable_reason(state: RunState, judge: str, ids: Iterable[int]) -> str:
     if graph.steps[judge].tests or judge in graph.engine_judges:
         return ""
     placed = [(tracked, file) for id in ids if (file := file_to_change((tracked := state.findings[id]).finding))]
-    if not placed:
-        return ""
-    targets = [graph.steps[name] for name in legal_targets(graph, judge)]
-    # In another workspace, the files of findings may be named from there or from here.
-    if not any(step.writes for step in targets) or any(step.writes is None or step.workspace for step in targets):
-        return ""
-    found = [tracked for tracked, file in placed if not any(matches_any(step.writes or (), file) for step in targets)]
+    everybody = [graph.steps[name] for name in legal_targets(graph, judge)]
+    found: list[tuple[TrackedFinding, str]] = []
+    asked: dict[str, Step] = {}
+    for tracked, file in placed:
+        if any(step.writes and not step.workspace and matches_any(step.writes, file) for step in everybody):
+            continue
+        getting = [graph.steps[name] for name, share in loop.shares.items() if tracked.id in share.findings]
+        for steps in (everybody, getting):
+            if _none_may_write(steps, file):
+                found.append((tracked, file))
+                asked |= {step.name: step for step in steps}
+                break
     if not found:
         return ""
-    places = ", ".join(f"{each.name} in {each.finding.file!r}" for each in found)
-    may = "; ".join(f"{step.name} may write {', '.join(step.writes) if step.writes else 'nothing'}" for step in targets)
-    return f"no step may write the file of {places} ({may}): fix it yourself and resolve, or accept it; `writes` can allow it"
+    places = ", ".join(f"{tracked.name} in {tracked.finding.file!r}" for tracked, _ in found)
+    may = "; ".join(f"{step.name} may write {', '.join(step.writes or ()) or 'nothing'}" for step in asked.values())
+    who, others = "no step may write", [step.name for step in everybody if step.name not in asked]
+    if others:
+        who = f"{' and '.join(asked)} may not write"
+    send = f"reassign it ({', '.join(others)}), " if others else ""
+    return f"{who} the file of {places} ({may}): {send}fix it yourself and resolve, or accept it; `writes` can allow it"
+
+
+def _none_may_write(steps: Sequence[Step], file: str) -> bool:
+    """Whether it is certain that none of the steps may write a file, and that they write files at all. In another
+    workspace, the files of findings may be named from there or from here."""
+    if not any(step.writes for step in steps) or any(step.writes is None or step.workspace for step in steps):
+        return False
+    return not any(matches_any(step.writes or (), file) for step in steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backedge.core.findings.held_out import for_producers
 from backedge.core.model import Breach
 from backedge.core.state.run import ASKED, Escalation, RunState
 from backedge.core.text import shortened
@@ -89,6 +90,7 @@ def _error(state: RunState, limit: str) -> str:
 
 def _left(state: RunState) -> str:
     """What a person accepted or skipped, in one line."""
-    known = [each.finding for each in state.findings.values() if each.status in ("accepted", "deferred")]
+    left = [each for each in state.findings.values() if each.status in ("accepted", "deferred")]
+    known = [for_producers(state.graph, each).finding for each in left]
     issues = "; ".join(f"[{finding.word or finding.severity}] {shortened(finding.description)}" for finding in known)
     return shortened(f"done by decision, not by its reviews: {issues or 'something was skipped'}")

@@ -10,6 +10,7 @@ from typing import Literal
 
 from backedge.core import events as e
 from backedge.core.feedback.loop import Loop
+from backedge.core.findings.held_out import HELD_OUT, for_producers, is_hidden
 from backedge.core.findings.ledger import TrackedFinding
 from backedge.core.model import Finding, Severity
 from backedge.core.state.evolve import evolve
@@ -118,7 +119,7 @@ def _rework_started(after: Refinement, event: e.AttemptStarted) -> Refinement:
         phase_of(after.graph, event.step),
         event.at,
         summary_of(after.state, loops),
-        details=tuple(finding_lines(after.state, loops)),
+        details=(*finding_lines(after.state, loops), *judge_lines(after.state, loops)),
     )
     return replace(
         after,
@@ -139,7 +140,7 @@ def _succeeded(after: Refinement, before: Refinement, event: e.AttemptSucceeded)
 
 
 def _broke(after: Refinement, event: e.AttemptFailed) -> Refinement:
-    error = shortened(event.error)
+    error = HELD_OUT if is_hidden(after.graph, event.step) else shortened(event.error)
     after = replace(after, failing_step=event.step, error=error)
     if not after.graph.is_judge(event.step):
         return after
@@ -191,17 +192,29 @@ def finding_lines(state: RunState, loops: list[Loop]) -> list[str]:
     """The findings of some loops, worst first, each on a line with its place; its suggested fix is on the line below."""
     ids = dict.fromkeys(id for loop in loops for id in loop.finding_ids)
     lines = []
-    for tracked in sorted((state.findings[id] for id in ids), key=_worst_first):
+    # Agents can read the file of a story, so it says no more about a held-out check than they are told.
+    found = (for_producers(state.graph, state.findings[id]) for id in ids)
+    for tracked in sorted(found, key=_worst_first):
         finding = tracked.finding
         word = finding.word or ("blocker" if finding.blocking else str(finding.severity))
         place = (
             f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file or finding.path or ""
         )
         lines.append(f"[{one_line(word)}] {f'`{one_line(place)}` ' if place else ''}{shortened(finding.description)}")
+        if finding.evidence.strip():
+            # The last line of an error says what it is.
+            lines.append(f"  Evidence: {shortened(finding.evidence.strip().splitlines()[-1])}")
         if finding.suggested_fix:
             lines.append(f"  Suggested fix: {shortened(finding.suggested_fix)}")
     lines += [shortened(loop.feedback.message) for loop in loops if loop.feedback]
     return lines
+
+
+def judge_lines(state: RunState, loops: list[Loop]) -> list[str]:
+    """What the judges of some loops concluded, in their own words."""
+    judges = dict.fromkeys(loop.source for loop in loops if loop.by_verdict and not is_hidden(state.graph, loop.source))
+    said = ((judge, state.steps[judge].artifact) for judge in judges if judge in state.steps)
+    return [f"{judge} says: {shortened(made.summary)}" for judge, made in said if made is not None and made.summary]
 
 
 def _worst_first(tracked: TrackedFinding) -> tuple[bool, int]:
