@@ -68,6 +68,15 @@ def test_the_login_of_an_agent_cli(make: Make, tmp_path: Path) -> None:
     assert looked(project, 0, **env)["claude login"]["found"] == "~/.claude/.credentials.json"
 
 
+def test_an_agent_cli_that_does_not_start_is_broken_only_if_the_workflow_uses_it(make: Make, tmp_path: Path) -> None:
+    program(tmp_path / "bin", "gemini", "exit 3")
+    env = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    found = looked(make(STEPS), 0, **env)
+    assert (found["gemini"]["health"], found["gemini"]["todo"]) == ("missing", "try `gemini --version`")
+    using = make({"steps": {"code": {"agent": "gemini", "phase": "code"}}})
+    assert looked(using, 1, **env)["gemini"]["health"] == "broken"
+
+
 def test_a_damaged_journal_and_a_wrong_file(make: Make) -> None:
     project = make(STEPS, review=[passed()])
     assert project.run().code == 0

@@ -35,8 +35,10 @@ def test_an_empty_folder_gets_a_workflow_that_runs_at_once(template: str, folder
     backedge(folder, "run", "--quiet", env=bare)
     report = asked(folder, "show")
     assert (report["outcome"], report["workflow"]) == ("verified", "shop")
-    loops = [(loop["kind"], loop["state"]) for loop in report["loops"]]
-    assert loops == ([] if template == "review-only" else [("test_failure", "resolved")])
+    loops = {loop["kind"]: loop["state"] for loop in report["loops"]}
+    reviewed = {} if template == "tdd" else {"review_rejection": "resolved"}
+    tested = {} if template == "tight-loop" else {"test_failure": "resolved"}  # its failing review skips the tests
+    assert loops == ({} if template == "review-only" else reviewed | tested)
 
 
 def test_an_empty_folder_gets_a_backlog_that_can_be_worked_through(folder: Path, bare: dict[str, str]) -> None:
@@ -291,7 +293,9 @@ def test_real_tests_and_a_real_linter_judge_the_scripted_coder(
     assert checked.stderr == ""
     backedge(folder, "run", "--quiet", env=env)
     report = asked(folder, "show")
-    assert (report["outcome"], report["steps"]["test"]["attempts"]) == ("verified", 2 if template == "tdd" else 1)
+    assert report["outcome"] == "verified"
+    # Also where tests and linters of your own judge: a finding comes back, is fixed and is verified.
+    assert [each["state"] for each in report["loops"]] == ([] if template == "review-only" else ["resolved"])
 
 
 def test_without_git_init_says_to_install_it_first(folder: Path, bare: dict[str, str]) -> None:

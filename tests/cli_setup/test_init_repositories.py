@@ -216,10 +216,8 @@ def test_no_tool_of_a_repository_looks_at_the_stand_ins(folder: Path, bare: dict
     backedge(folder, "run", "--quiet", env=env)
     report = asked(folder, "show")
     assert report["outcome"] == "verified"
-    assert {name: step["attempts"] for name, step in report["steps"].items() if name in ("lint", "types")} == {
-        "lint": 1,
-        "types": 1,
-    }
+    assert {"lint", "types"} <= report["steps"].keys()
+    assert {each["found_by"] for each in report["findings"]} == {"review"}, "no tool has found anything"
 
 
 def test_the_stand_ins_keep_to_79_columns() -> None:

@@ -111,7 +111,7 @@ def _agents(source: WorkflowFile | None) -> Iterator[Checked]:
             yield Checked(each.agent, bad, found, f"`{each.install}`")
         elif not each.works:
             yield Checked(
-                each.agent, "broken", f"does not start: {shown(each.problem, 200)}", f"try `{each.agent} --version`"
+                each.agent, bad, f"does not start: {shown(each.problem, 200)}", f"try `{each.agent} --version`"
             )
         else:
             yield Checked(each.agent, "good", f"{each.version} at {each.path}")

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from backedge.core.ready_types import make_ready
 from backedge.core.text import escaped
 
 VERIFIED = "IMPLEMENTATION_VERIFIED"
@@ -53,6 +54,9 @@ class Progress(msgspec.Struct, frozen=True):
     feedback_loop: FeedbackLoop
     run: str = ""
     workflow: str = ""
+
+
+make_ready(Progress)
 
 
 def progress_json(progress: Progress) -> bytes:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from backedge.core.evidence.values import NO_EVIDENCE, Baseline, Evidence, RestoredFiles
 from backedge.core.model import Feedback, Finding, MalformedFeedback, Outcome, Usage
+from backedge.core.ready_types import make_ready
 from backedge.core.value import Json, Value
 from backedge.core.workflow.definition import Workflow
 from backedge.core.workflow.plan import Plan
@@ -302,3 +303,4 @@ Command: TypeAlias = (
     | Resume
     | Cancel
 )
+make_ready(Command)

@@ -20,6 +20,7 @@ from backedge.core import model
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import Approval
 from backedge.core.model import Decision, FindingResolution, Kind, Option, OutputDigest, Usage, severity_of
+from backedge.core.ready_types import make_ready
 from backedge.core.suggestions import did_you_mean
 from backedge.core.value import Json
 from backedge.engine.codec import canonical, plain
@@ -98,6 +99,9 @@ class Outcome(AgentMessage, frozen=True):
     """Steps by name, for one that plans: each as in the workflow file or, in Python, a Step or a mapping that names a
     registered agent. One that is there already is replaced."""
     remove_steps: Sequence[str] = ()
+
+
+make_ready(Outcome, Finding, Usage, Option)
 
 
 def passed(*findings: Finding | str, **more: Any) -> Outcome:

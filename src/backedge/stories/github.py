@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from backedge.core.errors import WorkflowError
+from backedge.core.ready_types import make_ready
 from backedge.core.text import shortened
 from backedge.stories.files import read_file
 
@@ -48,6 +49,9 @@ class Issue(msgspec.Struct):
         """What its story says in front matter: the milestone is the epic."""
         labels = [label.name for label in self.labels]
         return {"epic": self.milestone.title if self.milestone else None, "labels": labels, ISSUE: self.url}
+
+
+make_ready(Issue)
 
 
 def issues_from_gh(folder: Path, limit: int, options: Iterable[str]) -> list[Issue]:

@@ -29,6 +29,7 @@ import msgspec
 from backedge.adapters.agents.file_name import file_name
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
 from backedge.core.errors import AgentError
+from backedge.core.ready_types import make_ready
 
 T = TypeVar("T")
 
@@ -85,6 +86,9 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether an attempt without an outcome has certainly failed. If it ended well while no backedge process was
         running, its outcome may have been lost in our crash."""
         return self.known and not (self.unwatched and not self.code)
+
+
+make_ready(Starting, RunningProcess, Ended)
 
 
 class AttemptFolder:

@@ -22,6 +22,7 @@ from backedge.adapters.agents.own_output import own_output
 from backedge.adapters.agents.regular_file import opened
 from backedge.core.diff import changed_lines
 from backedge.core.model import Change
+from backedge.core.ready_types import make_ready
 
 LARGEST = 1024 * 1024
 """Bytes of the largest text whose lines are compared."""
@@ -62,6 +63,9 @@ class Snapshot(msgspec.Struct, frozen=True):
                 break
             texts[name] = without_secrets(text)
         return msgspec.structs.replace(self, texts=texts)
+
+
+make_ready(Snapshot)
 
 
 NO_FILES = Snapshot({}).digest

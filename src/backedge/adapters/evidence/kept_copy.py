@@ -18,11 +18,15 @@ import msgspec
 
 from backedge.adapters.agents.file_digests import Stamp, stamp_of
 from backedge.adapters.evidence.room_changes import Content, RoomChanges, files_below, heads, same_file
+from backedge.core.ready_types import make_ready
 
 _SETTLED = 100_000_000
 """Nanoseconds after which a file that changes again certainly gets another time stamp."""
 
 Stamps = dict[bytes, tuple[Stamp, Stamp, bool]]
+
+
+make_ready(Stamps)
 """The state of each file and that of its copy, by path, and whether these states prove that they are the same."""
 
 

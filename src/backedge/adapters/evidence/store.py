@@ -31,6 +31,7 @@ from backedge.adapters.evidence.ignore_rules import IgnoreRules
 from backedge.adapters.evidence.packs import Packs
 from backedge.adapters.evidence.places import journal_key
 from backedge.adapters.evidence.tree import Tree
+from backedge.core.ready_types import make_ready
 
 T = TypeVar("T")
 FEW = 100
@@ -145,6 +146,9 @@ class ChangedFile(msgspec.Struct, frozen=True):
     """The git object with its content before. The store may have that too, by its hash."""
     shared: bool = False
     """Whether another attempt that was under way meanwhile may have changed it."""
+
+
+make_ready(Base, Kept, KnownTests, Before, ChangedFile)
 
 
 class RunStore:

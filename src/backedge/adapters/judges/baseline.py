@@ -29,6 +29,7 @@ from backedge.adapters.judges.workspace_evidence import WorkspaceEvidence
 from backedge.adapters.reports.tests import ReportedTests, Result
 from backedge.core.errors import AgentError
 from backedge.core.evidence.values import Baseline, TestCounts
+from backedge.core.ready_types import make_ready
 from backedge.core.text import clean
 from backedge.core.value import replace as changed
 
@@ -78,6 +79,9 @@ class KeptBaseline(msgspec.Struct, frozen=True):
     """What a tool with nothing but an exit code printed about its tests."""
     changed: tuple[str, ...] = ()
     """The first files that it changed although it may only look."""
+
+
+make_ready(KeptBaseline)
 
 
 class BaselineJudge:

@@ -11,6 +11,7 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.process import Process
 from backedge.adapters.agents.process_tree import Identity, lives, row_of
 from backedge.core.errors import AgentError
+from backedge.core.ready_types import make_ready
 
 OWNER = "owner"
 """The file beside the records of a judge's program that says which process started it."""
@@ -24,6 +25,9 @@ class Owner(msgspec.Struct, frozen=True):
     run: str
     step: str
     part: str
+
+
+make_ready(Owner)
 
 
 def owner_note(run: str, step: str, part: str) -> bytes:

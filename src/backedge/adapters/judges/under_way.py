@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from backedge.adapters.agents.process_tree import Identity, lives, row_of
+from backedge.core.ready_types import make_ready
 
 EVERYTHING = ("**",)
 FORGOTTEN = 3600.0
@@ -35,6 +36,9 @@ class SharedAttempt(msgspec.Struct, frozen=True):
     @property
     def globs(self) -> Sequence[str]:
         return EVERYTHING if self.writes is None else self.writes
+
+
+make_ready(SharedAttempt)
 
 
 class UnderWay:

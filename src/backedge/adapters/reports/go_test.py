@@ -11,6 +11,7 @@ import msgspec
 from backedge.adapters.reports.places import FileNames, evidence_of, first_line, line_of
 from backedge.adapters.reports.tests import WHOLE_PACKAGE, ReportedTests, Result, TestList, id_of, require_tests
 from backedge.core.errors import AgentError
+from backedge.core.ready_types import make_ready
 from backedge.engine.protocol import Finding
 
 MOST_OUTPUT = 200_000
@@ -29,6 +30,9 @@ class _Event(msgspec.Struct):
     Output: str = ""
     ImportPath: str = ""
     FailedBuild: str = ""
+
+
+make_ready(_Event)
 
 
 @dataclass

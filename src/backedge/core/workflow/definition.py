@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from backedge.core.model import Kind, Severity
+from backedge.core.ready_types import make_ready
 from backedge.core.value import Value
 from backedge.core.workflow.checks import Check, EngineJudge, Gate
 from backedge.core.workflow.limits import Limits
@@ -177,6 +178,9 @@ class Workflow(Value, frozen=True):
     def policy_for(self, severity: Severity) -> Policy:
         """What to do with a new finding that the judge could have reported in an earlier round."""
         return dict(self.new_findings)[severity]
+
+
+make_ready(Step, Workflow)
 
 
 def phase_order(workflow: Workflow) -> tuple[str, ...]:

@@ -38,10 +38,14 @@ for finding in findings:
 target = Path("example/hello.py")
 target.parent.mkdir(exist_ok=True)
 target.with_name("__init__.py").write_text('"""An example."""\n')
-target.write_text(FIXED if findings or briefing["previous"] else FIRST)
+again = findings or briefing["previous"]
+target.write_text(FIXED if again else FIRST)
 summary = (
     f"fixed {', '.join(finding['id'] for finding in findings)}"
     if findings
     else "wrote greet"
 )
-print(json.dumps({"output": {"file": str(target)}, "summary": summary}))
+output = {"file": str(target)}
+if not again:
+    output["left"] = "FIX" + "ME: an empty name is greeted too"
+print(json.dumps({"output": output, "summary": summary}))

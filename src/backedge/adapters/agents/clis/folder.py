@@ -19,6 +19,7 @@ from backedge.adapters.agents.attempt_folder import AttemptFolder
 from backedge.adapters.agents.clis.cli import Event
 from backedge.adapters.agents.outcome import require_unique_keys
 from backedge.adapters.agents.secrets import NO_SECRETS, Secrets
+from backedge.core.ready_types import make_ready
 
 SCRATCHPAD = "feedback-scratchpad.md"
 STRUCTURED = b'"structured_output"'
@@ -34,6 +35,9 @@ class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
     """A remark about that for people."""
     cli: str = ""
     """Which CLI was called."""
+
+
+make_ready(Begun)
 
 
 class CliFolder(AttemptFolder):
