@@ -93,3 +93,14 @@ class Page:
             yield from self.line(f"{label}: {short}", indent)
         else:
             yield from self.text(label, said, indent, most)
+
+
+def ago(seconds: float) -> str:
+    """A duration in the largest unit that fits: 45 s, 12 min, 3 h, 2 days."""
+    if seconds < 90:
+        return f"{max(0, seconds):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.0f} h"
+    return counted(round(seconds / 86400), "day")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 
 from backedge.core.value import Json
@@ -124,14 +125,3 @@ def as_text(value: Json) -> str:
     return "\n".join(
         [*parts, *(f"{key}:\n{textwrap.indent(each.strip(chr(10)), '  ')}" for key, each in texts.items())]
     )
-
-
-def ago(seconds: float) -> str:
-    """A duration in the largest unit that fits: 45 s, 12 min, 3 h, 2 days."""
-    if seconds < 90:
-        return f"{max(0, seconds):.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 48 * 3600:
-        return f"{seconds / 3600:.0f} h"
-    return counted(round(seconds / 86400), "day")
