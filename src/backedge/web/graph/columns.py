@@ -7,15 +7,19 @@ from dataclasses import dataclass, field
 
 from backedge.web.graph.model import Model, Node
 
+PORT = 16.0
+"""How far below the top of a box forward edges meet it."""
 
-@dataclass
+
+@dataclass(slots=True, eq=False)
 class Cell:
     """One place in a column: a box with its pills, or a passage for a long edge."""
 
     name: str
     column: int
     height: float
-    box: bool
+    port: float
+    """How far below its top edges meet it."""
     before: list[Cell] = field(default_factory=list)
     after: list[Cell] = field(default_factory=list)
     at: float = 0.0
@@ -91,7 +95,7 @@ def in_columns(model: Model, box_height: float, pill_height: float, passage: flo
     columns: list[list[Cell]] = [[] for _ in range(first[-1])]
     boxes: dict[str, Cell] = {}
     for name, below in pills.items():
-        cell = Cell(name, first[nodes[name].band] + depth[name], box_height + pill_height * len(below), True)
+        cell = Cell(name, first[nodes[name].band] + depth[name], box_height + pill_height * len(below), PORT)
         boxes[name] = cell
         columns[cell.column].append(cell)
     where = {name: (cell, -1) for name, cell in boxes.items()}
@@ -111,7 +115,7 @@ def _paths(
             source = boxes[need]
             chain = shared.setdefault(need, [source])
             while chain[-1].column < target.column - 1:
-                cell = Cell("", chain[-1].column + 1, passage, False, before=[chain[-1]])
+                cell = Cell("", chain[-1].column + 1, passage, passage / 2, before=[chain[-1]])
                 chain[-1].after.append(cell)
                 columns[cell.column].append(cell)
                 chain.append(cell)

@@ -39,7 +39,7 @@ def graph_svg(model: Model, key: str = "graph") -> Markup:
         *_bands(layout),
         *_edges(model, layout, key),
         *_loops(layout, key),
-        *(_node(node, layout.boxes[node.name], key, model) for node in model.nodes),
+        *(_node(node, layout.boxes[node.name], key) for node in model.nodes),
         *_chips(layout),
         "</svg>",
     ]
@@ -134,7 +134,7 @@ def _linked(inside: str, classes: str, href: str, told: str, more: str = "") -> 
     return f'<a class="{classes}" href="{escape(href)}" aria-label="{escape(told)}"{more}>{inside}</a>'
 
 
-def _node(node: Node, box: Rect, key: str, model: Model) -> str:
+def _node(node: Node, box: Rect, key: str) -> str:
     pill = box.height < BOX
     label, told = node.label or node.name, f"{node.label or node.name}: {node.told}"
     mark = MARKS.get(node.state, "")

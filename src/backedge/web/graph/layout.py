@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
 
 from backedge.web.graph.columns import Cell, Columns, host_of, in_columns
 from backedge.web.graph.model import BackEdge, Model, Node
-from backedge.web.graph.order import PORT, put_in_order
+from backedge.web.graph.order import put_in_order
 from backedge.web.graph.text_width import text_width
 
 NARROWEST, WIDEST = 150.0, 224.0
@@ -123,8 +125,7 @@ class _Gutter:
 
 def laid_out(model: Model) -> Layout:
     """Lay out a graph."""
-    columns = in_columns(model, BOX, PILL_ROW, PASSAGE)
-    put_in_order(columns.cells, GAP)
+    columns = _ordered(len(model.bands), tuple((each.name, each.band, each.needs, each.hangs_at) for each in model.nodes))
     width = round(min(WIDEST, max([NARROWEST, *(_wanted(node, node.name in columns.boxes) for node in model.nodes)])))
     deepest = max((cell.at + cell.height for column in columns.cells for cell in column), default=0.0) + HEAD
     routes = _routes(model, columns)
@@ -143,6 +144,14 @@ def laid_out(model: Model) -> Layout:
         tuple(each for each, route in zip(drawn, routes, strict=True) if not route.need),
         tuple(each for each, route in zip(drawn, routes, strict=True) if route.need),
     )
+
+
+@lru_cache(maxsize=64)
+def _ordered(bands: int, nodes: tuple[tuple[str, int, tuple[str, ...], str], ...]) -> Columns:
+    """The boxes in columns and in order. They stay where they are while a run goes on: only its loops come and go."""
+    columns = in_columns(Model(("",) * bands, tuple(Node(*each) for each in nodes)), BOX, PILL_ROW, PASSAGE)
+    put_in_order(columns.cells, GAP)
+    return columns
 
 
 def _wanted(node: Node, box: bool) -> float:
@@ -270,14 +279,15 @@ def _in_lanes(routes: list[_Route], columns: Columns, lefts: list[float]) -> int
         lead.chip_x = round(max(MARGIN, (first + last - chip) / 2) if lead.source else last, 1)
         far[key] = min(first, lead.chip_x), max(last, lead.chip_x + chip), lead
     for first, last, lead in sorted(far.values(), key=lambda each: (each[1] - each[0], each[0])):
-        for index, taken in enumerate(lanes):
-            if all(last + 12 < begin or end + 12 < first for begin, end in taken):
-                break
-        else:
-            index = len(lanes)
+        room = (
+            index
+            for index, taken in enumerate(lanes)
+            if all(last + 12 < begin or end + 12 < first for begin, end in taken)
+        )
+        lead.lane = next(room, len(lanes))
+        if lead.lane == len(lanes):
             lanes.append([])
-        lanes[index].append((first, last))
-        lead.lane = index
+        lanes[lead.lane].append((first, last))
     return len(lanes)
 
 
@@ -303,10 +313,12 @@ def _line(route: _Route, boxes: dict[str, Rect], columns: Columns, lefts: list[f
 def _segments(columns: Columns, lefts: list[float], width: float) -> tuple[Segment, ...]:
     found: dict[tuple[int, int], Segment] = {}
     for _, target, cells in columns.paths:
-        for one, other in zip(cells, cells[1:], strict=False):
+        # A shared passage is drawn once: the last two cells differ for each edge.
+        for one, other in pairwise(cells):
             key = (id(one), id(other))
             if key not in found:
-                start = (lefts[one.column] + width, HEAD + one.at + (PORT if one.box else one.height / 2))
-                end = (lefts[other.column], HEAD + other.at + (PORT if other.box else other.height / 2))
-                found[key] = Segment(start, end, 0.0 if other.box else width, target if other.box else "")
+                start = (lefts[one.column] + width, HEAD + one.at + one.port)
+                end = (lefts[other.column], HEAD + other.at + other.port)
+                box = bool(other.name)
+                found[key] = Segment(start, end, 0.0 if box else width, target if box else "")
     return tuple(found.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 
 from backedge.web.graph.columns import Cell
 
@@ -21,18 +21,28 @@ def put_in_order(columns: list[list[Cell]], gap: float) -> None:
             break
         forward = sweep % 2 == 0
         for column in columns if forward else reversed(columns):
-            keys = {}
-            for cell in column:
-                near = cell.before if forward else cell.after
-                keys[id(cell)] = sum(each.at for each in near) / len(near) if near else cell.at
-            column.sort(key=lambda cell: keys[id(cell)])
-            for index, cell in enumerate(column):
-                cell.at = float(index)
-        count = _crossings(columns)
-        if count < fewest:
+            if len(column) > 1:
+                column.sort(key=_before if forward else _after)
+                for index, cell in enumerate(column):
+                    cell.at = float(index)
+        if not forward and (count := _crossings(columns)) < fewest:
             best, fewest = [list(column) for column in columns], count
     columns[:] = best
     _settle(columns, gap)
+
+
+def _before(cell: Cell) -> float:
+    total = 0.0
+    for each in cell.before:
+        total += each.at
+    return total / len(cell.before) if cell.before else cell.at
+
+
+def _after(cell: Cell) -> float:
+    total = 0.0
+    for each in cell.after:
+        total += each.at
+    return total / len(cell.after) if cell.after else cell.at
 
 
 def _crossings(columns: list[list[Cell]]) -> int:
@@ -41,10 +51,11 @@ def _crossings(columns: list[list[Cell]]) -> int:
     for column in columns:
         ends: list[float] = []
         for cell in column:
-            new = [each.at for each in cell.after]
-            found += sum(len(ends) - bisect_right(ends, end) for end in new)
-            for end in new:
-                insort(ends, end)
+            ahead = len(ends)
+            for each in cell.after:  # those of the same cell do not cross: they are counted after all are looked at
+                found += ahead - bisect_right(ends, each.at, 0, ahead)
+            ends += [each.at for each in cell.after]
+            ends.sort()
     return found
 
 
@@ -69,21 +80,13 @@ def _settle(columns: list[list[Cell]], gap: float) -> None:
             cell.at = round(cell.at - above, 1)
 
 
-def _port(cell: Cell) -> float:
-    """Where edges meet a cell."""
-    return cell.at + (PORT if cell.box else cell.height / 2)
-
-
-PORT = 16.0
-
-
 def _level(column: list[Cell], gap: float, forward: bool) -> None:
     """Move the cells of a column as near as possible to their neighbours, in their order and without overlaps: where two
     would overlap, they share the difference."""
     blocks: list[list[float]] = []  # sum of the tops wanted by the first cells, number of cells, height
     for cell in column:
         near = cell.before if forward else cell.after
-        want = sum(map(_port, near)) / len(near) - (_port(cell) - cell.at) if near else cell.at
+        want = sum([each.at + each.port for each in near]) / len(near) - cell.port if near else cell.at
         block = [want, 1.0, cell.height + gap]
         while blocks and blocks[-1][0] / blocks[-1][1] + blocks[-1][2] > block[0] / block[1]:
             last = blocks.pop()
