@@ -125,7 +125,9 @@ class _Gutter:
 
 def laid_out(model: Model) -> Layout:
     """Lay out a graph."""
-    columns = _ordered(len(model.bands), tuple((each.name, each.band, each.needs, each.hangs_at) for each in model.nodes))
+    columns = _ordered(
+        len(model.bands), tuple((each.name, each.band, each.needs, each.hangs_at) for each in model.nodes)
+    )
     width = round(min(WIDEST, max([NARROWEST, *(_wanted(node, node.name in columns.boxes) for node in model.nodes)])))
     deepest = max((cell.at + cell.height for column in columns.cells for cell in column), default=0.0) + HEAD
     routes = _routes(model, columns)

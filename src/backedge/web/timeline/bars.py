@@ -98,8 +98,8 @@ def bars_of(events: Iterable[e.Event], judges: Collection[str]) -> Bars:
                 if event.feedback is None:
                     by_judge[event.source] = event.loop
             case e.LoopClosed():
-                for judge in [judge for judge, loop in by_judge.items() if loop == event.loop]:
-                    del by_judge[judge]
+                for name in [name for name, loop in by_judge.items() if loop == event.loop]:
+                    del by_judge[name]
             case e.EscalationOpened():
                 asked.add(event.escalation)
                 waits.append(Wait(event.at, "you"))

@@ -41,7 +41,10 @@ def timeline_svg(
     names += [name for name in dict.fromkeys(bar.step for bar in shown) if name not in names][: MOST_ROWS - len(names)]
     place = {name: TOP + ROW * index for index, name in enumerate(names)}
     axis = axis_of(shown, known.bars[:first], known.waits, now, LEFT + 14, WIDTH - LEFT - 14)
-    width, height = round(axis.right + 24 + (120 if waiting and end == len(known.bars) else 0)), TOP + ROW * len(names) + 10
+    width, height = (
+        round(axis.right + 24 + (120 if waiting and end == len(known.bars) else 0)),
+        TOP + ROW * len(names) + 10,
+    )
     parts = [
         f'<svg class="timeline" xmlns="http://www.w3.org/2000/svg" role="group" aria-labelledby="timeline-title" '
         f'width="{width}" height="{height:g}" viewBox="0 0 {width} {height:g}">',
@@ -67,9 +70,7 @@ def _markers() -> Iterator[str]:
     yield "</defs>"
 
 
-def _grid(
-    axis: Axis, names: Sequence[str], place: Mapping[str, float], width: float, height: float
-) -> Iterator[str]:
+def _grid(axis: Axis, names: Sequence[str], place: Mapping[str, float], width: float, height: float) -> Iterator[str]:
     for index, name in enumerate(names):
         y = place[name]
         if index % 2 == 0:

@@ -1,5 +1,5 @@
 """A run like those of a team: fifteen steps, five loops, an agent that breaks, a provider that is busy, and a loop that
-asks a person. `python -m tests.web.example FOLDER` makes it in a folder, to look at with `backedge serve`."""
+asks a person. `python -m tests.web.payments FOLDER` makes it in a folder, to look at with `backedge serve`."""
 
 from __future__ import annotations
 
