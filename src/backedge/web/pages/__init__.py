@@ -3,7 +3,7 @@
 from starlette.routing import Route
 
 from backedge.web.pages.inbox import inbox
-from backedge.web.pages.run import run
+from backedge.web.pages.run import RUN_ROUTES
 
-ROUTES = [Route("/", inbox), Route("/runs/{run}", run)]
+ROUTES = [Route("/", inbox), *RUN_ROUTES]
 """Every page with its address."""
