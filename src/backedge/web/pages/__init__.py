@@ -2,8 +2,13 @@
 
 from starlette.routing import Route
 
-from backedge.web.pages.inbox import inbox
+from backedge.web.pages.inbox import followed, inbox, part
 from backedge.web.pages.run import run
 
-ROUTES = [Route("/", inbox), Route("/runs/{run}", run)]
+ROUTES = [
+    Route("/", inbox),
+    Route("/part/inbox", part),
+    Route("/part/followed/{run}/{escalation}", followed),
+    Route("/runs/{run}", run),
+]
 """Every page with its address."""
