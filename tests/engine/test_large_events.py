@@ -17,7 +17,7 @@ from backedge import Attempt, Briefing, Engine, Feedback, Finding, MemoryJournal
 from backedge.adapters.journals.audit import verify, verify_all
 from backedge.adapters.journals.pruning import prune_payloads
 from backedge.adapters.journals.sqlite import SqliteJournal
-from backedge.cli.common import event_line
+from backedge.reading.event_line import event_line
 from backedge.core import events as e
 from backedge.core.chain import genesis, link
 from backedge.core.errors import JournalDamaged, JournalTooNew

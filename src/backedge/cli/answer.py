@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import click
 
 from backedge.adapters.agents.enclosing import enclosing_attempt
 from backedge.analytics.report import listed_loops, listed_refusals
+from backedge.answers import cancel_run, require_words, send_feedback
 from backedge.app import Engine, Run
 from backedge.cli.by_hand import escalate, resolve, withdraw
 from backedge.cli.common import (
@@ -25,25 +24,14 @@ from backedge.cli.common import (
     the_run,
     where,
 )
-from backedge.cli.live import refresh_views
 from backedge.cli.page import Page, width_of
 from backedge.cli.people import me, require_person, speaker
 from backedge.cli.show import read_run
 from backedge.cli.story import loop_lines, refusal_lines
-from backedge.core.errors import FeedbackRefused, IllegalCommand, RunHeld
-from backedge.core.events import LoopOpened
-from backedge.core.feedback.raising import missing_words
-from backedge.core.model import MalformedFeedback, Option
-from backedge.core.workflow.definition import Workflow
-from backedge.engine.protocol import Feedback, to_feedback
-from backedge.engine.store import events_of
-from backedge.project import end_agent, secrets_in
-from backedge.project.pruning import remove_rooms
-
-
-async def end_agents(run: Run, journal: Path | None) -> None:
-    with suppress(RunHeld):  # the process that executes the run stops them
-        await run.end_attempts(partial(end_agent, where(journal)))
+from backedge.core.errors import IllegalCommand
+from backedge.core.model import Option
+from backedge.engine.protocol import Feedback
+from backedge.project import secrets_in
 
 
 @click.group()
@@ -106,14 +94,10 @@ def raise_(
 
     async def send(engine: Engine) -> tuple[str, list[str]]:
         run = await the_run(engine, run_name)
-        state = await run.state()
-        _require_words(item, state.workflow, journal)
-        before = state.seq
-        loop = await run.raise_feedback(secrets_in(where(journal), run.id).value(item), speaks)
-        await refresh_views(where(journal), run, say)
-        since = await events_of(engine.journal, run.id, before)
-        opened = (each for each in since if isinstance(each, LoopOpened) and each.loop == loop)
-        remarks = [f"  warning: {each.warning}" for each in opened if each.warning]
+        if enclosing_attempt(where(journal).journal) is None:
+            require_words(item, (await run.state()).workflow)  # what an attempt says is always recorded
+        loop, warnings = await send_feedback(engine, where(journal), run, item, speaks, say)
+        remarks = [f"  warning: {warning}" for warning in warnings]
         if await engine.journal.holder(run.id) is None:
             remarks.append(idle_words(where(journal), run.id))
         return loop, remarks
@@ -122,17 +106,6 @@ def raise_(
     click.echo(loop)
     for remark in remarks:
         say(remark)
-
-
-def _require_words(item: Feedback, workflow: Workflow, journal: Path | None) -> None:
-    """Refuse a mistyped or missing word of a person at once: they can type it again, and the journal need not keep it.
-    What an attempt says is always recorded."""
-    if enclosing_attempt(where(journal).journal) is not None:
-        return
-    read = to_feedback(item, workflow.kinds)
-    problem = read.reason if isinstance(read, MalformedFeedback) else missing_words(read)
-    if problem:
-        raise FeedbackRefused(problem)
 
 
 @feedback.command()
@@ -265,10 +238,7 @@ def cancel(run_name: str, reason: str, journal: Path | None) -> None:
 
     async def tell(engine: Engine) -> str:
         run = await the_run(engine, run_name)
-        await run.cancel(me(), secrets_in(where(journal), run.id).text(reason))
-        await end_agents(run, journal)
-        remove_rooms(where(journal), run.id)
-        await refresh_views(where(journal), run, say)
+        await cancel_run(where(journal), run, me(), reason, say)
         return run.id
 
     click.echo(f"{asking(journal, tell)} is cancelled")

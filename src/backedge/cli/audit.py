@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from backedge.adapters.journals.audit import verify, verify_all
-from backedge.cli.common import event_line, journal_option, json_option, print_json, reading, run_id
+from backedge.cli.common import journal_option, json_option, print_json, reading, run_id
 from backedge.core.text import counted
 from backedge.engine.store import sound_records
 from backedge.ports import Audited, Journal
+from backedge.reading.event_line import event_line
 
 
 @click.group()

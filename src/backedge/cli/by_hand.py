@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from backedge.answers import is_idle, refresh_views
 from backedge.app import Engine, Run
 from backedge.cli.common import asking, idle_words, journal_option, json_option, own_id, print_json, say, the_run, where
-from backedge.cli.live import refresh_views
 from backedge.cli.people import me, require_person
 from backedge.project import secrets_in
 
@@ -31,7 +31,7 @@ def _do(
         await refresh_views(where(journal), run, say)
         state = await run.state()
         after = state.loop(loop)
-        waits = state.ended is None and not state.escalations and await engine.journal.holder(run.id) is None
+        waits = await is_idle(engine, run)
         return run.id, after.state if after is not None else "", idle_words(where(journal), run.id) if waits else ""
 
     run_id, state, idle = asking(journal, tell)

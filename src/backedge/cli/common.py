@@ -16,18 +16,18 @@ import click
 import msgspec
 
 from backedge.adapters.journals.opening import MEMORY, open_journal, sqlite_path
-from backedge.core.errors import JournalDamaged, NotFound
+from backedge.core.errors import NotFound
 from backedge.core.suggestions import closest
 from backedge.core.text import counted, escaped, one_line
-from backedge.ports import Journal, JournalWithClaims, Listings, Record
+from backedge.ports import JournalWithClaims, Listings
 from backedge.project import Project, find_project
 from backedge.reading.story_runs import is_story
+from backedge.reading.whole_json import whole_json
 
 if TYPE_CHECKING:  # most commands only read: they need no engine
     from backedge.app import Engine, Run
 
 T = TypeVar("T")
-_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 LOOKED_AT = 1000
 """How many of the newest runs a mistyped name is compared with."""
@@ -60,18 +60,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the re
 
 def print_json(value: Any) -> None:
     """Print one JSON value, always in UTF-8: it is read by programs."""
-    click.echo(escaped(msgspec.json.format(msgspec.json.encode(_whole(value)), indent=1)))
-
-
-def _whole(value: Any) -> Any:
-    """A value with all its fields. Its own JSON leaves out defaults; readers of --json can rely on every key."""
-    if isinstance(value, msgspec.Struct):
-        value = {name: getattr(value, name) for name in value.__struct_fields__}
-    if isinstance(value, dict):
-        return {key: each if type(each) in _PLAIN else _whole(each) for key, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [each if type(each) in _PLAIN else _whole(each) for each in value]
-    return value
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(whole_json(value)), indent=1)))
 
 
 def say(text: str = "") -> None:
@@ -130,27 +119,6 @@ def _read(place: Path | str, ask: Callable[[JournalWithClaims], Awaitable[T]]) -
             await journal.close()
 
     return asyncio.run(go())
-
-
-async def event_line(journal: Journal, run: str, record: Record) -> bytes:
-    """A stored event as a line of JSON, with its number, its link, its large values and their digests, which the link
-    covers."""
-    from backedge.engine.codec import set_aside_in
-    from backedge.engine.store import whole
-
-    names = set_aside_in(record.body)
-    more = {"large": names} if names else {}
-    head = msgspec.json.encode({"seq": record.seq, "run": run, "link": record.link, **more})
-    body = (await whole(journal, record)).body
-    if record.seq == 1:  # the first event names the run itself
-        body = body.replace(b'"run":' + msgspec.json.encode(run) + b",", b"", 1)
-    try:
-        return escaped(head[:-1] + b"," + body[1:])
-    except UnicodeDecodeError as error:
-        raise JournalDamaged(
-            f"event {record.seq} of run {run!r} is damaged: got {error.object[error.start : error.end]!r}, expected text "
-            "in UTF-8; restore a backup"
-        ) from error
 
 
 def own_id(word: str) -> str:

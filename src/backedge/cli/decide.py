@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from backedge.analytics.inbox import InboxItem
+from backedge.answers import Answer, submit
 from backedge.app import Engine, Run
-from backedge.cli.answer import end_agents
 from backedge.cli.common import asking, idle_words, journal_option, own_id, say, shown, the_run, where
-from backedge.cli.live import refresh_views
 from backedge.cli.packet_text import packet_lines
 from backedge.cli.page import Page, room_for_question, width_of
 from backedge.cli.people import me, require_person
@@ -25,7 +23,7 @@ from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.escalation.options import HISTORY
 from backedge.core.escalation.packet import unknown_escalation
 from backedge.core.text import counted
-from backedge.project import Project, secrets_in
+from backedge.project import Project
 from backedge.reading.packets import RunHistory, item_of
 
 QUESTIONS = {
@@ -107,34 +105,13 @@ def decide(
     async def decided(engine: Engine) -> tuple[str, str, str, bool]:
         run, packet = await _question(engine, escalation, run_name)
         chosen = answer if choice else await _asked(engine, run, packet, where(journal), answer)
-        idle = await submit(engine, journal, run, packet, chosen)
+        idle = await submit(engine, where(journal), run, packet, chosen, say)
         return packet, run.id, chosen.choice, idle
 
     packet, run, chosen, idle = asking(journal, decided)
     click.echo(f"{packet} of {run}: {chosen}")
     if idle:
         say(idle_words(where(journal), run))
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A decision as it was given: the choice, and the arguments with it."""
-
-    choice: str
-    given: Mapping[str, str]
-    rounds: int
-    amount: float | None
-    by: str
-
-
-async def submit(engine: Engine, journal: Path | None, run: Run, packet: str, answer: Answer) -> bool:
-    """Decide one escalation. Returns whether the run could continue and no process executes it."""
-    said: dict[str, Any] = secrets_in(where(journal), run.id).value(dict(answer.given))
-    await run.decide(packet, answer.choice, by=answer.by, rounds=answer.rounds, amount=answer.amount, **said)
-    await end_agents(run, journal)
-    await refresh_views(where(journal), run, say)
-    state = await run.state()
-    return state.ended is None and not state.escalations and await engine.journal.holder(run.id) is None
 
 
 async def _print_history(engine: Engine, journal: Path | None, escalation: str | None, run_name: str | None) -> None:

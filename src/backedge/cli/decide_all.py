@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from backedge.analytics.inbox import InboxItem
+from backedge.answers import Answer, submit
 from backedge.app import Engine
 from backedge.cli.common import asking, idle_words, run_id, say, where
-from backedge.cli.decide import Answer, submit
 from backedge.core.errors import AlreadyClosed, IllegalCommand, NotFound
 from backedge.core.findings.identity import normalised
 from backedge.core.text import counted, shortened
@@ -45,7 +45,7 @@ def decide_everywhere(
         for item in chosen:
             run = await engine.find(item.run)
             try:
-                waits = await submit(engine, journal, run, item.id, answer)
+                waits = await submit(engine, where(journal), run, item.id, answer, say)
             except AlreadyClosed as error:
                 late.append(f"{item.id} of {item.run} is left alone: {error}")
                 continue

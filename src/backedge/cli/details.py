@@ -13,11 +13,12 @@ from backedge.cli.board import rounds_text
 from backedge.cli.common import journal_option, json_option, print_json, shown
 from backedge.cli.story_project import backlog_of, story_project
 from backedge.project import Project
+from backedge.reading.story_card import story_card
 from backedge.stories.backlog import Backlog
 from backedge.stories.entry import Entry
 from backedge.stories.fields import iso_time, iteration_record
 from backedge.stories.record import StoryRecord, record_of
-from backedge.stories.rules.assessor import Action, action_for
+from backedge.stories.rules.assessor import Action
 from backedge.stories.worktrees import worktree_path
 
 MOST_WRONG = 5
@@ -47,28 +48,6 @@ def wrong_lines(entry: Entry, most: int | None = MOST_WRONG) -> Iterator[str]:
         yield f"{indent}{shown(line, 160)}"
     if most is not None and len(findings) > most:
         yield f"… {len(findings) - most} more: `backedge details {entry.id}`"
-
-
-def card(entry: Entry) -> dict[str, Any]:
-    story, view, summary = entry.story, entry.view, entry.summary
-    return {
-        "story": entry.id,
-        "title": entry.title,
-        "file": entry.name,
-        "status": "blocked" if story.trouble else story.status,
-        "priority": story.priority,
-        "rounds": story.refinement_count,
-        "max_rounds": view.max_refinements if view else None,
-        "waiting": story.waiting or None,
-        "blocked_reason": story.trouble or story.blocked_reason or None,
-        "running": list(view.running) if view else [],
-        "run": entry.run or None,
-        "labels": list(summary.labels) if summary else [],
-        "epic": (summary.epic or None) if summary else None,
-        "dependencies": list(summary.dependencies) if summary else [],
-        "findings": list(view.findings) if view else [],
-        "next": next_action.kind if (next_action := action_for(story)) else None,
-    }
 
 
 @click.command()
@@ -104,7 +83,7 @@ def details_json(project: Project, entry: Entry) -> dict[str, Any]:
     story, view = entry.story, entry.view
     (action,) = Backlog((entry,)).actions() or (None,)
     return {
-        **card(entry),
+        **story_card(entry),
         "research_complete": story.research_complete,
         "plan_complete": story.plan_complete,
         "implementation_complete": story.implementation_complete,

@@ -11,11 +11,12 @@ from typing import Any
 import click
 
 from backedge.analytics.inbox import InboxItem
+from backedge.answers import refresh_views
 from backedge.app import Engine, Run
 from backedge.cli.common import say, wrapped
 from backedge.cli.decide import QUESTIONS, choice_of, show_history
 from backedge.cli.keyboard import typed_line
-from backedge.cli.live import RunProgress, refresh_views
+from backedge.cli.live import RunProgress
 from backedge.cli.packet_text import packet_lines
 from backedge.cli.page import Page, room_for_question, width_of
 from backedge.cli.people import me

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from backedge.adapters.views import RunViews
-from backedge.app import Run
 from backedge.cli.keyboard import Keyboard
 from backedge.cli.telling import Teller, colour_of, rows_of
 from backedge.core.events import EscalationOpened, Event, RunStarted
 from backedge.core.state.evolve import replay
 from backedge.core.state.run import RunState
 from backedge.project import Project
-from backedge.reading.story_runs import may_be_story
 
 if TYPE_CHECKING:
     from backedge.reading.attempt_log import Log
@@ -180,15 +178,6 @@ def view_on(out: IO[str], say: Callable[[str], None], state: Path, plain: bool =
     if lively:
         return Screen(out, state)
     return Lines(say, state, log, lambda: print(BELL, end="", file=out, flush=True) if out.isatty() else None)
-
-
-async def refresh_views(place: Project, run: Run, say: Callable[[str], None]) -> None:
-    """Update the files of a run after an answer, in case no process executes it and would do that."""
-    await RunViews(lambda name: place.kept_file(name).parent, say).refresh(run.id, run.events)
-    if may_be_story(run.id):
-        from backedge.stories.work import refresh_story
-
-        await refresh_story(place, run, say)
 
 
 class RunProgress:

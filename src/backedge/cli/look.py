@@ -14,7 +14,6 @@ import click
 
 from backedge.cli.common import (
     asking,
-    event_line,
     journal_option,
     json_option,
     listing,
@@ -92,6 +91,7 @@ def watch(run_name: str | None, plain: bool, log: bool, journal: Path | None, as
     from backedge.cli.live import shown_by, view_on
     from backedge.engine.codec import decode_events
     from backedge.engine.store import records_of, sound_records
+    from backedge.reading.event_line import event_line
 
     async def follow_lines(engine: Engine) -> None:
         found, seen = await the_run(engine, run_name), 0

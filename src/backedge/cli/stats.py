@@ -6,21 +6,17 @@ import csv
 import gc
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
-from backedge.analytics.facts import RunFacts
-from backedge.analytics.run_facts import run_facts
-from backedge.analytics.stats import Stats, Tally, rows
+from backedge.analytics.stats import Stats, rows
 from backedge.cli.common import journal_option, json_option, listing, print_json, run_id, shown
-from backedge.core.errors import NotFound
-from backedge.core.suggestions import did_you_mean
 from backedge.core.text import counted
-from backedge.engine.store import events_of
-from backedge.ports import Journal, RunHead
+from backedge.ports import Journal
+from backedge.reading.statistics import statistics
 
 _AGO = re.compile(r"(\d+)([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
@@ -75,10 +71,8 @@ def stats(
 
     async def ask(journal: Journal) -> Stats:
         gc.disable()  # Millions of short-lived events have no cycles: garbage collection would only cost time.
-        tally = Tally()
-        async for facts in _facts(journal, await _heads(journal, run_name, workflow), since):
-            tally.add(facts)
-        return tally.stats()
+        chosen = None if run_name is None else await run_id(journal, run_name)
+        return await statistics(journal, chosen, workflow, since)
 
     found = listing(journal, ask)
     if as_json:
@@ -96,33 +90,6 @@ def _cell(text: str) -> str:
     """Text for a table. Text that a spreadsheet would take for a formula is marked as text."""
     line = shown(text)
     return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
-
-
-async def _heads(journal: Journal, run: str | None, workflow: str | None) -> list[RunHead]:
-    """The runs to count. Raises NotFound for an unknown name."""
-    heads = list(await journal.runs())
-    if run is not None:
-        id = await run_id(journal, run)
-        heads = [head for head in heads if head.run == id]
-    if workflow is not None:
-        names = {head.workflow for head in heads}
-        if workflow not in names:
-            raise NotFound(
-                f"there is no run of workflow {workflow!r}: {did_you_mean(workflow, sorted(names)) if names else 'none yet'}"
-            )
-        heads = [head for head in heads if head.workflow == workflow]
-    return heads
-
-
-async def _facts(journal: Journal, heads: list[RunHead], since: float | None) -> AsyncIterator[RunFacts]:
-    """The facts of each run, one after the other, so that only one run is in memory."""
-    for head in heads:
-        events = await events_of(journal, head.run)
-        if since is not None and events[0].at < since:
-            continue
-        facts = run_facts(events)
-        if facts is not None:
-            yield facts
 
 
 def _lines(found: Stats) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 from backedge.app import Engine
 from backedge.cli.board import board_lines
 from backedge.cli.common import journal_option, json_option, print_json, say, shown
-from backedge.cli.details import action_json, card, details_json, wrong_lines
+from backedge.cli.details import action_json, details_json, wrong_lines
 from backedge.cli.people import me, require_person
 from backedge.cli.story_project import backlog_of, epic_option, label_option, story_project, with_engine
 from backedge.config import WorkflowFile
@@ -19,6 +19,7 @@ from backedge.core.commands import DEFAULT_ROUNDS
 from backedge.core.errors import IllegalCommand
 from backedge.core.state.run import ASKED
 from backedge.project import Project
+from backedge.reading.story_card import story_card
 from backedge.stories.backlog import read_backlog
 from backedge.stories.entry import Entry
 from backedge.stories.rules.assessor import STATUSES
@@ -102,7 +103,7 @@ def board(
     backlog = backlog_of(source, project).only(epic=epic, label=label)
     statuses = [status for status in STATUSES if not (active and status == "done")]
     if as_json:
-        cards = [card(entry) for entry in backlog.entries]
+        cards = [story_card(entry) for entry in backlog.entries]
         print_json({status: [each for each in cards if each["status"] == status] for status in statuses})
         return
     columns = width or shutil.get_terminal_size((100, 24)).columns

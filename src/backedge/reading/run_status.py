@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -27,6 +27,9 @@ NO_STORY = "no story"
 """The story of the run has been deleted, so `backedge run` never continues it."""
 MERGED = ("verified", "done", "accepted")
 """The outcomes of a run whose work may be merged."""
+
+
+ReadRun = Callable[[str], Awaitable[tuple[Sequence[Event], RunState]]]
 
 
 class RunStatus(msgspec.Struct, frozen=True):
@@ -59,14 +62,17 @@ class RunStatus(msgspec.Struct, frozen=True):
     """The folder in which it works, if that is a worktree of its own that is still there."""
 
 
-async def run_statuses(journal: JournalWithClaims, heads: Sequence[RunHead], spot: Project) -> list[RunStatus]:
-    """The status of each run. One that cannot be read does not hide the others."""
+async def run_statuses(
+    journal: JournalWithClaims, heads: Sequence[RunHead], spot: Project, read: ReadRun | None = None
+) -> list[RunStatus]:
+    """The status of each run. One that cannot be read does not hide the others. `read` gives the events and the state of a
+    run, for those who have them already."""
     found = []
     gone = await _without_story(heads, spot)
     for head in heads:
         try:
-            events = await events_of(journal, head.run)
-            status = _status(head, events, await journal.holder(head.run), spot, time.time())
+            events, state = await (read(head.run) if read is not None else _read(journal, head.run))
+            status = _status(head, events, state, await journal.holder(head.run), spot, time.time())
             found.append(_without(status) if head.run in gone and status.state in (STOPPED, PAUSED, ASKS) else status)
         except BackedgeError as error:
             more = (
@@ -108,9 +114,16 @@ def _without(status: RunStatus) -> RunStatus:
     )
 
 
-def _status(head: RunHead, events: Sequence[Event], holder: str | None, spot: Project, now: float) -> RunStatus:
+async def _read(journal: JournalWithClaims, run: str) -> tuple[Sequence[Event], RunState]:
+    events = await events_of(journal, run)
     state = replay(events)
     assert state is not None
+    return events, state
+
+
+def _status(
+    head: RunHead, events: Sequence[Event], state: RunState, holder: str | None, spot: Project, now: float
+) -> RunStatus:
     word = _word(state, holder)
     asks = tuple(state.escalations)
     tree = str(run_worktree(spot, head.run).path) if has_worktree(spot, head.run) else ""

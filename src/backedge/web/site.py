@@ -2,21 +2,76 @@
 
 from __future__ import annotations
 
+import asyncio
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Mount
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from backedge.core.errors import BackedgeError
+from backedge.core.suggestions import closest
 from backedge.web import pages
+from backedge.web.access import login
+from backedge.web.access.gate import Gate
+from backedge.web.access.middleware import SECURITY, Access
+from backedge.web.access.problem import Problem, problem_of
+from backedge.web.api import team
+from backedge.web.api.endpoints import routes as api_routes
+from backedge.web.api.feed import Feed
 from backedge.web.desk import Desk
+from backedge.web.executing import Executing
 
 STATIC = Path(__file__).with_name("static")
 
 
-def site(desk: Desk) -> Starlette:
+def site(desk: Desk, gate: Gate, executing: Executing | None = None) -> Starlette:
     """The whole site over one desk."""
-    routes: list[BaseRoute] = [*pages.ROUTES, Mount("/static", StaticFiles(directory=STATIC), name="static")]
-    app = Starlette(routes=routes)
-    app.state.desk = desk
+    routes: list[BaseRoute] = [
+        *pages.ROUTES,
+        *api_routes(),
+        *login.ROUTES,
+        Route("/healthz", team.healthz),
+        Route("/metrics", team.metrics),
+        Mount("/static", StaticFiles(directory=STATIC), name="static"),
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Access, gate=gate)],
+        exception_handlers={HTTPException: _of_http, BackedgeError: _of_engine, Exception: _of_us},
+    )
+    app.state.desk, app.state.gate, app.state.executing = desk, gate, executing
+    app.state.feed = Feed(desk.engine.journal, desk.head)
+    app.state.closing = asyncio.Event()
     return app
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    """An address that does not exist, or a method that it does not have."""
+    assert isinstance(error, HTTPException)
+    path = request.url.path
+    more, hint = {}, ""
+    if error.status_code == 404:
+        known = [each.path for each in request.app.routes if isinstance(each, Route)]
+        nearest = closest(path, known)
+        more, hint = {"nearest": nearest or None}, f": did you mean {nearest!r}?" if nearest else ""
+    phrase = HTTPStatus(error.status_code).phrase
+    detail = f"{request.method} {path[:200]}: {phrase.lower()}{hint}"
+    name = "".join(word.capitalize() for word in phrase.split())
+    return Problem(error.status_code, name, detail, headers=dict(error.headers or {}), **more).response()
+
+
+async def _of_engine(_: Request, error: Exception) -> Response:
+    assert isinstance(error, BackedgeError)
+    return problem_of(error).response()
+
+
+async def _of_us(_: Request, error: Exception) -> Response:
+    """A mistake in backedge. The server prints where it was made."""
+    told = f"there is a mistake in backedge ({type(error).__name__}): the server has printed the details"
+    return Problem(500, "InternalError", told, headers=dict(SECURITY)).response()

@@ -1,0 +1,33 @@
+// Exchanges the token in the address (#token=…) for a cookie, and opens the page without it.
+"use strict";
+
+async function signIn(token) {
+  const message = document.getElementById("message");
+  message.textContent = "Signing in …";
+  const answer = await fetch("/login", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ token }),
+  });
+  if (answer.ok) {
+    location.replace(location.pathname + location.search);
+  } else {
+    const problem = await answer.json().catch(() => ({ detail: "The server did not answer." }));
+    message.textContent = "You are not signed in: " + problem.detail;
+  }
+}
+
+function fromAddress() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) {
+    history.replaceState(null, "", location.pathname + location.search);
+    signIn(token);
+  }
+}
+
+window.addEventListener("hashchange", fromAddress);
+document.getElementById("login").addEventListener("submit", (event) => {
+  event.preventDefault();
+  signIn(document.getElementById("token").value.trim());
+});
+fromAddress();
