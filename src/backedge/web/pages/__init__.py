@@ -2,13 +2,18 @@
 
 from starlette.routing import Route
 
-from backedge.web.pages.inbox import followed, inbox, part
+from backedge.web.pages import board, inbox, report, runs
 from backedge.web.pages.run import run
 
 ROUTES = [
-    Route("/", inbox),
-    Route("/part/inbox", part),
-    Route("/part/followed/{run}/{escalation}", followed),
+    Route("/", inbox.inbox),
+    Route("/part/inbox", inbox.part),
+    Route("/part/followed/{run}/{escalation}", inbox.followed),
+    Route("/runs", runs.runs),
+    Route("/part/runs", runs.part),
+    Route("/board", board.board),
+    Route("/part/board", board.part),
+    Route("/report", report.report),
     Route("/runs/{run}", run),
 ]
 """Every page with its address."""

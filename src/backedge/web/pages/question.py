@@ -198,7 +198,9 @@ def verdict_rows(
         words, before = [], False
         for verdict in verdicts:
             said = verdict.findings.get(id)
-            words.append(SAID.get(said, (said.replace("_", " "), "plain")) if said else ("·" if before else "", "plain"))
+            words.append(
+                SAID.get(said, (said.replace("_", " "), "plain")) if said else ("·" if before else "", "plain")
+            )
             before = before or said is not None
         rows.append((known[id], words))
     return rows

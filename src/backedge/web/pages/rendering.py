@@ -66,6 +66,11 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def since(text: str, now: float) -> str:
+    """How long ago a time was that machines read."""
+    return ago(now - datetime.fromisoformat(text).timestamp())
+
+
 def clock(at: float) -> str:
     """A time as people read it: 18 Nov 20:51 UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%-d %b %H:%M UTC")
@@ -106,6 +111,7 @@ _TEMPLATES.filters |= {
     "money": money,
     "moment": moment,
     "clock": clock,
+    "since": since,
     "as_text": as_text,
     "tone": tone,
     "words": words,

@@ -110,6 +110,16 @@
     if (event.detail.xhr.status === 401) location.reload(); // the session has ended: sign in again
   });
 
+  // A list that nothing announces is fetched again from time to time, unless somebody is using it.
+  document.querySelectorAll("[data-every]").forEach((each) => {
+    setInterval(() => {
+      if (!document.hidden && !each.contains(document.activeElement)) htmx.trigger(each, "refresh");
+    }, 1000 * Number(each.dataset.every));
+  });
+  document.querySelectorAll("[data-key]").forEach((each) => {
+    if (each.matches("input")) key(each.dataset.key, () => each.focus());
+  });
+
   window.backedge = { send, toast, refresh, key, ago };
   tick();
   setInterval(tick, 5000);
