@@ -1,10 +1,12 @@
 """A journal with runs as teams have them, to look at pages and to test them.
 
-    python -m tests.web.example FOLDER [--live]
+    python -m tests.web.example FOLDER [--hostile] [--live]
+    python -m tests.web.example FOLDER --execute RUN
 
 writes FOLDER/backedge.yaml and its journal: payments that loop and then ask a person (r-pay), a choice with options
 (r-licence), an approval (r-deploy), a judgement by a person (r-copy), a broken agent (r-broken), a budget that is used up
-(r-budget), a verified run (r-users), and a cancelled one (r-old). With --live a run (r-live) goes on until it is interrupted.
+(r-budget), a verified run (r-users), and a cancelled one (r-old). With --live a run (r-live) goes on until it is interrupted. --execute starts
+one of these runs, and goes on with it whenever somebody has answered.
 """
 
 from __future__ import annotations
@@ -85,7 +87,12 @@ def judge(verdicts: Mapping[int, Said], seconds: float = 5.0, cost: float = 0.05
             for description, severity, file, line, phase in said
             if description not in old
         ]
-        return be.failed(*found, resolutions=known, usage=usage, summary=f"{len(said)} things are wrong")
+        return be.failed(
+            *found,
+            resolutions=known,
+            usage=usage,
+            summary=f"still wrong: {said[0][0]}" if old else f"{len(said)} findings",
+        )
 
     return look
 
@@ -408,8 +415,19 @@ async def stay_live(folder: Path, run: str = "r-live", seconds: float = 20.0) ->
         await started.at_rest()
 
 
+async def execute(folder: Path, name: str) -> None:
+    """Execute one run of the example until it has ended, through all its questions."""
+    async with be.Engine(project(folder).journal) as engine:
+        run = await engine.start(RUNS[name](), run=name)
+        while (state := await run.state()).ended is None:
+            await run.changed(state.seq)
+
+
 def main(arguments: Sequence[str]) -> None:
     folder = Path(arguments[0])
+    if "--execute" in arguments:
+        asyncio.run(execute(folder, arguments[arguments.index("--execute") + 1]))
+        return
     asyncio.run(fill(folder, tuple(RUNS) if "--hostile" in arguments else USUAL))
     if "--live" in arguments:
         asyncio.run(stay_live(folder))

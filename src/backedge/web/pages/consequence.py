@@ -54,4 +54,5 @@ def line_of(event: e.Event) -> str:
             return "the run continues"
         case e.RunEnded():
             return f"the run has ended: {event.outcome}"
-    return ""
+        case _:
+            return ""
