@@ -8,10 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.web.example import fill
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[3]
 AXE = ROOT / "build" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 ARGUMENTS = [
@@ -51,7 +53,13 @@ def chromium() -> str | None:
     return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-@pytest.fixture(scope="session")
+def aside(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a thread of its own: Playwright keeps a loop running on this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+@pytest.fixture(scope="module")  # its loop must not outlive this module: other tests run loops of their own
 def browser() -> Iterator[Browser]:
     why = missing()
     if why and os.environ.get("BACKEDGE_REQUIRE_BROWSER"):
@@ -122,7 +130,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sequence[str]]
         key = tuple(runs)
         if key not in made:
             made[key] = tmp_path_factory.mktemp("example")
-            asyncio.run(fill(made[key], runs))
+            aside(fill(made[key], runs))
         copy = tmp_path_factory.mktemp("site") / "shop"
         shutil.copytree(made[key], copy)
         return copy

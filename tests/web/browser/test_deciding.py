@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.web.browser.conftest import Site
+import backedge as be
+from backedge.core.events import EscalationDecided
+from tests.web.browser.conftest import Site, aside
+from tests.web.example import project
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -17,18 +20,13 @@ if TYPE_CHECKING:
 
 def decided(site: Site, run: str) -> str:
     """How the first question of a run was decided; empty if it is open."""
-    import asyncio
-
-    import backedge as be
-    from backedge.core.events import EscalationDecided
-    from tests.web.example import project
 
     async def read() -> str:
         async with be.Engine(project(site.folder).journal) as engine:
             events = await (await engine.find(run)).events()
             return next((each.choice for each in events if isinstance(each, EscalationDecided)), "")
 
-    return asyncio.run(read())
+    return aside(read())
 
 
 def test_a_key_decides_after_five_seconds_and_shows_what_it_led_to(site_of: SiteOf, visit: Visit) -> None:
