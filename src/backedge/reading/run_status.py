@@ -60,6 +60,8 @@ class RunStatus(msgspec.Struct, frozen=True):
     """The command to type next."""
     worktree: str = ""
     """The folder in which it works, if that is a worktree of its own that is still there."""
+    open_loops: tuple[str, ...] = ()
+    """The loops that are open."""
 
 
 async def run_statuses(
@@ -144,6 +146,7 @@ def _status(
         _question(state, events),
         _next(state, word, is_story(spot, head.run), bool(tree)),
         tree,
+        tuple(state.loops),
     )
 
 
