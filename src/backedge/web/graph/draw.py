@@ -18,7 +18,7 @@ MARKS = {
     "broken": "!",
     "running": "▸",
     "asks": "?",
-    "limited": "⏳",
+    "limited": "…",
     "stale": "↻",
     "skipped": "»",
     "passed_over": "»",
@@ -125,13 +125,13 @@ def _chip(drawn: Drawn, chip: Rect) -> str:
         f'height="{chip.height:g}" rx="10"/><text x="{chip.x + chip.width / 2:g}" y="{chip.y + 14:g}">'
         f"{escape(drawn.loop.label)}</text>"
     )
-    return _linked(inside, f"chip {drawn.loop.state}", drawn.loop.href, drawn.loop.told)
+    return _linked(inside, f"chip {drawn.loop.state}", drawn.loop.href)
 
 
-def _linked(inside: str, classes: str, href: str, told: str, more: str = "") -> str:
+def _linked(inside: str, classes: str, href: str, more: str = "") -> str:
     if not href:
         return f'<g class="{classes}"{more}>{inside}</g>'
-    return f'<a class="{classes}" href="{escape(href)}" aria-label="{escape(told)}"{more}>{inside}</a>'
+    return f'<a class="{classes}" href="{escape(href)}"{more}>{inside}</a>'
 
 
 def _node(node: Node, box: Rect, key: str) -> str:
@@ -146,7 +146,7 @@ def _node(node: Node, box: Rect, key: str) -> str:
         note = fitted(node.note, 66, 11)
         room = box.width - 40 - (text_width(note, 11) + 6 if note else 0)
         inside = (
-            f'{rect}<text class="mark" x="{box.x + 11:g}" y="{box.y + 17:g}">{mark or "·"}</text>'
+            f'{rect}<text class="sign" x="{box.x + 11:g}" y="{box.y + 17:g}">{mark or "·"}</text>'
             f'<text class="name" x="{box.x + 26:g}" y="{box.y + 17:g}">{escape(fitted(label, room, 12))}</text>'
             f'<text class="note" x="{box.right - 10:g}" y="{box.y + 17:g}" text-anchor="end">{escape(note)}</text>'
         )
@@ -159,11 +159,11 @@ def _node(node: Node, box: Rect, key: str) -> str:
         inside = (
             f'{stack}{rect}<text class="name" x="{box.x + 12:g}" y="{box.y + 19:g}">'
             f"{escape(fitted(label, box.width - 38, 12.5))}</text>"
-            f'<text class="mark" x="{box.right - 12:g}" y="{box.y + 19:g}" text-anchor="end">{mark}</text>'
+            f'<text class="sign" x="{box.right - 12:g}" y="{box.y + 19:g}" text-anchor="end">{mark}</text>'
             f'<text class="note" x="{box.x + 12:g}" y="{box.y + 36:g}">{escape(fitted(node.note, box.width - 22, 11))}</text>'
         )
     shape = "pill" if pill else "group box" if node.members else "box"
-    return _linked(inside, f"node {shape} {node.state}", node.href, told, f' id="{key}-{escape(_id(node.name))}"')
+    return _linked(inside, f"node {shape} {node.state}", node.href, f' id="{key}-{escape(_id(node.name))}"')
 
 
 def _id(name: str) -> str:

@@ -52,7 +52,8 @@ class Page:
 
     @property
     def address(self) -> str:
-        return f"/runs/{quote(self.run, safe='')}"
+        """Where the page is; empty for a file."""
+        return "" if not self.links else f"/runs/{quote(self.run, safe='')}"
 
     @property
     def api(self) -> str:
