@@ -62,6 +62,8 @@ class RunStatus(msgspec.Struct, frozen=True):
     """The folder in which it works, if that is a worktree of its own that is still there."""
     overdue: tuple[str, ...] = ()
     """The escalations among `asks` that nobody answered in time."""
+    open_loops: tuple[str, ...] = ()
+    """The loops that are open."""
 
 
 async def run_statuses(
@@ -147,12 +149,7 @@ def _status(
         _next(state, word, is_story(spot, head.run), bool(tree)),
         tree,
         _overdue(state, now),
-    )
-
-
-def _overdue(state: RunState, now: float) -> tuple[str, ...]:
-    return tuple(
-        name for name, packet in state.escalations.items() if (due := due_at(state, packet)) is not None and due <= now
+        tuple(state.loops),
     )
 
 
@@ -196,3 +193,9 @@ def _next(state: RunState, word: str, story: bool, worktree: bool) -> str:
 
 def _moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _overdue(state: RunState, now: float) -> tuple[str, ...]:
+    return tuple(
+        name for name, packet in state.escalations.items() if (due := due_at(state, packet)) is not None and due <= now
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -22,12 +21,10 @@ from backedge.web.access.problem import Problem
 from backedge.web.api.endpoint import Call, Endpoint, Query, json_response
 from backedge.web.api.event_stream import EventStream
 from backedge.web.desk import Known
+from backedge.web.run_search import OUTCOMES, RunSearch, search_runs
 
-OUTCOMES = ("running", "waiting", "verified", "done", "accepted", "failed", "cancelled", "imported")
 PAGE, MOST = 50, 200
 """How many items a page has, and how many it may have."""
-SCANNED = 2_000
-"""How many runs one request looks at: with rare words, the cursor leads on."""
 
 AT = Query("at", "number", "Show it as it was at this event.", least=1)
 LIMIT = Query("limit", "number", "How many items to give.", PAGE, 1, MOST)
@@ -122,30 +119,10 @@ def require_match(call: Call, known: Known) -> None:
 
 async def runs(call: Call) -> RunPage:
     """List runs, newest first, with their state and the command to type next."""
-    outcome, workflow, word = (call.query[name] for name in ("outcome", "workflow", "q"))
-    folded = word.casefold() if word else ""
-
-    def wanted(head: RunHead) -> bool:
-        return (
-            (outcome is None or head.outcome == outcome)
-            and (workflow is None or head.workflow == workflow)
-            and (not folded or folded in head.run.casefold() or folded in head.workflow.casefold())
-        )
-
-    limit, after, looked = call.query["limit"], call.query["cursor"], 0
-    found: list[RunHead] = []
-    more = True
-    while more and len(found) < limit and looked < SCANNED:
-        heads: Sequence[RunHead] = await call.desk.engine.journal.runs(MOST, after)
-        more, looked = len(heads) == MOST, looked + len(heads)
-        for place, head in enumerate(heads):
-            after = head.run
-            if wanted(head):
-                found.append(head)
-                if len(found) == limit:
-                    more = more or place + 1 < len(heads)
-                    break
-    return RunPage(await call.desk.statuses(found), after if more else None)
+    outcome, workflow, word, cursor = (call.query[name] for name in ("outcome", "workflow", "q", "cursor"))
+    wanted = RunSearch(outcome, workflow, word or "", cursor)
+    found, following = await search_runs(call.desk.engine.journal, wanted, call.query["limit"])
+    return RunPage(await call.desk.statuses(found), following)
 
 
 async def run(call: Call) -> Response:
