@@ -419,7 +419,7 @@ _CHANNEL = record(
             ["notify-send", "{title}"],
         ),
         "on": listed(
-            "What it is told; by default opened, reminded and expired.",
+            "What it is told; by default opened and expired, and its own reminders.",
             choice("An occasion.", *OCCASIONS),
             ["opened", "decided"],
             least=1,

@@ -15,8 +15,8 @@ from backedge.core.workflow.parsing import mapping, shown, words
 Occasion = Literal["opened", "reminded", "expired", "decided", "withdrawn"]
 OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
 """What a message can be about."""
-USUAL: tuple[Occasion, ...] = ("opened", "reminded", "expired")
-"""The occasions of a channel that does not name any."""
+USUAL: tuple[Occasion, ...] = ("opened", "expired")
+"""The occasions of a channel that does not name any; in addition there are its own reminders."""
 ExpiryChoice = Literal["skip", "accept", "cancel"]
 EXPIRY_CHOICES: tuple[ExpiryChoice, ...] = get_args(ExpiryChoice)
 """What may happen when nobody answers. `continue` is none of them: a run in which it were would never end."""
